@@ -1,0 +1,61 @@
+"""Settings: every limit of the engine, in one frozen value.
+
+A limit that is passed is named in the error, with the setting to raise. The environment is read at the edge only
+(`Settings.from_environment`, called by the command line): `TRIPLEWIRE_MAX_BINDINGS=50` sets `max_bindings`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from triplewire.errors import TriplewireError
+
+PREFIX = "TRIPLEWIRE_"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Limits, with their units. All are positive integers."""
+
+    # subscriptions
+    max_query_bytes: int = 64 * 1024  # UTF-8 bytes of one subscription's text
+    max_query_depth: int = 64  # nested groups, parentheses, operators
+    max_branches: int = 64  # branches of the disjunctive normal form
+    max_patterns: int = 256  # triple patterns of one subscription
+
+    # evaluation of one subscription against one publication
+    max_bindings: int = 1_000  # distinct bindings kept; more are cut and `truncated` says so
+    max_steps: int = 2_000_000  # candidate triples and rows looked at, past it the pair is refused
+    max_regex_bytes: int = 1_024  # UTF-8 bytes of a regular expression
+
+    # inputs
+    max_input_bytes: int = 512 * 1024 * 1024  # one file, after decompression
+    max_document_bytes: int = 16 * 1024 * 1024  # one document that is one publication or feed (all but N-Quads, TriG)
+    max_triples: int = 100_000  # triples of one publication
+    max_literal_bytes: int = 1024 * 1024
+    max_iri_bytes: int = 8 * 1024
+    max_xml_depth: int = 256
+    max_json_depth: int = 64
+    max_turtle_depth: int = 128  # nested [ ] and ( )
+    max_entities: int = 64  # entity declarations of one XML document
+    max_entity_bytes: int = 1_024  # the value of one entity
+    parse_seconds: int = 30  # one document in the parsing worker
+    parse_bytes: int = 2 * 1024 * 1024 * 1024  # address space of the parsing worker
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str] | None = None) -> Settings:
+        """The defaults, changed by `TRIPLEWIRE_<NAME>` variables. Raises `TriplewireError` on a value that is no number."""
+        environment = os.environ if environment is None else environment
+        changes = {}
+        for field in dataclasses.fields(cls):
+            name = PREFIX + field.name.upper()
+            text = environment.get(name)
+            if text is None:
+                continue
+            if not text.isdecimal() or int(text) == 0:
+                raise TriplewireError(f"{text!r} is not a positive number", source=name, remedy="give digits only")
+            changes[field.name] = int(text)
+        return cls(**changes)

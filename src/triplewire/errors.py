@@ -1,0 +1,107 @@
+"""Every exception that Triplewire raises on purpose, and the record of an input that was refused.
+
+    TriplewireError
+    ├── LanguageError        the query text is wrong: line, column, what was found, what was expected
+    │   └── UnsupportedQuery the text is right, but outside the subset: which construct, what to use instead
+    ├── ReadError            a publication (or a file of them) could not be read: which one, where, why
+    ├── TaxonomyError        a taxonomy has a cycle or cannot be read
+    ├── OperatorError        an operator failed or ran out of time: its call is unknown for that publication
+    ├── LimitError           a limit of `config.Settings` was passed: which one, how to raise it
+    ├── SubscriptionError    a subscription cannot be registered: its id is taken, an operator is unknown ...
+    └── StoreError           a saved engine is damaged, or is not one
+
+An error says what happened, where, why, and what to do. Where work goes on after a refusal (a batch, a folder of
+files), the error becomes a `Refusal`: nothing is dropped without one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+class TriplewireError(Exception):
+    """The root of the tree. `what` is one sentence; the other fields are empty where they do not apply.
+
+    `source` names the file, subscription or publication; `line` and `column` count from 1; `record` counts the rows of
+    a JSON Lines, Parquet or N-Quads file from 1; `remedy` says what to do about it.
+    """
+
+    def __init__(
+        self, what: str, *, source: str = "", line: int = 0, column: int = 0, record: int = 0, remedy: str = ""
+    ) -> None:
+        super().__init__(what)
+        self.what = what
+        self.source = source
+        self.line = line
+        self.column = column
+        self.record = record
+        self.remedy = remedy
+
+    @property
+    def where(self) -> str:
+        """`source:line:column` and the record, as far as they are known."""
+        place = ":".join(str(part) for part in (self.source, self.line, self.column) if part)
+        return f"{place} (record {self.record})" if self.record else place
+
+    def __str__(self) -> str:
+        text = f"{self.where}: {self.what}" if self.where else self.what
+        return f"{text}; {self.remedy}" if self.remedy else text
+
+
+class LanguageError(TriplewireError):
+    """The text of a subscription does not follow its language."""
+
+
+class UnsupportedQuery(LanguageError):
+    """The text is well-formed, but a standing query cannot hold the named construct."""
+
+
+class ReadError(TriplewireError):
+    """An input is malformed, hostile or in no known syntax."""
+
+
+class TaxonomyError(TriplewireError):
+    """The class hierarchy has a cycle, or its file cannot be read."""
+
+
+class OperatorError(TriplewireError):
+    """An operator raised, or ran out of time."""
+
+
+class LimitError(TriplewireError):
+    """A limit of `config.Settings` was passed; `remedy` names the setting."""
+
+
+class SubscriptionError(TriplewireError):
+    """A subscription cannot be registered or found."""
+
+
+class StoreError(TriplewireError):
+    """A directory is no saved engine, or a damaged one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """One input that was not processed, and why: a row of the dead-letter output.
+
+    `kind` is "publication", "subscription" or "pair" (a publication and a subscription whose evaluation failed);
+    `subject` is the file, the id, or "publication subscription"; `where` the position; `reason` what and why.
+    """
+
+    kind: str
+    subject: str
+    where: str
+    reason: str
+    remedy: str = ""
+
+    @classmethod
+    def of(cls, kind: str, subject: str, error: TriplewireError) -> Refusal:
+        """The record of `error`, raised while `subject` was processed."""
+        return cls(kind, subject, error.where, error.what, error.remedy)
+
+    def __str__(self) -> str:
+        place = (
+            self.where if self.where.startswith(self.subject) else " ".join(filter(None, (self.subject, self.where)))
+        )
+        text = f"refused {self.kind} {place}: {self.reason}"
+        return f"{text}; {self.remedy}" if self.remedy else text

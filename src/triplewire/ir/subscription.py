@@ -1,0 +1,28 @@
+"""A subscription: a standing query in its one intermediate form (semantics, section 2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from triplewire.ir.nodes import PatternTerm, Where
+
+
+@dataclass(frozen=True)
+class Subscription:
+    """A standing query, compiled. Made by `triplewire.parse`; two are equal when they mean the same tree.
+
+    `select` names the variables that the bindings hold, in order; `construct` is the template of a CONSTRUCT query;
+    `ask` marks a query whose one binding is empty; `warnings` are what the author should know; `prefixes` and `base`
+    are what the text was parsed with, so that it can be parsed again.
+    """
+
+    id: str
+    language: str
+    text: str
+    select: tuple[str, ...]
+    where: Where
+    ask: bool = False
+    construct: tuple[tuple[PatternTerm, PatternTerm, PatternTerm], ...] | None = None
+    prefixes: tuple[tuple[str, str], ...] = ()
+    base: str = ""
+    warnings: tuple[str, ...] = field(default=(), compare=False)

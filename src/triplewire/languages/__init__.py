@@ -1,0 +1,63 @@
+"""The four query languages. Each compiles to the same intermediate form; nothing later asks which one it was.
+
+`parse` is the way in. To add a language: a function as in `context.Language`, named in `triplewire.plugins`.
+`files` reads subscription files; `fulltext` is the shared grammar of full-text expressions; `tokens` and `names` are
+shared by all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from triplewire import plugins
+from triplewire.config import Settings
+from triplewire.ir.normalize import check
+from triplewire.ir.subscription import Subscription
+from triplewire.languages.context import Context, Language
+from triplewire.model.operator import Operator
+from triplewire.operators import built_in_operators
+
+
+def parse(
+    text: str,
+    language: str = "sparql",
+    *,
+    id: str = "",
+    prefixes: Mapping[str, str] | None = None,
+    base: str = "",
+    operators: Mapping[str, Operator] | None = None,
+    rules: Mapping[str, Subscription] | None = None,
+    settings: Settings | None = None,
+) -> Subscription:
+    """Compile a query text of one of the languages "gql", "sparql", "mdv", "predicates" (or an installed plug-in's).
+
+    `id` names the subscription and stands in error messages. `operators` (default: the built-in ones) are those that
+    a call may name; `rules` are other MDV rules, by id, that a search clause may name.
+
+    Raises `LanguageError` with line and column where the text is wrong, `UnsupportedQuery` where it is outside the
+    subset, `LimitError` past a limit of `settings`.
+    """
+    context = Context(
+        source=id,
+        prefixes=prefixes or {},
+        base=base,
+        operators=built_in_operators() if operators is None else operators,
+        rules=rules or {},
+        settings=settings or Settings(),
+    )
+    compile_text: Language = plugins.find("language", language)
+    parsed = compile_text(text, context)
+    subscription = Subscription(
+        id=id,
+        language=language,
+        text=text,
+        select=parsed.select,
+        where=parsed.where,
+        ask=parsed.ask,
+        construct=parsed.construct,
+        prefixes=tuple(sorted(context.prefixes.items())),
+        base=base,
+        warnings=parsed.warnings,
+    )
+    return replace(subscription, where=check(subscription, context.settings))

@@ -1,0 +1,47 @@
+"""What a parser is given beside the text: prefixes, base, operators, other rules, limits.
+
+A language is one function, `parse(text, context) -> Parsed`; `triplewire.languages.parse` picks it, checks the result
+and makes the `Subscription`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from triplewire.config import Settings
+from triplewire.ir.nodes import PatternTerm, Where
+from triplewire.ir.subscription import Subscription
+from triplewire.model.operator import Operator
+
+
+@dataclass(frozen=True)
+class Context:
+    """`source` names the text in errors; `prefixes` and `base` come from outside the text (the text's own win);
+    `operators` are those that a call may name; `rules` are the registered MDV rules that a search clause may name."""
+
+    source: str = ""
+    prefixes: Mapping[str, str] = field(default_factory=dict)
+    base: str = ""
+    operators: Mapping[str, Operator] = field(default_factory=dict)
+    rules: Mapping[str, Subscription] = field(default_factory=dict)
+    settings: Settings = field(default_factory=Settings)
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """What a language makes of a text. The fields are those of `Subscription`."""
+
+    select: tuple[str, ...]
+    where: Where
+    ask: bool = False
+    construct: tuple[tuple[PatternTerm, PatternTerm, PatternTerm], ...] | None = None
+    warnings: tuple[str, ...] = ()
+
+
+class Language(Protocol):
+    """A query language: a plug-in of the family "language"."""
+
+    def __call__(self, text: str, context: Context) -> Parsed:
+        """Compile `text`. Raises `LanguageError` with line and column, or `UnsupportedQuery` naming the construct."""

@@ -1,0 +1,19 @@
+"""Expensive operators: the registry, and two cheap ones that read the publication themselves.
+
+The protocol is in `triplewire.model.operator`; a call's place in a query is `triplewire.ir.nodes.Call`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from types import MappingProxyType
+
+from triplewire import plugins
+from triplewire.model.operator import Operator
+
+
+@cache
+def built_in_operators() -> Mapping[str, Operator]:
+    """All installed operators by name: the built-in ones and those of plug-ins."""
+    return MappingProxyType({name: plugins.find("operator", name) for name in plugins.names("operator")})
