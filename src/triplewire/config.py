@@ -47,7 +47,7 @@ class Settings:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> Settings:
-        """The defaults, changed by `TRIPLEWIRE_<NAME>` variables. Raises `TriplewireError` on a value that is no number."""
+        """The defaults, changed by `TRIPLEWIRE_<NAME>` variables. Raises `TriplewireError` on any other value."""
         environment = os.environ if environment is None else environment
         changes = {}
         for field in dataclasses.fields(cls):

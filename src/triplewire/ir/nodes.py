@@ -143,7 +143,7 @@ Where: TypeAlias = And | Or | Not | Optional | Minus | Pattern | Filter | Bind |
 
 
 class Coercion(enum.Enum):
-    """How two terms compare. Strict: SPARQL's operator mapping. Lenient: nodes are plain labels (semantics, section 2)."""
+    """How two terms compare. Strict: SPARQL's operator mapping. Lenient: nodes are plain labels."""
 
     STRICT = "strict"
     LENIENT = "lenient"

@@ -46,8 +46,8 @@ class Phrase:
 @dataclass(frozen=True, slots=True)
 class Near:
     """Occurrences of all operands, one each: between operand i and i + 1 stand gaps[i] = (least, most) words, without
-    overlap; where ordered[i] holds, i + 1 comes later, else on either side. Operands are Word, Prefix, Phrase, or TextOr
-    of them."""
+    overlap; where ordered[i] holds, i + 1 comes later, else on either side. Operands are Word, Prefix, Phrase, or a
+    TextOr of them."""
 
     operands: tuple[TextExpression, ...]
     gaps: tuple[tuple[int, int], ...]

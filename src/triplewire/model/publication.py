@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -34,18 +34,19 @@ class Graph:
     def __contains__(self, triple: object) -> bool:
         return triple in self._all
 
-    def candidates(self, subject: Term | None, predicate: Term | None, object_: Term | None) -> Iterable[Triple]:
+    def candidates(self, subject: Term | None, predicate: Term | None, object_: Term | None) -> Sequence[Triple]:
         """The shortest list of triples that holds all with the given terms (`None` is any); it may hold others."""
-        lists = [
-            index.get(term, ())
-            for index, term in (
-                (self._by_subject, subject),
-                (self._by_object, object_),
-                (self._by_predicate, predicate),
-            )
-            if term is not None
-        ]
-        return min(lists, key=len) if lists else self.triples
+        shortest: Sequence[Triple] = self.triples
+        for index, term in (
+            (self._by_subject, subject),
+            (self._by_object, object_),
+            (self._by_predicate, predicate),
+        ):
+            if term is not None:
+                found = index.get(term, ())
+                if len(found) < len(shortest):
+                    shortest = found
+        return shortest
 
     def find(self, subject: Term | None, predicate: Term | None, object_: Term | None) -> Iterator[Triple]:
         """The triples with exactly the given terms; `None` is any."""
