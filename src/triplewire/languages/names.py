@@ -1,35 +1,11 @@
-"""Names in query texts: the predeclared prefixes, expansion of prefixed names, resolution against a base."""
+"""Names in query texts: resolution against a base, labels in a namespace. The predeclared prefixes are in `model`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
 from urllib.parse import quote, urljoin, urlsplit
 
-RSS = "http://purl.org/rss/1.0/"
-
-PREDECLARED: Mapping[str, str] = MappingProxyType(
-    {
-        "rdf": "http://www.w3.org/1999/02/22-rdf-syntax-ns#",
-        "rdfs": "http://www.w3.org/2000/01/rdf-schema#",
-        "owl": "http://www.w3.org/2002/07/owl#",
-        "xsd": "http://www.w3.org/2001/XMLSchema#",
-        "foaf": "http://xmlns.com/foaf/0.1/",
-        "skos": "http://www.w3.org/2004/02/skos/core#",
-        "dc": "http://purl.org/dc/elements/1.1/",
-        "dcterms": "http://purl.org/dc/terms/",
-        "geo": "http://www.w3.org/2003/01/geo/wgs84_pos#",
-        "org": "http://www.w3.org/ns/org#",
-        "schema": "http://schema.org/",
-        "rss": RSS,
-        "content": "http://purl.org/rss/1.0/modules/content/",
-        "prov": "http://www.w3.org/ns/prov#",
-        "dcat": "http://www.w3.org/ns/dcat#",
-        "as": "https://www.w3.org/ns/activitystreams#",
-        "op": "urn:triplewire:operator:",
-    }
-)
-"""Known in all four languages without a declaration; a declaration of the same name wins. `op:` names operators."""
+from triplewire.model.namespaces import PREDECLARED as PREDECLARED
+from triplewire.model.namespaces import RSS as RSS
 
 
 def resolve(reference: str, base: str) -> str:
