@@ -1,0 +1,48 @@
+"""The project's own files, as the house rules see them. The rules are the `test_*.py` files beside this one."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "src" / "triplewire"
+PYTHON_ROOTS = (ROOT / "src", ROOT / "tests", ROOT / "examples")
+TEXT_ROOTS = (*PYTHON_ROOTS, ROOT / "docs", ROOT / ".ci")
+NOT_OURS = {"__pycache__", ".ruff_cache", ".mypy_cache", "out"}
+
+
+def package_files() -> list[Path]:
+    """The Python files that are installed."""
+    return sorted(PACKAGE.rglob("*.py"))
+
+
+def python_files() -> list[Path]:
+    """All Python files: the package, its tests, the examples."""
+    return sorted(file for root in PYTHON_ROOTS for file in root.rglob("*.py"))
+
+
+def text_files() -> Iterator[Path]:
+    """All files that people write: code, tests, cases, documents, build files."""
+    for root in TEXT_ROOTS:
+        yield from sorted(f for f in root.rglob("*") if f.is_file() and not NOT_OURS.intersection(f.parts))
+    yield from sorted(f for f in ROOT.iterdir() if f.is_file())
+
+
+def shown(path: Path) -> str:
+    """The path as a reader of a message knows it."""
+    return path.relative_to(ROOT).as_posix()
+
+
+@cache
+def tree(path: Path) -> ast.Module:
+    """The syntax tree of a file."""
+    return ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
+
+
+def module_name(path: Path) -> str:
+    """The dotted name under which a file of the package is imported."""
+    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+    return ".".join(parts).removesuffix(".__init__")

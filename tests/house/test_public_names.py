@@ -1,0 +1,43 @@
+"""The public surface is a list: sorted, short, documented, and no more and no less than what the package shows."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import types
+
+import pytest
+
+LIMIT = 20
+SURFACES = ("triplewire", "triplewire.extend")
+
+
+@pytest.mark.parametrize("name", SURFACES)
+def test_public_names(name: str) -> None:
+    module = importlib.import_module(name)
+    listed = list(module.__all__)
+    assert listed == sorted(set(listed)), f"{name}.__all__ is kept sorted, each name once"
+    assert len(listed) <= LIMIT, f"{name} has {len(listed)} public names (limit {LIMIT})"
+    exposed = {
+        attribute
+        for attribute in dir(module)
+        if not attribute.startswith("_")
+        and attribute != "annotations"  # of `from __future__ import annotations`
+        and not isinstance(getattr(module, attribute), types.ModuleType)
+    }
+    assert exposed == set(listed) - {"__version__"}, f"{name} shows other names than its __all__ lists"
+
+
+@pytest.mark.parametrize("name", SURFACES)
+def test_public_names_are_documented(name: str) -> None:
+    module = importlib.import_module(name)
+    documented = {"types.UnionType", "typing.Union"}
+    for public in module.__all__:
+        value = getattr(module, public)
+        if inspect.isclass(value) or callable(value):
+            own = value.__dict__.get("__doc__") if inspect.isclass(value) else value.__doc__
+            assert (own or "").strip(), f"{name}.{public} has no docstring"
+            assert not (own or "").startswith(f"{public}("), f"{name}.{public} has only a generated docstring"
+        else:
+            kind = f"{type(value).__module__}.{type(value).__qualname__}"
+            assert kind in documented or isinstance(value, str), f"{name}.{public} is a bare {kind}"

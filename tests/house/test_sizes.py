@@ -1,0 +1,29 @@
+"""A file is at most 400 lines, a function at most 60: what is longer holds more than one idea."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from house.source import python_files, shown, tree
+
+FILE_LINES = 400
+FUNCTION_LINES = 60
+
+
+@pytest.mark.parametrize("path", python_files(), ids=shown)
+def test_file_and_functions_are_short(path: Path) -> None:
+    count = len(path.read_text(encoding="utf-8").splitlines())
+    assert count <= FILE_LINES, (
+        f"{shown(path)} has {count} lines (limit {FILE_LINES}): split it by concept, not by size"
+    )
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            assert node.end_lineno is not None
+            length = node.end_lineno - node.lineno + 1
+            assert length <= FUNCTION_LINES, (
+                f"{shown(path)}:{node.lineno}: {node.name} has {length} lines (limit {FUNCTION_LINES}): "
+                "split it by concept, not by size"
+            )
