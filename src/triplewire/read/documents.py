@@ -1,0 +1,99 @@
+"""One document, given as bytes, to publications. Files, folders and streams: `triplewire.read.sources`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from triplewire.config import Settings
+from triplewire.errors import ReadError, Refusal
+from triplewire.model.publication import Publication
+from triplewire.read.client import CLIENT
+from triplewire.read.contexts import Loader, with_contexts
+from triplewire.read.frames import Request
+from triplewire.read.guard import check_size
+from triplewire.read.gunzip import gunzip
+from triplewire.read.lines import Collected, pieces
+from triplewire.read.names import document_iri
+from triplewire.read.sniff import sniff
+from triplewire.read.split import by_subject
+from triplewire.read.syntax import Syntax
+
+SPLITS = ("item", "document", "subject")
+
+
+def read_document(
+    data: bytes,
+    source: str,
+    *,
+    base: str = "",
+    split: str = "item",
+    settings: Settings | None = None,
+    on_refusal: Callable[[Refusal], None] | None = None,
+    loader: Loader | None = None,
+) -> list[Publication]:
+    """The publications of one document, gzipped or not.
+
+    `source` is its path or IRI ("" for none): it becomes `Publication.source` and, as an IRI, the id of a document
+    that is one publication. `base` resolves relative IRIs (default: the document's IRI). `split` is "item" (feed items
+    and named graphs), "document" (a feed whole) or "subject". `loader` fetches JSON-LD contexts; without one they are
+    refused. A gzipped, line-based or nested document is held to the limits of `settings`.
+
+    Raises the first `ReadError`; with `on_refusal` each becomes a `Refusal` instead and the rest is read.
+    """
+    settings = settings or Settings()
+    document = document_iri(source)
+    found: list[Publication] = []
+    try:
+        found.extend(_publications(data, source, document, base, split, settings, on_refusal, loader))
+    except ReadError as error:
+        error.source = error.source or source or document
+        if on_refusal is None:
+            raise
+        on_refusal(Refusal.of("publication", source or document, error))
+    return found
+
+
+def _publications(
+    data: bytes,
+    source: str,
+    document: str,
+    base: str,
+    split: str,
+    settings: Settings,
+    on_refusal: Callable[[Refusal], None] | None,
+    loader: Loader | None,
+) -> Iterator[Publication]:
+    if split not in SPLITS:
+        raise ReadError(f"there is no split {split!r}", remedy=f"known: {', '.join(SPLITS)}")
+    data = gunzip(data, settings.max_input_bytes)
+    syntax = sniff(data, source)
+    check_size(data, syntax, settings)
+    if syntax is Syntax.N_QUADS:
+        yield from _lines(data, source, document, split, settings, on_refusal)
+        return
+    if syntax is Syntax.JSON_LD and loader is not None:
+        data = with_contexts(data, loader, settings)
+    yield from CLIENT.ask(Request(data, syntax, document, source, base, split, settings)).publications
+
+
+def _lines(
+    data: bytes,
+    source: str,
+    document: str,
+    split: str,
+    settings: Settings,
+    on_refusal: Callable[[Refusal], None] | None,
+) -> Iterator[Publication]:
+    collected = Collected(document, source, settings)
+    for first_line, piece in pieces(data):
+        request = Request(piece, Syntax.N_QUADS, document, source, settings=settings, first_line=first_line)
+        collected.add(CLIENT.ask(request).piece)
+    for subject, error in collected.refusals():
+        error.source = source or document
+        if on_refusal is None:
+            raise error
+        on_refusal(Refusal.of("publication", subject or document, error))
+    if split == "subject":
+        yield from by_subject(collected.triples(), document, source)
+    else:
+        yield from collected.publications()

@@ -1,0 +1,91 @@
+"""The elements of unknown namespaces in a feed's items, which feedparser drops or flattens."""
+
+from __future__ import annotations
+
+from xml.parsers import expat
+
+from triplewire.read.items import CONTENT, DC, RSS
+
+# Namespaces that are mapped by `triplewire.read.feeds`: RSS and Atom in all their versions, XHTML, content.
+KNOWN = frozenset(
+    {
+        "",
+        CONTENT,
+        RSS,
+        "http://backend.userland.com/rss",
+        "http://backend.userland.com/rss2",
+        "http://blogs.law.harvard.edu/tech/rss",
+        "http://my.netscape.com/rdf/simple/0.9/",
+        "http://channel.netscape.com/rdf/simple/0.9/",
+        "http://purl.org/atom/ns#",
+        "http://purl.org/rss/1.0/modules/rss091#",
+        "http://www.w3.org/1999/xhtml",
+        "http://www.w3.org/1999/02/22-rdf-syntax-ns#",
+        "http://www.w3.org/2005/atom",
+    }
+)
+MAPPED_DC = frozenset({"author", "creator", "date", "description", "language", "subject", "title"})
+_ITEMS = frozenset({"item", "entry"})
+
+
+def is_unknown(namespace: str, local: str) -> bool:
+    """Does an element of this name become a triple of its own?"""
+    if namespace == DC:
+        return local not in MAPPED_DC
+    return namespace.lower() not in KNOWN
+
+
+def unknown_elements(data: bytes) -> list[list[tuple[str, str]]] | None:
+    """For each item the (namespace + local name, text) of its unknown elements; None if the feed is ill-formed.
+
+    Elements inside unknown elements count as well, elements inside known ones (XHTML content) do not.
+    """
+    walk = _Walk()
+    try:
+        walk.parser.Parse(data, True)
+    except expat.ExpatError:
+        return None
+    return walk.items
+
+
+class _Walk:
+    def __init__(self) -> None:
+        self.items: list[list[tuple[str, str]]] = []
+        self.parser = expat.ParserCreate("utf-8", namespace_separator=" ")
+        self.parser.buffer_text = True
+        self.parser.StartElementHandler = self._start
+        self.parser.EndElementHandler = self._end
+        self.parser.CharacterDataHandler = self._text
+        self._item_depth = 0  # depth of the open item, 0 outside of one
+        self._known_depth = 0  # depth of the open known child of an item
+        self._depth = 0
+        self._open: list[tuple[str, list[str]]] = []
+
+    def _start(self, name: str, attributes: dict[str, str]) -> None:
+        self._depth += 1
+        namespace, _, local = name.rpartition(" ")
+        if not self._item_depth:
+            if local.lower() in _ITEMS and namespace.lower() in KNOWN:
+                self._item_depth = self._depth
+                self.items.append([])
+        elif not self._known_depth:
+            if is_unknown(namespace, local):
+                self._open.append((namespace + local, []))
+            else:
+                self._known_depth = self._depth
+
+    def _text(self, text: str) -> None:
+        if self._open and not self._known_depth:
+            self._open[-1][1].append(text)
+
+    def _end(self, name: str) -> None:
+        if self._depth == self._item_depth:
+            self._item_depth = 0
+        elif self._depth == self._known_depth:
+            self._known_depth = 0
+        elif self._open and not self._known_depth:
+            predicate, texts = self._open.pop()
+            text = "".join(texts).strip()
+            if text:
+                self.items[-1].append((predicate, text))
+        self._depth -= 1

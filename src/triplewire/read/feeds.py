@@ -1,0 +1,198 @@
+"""RSS and Atom, by feedparser. It gets bytes in a stream and never a name or an address, so it fetches nothing.
+
+RSS 1.0 items are RDF already and keep their own triples; where their XML is ill-formed, or RDF cannot tell two items
+apart, they are read as feedparser does, and flagged. Everything here runs in the parsing process.
+"""
+
+from __future__ import annotations
+
+import calendar
+import datetime as dt
+import io
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import Any
+
+import feedparser
+from feedparser.encodings import convert_to_utf8
+
+from triplewire.errors import ReadError
+from triplewire.model.publication import Publication
+from triplewire.model.terms import IRI, RDF_TYPE, Literal, Node, Triple
+from triplewire.read import guard
+from triplewire.read.elements import is_unknown, unknown_elements
+from triplewire.read.frames import Request
+from triplewire.read.items import ITEM, LINK, Channel, Feed, Item, publications
+from triplewire.read.limits import check_limits
+from triplewire.read.markup import to_text
+from triplewire.read.names import is_absolute
+from triplewire.read.rdf import parse
+from triplewire.read.split import by_subject, closure
+
+_HTML = {"text/html", "application/xhtml+xml"}
+
+
+def read_feed(request: Request, *notes: str) -> list[Publication]:
+    """The publications of an RSS 0.9x, RSS 2.0 or Atom feed. Raises `ReadError` if it is none."""
+    data, parsed, ill = _parse(request)
+    if not parsed["version"] and not parsed["entries"]:
+        raise ReadError(
+            "the XML is neither RDF nor a feed" + (f": {ill}" if ill else ""), remedy="give RSS, Atom or RDF/XML"
+        )
+    entries = parsed["entries"]
+    others = unknown_elements(data) if not ill else None
+    if others is None or len(others) != len(entries):
+        others = [_other_keys(entry, parsed.get("namespaces", {})) for entry in entries]
+    feed = Feed(
+        _channel(parsed["feed"], request.document),
+        [_item(entry, parsed["feed"], other) for entry, other in zip(entries, others, strict=True)],
+        notes + ((f"ill-formed feed: {ill}",) if ill else ()),
+    )
+    found = publications(feed, request.document, request.source, request.split)
+    check_limits(found, request.settings)
+    return found
+
+
+def read_rss_1(request: Request) -> list[Publication]:
+    """The publications of an RSS 1.0 feed: each item with its own triples, closed over blank nodes."""
+    try:
+        data = guard.check_rdf_xml(request.data, request.settings)
+        base = request.base or request.document
+        triples = [triple for _, triple in parse(data, request.syntax, base, request.settings)]
+    except ReadError as error:
+        if error.remedy.startswith("raise "):
+            raise
+        return read_feed(request, f"not RDF/XML, so read as a plain feed: {error}")
+    if request.split == "subject":
+        return by_subject(triples, request.document, request.source)
+    if request.split == "document":
+        found = [Publication(request.document, tuple(dict.fromkeys(triples)), request.source)]
+        check_limits(found, request.settings)
+        return found
+    items = list(dict.fromkeys(t.subject for t in triples if t.predicate == RDF_TYPE and t.object == ITEM))
+    _, parsed, _ = _parse(request)
+    if len(items) != len(parsed["entries"]):
+        return read_feed(request, "the items are not told apart by rdf:about, so read as a plain feed")
+    about: dict[Node, list[Triple]] = defaultdict(list)
+    for triple in dict.fromkeys(triples):
+        about[triple.subject].append(triple)
+    found = [
+        Publication(
+            _rss_1_id(item, about, f"{request.document}#{number}"),
+            closure(item, about),
+            request.source,
+            _instant(entry),
+        )
+        for number, (item, entry) in enumerate(zip(items, parsed["entries"], strict=True), start=1)
+    ]
+    check_limits(found, request.settings)
+    return found
+
+
+def _rss_1_id(item: Node, about: Mapping[Node, list[Triple]], otherwise: str) -> str:
+    if isinstance(item, IRI):
+        return item.value
+    links = [t.object.lexical for t in about[item] if t.predicate == LINK and isinstance(t.object, Literal)]
+    return links[0].strip() if links and links[0].strip() else otherwise
+
+
+def _parse(request: Request) -> tuple[bytes, Any, str]:
+    """The guarded feed in UTF-8, feedparser's view of it, and why it is ill-formed, if it is."""
+    result: dict[str, Any] = {}
+    data = convert_to_utf8({}, request.data, result)
+    guard.check_feed(data, request.settings)
+    known = bool(result.get("encoding"))
+    headers = {"content-type": "application/xml; charset=utf-8"} if known else {}
+    base = request.base or request.document
+    if known and base.startswith(("http://", "https://")):
+        headers["content-location"] = base
+    parsed = feedparser.parse(
+        io.BytesIO(data), response_headers=headers, sanitize_html=False, resolve_relative_uris=False
+    )
+    ill = result.get("bozo_exception") or (parsed.get("bozo_exception") if parsed.get("bozo") else None)
+    return data, parsed, " ".join(str(ill).split()) if ill else ""
+
+
+def _text(entry: dict[str, Any], key: str) -> str:
+    """A text of feedparser's, "" if absent. `dict.get`, because FeedParserDict's own guesses between keys."""
+    value = dict.get(entry, key)
+    return value.strip() if isinstance(value, str) else ""
+
+
+def _list(entry: dict[str, Any], key: str) -> list[dict[str, Any]]:
+    value = dict.get(entry, key)
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+
+
+def _plain(entry: dict[str, Any], key: str) -> tuple[str, str]:
+    """A text construct as written, and reduced to text where it is HTML."""
+    raw = _text(entry, key)
+    detail = dict.get(entry, key + "_detail")
+    kind = detail.get("type", "") if isinstance(detail, dict) else "text/html"
+    return raw, to_text(raw).strip() if kind in _HTML else raw
+
+
+def _channel(feed: dict[str, Any], document: str) -> Channel:
+    own = [_text(link, "href") for link in _list(feed, "links") if _text(link, "rel") == "self"]
+    candidates = [_text(feed, "id"), *own, document]
+    return Channel(
+        next(c for c in candidates if is_absolute(c)),
+        _plain(feed, "title")[1],
+        _text(feed, "link"),
+        _plain(feed, "subtitle")[1],
+    )
+
+
+def _item(entry: dict[str, Any], feed: dict[str, Any], others: list[tuple[str, str]]) -> Item:
+    raw, description = _plain(entry, "summary")
+    contents = [_text(content, "value") for content in _list(entry, "content")]
+    if not any(contents) and raw != description:
+        contents = [raw]
+    title = dict.get(entry, "title_detail")
+    said = title.get("language") if isinstance(title, dict) else None
+    return Item(
+        id=_text(entry, "id"),
+        link=_text(entry, "link"),
+        title=_plain(entry, "title")[1],
+        description=description,
+        contents=[content for content in contents if content],
+        creators=_creators(entry),
+        instant=_instant(entry),
+        subjects=[(_text(tag, "scheme"), _text(tag, "term")) for tag in _list(entry, "tags") if _text(tag, "term")],
+        language=_text(entry, "language") or (said if isinstance(said, str) else "") or _text(feed, "language"),
+        enclosures=[
+            _text(link, "href")
+            for link in _list(entry, "links")
+            if _text(link, "rel") == "enclosure" and _text(link, "href")
+        ],
+        others=others,
+    )
+
+
+def _creators(entry: dict[str, Any]) -> list[str]:
+    names = [_text(author, "name") or _text(author, "email") for author in _list(entry, "authors")]
+    names = [name for name in names if name]
+    return names or [name for name in (_text(entry, "author"),) if name]
+
+
+def _instant(entry: dict[str, Any]) -> dt.datetime | None:
+    """When the item was last updated, else published, else created; feedparser has it in UTC."""
+    for key in ("updated_parsed", "published_parsed", "created_parsed"):
+        value = dict.get(entry, key)
+        if value:
+            try:
+                return dt.datetime.fromtimestamp(calendar.timegm(value), dt.UTC)
+            except (ValueError, OverflowError, OSError, TypeError):
+                continue
+    return None
+
+
+def _other_keys(entry: dict[str, Any], namespaces: Mapping[str, str]) -> list[tuple[str, str]]:
+    """What feedparser kept of unknown elements in an ill-formed feed: `prefix_localname` keys."""
+    found = []
+    for key, value in dict.items(entry):
+        prefix, _, local = key.partition("_")
+        namespace = namespaces.get(prefix)
+        if local and namespace and isinstance(value, str) and value.strip() and is_unknown(namespace, local):
+            found.append((namespace + local, value.strip()))
+    return found

@@ -1,0 +1,28 @@
+"""What a document may hold, checked before any parser of RDF or feeds sees it. One file a family of syntaxes.
+
+A refusal is a `ReadError` that says what, where (line and column), why, and which setting allows more. Limits on terms
+and triples are counted while the parser delivers them: `triplewire.read.rdf`.
+"""
+
+from __future__ import annotations
+
+from triplewire.config import Settings
+from triplewire.errors import ReadError
+from triplewire.read.guard.json_text import check_contexts, check_json
+from triplewire.read.guard.turtle import check_turtle
+from triplewire.read.guard.xml import check_feed, check_rdf_xml
+from triplewire.read.syntax import Syntax
+
+__all__ = ["check_contexts", "check_feed", "check_json", "check_rdf_xml", "check_size", "check_turtle"]
+
+
+def check_size(data: bytes, syntax: Syntax, settings: Settings) -> None:
+    """Refuse a document that is longer than its syntax may be."""
+    if syntax in (Syntax.N_QUADS, Syntax.TRIG):
+        limit, setting = settings.max_input_bytes, "max_input_bytes"
+    else:
+        limit, setting = settings.max_document_bytes, "max_document_bytes"
+    if len(data) > limit:
+        raise ReadError(
+            f"the {syntax.value} document has {len(data):,} bytes, the limit is {limit:,}", remedy=f"raise {setting}"
+        )

@@ -1,0 +1,75 @@
+"""JSON before it is parsed: characters, depth, and contexts that would have to be fetched (security page, J1, J2)."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from triplewire.config import Settings
+from triplewire.errors import ReadError
+from triplewire.read.guard.place import line_and_column
+from triplewire.read.guard.text import check_utf8
+
+_TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"?+|[\[{]|[\]}]', re.DOTALL)
+
+
+def check_json(data: bytes, what: str, settings: Settings) -> tuple[bytes, Any]:
+    """`data` without a byte order mark, and its value. Refuses depth over the limit and what is no JSON."""
+    data = check_utf8(data, what)
+    _check_depth(data, what, settings.max_json_depth)
+    try:
+        return data, json.loads(data)
+    except json.JSONDecodeError as error:
+        raise ReadError(f"not JSON: {error.msg}", line=error.lineno, column=error.colno) from None
+    except (ValueError, RecursionError) as error:  # an integer of thousands of digits
+        raise ReadError(f"the JSON cannot be read: {error}") from None
+
+
+def _check_depth(data: bytes, what: str, limit: int) -> None:
+    if data.count(b"[") + data.count(b"{") <= limit:
+        return
+    depth = 0
+    for match in _TOKEN.finditer(data):
+        token = match[0]
+        if token in (b"[", b"{"):
+            depth += 1
+            if depth > limit:
+                line, column = line_and_column(data, match.start())
+                raise ReadError(
+                    f"the {what} document nests deeper than {limit}",
+                    line=line,
+                    column=column,
+                    remedy="raise max_json_depth",
+                )
+        elif token in (b"]", b"}"):
+            depth -= 1
+
+
+def check_contexts(data: bytes, value: Any) -> None:
+    """Refuse a JSON-LD document that names a context to be fetched: by `@context` or by `@import`, at any depth."""
+    waiting = [value]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, list):
+            waiting.extend(node)
+        elif isinstance(node, dict):
+            for address in remote_contexts(node):
+                offset = max(data.find(json.dumps(address, ensure_ascii=False).encode("utf-8", "replace")), 0)
+                line, column = line_and_column(data, offset)
+                raise ReadError(
+                    f"the context {address!r} would have to be fetched",
+                    line=line,
+                    column=column,
+                    remedy="put the context into the document, or hand in a loader",
+                )
+            waiting.extend(item for key, item in node.items() if key != "@value")
+
+
+def remote_contexts(node: dict[str, Any]) -> list[str]:
+    """The addresses that one JSON object asks to fetch."""
+    context = node.get("@context")
+    entries = context if isinstance(context, list) else [context]
+    found = [entry for entry in entries if isinstance(entry, str)]
+    found += [e["@import"] for e in entries if isinstance(e, dict) and isinstance(e.get("@import"), str)]
+    return found

@@ -1,0 +1,28 @@
+"""The characters of Turtle, JSON and their kin: UTF-8 without NUL (security page, J5)."""
+
+from __future__ import annotations
+
+import codecs
+
+from triplewire.errors import ReadError
+from triplewire.read.guard.place import line_and_column
+
+
+def check_utf8(data: bytes, what: str) -> bytes:
+    """`data` without a byte order mark. Refuses invalid UTF-8 and NUL bytes; `what` names the syntax."""
+    data = data.removeprefix(codecs.BOM_UTF8)
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line, column = line_and_column(data, error.start)
+        raise ReadError(
+            f"the {what} document is not UTF-8: byte 0x{data[error.start]:02x}",
+            line=line,
+            column=column,
+            remedy="save it as UTF-8",
+        ) from None
+    nul = data.find(b"\x00")
+    if nul >= 0:
+        line, column = line_and_column(data, nul)
+        raise ReadError(f"the {what} document holds a NUL byte", line=line, column=column)
+    return data

@@ -1,0 +1,145 @@
+"""XML before it is parsed: encoding, entities, depth (security page, X1 to X4 and X6).
+
+RDF/XML is walked with Expat, which must find it well-formed: nothing outside the document is asked for, entities are
+few, short and flat. A feed may be ill-formed, so its declarations are searched for in the text, and Expat walks as
+far as it gets. An external document type (`rss-0.91.dtd`) is common in feeds: tolerated there, never fetched.
+"""
+
+from __future__ import annotations
+
+import re
+from xml.parsers import expat
+
+from triplewire.config import Settings
+from triplewire.errors import ReadError
+from triplewire.read.guard.place import line_and_column
+from triplewire.read.guard.xml_encoding import to_utf8
+
+MAX_ATTRIBUTES = 256  # of one element
+_EXPANSION = 1024 * 1024  # bytes that all entity references together may always add
+_EXPANSION_FACTOR = 10  # and how many times the document's own size, where that is more
+_PREDEFINED = {"lt", "gt", "amp", "apos", "quot"}
+_ENTITY = re.compile(rb"""<!ENTITY\s+(%\s+)?+([^\s"'>]++)\s*+(SYSTEM\b|PUBLIC\b|"[^"]*+"|'[^']*+')?+""", re.IGNORECASE)
+_REFERENCE = re.compile(rb"&([A-Za-z_:][\w:.-]*+);")
+
+
+def check_rdf_xml(data: bytes, settings: Settings) -> bytes:
+    """The document as UTF-8; Expat saw the same bytes."""
+    data = to_utf8(data)
+    nul = data.find(b"\x00")
+    if nul >= 0:
+        line, column = line_and_column(data, nul)
+        raise ReadError("the RDF/XML document holds a NUL byte", line=line, column=column)
+    walk = _Walk(settings)
+    try:
+        walk.parser.Parse(data, True)
+    except expat.ExpatError as error:
+        raise ReadError(
+            f"not well-formed XML: {expat.ErrorString(error.code)}", line=error.lineno, column=error.offset + 1
+        ) from None
+    walk.check_expansion(data)
+    return data
+
+
+def check_feed(data: bytes, settings: Settings) -> None:
+    """Refuse a feed, already in UTF-8, whose declarations or depth pass the limits."""
+    for count, match in enumerate(_ENTITY.finditer(data), start=1):
+        line, column = line_and_column(data, match.start())
+        name, value = match[2].decode("utf-8", "replace"), match[3]
+        if match[1]:
+            raise _refused(f"the parameter entity {name!r} is declared", line, column)
+        if value is None or value[:1] not in b"\"'":
+            raise _refused(f"the entity {name!r} stands for another file", line, column)
+        _check_entity(name, value[1:-1].decode("utf-8", "replace"), line, column, count, settings, raw=True)
+    walk = _Walk(settings, declarations=False)
+    try:
+        walk.parser.Parse(data, True)
+    except expat.ExpatError:
+        return  # feedparser recovers what can be recovered
+
+
+def _refused(
+    what: str, line: int, column: int, remedy: str = "declare plain text entities in the document"
+) -> ReadError:
+    return ReadError(what, line=line, column=column, remedy=remedy)
+
+
+def _check_entity(
+    name: str, value: str, line: int, column: int, count: int, settings: Settings, *, raw: bool = False
+) -> None:
+    """One general entity with its text. `raw`: character references in it are not resolved yet."""
+    if count > settings.max_entities:
+        raise _refused(f"more than {settings.max_entities} entities are declared", line, column, "raise max_entities")
+    if len(value.encode("utf-8", "replace")) > settings.max_entity_bytes:
+        raise _refused(
+            f"the entity {name!r} is longer than {settings.max_entity_bytes:,} bytes",
+            line,
+            column,
+            "raise max_entity_bytes",
+        )
+    if raw:
+        value = re.sub(r"&#(?:\d+|x[0-9a-fA-F]+);", "", value)
+    if "&" in value and name not in _PREDEFINED:
+        raise _refused(f"the entity {name!r} refers to other entities", line, column)
+
+
+class _Walk:
+    """An Expat parser whose handlers refuse; see the module's docstring for what."""
+
+    def __init__(self, settings: Settings, *, declarations: bool = True) -> None:
+        self._settings = settings
+        self._depth = 0
+        self._entities: dict[str, int] = {}
+        self.parser = expat.ParserCreate("utf-8")
+        self.parser.StartElementHandler = self._start
+        self.parser.EndElementHandler = self._end
+        if declarations:
+            self.parser.StartDoctypeDeclHandler = self._doctype
+            self.parser.EntityDeclHandler = self._entity
+
+    def _place(self) -> tuple[int, int]:
+        return self.parser.CurrentLineNumber, self.parser.CurrentColumnNumber + 1
+
+    def _start(self, name: str, attributes: dict[str, str]) -> None:
+        self._depth += 1
+        limit = self._settings.max_xml_depth
+        if self._depth > limit:
+            raise _refused(f"elements nest deeper than {limit}", *self._place(), "raise max_xml_depth")
+        if len(attributes) > MAX_ATTRIBUTES:
+            raise _refused(f"<{name}> has more than {MAX_ATTRIBUTES} attributes", *self._place(), "use elements")
+
+    def _end(self, name: str) -> None:
+        self._depth -= 1
+
+    def _doctype(self, name: str, system: str | None, public: str | None, internal: bool) -> None:
+        if system is not None:
+            raise _refused(f"the document type is in another file, {system!r}", *self._place())
+
+    def _entity(
+        self,
+        name: str,
+        parameter: bool,
+        value: str | None,
+        base: str | None,
+        system: str | None,
+        public: str | None,
+        notation: str | None,
+    ) -> None:
+        if parameter:
+            raise _refused(f"the parameter entity {name!r} is declared", *self._place())
+        if value is None:
+            raise _refused(f"the entity {name!r} stands for another file, {system!r}", *self._place())
+        _check_entity(name, value, *self._place(), len(self._entities) + 1, self._settings)
+        self._entities.setdefault(name, len(value.encode("utf-8", "replace")))
+
+    def check_expansion(self, data: bytes) -> None:
+        """Refuse entity references that together blow the document up."""
+        if not self._entities:
+            return
+        limit = max(_EXPANSION, _EXPANSION_FACTOR * len(data))
+        total = 0
+        for match in _REFERENCE.finditer(data):
+            total += self._entities.get(match[1].decode("utf-8", "replace"), 0)
+            if total > limit:
+                line, column = line_and_column(data, match.start())
+                raise _refused(f"entity references expand to more than {limit:,} bytes", line, column)

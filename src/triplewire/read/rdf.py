@@ -1,0 +1,127 @@
+"""RDF text to terms, by pyoxigraph. It runs in the parsing process only: hostile text can end the parser's process.
+
+What is refused before: `triplewire.read.guard`. N-Quads with its malformed lines: `triplewire.read.lines`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator
+from typing import TypeAlias
+
+import pyoxigraph as ox
+
+from triplewire.config import Settings
+from triplewire.errors import ReadError
+from triplewire.model.terms import IRI, BlankNode, Literal, Node, Term, Triple
+from triplewire.read.syntax import Syntax
+
+FORMATS = {
+    Syntax.N_QUADS: ox.RdfFormat.N_QUADS,
+    Syntax.TURTLE: ox.RdfFormat.TURTLE,
+    Syntax.TRIG: ox.RdfFormat.TRIG,
+    Syntax.RDF_XML: ox.RdfFormat.RDF_XML,
+    Syntax.RSS_1: ox.RdfFormat.RDF_XML,
+    Syntax.JSON_LD: ox.RdfFormat.JSON_LD,
+}
+
+_LABEL = re.compile(rb"_:([\w\x80-\xff](?:[\w.\x80-\xff-]*[\w\x80-\xff-])?)")
+_NODE_ID = re.compile(rb"""nodeID\s*=\s*["']([\w.\x80-\xff-]*[\w\x80-\xff-])["']""")
+
+Statement: TypeAlias = tuple[Node | None, Triple]
+"""A graph name (None is the default graph) and a triple."""
+
+
+class Terms:
+    """Turns the parser's terms into ours, each distinct IRI once, within the limits of `settings`."""
+
+    def __init__(self, settings: Settings, labels: frozenset[str] | None = None) -> None:
+        """`labels`: the blank node labels that the document gives (None: all are given); others become b0, b1 ..."""
+        self._iris: dict[str, IRI] = {}
+        self._blank: dict[str, BlankNode] = {}
+        self._labels = labels
+        self._anonymous = (f"b{n}" for n in itertools.count() if labels is None or f"b{n}" not in labels)
+        self._max_iri = settings.max_iri_bytes
+        self._max_literal = settings.max_literal_bytes
+
+    def term(self, term: object) -> Term:
+        """Raises `ReadError` for a term that is over a limit or of RDF 1.2."""
+        if isinstance(term, ox.NamedNode):
+            value = term.value
+            known = self._iris.get(value)
+            if known is None:
+                check_length("IRI", value, self._max_iri, "max_iri_bytes")
+                known = self._iris[value] = IRI(value)
+            return known
+        if isinstance(term, ox.Literal):
+            lexical = term.value
+            check_length("literal", lexical, self._max_literal, "max_literal_bytes")
+            if term.direction is not None:
+                raise ReadError("a base direction is RDF 1.2; this reads RDF 1.1")
+            if term.language:
+                return Literal.tagged(lexical, term.language)
+            return Literal(lexical, self.iri(term.datatype.value).value)
+        if isinstance(term, ox.BlankNode):
+            label = term.value
+            node = self._blank.get(label)
+            if node is None:
+                given = self._labels is None or label in self._labels
+                node = BlankNode(label if given else next(self._anonymous))
+                self._blank[label] = node
+            return node
+        raise ReadError("a triple term is RDF 1.2; this reads RDF 1.1")
+
+    def iri(self, value: str) -> IRI:
+        """One IRI, checked and shared."""
+        known = self._iris.get(value)
+        if known is None:
+            check_length("IRI", value, self._max_iri, "max_iri_bytes")
+            known = self._iris[value] = IRI(value)
+        return known
+
+    def statement(self, quad: ox.Quad) -> Statement:
+        """A quad as graph name and triple."""
+        graph = None if isinstance(quad.graph_name, ox.DefaultGraph) else self.term(quad.graph_name)
+        triple = Triple(self.term(quad.subject), self.term(quad.predicate), self.term(quad.object))  # type: ignore[arg-type]  # the parser yields nodes there
+        return graph, triple  # type: ignore[return-value]  # a graph name is a node
+
+
+def check_length(what: str, text: str, limit: int, setting: str) -> None:
+    if len(text) * 4 > limit:
+        size = len(text.encode("utf-8", "replace"))
+        if size > limit:
+            raise ReadError(
+                f"the {what} {text[:40]!r}... has {size:,} bytes, the limit is {limit:,}", remedy=f"raise {setting}"
+            )
+
+
+def parse(data: bytes, syntax: Syntax, base: str, settings: Settings) -> Iterator[Statement]:
+    """The statements of a guarded document, in its order.
+
+    Blank nodes keep the labels that the document gives; the anonymous ones, for which the parser makes up random
+    labels, become b0, b1 ... by first occurrence. Raises `ReadError` with line and column, as far
+    as the parser tells them.
+    """
+    terms = Terms(settings, _given_labels(data, syntax))
+    try:
+        for quad in ox.parse(data, FORMATS[syntax], base_iri=base):
+            yield terms.statement(quad)
+    except SyntaxError as error:
+        raise syntax_error(error, syntax) from None
+    except ValueError as error:  # a base that is no IRI
+        raise ReadError(f"{base!r} is no base IRI: {error}") from None
+
+
+def _given_labels(data: bytes, syntax: Syntax) -> frozenset[str]:
+    """What may be a blank node label in the document: all that are, and some more."""
+    pattern = _NODE_ID if syntax in (Syntax.RDF_XML, Syntax.RSS_1) else _LABEL
+    return frozenset(found.decode("utf-8", "replace") for found in pattern.findall(data))
+
+
+def syntax_error(error: SyntaxError, syntax: Syntax) -> ReadError:
+    """The parser's complaint with its place, which the message itself need not repeat."""
+    message = str(error.msg)
+    if message.startswith("Parser error at "):
+        message = message.partition(": ")[2] or message
+    return ReadError(f"not {syntax.value}: {message}", line=error.lineno or 0, column=error.offset or 0)

@@ -1,0 +1,163 @@
+"""Which syntax is a document in? Its content decides; the file name breaks ties between twins only.
+
+The twins: a document whose every line reads as N-Triples is Turtle as well, so the name decides (`.ttl` and `.trig`
+against all others); a document of comments and white space is an empty N-Quads file where the name says so. What a
+recognised document may hold: `triplewire.read.guard`.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+
+from triplewire.errors import ReadError
+from triplewire.read.syntax import Syntax
+
+RDF_NAMESPACE = b"http://www.w3.org/1999/02/22-rdf-syntax-ns#"
+_RSS_1 = re.compile(rb"""xmlns(?::([\w.-]+))?\s*=\s*["']http://purl\.org/rss/1\.0/["']""", re.IGNORECASE)
+_RSS_090 = re.compile(rb"http://(?:channel|my)\.netscape\.com/rdf/simple/0\.9/", re.IGNORECASE)
+_PROLOG = re.compile(rb"(?:\s++|<\?.*?\?>|<!--.*?-->)*+", re.DOTALL)
+_ROOT = re.compile(rb"<([A-Za-z_][\w.-]*+)(?::([\w.-]++))?+(\s[^>]*+)?+/?>")
+_FEED_TAG = re.compile(rb"<(?:[\w.-]+:)?(?:rss|feed|channel|item|entry)[\s>/]", re.IGNORECASE)
+_HTML = re.compile(rb"<(?:!doctype\s+html|html)[\s>]", re.IGNORECASE)
+_FEED_ROOTS = {b"rss", b"feed", b"channel", b"rdf"}
+
+_JSON_OBJECT = re.compile(rb'\{\s*(?:"|\}\s*\Z)')
+_JSON_ARRAY = re.compile(rb'\[\s*(?:[\[{"0-9tfn-]|\]\s*\Z)')
+_BLANK = re.compile(rb"(?:\s++|#[^\r\n]*+)*+")
+_TURTLE_START = re.compile(rb"@|<|_:|[\[({]|[^\W\d_][\w.-]*\s*:|:|base\b|prefix\b|graph\b|version\b", re.IGNORECASE)
+_DIRECTIVE = re.compile(rb"@(?:prefix|base|version)\b|(?:prefix|base|version)\s", re.IGNORECASE)
+_LINE = re.compile(
+    rb'[ \t]*+(?:<[^<>"\s]*+>|_:\S++)[ \t]*+<[^<>"\s]*+>[ \t]*+'
+    rb'(?:<[^<>"\s]*+>|_:[^\s<>"]++|"(?:[^"\\\r\n]++|\\.)*+"(?:@[A-Za-z0-9-]++|\^\^<[^<>"\s]*+>)?+)'
+    rb'[ \t]*+(?:<[^<>"\s]*+>|_:[^\s<>"]++)?+[ \t]*+\.[ \t]*+(?:#.*+)?+'
+)
+_SAMPLE_LINES = 200
+
+
+def sniff(data: bytes, name: str = "") -> Syntax:
+    """The syntax of `data`, a whole document; `name` is the file name, if any. Raises `ReadError` if it is in none."""
+    name = name.lower().removesuffix(".gz")
+    view = ascii_view(data)
+    start = _PROLOG.match(view)
+    rest = start.end() if start else 0
+    if view[rest : rest + 1] == b"<":
+        found = _xml(view, rest)
+        if found is not None:
+            return found
+    elif rest and view.lstrip()[:5] == b"<?xml":
+        return Syntax.FEED if _FEED_TAG.search(view) else Syntax.RDF_XML
+    if _JSON_OBJECT.match(view, rest) or _JSON_ARRAY.match(view, rest):
+        return Syntax.JSON_FEED if _is_json_feed(view) else Syntax.JSON_LD
+    return _turtle(view, name)
+
+
+def ascii_view(data: bytes) -> bytes:
+    """`data` without its byte order mark, transcoded where its encoding hides ASCII: to look at, not to parse."""
+    for mark, encoding in (
+        (codecs.BOM_UTF8, ""),
+        (codecs.BOM_UTF32_LE, "utf-32-le"),
+        (codecs.BOM_UTF32_BE, "utf-32-be"),
+        (codecs.BOM_UTF16_LE, "utf-16-le"),
+        (codecs.BOM_UTF16_BE, "utf-16-be"),
+    ):
+        if data.startswith(mark):
+            data = data[len(mark) :]
+            return data.decode(encoding, "replace").encode() if encoding else data
+    for start, encoding in (
+        (b"\x00\x00\x00<", "utf-32-be"),
+        (b"<\x00\x00\x00", "utf-32-le"),
+        (b"\x00<\x00?", "utf-16-be"),
+        (b"<\x00?\x00", "utf-16-le"),
+        (b"\x4c\x6f\xa7\x94", "cp037"),
+    ):
+        if data.startswith(start):
+            return data.decode(encoding, "replace").encode()
+    return data
+
+
+def _xml(view: bytes, start: int) -> Syntax | None:
+    """The XML syntax of a document that begins with `<` at `start`, or None if that `<` opens an IRI."""
+    if view.startswith(b"<!", start):
+        root = re.compile(rb"<[A-Za-z_]").search(view, start)
+        if _HTML.match(view, start) and not _FEED_TAG.search(view):
+            raise ReadError("this is an HTML page", remedy="give a feed or an RDF document")
+        if root is None:
+            return Syntax.RDF_XML
+        start = root.start()
+    match = _ROOT.match(view, start)
+    if match is None:
+        if re.match(rb"<[A-Za-z_][\w.-]*(:[\w.-]+)?\s", view[start : start + 200]):
+            return Syntax.FEED if _FEED_TAG.search(view) else Syntax.RDF_XML
+        return None
+    local = (match[2] or match[1]).lower()
+    if local not in _FEED_ROOTS and not match[3]:
+        closing = b"</" + match[1] + (b":" + match[2] if match[2] else b"") + b">"
+        if closing not in view and not match[0].endswith(b"/>"):
+            return None
+    if local == b"rdf":
+        return _rdf_or_feed(view)
+    if local in _FEED_ROOTS:
+        return Syntax.FEED
+    if RDF_NAMESPACE in match[0]:
+        return Syntax.RDF_XML
+    if local == b"opml":
+        raise ReadError("this is OPML, a list of feeds", remedy="give the feeds that it lists")
+    if _FEED_TAG.search(view):
+        return Syntax.FEED
+    if local == b"html":
+        raise ReadError("this is an HTML page", remedy="give a feed or an RDF document")
+    if RDF_NAMESPACE in view:
+        return Syntax.RDF_XML
+    raise ReadError(f"this is XML, but neither RDF nor a feed: its root is <{match[1].decode('ascii', 'replace')}>")
+
+
+def _rdf_or_feed(view: bytes) -> Syntax:
+    """An rdf:RDF document that holds a channel or an item of RSS is a feed."""
+    if _RSS_090.search(view):
+        return Syntax.FEED
+    for match in _RSS_1.finditer(view):
+        prefix = re.escape(match[1] + b":") if match[1] else b""
+        if re.search(b"<" + prefix + rb"(?:channel|item)[\s>/]", view):
+            return Syntax.RSS_1
+    if RDF_NAMESPACE not in view and _FEED_TAG.search(view):
+        return Syntax.FEED
+    return Syntax.RDF_XML
+
+
+def _is_json_feed(view: bytes) -> bool:
+    """A JSON Feed says so in its `version`; a tolerated one without has `items` and nothing of JSON-LD."""
+    if re.search(rb'"version"\s*:\s*"https?:\\?/\\?/(?:www\.)?jsonfeed\.org\\?/version\\?/', view):
+        return True
+    return re.search(rb'"items"\s*:\s*\[', view) is not None and not re.search(rb'"@\w+"\s*:|"https?:[^"]*"\s*:', view)
+
+
+def _turtle(view: bytes, name: str) -> Syntax:
+    blank = _BLANK.match(view)
+    rest = blank.end() if blank else 0
+    if rest == len(view):
+        return Syntax.N_QUADS if name.endswith(".nq") else Syntax.TRIG if name.endswith(".trig") else Syntax.TURTLE
+    if b"\x00" in view[:4096]:
+        raise ReadError("this is binary data: it holds NUL bytes", remedy="give a feed or an RDF document")
+    if not _TURTLE_START.match(view, rest):
+        if _FEED_TAG.search(view, 0, 65536):
+            return Syntax.FEED  # junk before the root, which feedparser skips
+        raise ReadError(
+            "the document is in no known syntax",
+            line=view.count(b"\n", 0, rest) + 1,
+            remedy="known: RDF/XML, Turtle, N-Triples, N-Quads, TriG, JSON-LD, RSS, Atom, JSON Feed",
+        )
+    by_name = name.endswith((".nt", ".nq")) and not _DIRECTIVE.match(view, rest)
+    if by_name or (not name.endswith((".ttl", ".trig", ".n3")) and _reads_as_lines(view)):
+        return Syntax.N_QUADS
+    return Syntax.TRIG if b"{" in view else Syntax.TURTLE
+
+
+def _reads_as_lines(view: bytes) -> bool:
+    """Are more than half of the first statements N-Quads lines, the first one among them?"""
+    lines = re.split(rb"[\r\n]+", view[: 1 << 18], maxsplit=_SAMPLE_LINES)[:_SAMPLE_LINES]
+    lines = [line for line in lines if line.strip() and not line.lstrip().startswith(b"#")]
+    if len(view) > 1 << 18 and len(lines) > 1 and len(lines) < _SAMPLE_LINES:
+        lines.pop()  # cut off by the sample's end
+    good = sum(_LINE.fullmatch(line) is not None for line in lines)
+    return bool(lines) and (good > len(lines) / 2 and (_LINE.fullmatch(lines[0]) is not None or good >= 2))

@@ -1,0 +1,89 @@
+"""Publications from files, folders, standard input, bytes and streams."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import BinaryIO, TypeAlias
+
+from triplewire.config import Settings
+from triplewire.errors import ReadError, Refusal
+from triplewire.model.publication import Publication
+from triplewire.read.contexts import Loader
+from triplewire.read.documents import read_document
+from triplewire.read.names import STDIN
+
+Source: TypeAlias = "str | os.PathLike[str] | bytes | BinaryIO"
+"""A file, a folder (all files below), `-` (standard input), the bytes of a document, or a binary stream of one."""
+
+
+def read(
+    *sources: Source,
+    split: str = "item",
+    base: str = "",
+    settings: Settings | None = None,
+    on_refusal: Callable[[Refusal], None] | None = None,
+    loader: Loader | None = None,
+) -> Iterator[Publication]:
+    """The publications of all sources, in order; a folder's files by sorted path, hidden ones left out.
+
+    The arguments are those of `read_document`. Without `on_refusal` the first `ReadError` is raised; with it each
+    becomes a `Refusal` of kind "publication" and the rest is read.
+    """
+    settings = settings or Settings()
+    for source in sources:
+        for name, load in _documents(source, settings):
+            try:
+                data = load()
+            except (ReadError, OSError) as error:
+                refused = error if isinstance(error, ReadError) else _unreadable(name, error)
+                if on_refusal is None:
+                    raise refused from None
+                on_refusal(Refusal.of("publication", name, refused))
+                continue
+            yield from read_document(
+                data, name, base=base, split=split, settings=settings, on_refusal=on_refusal, loader=loader
+            )
+
+
+def files_below(folder: Path) -> Iterator[Path]:
+    """All files below a folder, sorted by path; those whose name begins with a dot are left out."""
+    for entry in sorted(folder.rglob("*")):
+        if entry.is_file() and not any(part.startswith(".") for part in entry.relative_to(folder).parts):
+            yield entry
+
+
+def _documents(source: Source, settings: Settings) -> Iterator[tuple[str, Callable[[], bytes]]]:
+    """Each document of a source: its name, and how to get its bytes."""
+    limit = settings.max_input_bytes
+    if isinstance(source, bytes):
+        yield "", lambda: source
+    elif isinstance(source, str | os.PathLike):
+        if source == "-":
+            yield STDIN, lambda: _bounded(sys.stdin.buffer, STDIN, limit)
+            return
+        path = Path(source)
+        for file in files_below(path) if path.is_dir() else [path]:
+            yield str(file), lambda file=file: _from_file(file, limit)  # type: ignore[misc]  # mypy cannot type the default
+    else:
+        name = getattr(source, "name", "")
+        name = STDIN if source is sys.stdin.buffer else name if isinstance(name, str) else ""
+        yield name, lambda: _bounded(source, name, limit)
+
+
+def _from_file(path: Path, limit: int) -> bytes:
+    with path.open("rb") as stream:
+        return _bounded(stream, str(path), limit)
+
+
+def _bounded(stream: BinaryIO, name: str, limit: int) -> bytes:
+    data = stream.read(limit + 1)
+    if len(data) > limit:
+        raise ReadError(f"it has more than {limit:,} bytes", source=name, remedy="raise max_input_bytes")
+    return data
+
+
+def _unreadable(name: str, error: OSError) -> ReadError:
+    return ReadError(f"the file cannot be read: {error.strerror or error}", source=name)
