@@ -1,0 +1,93 @@
+"""The examples in the Markdown files run.
+
+* `python`: the blocks of a file run one after the other, in an empty folder that has the project's `examples`.
+* `sh`, `console`: every `triplewire ...` command runs and must end well; Spark's commands have tests of their own.
+* `sparql`, `gql`, `mdv`, `predicates`: the query matches the publication of the last `turtle` block above it.
+  `miss` after the language: it does not. `refused`: it is refused. `base=IRI`: the base that names resolve against.
+* `turtle taxonomy`: the taxonomy of the queries below it.
+"""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from triplewire.read.taxonomy import load_taxonomy
+
+from docs.blocks import ROOT, Block, blocks, markdown_files
+from triplewire.engine import Engine
+from triplewire.errors import TriplewireError
+from triplewire.read import read
+
+QUERIES = ("sparql", "gql", "mdv", "predicates")
+ALL = [block for path in markdown_files() for block in blocks(path)]
+
+
+def _last_above(block: Block, *words: str) -> Block | None:
+    above = [
+        b for b in ALL if b.path == block.path and b.line < block.line and b.language == "turtle" and b.words == words
+    ]
+    return above[-1] if above else None
+
+
+def _name(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+@pytest.mark.parametrize("block", [block for block in ALL if block.language in QUERIES], ids=str)
+def test_query(block: Block, tmp_path: Path) -> None:
+    publication, taxonomy = _last_above(block), _last_above(block, "taxonomy")
+    assert publication is not None, "a query example needs a turtle block above it"
+    classes = None
+    if taxonomy is not None:
+        file = tmp_path / "taxonomy.ttl"
+        file.write_text(taxonomy.text, encoding="utf-8")
+        classes = load_taxonomy(file)
+    engine = Engine(taxonomy=classes)
+    if "refused" in block.words:
+        with pytest.raises(TriplewireError):
+            engine.subscribe(block.text, block.language, id="example", base=block.word("base"))
+        return
+    engine.subscribe(block.text, block.language, id="example", base=block.word("base"))
+    found = list(engine.match(read(publication.text.encode())))
+    assert len(found) == (0 if "miss" in block.words else 1)
+
+
+@pytest.mark.parametrize(
+    "path", [p for p in markdown_files() if any(b.language == "python" for b in blocks(p))], ids=str
+)
+def test_python(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {"__name__": "example"}
+    for block in blocks(path):
+        if block.language == "python":
+            exec(compile("\n" * block.line + block.text, str(block), "exec"), names)
+
+
+def _commands(block: Block) -> list[list[str]]:
+    """The `triplewire` commands of a block; a line that ends in a backslash goes on."""
+    lines = block.text.replace("\\\n", " ").splitlines()
+    parted = [shlex.split(line.removeprefix("$ "), comments=True) for line in lines if "triplewire" in line]
+    return [words for words in parted if words[:1] == ["triplewire"] and words[1:2] != ["pipeline"]]
+
+
+@pytest.mark.parametrize("block", [b for b in ALL if b.language in ("sh", "console") and _commands(b)], ids=str)
+def test_commands(block: Block, tmp_path: Path) -> None:
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    program = Path(sys.executable).parent / "triplewire"
+    for _, *arguments in _commands(block):
+        done = subprocess.run(
+            [str(program), *arguments], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120
+        )
+        assert done.returncode == 0, f"triplewire {shlex.join(arguments)}\n{done.stdout}{done.stderr}"
+
+
+def test_examples_were_found() -> None:
+    """The reference of the languages shows each of them, and what each refuses or misses."""
+    shown = [block for block in ALL if block.path == ROOT / "docs" / "languages.md"]
+    for language in QUERIES:
+        assert sum(block.language == language for block in shown) >= 3, f"docs/languages.md shows too little {language}"
