@@ -12,7 +12,7 @@ from urllib.parse import urljoin
 
 from triplewire.config import Settings
 from triplewire.errors import ReadError
-from triplewire.read.guard import check_json
+from triplewire.read.guard import check_json, json_terms
 
 Loader: TypeAlias = Callable[[str], bytes]
 """Gives the JSON-LD document at an address, or raises anything."""
@@ -20,24 +20,29 @@ Loader: TypeAlias = Callable[[str], bytes]
 MAX_CONTEXTS = 64  # loads for one document, contexts that contexts name included
 
 
-def with_contexts(data: bytes, loader: Loader, settings: Settings) -> bytes:
+def with_contexts(data: bytes, loader: Loader, base: str, settings: Settings) -> bytes:
     """The document with each context that it names by address replaced by what `loader` gives for it.
 
-    `@import` is merged as JSON-LD 1.1, 5.1 says: the importing context wins. Raises `ReadError`.
+    Addresses resolve against `base` in the document, and against a loaded context's own address in that. `@import` is
+    merged as JSON-LD 1.1, 5.1 says: the importing context wins. Contexts that name each other in a circle are not
+    loaded without end: `MAX_CONTEXTS` refuses them. Raises `ReadError`.
     """
     _, value = check_json(data, "JSON-LD", settings)
-    return json.dumps(_Loads(loader, settings).node(value), ensure_ascii=False).encode("utf-8", "replace")
+    return json.dumps(_Loads(loader, settings, json_terms(value)).node(value, base), ensure_ascii=False).encode(
+        "utf-8", "replace"
+    )
 
 
 class _Loads:
     """The loads of one document. Recursion is bounded: `check_json` bounds depth, `MAX_CONTEXTS` the loads."""
 
-    def __init__(self, loader: Loader, settings: Settings) -> None:
+    def __init__(self, loader: Loader, settings: Settings, literal: set[str]) -> None:
+        self._literal = literal
         self._loader = loader
         self._settings = settings
         self._count = 0
 
-    def node(self, value: Any, base: str = "") -> Any:
+    def node(self, value: Any, base: str) -> Any:
         if isinstance(value, list):
             return [self.node(item, base) for item in value]
         if not isinstance(value, dict) or "@value" in value:
@@ -45,6 +50,9 @@ class _Loads:
         return {
             key: self.context(item, base) if key == "@context" else self.node(item, base) for key, item in value.items()
         }
+
+    def _member(self, key: str, item: Any, base: str) -> Any:
+        return self.context(item, base) if key == "@context" else self.node(item, base)
 
     def context(self, value: Any, base: str) -> Any:
         if isinstance(value, list):
@@ -75,4 +83,6 @@ class _Loads:
         except Exception as error:  # whatever the caller's loader raises
             raise ReadError(f"the context {address!r} cannot be loaded: {error}") from error
         _, value = check_json(data, "JSON-LD context", self._settings)
-        return value.get("@context", {}) if isinstance(value, dict) else {}
+        if not isinstance(value, dict):
+            raise ReadError(f"the context {address!r} is no JSON object")
+        return value.get("@context", {})

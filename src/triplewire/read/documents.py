@@ -12,8 +12,8 @@ from triplewire.read.contexts import Loader, with_contexts
 from triplewire.read.frames import Request
 from triplewire.read.guard import check_size
 from triplewire.read.gunzip import gunzip
-from triplewire.read.lines import Collected, pieces
 from triplewire.read.names import document_iri
+from triplewire.read.pieces import Collected, pieces
 from triplewire.read.sniff import sniff
 from triplewire.read.split import by_subject
 from triplewire.read.syntax import Syntax
@@ -72,7 +72,7 @@ def _publications(
         yield from _lines(data, source, document, split, settings, on_refusal)
         return
     if syntax is Syntax.JSON_LD and loader is not None:
-        data = with_contexts(data, loader, settings)
+        data = with_contexts(data, loader, base or document, settings)
     yield from CLIENT.ask(Request(data, syntax, document, source, base, split, settings)).publications
 
 

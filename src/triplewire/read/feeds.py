@@ -35,7 +35,7 @@ _HTML = {"text/html", "application/xhtml+xml"}
 def read_feed(request: Request, *notes: str) -> list[Publication]:
     """The publications of an RSS 0.9x, RSS 2.0 or Atom feed. Raises `ReadError` if it is none."""
     data, parsed, ill = _parse(request)
-    if not parsed["version"] and not parsed["entries"]:
+    if not (parsed["version"] or parsed["entries"] or parsed["feed"]):
         raise ReadError(
             "the XML is neither RDF nor a feed" + (f": {ill}" if ill else ""), remedy="give RSS, Atom or RDF/XML"
         )

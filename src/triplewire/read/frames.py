@@ -19,7 +19,7 @@ from triplewire.config import Settings
 from triplewire.errors import ReadError
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, XSD_STRING, BlankNode, Literal, Node, Term, Triple
-from triplewire.read.lines import Piece, RefusedLine
+from triplewire.read.pieces import Piece, RefusedLine
 from triplewire.read.syntax import Syntax
 
 HEAD = struct.Struct(">IQ")  # length of a request's header, length of its document

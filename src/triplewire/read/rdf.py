@@ -8,13 +8,14 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterator
-from typing import TypeAlias
+from xml.etree.ElementTree import ParseError, canonicalize
 
 import pyoxigraph as ox
 
 from triplewire.config import Settings
 from triplewire.errors import ReadError
-from triplewire.model.terms import IRI, BlankNode, Literal, Node, Term, Triple
+from triplewire.model.terms import IRI, RDF, BlankNode, Literal, Term, Triple
+from triplewire.read.split import Statement
 from triplewire.read.syntax import Syntax
 
 FORMATS = {
@@ -26,18 +27,20 @@ FORMATS = {
     Syntax.JSON_LD: ox.RdfFormat.JSON_LD,
 }
 
+XML_LITERAL = RDF + "XMLLiteral"
 _LABEL = re.compile(rb"_:([\w\x80-\xff](?:[\w.\x80-\xff-]*[\w\x80-\xff-])?)")
 _NODE_ID = re.compile(rb"""nodeID\s*=\s*["']([\w.\x80-\xff-]*[\w\x80-\xff-])["']""")
-
-Statement: TypeAlias = tuple[Node | None, Triple]
-"""A graph name (None is the default graph) and a triple."""
 
 
 class Terms:
     """Turns the parser's terms into ours, each distinct IRI once, within the limits of `settings`."""
 
-    def __init__(self, settings: Settings, labels: frozenset[str] | None = None) -> None:
+    def __init__(
+        self, settings: Settings, labels: frozenset[str] | None = None, syntax: Syntax = Syntax.N_QUADS
+    ) -> None:
         """`labels`: the blank node labels that the document gives (None: all are given); others become b0, b1 ..."""
+        self._is_json = syntax is Syntax.JSON_LD
+        self._is_xml = syntax in (Syntax.RDF_XML, Syntax.RSS_1)
         self._iris: dict[str, IRI] = {}
         self._blank: dict[str, BlankNode] = {}
         self._labels = labels
@@ -57,11 +60,12 @@ class Terms:
         if isinstance(term, ox.Literal):
             lexical = term.value
             check_length("literal", lexical, self._max_literal, "max_literal_bytes")
-            if term.direction is not None:
+            if term.direction is not None and not self._is_json:  # JSON-LD 1.1, 10.2: RDF drops it
                 raise ReadError("a base direction is RDF 1.2; this reads RDF 1.1")
             if term.language:
                 return Literal.tagged(lexical, term.language)
-            return Literal(lexical, self.iri(term.datatype.value).value)
+            datatype = self.iri(term.datatype.value).value
+            return Literal(canonical_xml(lexical) if self._is_xml and datatype == XML_LITERAL else lexical, datatype)
         if isinstance(term, ox.BlankNode):
             label = term.value
             node = self._blank.get(label)
@@ -87,6 +91,14 @@ class Terms:
         return graph, triple  # type: ignore[return-value]  # a graph name is a node
 
 
+def canonical_xml(lexical: str) -> str:
+    """An XML literal in canonical form, as RDF 1.1 XML Syntax, 7.2.17 asks; as it is, where it cannot be walked."""
+    try:
+        return canonicalize(f"<x>{lexical}</x>")[3:-4]
+    except ParseError:
+        return lexical
+
+
 def check_length(what: str, text: str, limit: int, setting: str) -> None:
     if len(text) * 4 > limit:
         size = len(text.encode("utf-8", "replace"))
@@ -103,7 +115,7 @@ def parse(data: bytes, syntax: Syntax, base: str, settings: Settings) -> Iterato
     labels, become b0, b1 ... by first occurrence. Raises `ReadError` with line and column, as far
     as the parser tells them.
     """
-    terms = Terms(settings, _given_labels(data, syntax))
+    terms = Terms(settings, _given_labels(data, syntax), syntax)
     try:
         for quad in ox.parse(data, FORMATS[syntax], base_iri=base):
             yield terms.statement(quad)

@@ -137,8 +137,6 @@ def _turtle(view: bytes, name: str) -> Syntax:
     rest = blank.end() if blank else 0
     if rest == len(view):
         return Syntax.N_QUADS if name.endswith(".nq") else Syntax.TRIG if name.endswith(".trig") else Syntax.TURTLE
-    if b"\x00" in view[:4096]:
-        raise ReadError("this is binary data: it holds NUL bytes", remedy="give a feed or an RDF document")
     if not _TURTLE_START.match(view, rest):
         if _FEED_TAG.search(view, 0, 65536):
             return Syntax.FEED  # junk before the root, which feedparser skips

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
+from typing import TypeAlias
 
 from triplewire.config import Settings
 from triplewire.errors import ReadError
 from triplewire.model.publication import Publication
 from triplewire.model.terms import BlankNode, Node, Triple
-from triplewire.read.rdf import Statement
+
+Statement: TypeAlias = tuple[Node | None, Triple]
+"""A graph name (None is the default graph) and a triple."""
 
 
 def by_graph(statements: Iterable[Statement], document: str, source: str, settings: Settings) -> list[Publication]:

@@ -47,7 +47,12 @@ def _check_depth(data: bytes, what: str, limit: int) -> None:
 
 
 def check_contexts(data: bytes, value: Any) -> None:
-    """Refuse a JSON-LD document that names a context to be fetched: by `@context` or by `@import`, at any depth."""
+    """Refuse a JSON-LD document that names a context to be fetched: by `@context` or by `@import`, at any depth.
+
+    JSON literals are data, so nothing is looked for inside `@value` and inside terms whose type is `@json`. (A context
+    hidden there on purpose still stops the parser, which has no means to fetch.)
+    """
+    literal = json_terms(value) | {"@value"}
     waiting = [value]
     while waiting:
         node = waiting.pop()
@@ -63,7 +68,20 @@ def check_contexts(data: bytes, value: Any) -> None:
                     column=column,
                     remedy="put the context into the document, or hand in a loader",
                 )
-            waiting.extend(item for key, item in node.items() if key != "@value")
+            waiting.extend(item for key, item in node.items() if key not in literal)
+
+
+def json_terms(value: Any) -> set[str]:
+    """The terms that some context declares to be of type `@json`."""
+    found, waiting = set(), [value]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, list):
+            waiting.extend(node)
+        elif isinstance(node, dict):
+            found |= {key for key, item in node.items() if isinstance(item, dict) and item.get("@type") == "@json"}
+            waiting.extend(node.values())
+    return found
 
 
 def remote_contexts(node: dict[str, Any]) -> list[str]:

@@ -1,4 +1,4 @@
-"""The characters of Turtle, JSON and their kin: UTF-8 without NUL (security page, J5)."""
+"""The characters of Turtle and JSON: UTF-8 (security page, J5). A NUL is a legal character of a Turtle string only."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from triplewire.read.guard.place import line_and_column
 
 
 def check_utf8(data: bytes, what: str) -> bytes:
-    """`data` without a byte order mark. Refuses invalid UTF-8 and NUL bytes; `what` names the syntax."""
+    """`data` without a byte order mark. Refuses invalid UTF-8; `what` names the syntax."""
     data = data.removeprefix(codecs.BOM_UTF8)
     try:
         data.decode("utf-8")
@@ -21,8 +21,4 @@ def check_utf8(data: bytes, what: str) -> bytes:
             column=column,
             remedy="save it as UTF-8",
         ) from None
-    nul = data.find(b"\x00")
-    if nul >= 0:
-        line, column = line_and_column(data, nul)
-        raise ReadError(f"the {what} document holds a NUL byte", line=line, column=column)
     return data

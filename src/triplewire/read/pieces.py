@@ -1,0 +1,97 @@
+"""An N-Quads or N-Triples file in pieces, and the pieces joined again.
+
+One malformed line costs its own publication, not the file. A graph that holds such a line is refused as a whole when
+the line still shows the graph's name (its last term; none in a line of three terms: the default graph). A line that
+shows none is refused alone, unless the file has no named graph at all: then it is part of the one publication. Every
+such line has its record. The quads of one graph need not stand together, so a file is collected before it is given
+out. How a piece is parsed: `triplewire.read.lines`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from triplewire.config import Settings
+from triplewire.errors import ReadError
+from triplewire.model.publication import Publication
+from triplewire.model.terms import Node, Triple
+from triplewire.read.split import graph_id, too_many
+
+PIECE_BYTES = 2 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedLine:
+    """A malformed line. `named`: it shows its graph, `graph` (None is the default graph)."""
+
+    error: ReadError
+    named: bool
+    graph: Node | None
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """What a piece of a file holds: the triples of each graph in order of occurrence, and the malformed lines."""
+
+    graphs: list[tuple[Node | None, list[Triple]]]
+    refused: list[RefusedLine]
+
+
+def pieces(data: bytes, size: int = PIECE_BYTES) -> Iterator[tuple[int, bytes]]:
+    """Cut at line ends into pieces of about `size` bytes, each with the number of its first line."""
+    start, line = 0, 1
+    while start < len(data):
+        end = data.find(b"\n", min(start + size, len(data)))
+        end = len(data) if end < 0 else end + 1
+        piece = data[start:end]
+        yield line, piece
+        line += piece.count(b"\n")
+        start = end
+
+
+@dataclass(slots=True)
+class Collected:
+    """The pieces of one file, joined."""
+
+    document: str
+    source: str
+    settings: Settings
+    graphs: dict[Node | None, list[Triple]] = field(default_factory=dict)
+    refused: list[RefusedLine] = field(default_factory=list)
+
+    def add(self, piece: Piece) -> None:
+        """Join the next piece."""
+        self.refused.extend(piece.refused)
+        for graph, triples in piece.graphs:
+            self.graphs.setdefault(graph, []).extend(triples)
+
+    def refusals(self) -> Iterator[tuple[str, ReadError]]:
+        """What is refused, each with the id of the publication it costs, or with the file where that is unknown.
+
+        The publications that are refused are dropped. Call it once, before `statements` and `publications`.
+        """
+        alone = set(self.graphs) <= {None} and not any(line.graph for line in self.refused)
+        for line in self.refused:
+            if line.named or alone:
+                self.graphs.pop(line.graph, None)
+                yield self._subject(line.graph), line.error
+            else:
+                yield self.source, line.error
+        for graph, triples in list(self.graphs.items()):
+            if len(triples) > self.settings.max_triples and len(set(triples)) > self.settings.max_triples:
+                del self.graphs[graph]
+                yield self._subject(graph), too_many(self.settings)
+
+    def _subject(self, graph: Node | None) -> str:
+        return self.source if graph is None else graph_id(graph, self.document)
+
+    def triples(self) -> Iterator[Triple]:
+        """All triples that are left, whatever their graph."""
+        for triples in self.graphs.values():
+            yield from triples
+
+    def publications(self) -> Iterator[Publication]:
+        """One publication a graph, in order of first occurrence."""
+        for graph, triples in self.graphs.items():
+            yield Publication(graph_id(graph, self.document), tuple(dict.fromkeys(triples)), self.source)
