@@ -1,0 +1,167 @@
+"""How results are written: N-Quads and tables of publications; JSON Lines, Parquet and tables of matches.
+
+A file is written aside and renamed when it is complete: nobody ever sees half of one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from operator import itemgetter
+from pathlib import Path
+from typing import IO, NamedTuple, TypeAlias
+
+import typer
+
+from triplewire.cli.report import one_line
+from triplewire.ir.show import show_term
+from triplewire.model.match import Binding, Match, bindings_to_json
+
+ROW_GROUP = 65_536  # rows of one Parquet row group
+SHOWN_BINDINGS, SHOWN_CHARACTERS = 3, 60  # of one match in a table; characters of one term
+
+
+class Row(NamedTuple):
+    """A match as it is written: the bindings are text already, which takes less memory than terms."""
+
+    publication: str
+    subscription: str
+    bindings: str
+    truncated: bool
+
+
+ShowBindings: TypeAlias = Callable[[Match], str]
+
+
+def bindings_json(match: Match) -> str:
+    """All bindings as JSON text."""
+    return json.dumps(bindings_to_json(match.bindings), ensure_ascii=False)
+
+
+def bindings_short(match: Match) -> str:
+    """The first bindings, for people."""
+    lines = [_short(binding) for binding in match.bindings[:SHOWN_BINDINGS]]
+    more = len(match.bindings) - SHOWN_BINDINGS
+    if more > 0 or match.truncated:
+        lines.append(f"... {max(more, 0):,} more" + (", and others that were cut" if match.truncated else ""))
+    return "\n".join(lines)
+
+
+def _short(binding: Binding) -> str:
+    terms = ((name, one_line(show_term(term))) for name, term in binding.items())
+    cut = (
+        (name, text if len(text) <= SHOWN_CHARACTERS else text[: SHOWN_CHARACTERS - 3] + "...") for name, text in terms
+    )
+    return "  ".join(f"?{name} = {text}" for name, text in cut)
+
+
+def no_bindings(match: Match) -> str:
+    """Nothing, for volume."""
+    return ""
+
+
+def in_order(rows: Iterable[Row]) -> list[Row]:
+    """By publication, then by subscription, as strings."""
+    return sorted(rows, key=itemgetter(0, 1))
+
+
+def write_json_lines(stream: IO[str], rows: Iterable[Row], bindings: bool) -> None:
+    """One JSON object a line, as the README describes it."""
+    dumps = json.JSONEncoder(ensure_ascii=False).encode
+    for publication, subscription, text, truncated in rows:
+        held = f', "bindings": {text}' if bindings else ""
+        cut = "true" if truncated else "false"
+        pair = f'"publication": {dumps(publication)}, "subscription": {dumps(subscription)}'
+        stream.write(f'{{{pair}{held}, "truncated": {cut}}}\n')
+
+
+def write_parquet(path: Path, rows: list[Row], bindings: bool) -> None:
+    """The same columns as JSON Lines; the bindings are JSON text."""
+    # Arrow takes a fifth of a second to load, and the other formats do without
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    fields = [("publication", pa.string()), ("subscription", pa.string())]
+    fields += [("bindings", pa.string())] if bindings else []
+    schema = pa.schema([*fields, ("truncated", pa.bool_())])
+    with pq.ParquetWriter(path, schema) as writer:
+        for start in range(0, len(rows), ROW_GROUP):
+            some = rows[start : start + ROW_GROUP]
+            columns = [[_storable(getattr(row, name)) for row in some] for name in schema.names]
+            writer.write_batch(
+                pa.record_batch([pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)], schema=schema)
+            )
+
+
+def _storable(value: str | bool) -> str | bool:
+    """Text without the lone surrogates that UTF-8 cannot hold."""
+    return value.encode("utf-8", "backslashreplace").decode("utf-8") if isinstance(value, str) else value
+
+
+def print_table(columns: Iterable[str], rows: Iterable[tuple[str, ...]], empty: str) -> None:
+    """A table on standard output, as wide as the terminal; plain text where that is none."""
+    # only tables need it, and it costs a tenth of a second to load
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False)
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    for row in rows:
+        table.add_row(*(Text("\n".join(map(one_line, cell.split("\n")))) for cell in row))
+    # where nobody looks, as wide as needed
+    console = Console(width=None if sys.stdout.isatty() else 200)
+    if table.row_count:
+        console.print(table)
+    else:
+        print(empty)
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """A new file beside `path`, which takes its place when the block ends well and vanishes when it does not."""
+    target = path.resolve()
+    if target.exists() and not target.is_file():  # a device or a pipe cannot be replaced
+        yield target
+        return
+    aside = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        aside.touch(exist_ok=False)
+        yield aside
+        os.replace(aside, target)
+    finally:
+        aside.unlink(missing_ok=True)
+
+
+@contextmanager
+def text_output(path: Path | None) -> Iterator[IO[str]]:
+    """A text stream to a file, or to standard output, whose reader may go away."""
+    if path is not None:
+        with (
+            whole_file(path) as aside,
+            open(aside, "w", encoding="utf-8", errors="backslashreplace", newline="\n") as out,
+        ):
+            yield out
+        return
+    try:
+        yield sys.stdout
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # what is still buffered has no reader: let the interpreter flush it to nowhere
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit(141) from None
+
+
+def check_writable(path: Path | None, suffixes: tuple[str, ...] = ()) -> None:
+    """Wrong usage when a file of this name cannot be written here."""
+    if path is None:
+        return
+    if suffixes and path.suffix not in suffixes:
+        raise typer.BadParameter(f"{path}: the name must end in {' or '.join(suffixes)}", param_hint="--output")
+    if path.is_dir() or not os.access(path.resolve().parent, os.W_OK):
+        raise typer.BadParameter(f"{path} cannot be written", param_hint="--output")

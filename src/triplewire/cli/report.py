@@ -1,0 +1,76 @@
+"""What a command says on standard error: refusals, warnings, progress. Results go through `output`."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TypeVar
+
+from triplewire.errors import Refusal
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+T = TypeVar("T")
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")
+
+
+def one_line(text: str) -> str:
+    """The text on one line, without control characters: input must not steer the reader's terminal."""
+    return _CONTROL.sub(lambda m: f"\\x{ord(m[0]):02x}", " ".join(re.split(r"[\r\n\t]+", text)))
+
+
+def say(text: str) -> None:
+    """One line on standard error."""
+    print(text, file=sys.stderr, flush=True)
+
+
+class Report:
+    """Counts and writes refusals and warnings, above the progress bar where there is one."""
+
+    def __init__(self) -> None:
+        self.refused = 0
+        self._progress: Progress | None = None
+
+    @property
+    def exit_code(self) -> int:
+        """1 when anything was refused."""
+        return 1 if self.refused else 0
+
+    def refuse(self, refusal: Refusal) -> None:
+        """One line for one refused input."""
+        self.refused += 1
+        self.say(one_line(str(refusal)))
+
+    def warn(self, subscription: str, warnings: Iterable[str]) -> None:
+        """What the author of a subscription should know."""
+        for warning in warnings:
+            self.say(one_line(f"warning subscription {subscription}: {warning}"))
+
+    def say(self, text: str) -> None:
+        """One line on standard error."""
+        if self._progress is None:
+            say(text)
+        else:
+            self._progress.console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+    @contextmanager
+    def counting(self, items: Iterable[T], what: str) -> Iterator[Iterator[T]]:
+        """The items, with a running count on standard error where that is a terminal."""
+        if not sys.stderr.isatty():
+            yield iter(items)
+            return
+        # the bar is for people only, and costs a tenth of a second to load
+        from rich.console import Console
+        from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+        columns = (SpinnerColumn(), TextColumn("{task.completed:,} " + what), TimeElapsedColumn())
+        with Progress(*columns, console=Console(stderr=True), transient=True) as self._progress:
+            task = self._progress.add_task(what, total=None)
+            try:
+                yield iter(self._progress.track(items, task_id=task))
+            finally:
+                self._progress = None
