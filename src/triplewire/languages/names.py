@@ -2,23 +2,65 @@
 
 from __future__ import annotations
 
-from urllib.parse import quote, urljoin, urlsplit
+import re
+from urllib.parse import quote
 
 from triplewire.model.namespaces import PREDECLARED as PREDECLARED
 from triplewire.model.namespaces import RSS as RSS
 
+# scheme, authority, path, query, fragment (RFC 3986, appendix B); a part that is absent is None
+_PARTS = re.compile(r"(?:([A-Za-z][A-Za-z0-9+.-]*):)?(?://([^/?#]*))?([^?#]*)(?:\?([^#]*))?(?:#(.*))?", re.DOTALL)
+
 
 def resolve(reference: str, base: str) -> str:
-    """An IRI reference against a base (RFC 3986, 5.2); without a base, as it stands."""
-    if not base or urlsplit(reference).scheme:
+    """An IRI reference against a base (RFC 3986, 5.2); without a base, as it stands. An empty fragment is kept.
+
+    Against a base without slashes (a URN), a relative path replaces what follows the last `/`, `#` or `:`.
+    """
+    scheme, authority, path, query, _ = _split(reference)
+    if not base or scheme is not None:
         return reference
-    if urlsplit(base).scheme in ("http", "https", "file", "ftp", ""):
-        return urljoin(base, reference)
-    # urljoin knows only hierarchical schemes: a URN base joins by its last / # or :
-    if reference.startswith("#"):
-        return base.partition("#")[0] + reference
-    cut = max(base.rfind("/"), base.rfind("#"), base.rfind(":")) + 1
-    return base[:cut] + reference
+    base_scheme, base_authority, base_path, base_query, _ = _split(base)
+    if authority is None:
+        authority = base_authority
+        if not path:
+            path = base_path
+            query = base_query if query is None else query
+        elif base_authority is None and "/" not in base_path and not path.startswith("/"):
+            return base[: max(base.rfind("/"), base.rfind("#"), base.rfind(":")) + 1] + reference
+        elif path.startswith("/"):
+            path = _without_dots(path)
+        elif base_authority is not None and not base_path:
+            path = _without_dots("/" + path)
+        else:
+            path = _without_dots(base_path[: base_path.rfind("/") + 1] + path)
+    else:
+        path = _without_dots(path)
+    before = f"{base_scheme}:" if base_scheme is not None else ""
+    before += f"//{authority}" if authority is not None else ""
+    fragment = reference.partition("#")[1:]
+    return before + path + (f"?{query}" if query is not None else "") + "".join(fragment)
+
+
+def _split(reference: str) -> tuple[str | None, str | None, str, str | None, str | None]:
+    match = _PARTS.fullmatch(reference)
+    assert match is not None  # every text fits
+    return match[1], match[2], match[3], match[4], match[5]
+
+
+def _without_dots(path: str) -> str:
+    """RFC 3986, 5.2.4, for a path that starts with a slash or is joined to one that may not."""
+    kept: list[str] = []
+    segments = path.split("/")
+    for segment in segments:
+        if segment == "..":
+            if len(kept) > 1 or (kept and kept[0]):
+                kept.pop()
+        elif segment != ".":
+            kept.append(segment)
+    if segments[-1] in (".", ".."):
+        kept.append("")
+    return "/".join(kept)
 
 
 def label_iri(text: str, namespace: str) -> str:

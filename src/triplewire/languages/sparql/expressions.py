@@ -1,0 +1,240 @@
+"""SPARQL expressions (SPARQL 1.1, 19.8, productions 107 to 128), full-text conditions and operator calls among them.
+
+Chains of `||`, `&&`, `!` become flat nodes; what still grows deep (arithmetic, parentheses) is capped, so that later
+stages may walk a condition recursively.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from difflib import get_close_matches
+
+from triplewire.ir.nodes import (
+    AllOf,
+    AnyOf,
+    Compare,
+    Exists,
+    Expression,
+    FullText,
+    Function,
+    Holds,
+    In,
+    Negate,
+    Where,
+)
+from triplewire.languages import fulltext
+from triplewire.languages.sparql.calls import call, operator_name
+from triplewire.languages.sparql.functions import AGGREGATES, CASTS, FUNCTIONS, RANDOM, SYNONYMS, Arity
+from triplewire.languages.sparql.terms import Terms
+from triplewire.languages.tokens import Token
+from triplewire.model.terms import IRI
+
+_COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
+_CONDITION = "a condition: ( ... ), a function call, ftcontains(...), EXISTS or NOT EXISTS"
+
+
+class Expressions:
+    """Reads expressions at the cursor; `group` reads the group after EXISTS."""
+
+    def __init__(self, terms: Terms, group: Callable[[], Where]) -> None:
+        self._terms = terms
+        self._tokens = terms.tokens
+        self._group = group
+        self._inside = False
+
+    def constraint(self) -> Expression:
+        """What may follow FILTER: a bracketed expression or a call (production 69)."""
+        tokens = self._tokens
+        first = tokens.peek()
+        if tokens.at("("):
+            return self.bracketed()
+        if first.kind == "word":
+            condition = self._word(tokens.next())
+        elif first.kind in ("iri", "name"):
+            condition = self._called(tokens.next())
+            if isinstance(condition, IRI):
+                tokens.fail(first, f"found {first}, expected {_CONDITION}")
+        else:
+            tokens.unexpected(_CONDITION)
+        if tokens.at(*_COMPARISONS, "&&", "||", "+", "-", "/", "IN"):
+            tokens.fail(tokens.peek(), f"found {tokens.peek()} after a whole condition", "put it in parentheses")
+        return condition
+
+    def bracketed(self) -> Expression:
+        """An expression in parentheses."""
+        self._tokens.expect("(")
+        inner = self.expression()
+        self._tokens.expect(")")
+        return inner
+
+    def expression(self) -> Expression:
+        """A whole expression; refused where its tree would be too deep."""
+        tokens = self._tokens
+        with tokens.nested():
+            first = tokens.peek()
+            outermost, self._inside = not self._inside, True
+            read = self._disjunction()
+            self._inside = not outermost
+            limit = tokens.context.settings.max_query_depth
+            # a tree is no deeper than its text is long, so short ones need no look
+            if outermost and tokens.peek().offset - first.offset > limit and _deeper(read, limit):
+                tokens.fail(first, f"an expression of more than {limit} levels", "raise max_query_depth, or shorten it")
+            return read
+
+    def _disjunction(self) -> Expression:
+        conditions = [self._conjunction()]
+        while self._tokens.accept("||"):
+            conditions.append(self._conjunction())
+        return AnyOf(tuple(conditions)) if len(conditions) > 1 else conditions[0]
+
+    def _conjunction(self) -> Expression:
+        conditions = [self._relation()]
+        while self._tokens.accept("&&"):
+            conditions.append(self._relation())
+        return AllOf(tuple(conditions)) if len(conditions) > 1 else conditions[0]
+
+    def _relation(self) -> Expression:
+        tokens = self._tokens
+        left = self._arithmetic()
+        op = tokens.accept(*_COMPARISONS)
+        if op:
+            return Compare(op.text, left, self._arithmetic())
+        if tokens.accept("IN"):
+            return In(left, self._arguments())
+        if tokens.at("NOT"):
+            tokens.next()
+            tokens.expect("IN")
+            return In(left, self._arguments(), negated=True)
+        return left
+
+    def _arithmetic(self) -> Expression:
+        """Sums of products, both from left to right."""
+        tokens = self._tokens
+        total: Expression | None = None
+        sign = ""
+        product = self._unary()
+        while op := tokens.accept("*", "/", "+", "-"):
+            if op.text in "*/":
+                product = Function(op.text, (product, self._unary()))
+                continue
+            total = Function(sign, (total, product)) if total is not None else product
+            sign = op.text
+            product = self._unary()
+        return Function(sign, (total, product)) if total is not None else product
+
+    def _unary(self) -> Expression:
+        tokens = self._tokens
+        count = 0
+        while tokens.accept("!"):
+            count += 1
+        if tokens.at("+", "-") and not self._terms.sign_touches():
+            read: Expression = Function("NEGATE" if tokens.next().text == "-" else "PLUS", (self._primary(),))
+        else:
+            read = self._primary()
+        for _ in range(2 - count % 2 if count else 0):  # !! is the effective boolean value, !!! is !
+            read = Negate(read)
+        return read
+
+    def _primary(self) -> Expression:
+        tokens = self._tokens
+        if tokens.at("("):
+            return self.bracketed()
+        literal = self._terms.accept_literal()
+        if literal is not None:
+            return literal
+        token = tokens.peek()
+        if token.kind == "variable":
+            return self._terms.variable()
+        if token.kind in ("iri", "name"):
+            return self._called(tokens.next())
+        if token.kind == "word":
+            return self._word(tokens.next())
+        tokens.unexpected("an expression")
+
+    def _arguments(self) -> tuple[Expression, ...]:
+        """Expressions in parentheses, with commas between them; there may be none."""
+        tokens = self._tokens
+        tokens.expect("(")
+        if tokens.accept(")"):
+            return ()
+        if tokens.at("DISTINCT"):
+            tokens.unsupported(tokens.peek(), "DISTINCT in a function call (an aggregate)")
+        read = [self.expression()]
+        while tokens.accept(","):
+            read.append(self.expression())
+        tokens.expect(")")
+        return tuple(read)
+
+    def _called(self, token: Token) -> Expression:
+        """An IRI: a constant, or, with arguments, a cast or an operator."""
+        tokens = self._tokens
+        iri = self._terms.iri_of(token)
+        if not tokens.at("("):
+            return iri
+        name = operator_name(iri)
+        if name is not None:
+            return Holds(call(self._terms, token, name))
+        if iri.value not in CASTS:
+            tokens.unsupported(
+                token, f"the function {iri}", "known: SPARQL's own, casts to xsd types, and op:name(...)"
+            )
+        return self._function(token, iri.value, Arity(1, 1))
+
+    def _word(self, token: Token) -> Expression:
+        """A call by keyword; the cursor stands behind the keyword."""
+        tokens = self._tokens
+        name = token.text.upper()
+        name = SYNONYMS.get(name, name)
+        if name in FUNCTIONS:
+            return self._function(token, name, FUNCTIONS[name])
+        if name == "EXISTS":
+            return Exists(self._group())
+        if name == "NOT":
+            tokens.expect("EXISTS")
+            return Negate(Exists(self._group()))
+        if name in ("BOUND", "FTCONTAINS"):
+            return self._of_variable(name)
+        if name in AGGREGATES:
+            tokens.unsupported(token, f"the aggregate {name}", "select the variables and aggregate what is notified")
+        if name in RANDOM:
+            tokens.unsupported(token, f"the function {name}", "matching is deterministic: no two values may differ")
+        if not tokens.at("("):
+            tokens.fail(token, f"found {token}, expected an expression", "a variable starts with a question mark")
+        near = get_close_matches(name[:40], [*FUNCTIONS, "BOUND", "FTCONTAINS"], n=1)
+        tokens.fail(token, f"there is no function {token}", f"did you mean {near[0]}?" if near else "")
+
+    def _function(self, token: Token, name: str, arity: Arity) -> Expression:
+        arguments = self._arguments()
+        if len(arguments) < arity.least or (arity.most is not None and len(arguments) > arity.most):
+            self._tokens.fail(token, f"{token.text} takes {arity} arguments, not {len(arguments)}")
+        if name == "IRI" and self._terms.base:
+            arguments += (IRI(self._terms.base),)
+        return Function(name, arguments)
+
+    def _of_variable(self, name: str) -> Expression:
+        tokens = self._tokens
+        tokens.expect("(")
+        variable = self._terms.variable()
+        read: Expression
+        if name == "BOUND":
+            read = Function("BOUND", (variable,))
+        else:
+            tokens.expect(",")
+            read = FullText(variable, fulltext.parse_expression(tokens))
+        tokens.expect(")")
+        return read
+
+
+def _deeper(expression: Expression, limit: int) -> bool:
+    """Is the tree more than `limit` nodes deep, groups and full-text expressions included? Looks level by level."""
+    level: list[object] = [expression]
+    for _ in range(limit):
+        below: list[object] = []
+        for node in level:
+            for name in getattr(node, "__match_args__", ()):  # the fields of a dataclass; other values are leaves
+                value = getattr(node, name)
+                below.extend(value if isinstance(value, tuple) else (value,))
+        level = [node for node in below if hasattr(node, "__match_args__")]
+        if not level:
+            return False
+    return True

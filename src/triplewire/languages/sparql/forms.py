@@ -1,0 +1,133 @@
+"""Query forms: SELECT, ASK, CONSTRUCT (SPARQL 1.1, 16 and 19.8, productions 1 to 28), and the refusal of the others."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from triplewire.ir.nodes import And, Bind, Expression, Pattern, PatternTerm, Variable, Where
+from triplewire.languages.context import Parsed
+from triplewire.languages.sparql.groups import Group, Groups
+from triplewire.languages.sparql.terms import Terms
+from triplewire.languages.sparql.triples import BlankLabels, Triples
+from triplewire.languages.tokens import Token, Tokens
+
+Template = tuple[tuple[PatternTerm, PatternTerm, PatternTerm], ...]
+
+
+class Selected(NamedTuple):
+    """One item of a SELECT clause; `expression` is None for a plain variable."""
+
+    token: Token
+    variable: Variable
+    expression: Expression | None
+
+
+def read_query(tokens: Tokens) -> Parsed:
+    """The whole text, from the prologue to its end."""
+    terms = Terms(tokens)
+    terms.prologue()
+    groups = Groups(terms)
+    if tokens.accept("SELECT"):
+        return _select(terms, groups)
+    if tokens.accept("ASK"):
+        return Parsed((), _pattern(groups, tokens).where, ask=True)
+    if tokens.accept("CONSTRUCT"):
+        return _construct(terms, groups)
+    if tokens.at("DESCRIBE"):
+        tokens.unsupported(tokens.peek(), "DESCRIBE", "use CONSTRUCT with the triples that you want")
+    tokens.unexpected("SELECT, ASK or CONSTRUCT")
+
+
+def _select(terms: Terms, groups: Groups) -> Parsed:
+    tokens = terms.tokens
+    tokens.accept("DISTINCT", "REDUCED")  # bindings are distinct anyway
+    items = None if tokens.accept("*") else _selected(terms, groups)
+    group = _pattern(groups, tokens)
+    if items is None:
+        return Parsed(tuple(group.scope), group.where)
+    binds: list[Where] = []
+    for token, variable, expression in items:
+        if expression is not None:
+            binds.append(Bind(groups.introduce(token, variable, group.scope), expression))
+    names = tuple(dict.fromkeys(item.variable.name for item in items))
+    unbound = [f"?{name} is selected, but nothing binds it" for name in names if name not in group.scope]
+    return Parsed(names, _extended(group.where, binds), warnings=tuple(unbound))
+
+
+def _selected(terms: Terms, groups: Groups) -> list[Selected]:
+    tokens = terms.tokens
+    items: list[Selected] = []
+    while True:
+        token = tokens.peek()
+        if tokens.accept("("):
+            expression = groups.expressions.expression()
+            tokens.expect("AS")
+            token = tokens.peek()
+            items.append(Selected(token, terms.variable(), expression))
+            tokens.expect(")")
+        elif variable := terms.accept_variable():
+            items.append(Selected(token, variable, None))
+        elif items:
+            return items
+        else:
+            tokens.unexpected("'*', a variable or '(expression AS ?variable)'")
+
+
+def _construct(terms: Terms, groups: Groups) -> Parsed:
+    tokens = terms.tokens
+    if tokens.at("{"):
+        template = _template(terms)
+        group = _pattern(groups, tokens)
+        return Parsed(tuple(group.scope), group.where, construct=template)
+    _refuse_from(tokens)
+    tokens.expect("WHERE")
+    template = _template(terms)
+    parts = tuple(Pattern(*row) for row in template)
+    scope = {term.name: None for row in template for term in row if isinstance(term, Variable) and not term.hidden}
+    group = _ended(groups, tokens, Group(And(parts), scope))
+    return Parsed(tuple(group.scope), group.where, construct=template)
+
+
+def _template(terms: Terms) -> Template:
+    """`{ triples }`, with neither paths nor wildcards; a blank node is a hidden variable."""
+    tokens = terms.tokens
+    parts: list[Where] = []
+    triples = Triples(terms, BlankLabels(terms), parts, template=True)
+    tokens.expect("{")
+    while triples.starts():
+        triples.same_subject()
+        if not tokens.accept("."):
+            break
+    tokens.expect("}")
+    return tuple((part.subject, part.predicate, part.object) for part in parts if isinstance(part, Pattern))
+
+
+def _pattern(groups: Groups, tokens: Tokens) -> Group:
+    """The WHERE clause and all that follows it."""
+    _refuse_from(tokens)
+    tokens.accept("WHERE")
+    return _ended(groups, tokens, groups.group())
+
+
+def _refuse_from(tokens: Tokens) -> None:
+    token = tokens.peek()
+    if tokens.accept("FROM"):
+        name = "FROM NAMED" if tokens.at("NAMED") else "FROM"
+        tokens.unsupported(token, name, "every publication is the graph: leave it out")
+
+
+def _ended(groups: Groups, tokens: Tokens, group: Group) -> Group:
+    """The group joined with a VALUES block at the end of the text (10.2.2); refuses anything else there."""
+    groups.refuse_modifiers()
+    if tokens.accept("VALUES"):
+        values = groups.values()
+        scope = group.scope | dict.fromkeys(variable.name for variable in values.variables)
+        group = Group(_extended(group.where, [values]), scope)
+    groups.refuse_modifiers()
+    tokens.rest_is_empty()
+    return group
+
+
+def _extended(where: And, more: list[Where]) -> And:
+    """`more` after the group, out of reach of its filters."""
+    return And((where, *more)) if more else where
