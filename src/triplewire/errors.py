@@ -41,7 +41,7 @@ class TriplewireError(Exception):
     def where(self) -> str:
         """`source:line:column` and the record, as far as they are known."""
         place = ":".join(str(part) for part in (self.source, self.line, self.column) if part)
-        return f"{place} (record {self.record})" if self.record else place
+        return f"{place} (record {self.record})".lstrip() if self.record else place
 
     def __str__(self) -> str:
         text = f"{self.where}: {self.what}" if self.where else self.what
