@@ -1,0 +1,222 @@
+"""The class taxonomy: how a node stands to a class (semantics, section 4).
+
+Multiple inheritance, no cycles. Instances come from the taxonomy and from the publication's own rdf:type triples. Files
+are read by `triplewire.read.taxonomy`.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TypeAlias
+
+from triplewire.errors import TaxonomyError
+from triplewire.ir.nodes import Label, Relation
+from triplewire.model.publication import Graph
+from triplewire.model.terms import IRI, RDF_TYPE, Literal, Term
+
+Pairs: TypeAlias = Iterable[tuple[str, str]]
+Edges: TypeAlias = Mapping[str, frozenset[str]]
+NONE: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Taxonomy:
+    """Classes with their direct superclasses, instances with their direct classes, and names. Made by `build`.
+
+    All keys and values are IRIs without brackets, but the keys of `names`, which are texts.
+    """
+
+    superclasses: Edges = field(default_factory=dict)
+    classes_of: Edges = field(default_factory=dict)
+    names: Edges = field(default_factory=dict)
+
+    @classmethod
+    def build(cls, subclasses: Pairs, instances: Pairs = (), names: Pairs = ()) -> Taxonomy:
+        """From (class, superclass), (instance, class) and (IRI, name) pairs.
+
+        A class that is its own superclass says nothing and is left out. Raises `TaxonomyError` naming a cycle.
+        """
+        named = _grouped((text, iri) for iri, text in names)
+        taxonomy = cls(_grouped((a, b) for a, b in subclasses if a != b), _grouped(instances), named)
+        _refuse_cycles(taxonomy.superclasses)
+        return taxonomy
+
+    @cached_property
+    def classes(self) -> frozenset[str]:
+        """Every class that has or is a superclass, or has an instance."""
+        return frozenset(self.superclasses).union(*self.superclasses.values(), *self.classes_of.values())
+
+    @cached_property
+    def _closure(self) -> dict[str, frozenset[str]]:
+        """A cache: class to itself and all that are above it."""
+        return {}
+
+    def at_or_above(self, cls: str) -> frozenset[str]:
+        """The class and all its ancestors."""
+        known = self._closure.get(cls)
+        if known is None:
+            found, todo = {cls}, [cls]
+            while todo:
+                fresh = self.superclasses.get(todo.pop(), NONE) - found
+                found |= fresh
+                todo.extend(fresh)
+            known = self._closure[cls] = frozenset(found)
+        return known
+
+    # --- names -------------------------------------------------------------------------------------------------------
+
+    def resolve(self, cls: IRI | Label) -> frozenset[str]:
+        """The known classes that a subscription's class name means; none for an unknown name.
+
+        A label means the class of its IRI where that is known, else any class of that name, by exact code points.
+        """
+        iri = cls.value if isinstance(cls, IRI) else cls.iri
+        if iri in self.classes:
+            return frozenset((iri,))
+        if isinstance(cls, IRI):
+            return NONE
+        return (self.names.get(cls.text, NONE) | frozenset((cls.text,))) & self.classes
+
+    def _meant(self, cls: IRI | Label) -> frozenset[str]:
+        """As `resolve`; an unknown class is at least the class of that IRI, which rdf:type triples may name."""
+        known = self.resolve(cls)
+        if known:
+            return known
+        return frozenset((cls.value,) if isinstance(cls, IRI) else filter(None, (cls.iri, cls.text)))
+
+    def _nodes(self, node: Term) -> frozenset[str]:
+        """What a node stands for: itself; a literal for the classes and instances of that name."""
+        if isinstance(node, IRI):
+            return frozenset((node.value,))
+        if isinstance(node, Literal):
+            return self.names.get(node.lexical, NONE) | frozenset((node.lexical,))
+        return NONE
+
+    # --- questions ---------------------------------------------------------------------------------------------------
+
+    def holds(self, node: Term, relation: Relation, cls: IRI | Label, graph: Graph) -> bool:
+        """Does the node, in a publication with this graph, stand in the relation to the class?"""
+        return self._witness(node, relation, cls, graph) is not None
+
+    def path(self, node: Term, relation: Relation, cls: IRI | Label, graph: Graph) -> tuple[str, ...] | None:
+        """The way from the node to the class, both included, as IRIs or texts; None where the relation does not hold.
+
+        For an ancestor relation it runs from the node's class down to the named class's level: node, class, ... up from
+        the named class.
+        """
+        witness = self._witness(node, relation, cls, graph)
+        if witness is None:
+            return None
+        start, direct, meant = witness
+        lower, upper = (meant, direct) if relation is Relation.ANCESTOR else (direct, meant)
+        climb = self._climb(lower, upper)
+        if relation is Relation.ANCESTOR:
+            climb = climb[::-1]
+        shown = node.lexical if isinstance(node, Literal) else start
+        return tuple(dict.fromkeys((shown, *climb)))
+
+    def _witness(self, node: Term, relation: Relation, cls: IRI | Label, graph: Graph) -> tuple[str, str, str] | None:
+        """What the node stands for, its direct class (or itself, where it is a class), and the class that is meant."""
+        meant = self._meant(cls)
+        for start, direct, is_class in self._readings(node, relation, graph):
+            if relation is Relation.DIRECT and is_class:
+                found = meant & self.superclasses.get(direct, NONE)
+            elif relation is Relation.DIRECT:
+                found = meant & {direct}
+            elif relation is Relation.ANCESTOR:
+                found = frozenset(m for m in meant if direct in self.at_or_above(m))
+            else:
+                found = meant & self.at_or_above(direct)
+            if found:
+                return start, direct, min(found)
+        return None
+
+    def _readings(self, node: Term, relation: Relation, graph: Graph) -> Iterator[tuple[str, str, bool]]:
+        """(what the node stands for, a class, is the node that class itself?) for each way to read the node."""
+        for start in sorted(self._nodes(node)):
+            if start in self.classes or (relation is Relation.SUBCLASS and isinstance(node, IRI)):
+                yield start, start, True
+            if relation is not Relation.SUBCLASS:
+                for direct in sorted(self.classes_of.get(start, NONE)):
+                    yield start, direct, False
+        if relation is Relation.SUBCLASS or isinstance(node, Literal):
+            return
+        shown = node.value if isinstance(node, IRI) else str(node)
+        for direct_class in graph.objects(node, RDF_TYPE):
+            if isinstance(direct_class, IRI):
+                yield shown, direct_class.value, False
+
+    def _climb(self, lower: str, upper: str) -> list[str]:
+        """A shortest way up from one class to another, both included."""
+        came: dict[str, str] = {lower: ""}
+        level = [lower]
+        while level and upper not in came:
+            above: list[str] = []
+            for cls in level:
+                for parent in sorted(self.superclasses.get(cls, NONE)):
+                    if parent not in came:
+                        came[parent] = cls
+                        above.append(parent)
+            level = above
+        way = [upper]
+        while came[way[-1]]:
+            way.append(came[way[-1]])
+        return way[::-1]
+
+    # --- storage -----------------------------------------------------------------------------------------------------
+
+    def to_json(self) -> dict[str, dict[str, list[str]]]:
+        """All of it, in one order, for `from_json`."""
+        tables = {"superclasses": self.superclasses, "classes_of": self.classes_of, "names": self.names}
+        return {
+            table: {key: sorted(values) for key, values in sorted(edges.items())} for table, edges in tables.items()
+        }
+
+    @classmethod
+    def from_json(cls, rows: Mapping[str, Mapping[str, Iterable[str]]]) -> Taxonomy:
+        """What `to_json` wrote. Raises `KeyError` where a table is missing, `TaxonomyError` on a cycle."""
+        tables = {
+            table: {key: frozenset(values) for key, values in rows[table].items()}
+            for table in ("superclasses", "classes_of", "names")
+        }
+        _refuse_cycles(tables["superclasses"])
+        return cls(**tables)
+
+
+EMPTY = Taxonomy()
+"""No classes at all: only the publication's own rdf:type triples count."""
+
+
+def _grouped(pairs: Pairs) -> Edges:
+    found: dict[str, set[str]] = defaultdict(set)
+    for key, value in pairs:
+        found[key].add(value)
+    return {key: frozenset(values) for key, values in found.items()}
+
+
+def _refuse_cycles(superclasses: Edges) -> None:
+    """Walk up from every class, depth first without recursion; a class met on its own way up closes a cycle."""
+    done: set[str] = set()
+    for root in superclasses:
+        way: list[str] = []
+        on_way: set[str] = set()
+        todo = [(root, False)]
+        while todo:
+            cls, leaving = todo.pop()
+            if leaving:
+                way.pop()
+                on_way.discard(cls)
+                done.add(cls)
+            elif cls in on_way:
+                cycle = [*way[way.index(cls) :], cls]
+                raise TaxonomyError(
+                    f"the classes form a cycle: {' -> '.join(cycle)}", remedy="remove one of these subclass statements"
+                )
+            elif cls not in done:
+                way.append(cls)
+                on_way.add(cls)
+                todo.append((cls, True))
+                todo.extend((parent, False) for parent in sorted(superclasses.get(cls, NONE)))
