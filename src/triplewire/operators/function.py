@@ -1,0 +1,43 @@
+"""Make an operator from a function: the short way for programs that embed Triplewire.
+
+near = function_operator("near", [Parameter("distance", "m")], lambda publication, arguments: ...)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from triplewire.model.operator import Argument, Parameter, Verdict
+from triplewire.model.publication import Publication
+from triplewire.model.terms import BlankNode, Term
+
+Evaluate: TypeAlias = Callable[[Publication, tuple[Argument, ...]], Verdict]
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionOperator:
+    """An operator that is a function of the publication and the arguments."""
+
+    name: str
+    parameters: tuple[Parameter, ...]
+    function: Evaluate
+
+    def evaluate(self, publication: Publication, arguments: tuple[Argument, ...]) -> Verdict:
+        """What the function says."""
+        return self.function(publication, arguments)
+
+
+def function_operator(name: str, parameters: Iterable[Parameter | str], function: Evaluate) -> FunctionOperator:
+    """An operator named `name`; a parameter given as a string takes no unit."""
+    formal = tuple(Parameter(p) if isinstance(p, str) else p for p in parameters)
+    return FunctionOperator(name, formal, function)
+
+
+def text_of(argument: Argument, parameter: str) -> str:
+    """The text of a constant or bound argument. Raises `ValueError` naming the parameter."""
+    if argument is None or isinstance(argument, BlankNode):
+        raise ValueError(f"{parameter} must be given")
+    term: Term = argument
+    return str(getattr(term, "lexical", None) or getattr(term, "value", ""))

@@ -1,0 +1,53 @@
+"""`locIn(south, west, north, east)`: has some resource a geo:lat and geo:long inside the box?"""
+
+from __future__ import annotations
+
+from decimal import Decimal, InvalidOperation
+
+from triplewire.model.operator import Argument, Parameter
+from triplewire.model.publication import Publication
+from triplewire.model.terms import IRI, Literal, Node
+from triplewire.operators.function import function_operator, text_of
+
+GEO = "http://www.w3.org/2003/01/geo/wgs84_pos#"
+LATITUDE, LONGITUDE = IRI(GEO + "lat"), IRI(GEO + "long")
+EDGES = ("south", "west", "north", "east")
+
+
+def loc_in(publication: Publication, arguments: tuple[Argument, ...]) -> bool:
+    """Degrees, borders included. A box whose west lies east of its east crosses the date line.
+
+    Raises `ValueError` where an argument is no number.
+    """
+    south, west, north, east = (_degrees(a, edge) for a, edge in zip(arguments, EDGES, strict=True))
+    for subject in dict.fromkeys(triple.subject for triple in publication.graph.find(None, LATITUDE, None)):
+        if any(south <= latitude <= north for latitude in _numbers(publication, subject, LATITUDE)) and any(
+            west <= longitude <= east if west <= east else longitude >= west or longitude <= east
+            for longitude in _numbers(publication, subject, LONGITUDE)
+        ):
+            return True
+    return False
+
+
+def _degrees(argument: Argument, edge: str) -> Decimal:
+    text = text_of(argument, edge)
+    number = _number(text)
+    if number is None:
+        raise ValueError(f"{edge} is {text!r}, which is no number of degrees")
+    return number
+
+
+def _numbers(publication: Publication, subject: Node, predicate: IRI) -> list[Decimal]:
+    literals = [term for term in publication.graph.objects(subject, predicate) if isinstance(term, Literal)]
+    return [number for number in (_number(literal.lexical) for literal in literals) if number is not None]
+
+
+def _number(text: str) -> Decimal | None:
+    try:
+        number = Decimal(text.strip())
+    except InvalidOperation:
+        return None
+    return number if number.is_finite() else None
+
+
+LOC_IN = function_operator("locIn", [Parameter(edge) for edge in EDGES], loc_in)

@@ -1,0 +1,108 @@
+"""Taxonomies from files: RDFS and OWL, SKOS, or two columns. What a taxonomy answers: `triplewire.ir.taxonomy`."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from triplewire.config import Settings
+from triplewire.errors import ReadError, TaxonomyError
+from triplewire.ir.taxonomy import Taxonomy
+from triplewire.model.terms import IRI, RDF_TYPE, RDFS, Literal, Triple
+from triplewire.read.documents import read_document
+from triplewire.read.gunzip import gunzip
+
+SKOS = "http://www.w3.org/2004/02/skos/core#"
+_UP = {RDFS + "subClassOf", SKOS + "broader"}
+_DOWN = {SKOS + "narrower"}
+_NAMES = {RDFS + "label", SKOS + "prefLabel", SKOS + "altLabel"}
+_SAMPLE = 20  # lines that decide whether a file is two columns
+
+
+def load_taxonomy(path: str | os.PathLike[str], settings: Settings | None = None) -> Taxonomy:
+    """The taxonomy in a file, gzipped or not.
+
+    RDF in any syntax: rdfs:subClassOf, skos:broader and skos:narrower between IRIs make the hierarchy, rdf:type the
+    instances, rdfs:label, skos:prefLabel and skos:altLabel the names. Two columns, separated by a tab, or by a comma
+    in a file named .csv: class and superclass, each an IRI (with or without <>) or a plain name; `#` starts a comment.
+
+    Raises `TaxonomyError` naming the file and the line, or the cycle.
+    """
+    source = str(path)
+    settings = settings or Settings()
+    try:
+        data = gunzip(Path(path).read_bytes(), settings.max_input_bytes)
+        separator = _separator(data, source)
+        if separator:
+            return Taxonomy.build(_two_columns(data, separator, source))
+        return _from_triples(_triples(data, source, settings))
+    except TaxonomyError as error:
+        error.source = error.source or source
+        raise
+    except ReadError as error:
+        raise TaxonomyError(
+            error.what, source=source, line=error.line, column=error.column, remedy=error.remedy
+        ) from error
+    except OSError as error:
+        raise TaxonomyError(f"the file cannot be read: {error.strerror or error}", source=source) from error
+
+
+def _triples(data: bytes, source: str, settings: Settings) -> Iterator[Triple]:
+    # a taxonomy may be far larger than a publication
+    roomy = replace(settings, max_triples=settings.max_input_bytes, max_document_bytes=settings.max_input_bytes)
+    for publication in read_document(data, source, settings=roomy):
+        yield from publication.triples
+
+
+def _from_triples(triples: Iterator[Triple]) -> Taxonomy:
+    subclasses: list[tuple[str, str]] = []
+    instances: list[tuple[str, str]] = []
+    names: list[tuple[str, str]] = []
+    for subject, predicate, value in triples:
+        if not isinstance(subject, IRI):
+            continue
+        if isinstance(value, IRI):
+            if predicate == RDF_TYPE:
+                instances.append((subject.value, value.value))
+            elif predicate.value in _UP:
+                subclasses.append((subject.value, value.value))
+            elif predicate.value in _DOWN:
+                subclasses.append((value.value, subject.value))
+        elif isinstance(value, Literal) and predicate.value in _NAMES:
+            names.append((subject.value, value.lexical))
+    return Taxonomy.build(subclasses, instances, names)
+
+
+def _separator(data: bytes, source: str) -> str:
+    """The separator of a two-column file; "" for anything else."""
+    sample = data[:65_536].decode("utf-8-sig", "replace").splitlines()
+    rows = [line for line in sample if line.strip() and not line.startswith("#")][:_SAMPLE]
+    if rows and all(row.count("\t") == 1 and not row.rstrip().endswith(".") for row in rows):
+        return "\t"
+    named_csv = source.lower().removesuffix(".gz").endswith(".csv")
+    return "," if rows and named_csv else ""
+
+
+def _two_columns(data: bytes, separator: str, source: str) -> Iterator[tuple[str, str]]:
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise TaxonomyError("the text is no UTF-8", source=source, line=line, remedy="save it as UTF-8") from error
+    rows = csv.reader(io.StringIO(text), delimiter=separator, quoting=csv.QUOTE_MINIMAL if separator == "," else 3)
+    for row in rows:
+        if not any(cell.strip() for cell in row) or row[0].startswith("#"):
+            continue
+        cells = [cell.strip() for cell in row]
+        if len(cells) != 2 or not all(cells):
+            what = f"found {len(cells)} columns, expected a class and its superclass"
+            raise TaxonomyError(what, source=source, line=rows.line_num)
+        yield _bare(cells[0]), _bare(cells[1])
+
+
+def _bare(cell: str) -> str:
+    return cell[1:-1] if cell.startswith("<") and cell.endswith(">") else cell
