@@ -24,30 +24,46 @@ _STOP_SECONDS = 2.0
 
 @dataclass(slots=True)
 class Client:
-    """A parsing process, or none yet."""
+    """A parsing process, or none yet. `module` is what it runs."""
 
+    module: str = "triplewire.read.worker"
     _process: subprocess.Popen[bytes] | None = None
     _limit: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def ask(self, request: Request) -> Reply:
-        """Send a document and take the answer. Raises `ReadError`, also if the process crashes or is too slow."""
+        """Send a document and take the answer. Raises `ReadError`, also if the process crashes or is too slow.
+
+        A process that has read other documents may have been ended from outside, so a crash is blamed on this one only
+        if it ends a new process as well.
+        """
         with self._lock:
-            process = self._started(request.settings.parse_bytes)
             try:
-                return _exchange(process, request)
+                used = self._process is not None
+                return self._exchange(request)
             except _Broken as broken:
                 code = self._stop()
-                raise ReadError(
-                    broken.why or f"the parser crashed on it ({_ending(code)})",
-                    source=request.source,
-                    remedy=broken.remedy,
-                ) from None
-            except ReadError:
-                raise
-            except BaseException:  # an interrupt in mid-reply: what is left in the pipe belongs to nobody
-                self._stop()
-                raise
+                if not used or broken.why:
+                    raise _refusal(request, broken, code) from None
+            try:
+                return self._exchange(request)
+            except _Broken as broken:
+                raise _refusal(request, broken, self._stop()) from None
+
+    def _exchange(self, request: Request) -> Reply:
+        process = self._started(request.settings.parse_bytes)
+        try:
+            return _exchange(process, request)
+        except (_Broken, ReadError):
+            raise
+        except BaseException:  # an interrupt in mid-reply: what is left in the pipe belongs to nobody
+            self._stop()
+            raise
+
+    @property
+    def process_id(self) -> int | None:
+        """The running process, if any."""
+        return self._process.pid if self._process is not None else None
 
     def close(self) -> None:
         """End the process; the next request starts another."""
@@ -70,7 +86,7 @@ class Client:
             self._stop()
         if self._process is None:
             path = os.pathsep.join(entry for entry in sys.path if entry)
-            command = [sys.executable, "-P", "-m", "triplewire.read.worker", str(limit)]
+            command = [sys.executable, "-P", "-m", self.module, str(limit)]
             try:
                 self._process = subprocess.Popen(
                     command,
@@ -113,8 +129,10 @@ class _Broken(Exception):
         self.remedy = remedy
 
 
-def _ending(code: int) -> str:
-    return f"signal {-code}" if code < 0 else f"exit {code}"
+def _refusal(request: Request, broken: _Broken, code: int) -> ReadError:
+    ending = f"signal {-code}" if code < 0 else f"exit {code}"
+    what = broken.why or f"the parser crashed on it ({ending})"
+    return ReadError(what, source=request.source, remedy=broken.remedy)
 
 
 def _exchange(process: subprocess.Popen[bytes], request: Request) -> Reply:

@@ -43,7 +43,8 @@ def _rdf(request: Request, data: bytes) -> list[Publication]:
     base = request.base or request.document
     statements = parse(data, request.syntax, base, request.settings)
     if request.split == "subject":
-        return by_subject((triple for _, triple in statements), request.document, request.source)
+        triples = (triple for _, triple in statements)
+        return by_subject(triples, request.document, request.source, request.settings)
     publications = by_graph(statements, request.document, request.source, request.settings)
     if not publications and request.syntax is not Syntax.TRIG:
         return [Publication(request.document, (), request.source)]  # a valid document of an empty graph

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterator
 
 from triplewire.config import Settings
@@ -69,31 +70,43 @@ def _publications(
     syntax = sniff(data, source)
     check_size(data, syntax, settings)
     if syntax is Syntax.N_QUADS:
-        yield from _lines(data, source, document, split, settings, on_refusal)
+        yield from _lines(data, Request(b"", syntax, document, source, base, split, settings), on_refusal)
         return
     if syntax is Syntax.JSON_LD and loader is not None:
         data = with_contexts(data, loader, base or document, settings)
     yield from CLIENT.ask(Request(data, syntax, document, source, base, split, settings)).publications
 
 
-def _lines(
-    data: bytes,
-    source: str,
-    document: str,
-    split: str,
-    settings: Settings,
-    on_refusal: Callable[[Refusal], None] | None,
-) -> Iterator[Publication]:
-    collected = Collected(document, source, settings)
+def _lines(data: bytes, request: Request, on_refusal: Callable[[Refusal], None] | None) -> Iterator[Publication]:
+    collected = Collected(request.document, request.source, request.settings)
     for first_line, piece in pieces(data):
-        request = Request(piece, Syntax.N_QUADS, document, source, settings=settings, first_line=first_line)
-        collected.add(CLIENT.ask(request).piece)
-    for subject, error in collected.refusals():
-        error.source = source or document
+        collected.add(CLIENT.ask(dataclasses.replace(request, data=piece, first_line=first_line)).piece)
+    if collected.refused:
+        turtle = _as_turtle(data, request)
+        if turtle is not None:
+            yield from turtle
+            return
+    for subject, error in collected.refusals(request.split):
+        error.source = request.source or request.document
         if on_refusal is None:
             raise error
-        on_refusal(Refusal.of("publication", subject or document, error))
-    if split == "subject":
-        yield from by_subject(collected.triples(), document, source)
+        on_refusal(Refusal.of("publication", subject or request.document, error))
+    if request.split == "subject":
+        yield from by_subject(collected.triples(), request.document, request.source, request.settings)
     else:
         yield from collected.publications()
+
+
+def _as_turtle(data: bytes, request: Request) -> list[Publication] | None:
+    """The document as Turtle or TriG: its lines looked like N-Quads, but not all are. None if it is neither."""
+    if request.source.lower().removesuffix(".gz").endswith((".nt", ".nq")):
+        return None
+    if len(data) > request.settings.max_document_bytes:
+        return None
+    syntax = Syntax.TRIG if b"{" in data else Syntax.TURTLE
+    try:
+        return CLIENT.ask(dataclasses.replace(request, data=data, syntax=syntax)).publications
+    except ReadError as error:
+        if error.remedy.startswith("raise "):
+            raise
+        return None

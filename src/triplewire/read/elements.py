@@ -1,7 +1,9 @@
-"""The elements of unknown namespaces in a feed's items, which feedparser drops or flattens."""
+"""What feedparser drops or flattens in a feed's items: elements of unknown namespaces, and who wrote them."""
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass, field
 from xml.parsers import expat
 
 from triplewire.read.items import CONTENT, DC, RSS
@@ -25,6 +27,7 @@ KNOWN = frozenset(
     }
 )
 MAPPED_DC = frozenset({"author", "creator", "date", "description", "language", "subject", "title"})
+_AUTHORS = frozenset({"author", "creator"})
 _ITEMS = frozenset({"item", "entry"})
 
 
@@ -35,8 +38,16 @@ def is_unknown(namespace: str, local: str) -> bool:
     return namespace.lower() not in KNOWN
 
 
-def unknown_elements(data: bytes) -> list[list[tuple[str, str]]] | None:
-    """For each item the (namespace + local name, text) of its unknown elements; None if the feed is ill-formed.
+@dataclass(slots=True)
+class Elements:
+    """Of one item: (namespace + local name, text) of its unknown elements, and the texts of RSS and DC authors."""
+
+    unknown: list[tuple[str, str]] = field(default_factory=list)
+    authors: list[str] = field(default_factory=list)
+
+
+def item_elements(data: bytes) -> list[Elements] | None:
+    """The elements of each item, in order; None if the feed is ill-formed.
 
     Elements inside unknown elements count as well, elements inside known ones (XHTML content) do not.
     """
@@ -48,9 +59,17 @@ def unknown_elements(data: bytes) -> list[list[tuple[str, str]]] | None:
     return walk.items
 
 
+def person(text: str) -> str:
+    """The name in `mail@host (Name)` or `Name <mail@host>`; the text itself where it is neither."""
+    match = re.fullmatch(r"[^\s()]+@[^\s()]+\s*\(([^()]+)\)", text) or re.fullmatch(
+        r"([^<>]+?)\s*<[^\s<>]+@[^\s<>]+>", text
+    )
+    return match[1].strip() if match else text
+
+
 class _Walk:
     def __init__(self) -> None:
-        self.items: list[list[tuple[str, str]]] = []
+        self.items: list[Elements] = []
         self.parser = expat.ParserCreate("utf-8", namespace_separator=" ")
         self.parser.buffer_text = True
         self.parser.StartElementHandler = self._start
@@ -67,9 +86,9 @@ class _Walk:
         if not self._item_depth:
             if local.lower() in _ITEMS and namespace.lower() in KNOWN:
                 self._item_depth = self._depth
-                self.items.append([])
+                self.items.append(Elements())
         elif not self._known_depth:
-            if is_unknown(namespace, local):
+            if is_unknown(namespace, local) or (namespace in (DC, "") and local.lower() in _AUTHORS):
                 self._open.append((namespace + local, []))
             else:
                 self._known_depth = self._depth
@@ -86,6 +105,8 @@ class _Walk:
         elif self._open and not self._known_depth:
             predicate, texts = self._open.pop()
             text = "".join(texts).strip()
-            if text:
-                self.items[-1].append((predicate, text))
+            if text and predicate.removeprefix(DC).lower() in _AUTHORS:
+                self.items[-1].authors.append(person(text))
+            elif text:
+                self.items[-1].unknown.append((predicate, text))
         self._depth -= 1

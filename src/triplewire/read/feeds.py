@@ -9,26 +9,31 @@ from __future__ import annotations
 import calendar
 import datetime as dt
 import io
+import re
 from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any
 
 import feedparser
 from feedparser.encodings import convert_to_utf8
+from feedparser.sanitizer import replace_doctype
 
 from triplewire.errors import ReadError
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, RDF_TYPE, Literal, Node, Triple
 from triplewire.read import guard
-from triplewire.read.elements import is_unknown, unknown_elements
+from triplewire.read.elements import Elements, is_unknown, item_elements, person
 from triplewire.read.frames import Request
 from triplewire.read.items import ITEM, LINK, Channel, Feed, Item, publications
 from triplewire.read.limits import check_limits
 from triplewire.read.markup import to_text
 from triplewire.read.names import is_absolute
 from triplewire.read.rdf import parse
+from triplewire.read.rdf_attributes import qualified
+from triplewire.read.sniff import ascii_view
 from triplewire.read.split import by_subject, closure
 
+_DECLARATION = b"<?xml version='1.0' encoding='utf-8'?>\n"
 _HTML = {"text/html", "application/xhtml+xml"}
 
 
@@ -40,15 +45,15 @@ def read_feed(request: Request, *notes: str) -> list[Publication]:
             "the XML is neither RDF nor a feed" + (f": {ill}" if ill else ""), remedy="give RSS, Atom or RDF/XML"
         )
     entries = parsed["entries"]
-    others = unknown_elements(data) if not ill else None
-    if others is None or len(others) != len(entries):
-        others = [_other_keys(entry, parsed.get("namespaces", {})) for entry in entries]
+    elements = item_elements(data) if not ill else None
+    if elements is None or len(elements) != len(entries):
+        elements = [Elements(_other_keys(entry, parsed.get("namespaces", {}))) for entry in entries]
     feed = Feed(
         _channel(parsed["feed"], request.document),
-        [_item(entry, parsed["feed"], other) for entry, other in zip(entries, others, strict=True)],
+        [_item(entry, parsed["feed"], found) for entry, found in zip(entries, elements, strict=True)],
         notes + ((f"ill-formed feed: {ill}",) if ill else ()),
     )
-    found = publications(feed, request.document, request.source, request.split)
+    found = publications(feed, request.document, request.source, request.split, request.settings)
     check_limits(found, request.settings)
     return found
 
@@ -56,15 +61,13 @@ def read_feed(request: Request, *notes: str) -> list[Publication]:
 def read_rss_1(request: Request) -> list[Publication]:
     """The publications of an RSS 1.0 feed: each item with its own triples, closed over blank nodes."""
     try:
-        data = guard.check_rdf_xml(request.data, request.settings)
-        base = request.base or request.document
-        triples = [triple for _, triple in parse(data, request.syntax, base, request.settings)]
+        triples = _rss_1_triples(request)
     except ReadError as error:
         if error.remedy.startswith("raise "):
             raise
         return read_feed(request, f"not RDF/XML, so read as a plain feed: {error}")
     if request.split == "subject":
-        return by_subject(triples, request.document, request.source)
+        return by_subject(triples, request.document, request.source, request.settings)
     if request.split == "document":
         found = [Publication(request.document, tuple(dict.fromkeys(triples)), request.source)]
         check_limits(found, request.settings)
@@ -89,6 +92,13 @@ def read_rss_1(request: Request) -> list[Publication]:
     return found
 
 
+def _rss_1_triples(request: Request) -> list[Triple]:
+    """The feed as RDF. Early RSS 1.0 writes `resource` for `rdf:resource`, which RDF/XML, 6.1.4 lets us read so."""
+    data = qualified(guard.check_rdf_xml(request.data, request.settings))
+    base = request.base or request.document
+    return [triple for _, triple in parse(data, request.syntax, base, request.settings)]
+
+
 def _rss_1_id(item: Node, about: Mapping[Node, list[Triple]], otherwise: str) -> str:
     if isinstance(item, IRI):
         return item.value
@@ -100,7 +110,9 @@ def _parse(request: Request) -> tuple[bytes, Any, str]:
     """The guarded feed in UTF-8, feedparser's view of it, and why it is ill-formed, if it is."""
     result: dict[str, Any] = {}
     data = convert_to_utf8({}, request.data, result)
-    guard.check_feed(data, request.settings)
+    if data.startswith(_DECLARATION) and not ascii_view(request.data).startswith(b"<?xml"):
+        data = data.removeprefix(_DECLARATION)  # feedparser's own line, which would put all positions off
+    guard.check_feed(data, replace_doctype(data)[1], request.settings)
     known = bool(result.get("encoding"))
     headers = {"content-type": "application/xml; charset=utf-8"} if known else {}
     base = request.base or request.document
@@ -110,7 +122,8 @@ def _parse(request: Request) -> tuple[bytes, Any, str]:
         io.BytesIO(data), response_headers=headers, sanitize_html=False, resolve_relative_uris=False
     )
     ill = result.get("bozo_exception") or (parsed.get("bozo_exception") if parsed.get("bozo") else None)
-    return data, parsed, " ".join(str(ill).split()) if ill else ""
+    # the position that an XML error begins with is one in feedparser's copy, not in the document
+    return data, parsed, re.sub(r"^<unknown>:\d+:\d+: ", "", " ".join(str(ill).split())) if ill else ""
 
 
 def _text(entry: dict[str, Any], key: str) -> str:
@@ -143,20 +156,24 @@ def _channel(feed: dict[str, Any], document: str) -> Channel:
     )
 
 
-def _item(entry: dict[str, Any], feed: dict[str, Any], others: list[tuple[str, str]]) -> Item:
+def _item(entry: dict[str, Any], feed: dict[str, Any], elements: Elements) -> Item:
     raw, description = _plain(entry, "summary")
-    contents = [_text(content, "value") for content in _list(entry, "content")]
+    contents = [
+        _text(content, "value")
+        for content in _list(entry, "content")
+        if content.get("type") != "text/plain" or _text(content, "value") != description
+    ]
     if not any(contents) and raw != description:
         contents = [raw]
     title = dict.get(entry, "title_detail")
     said = title.get("language") if isinstance(title, dict) else None
     return Item(
         id=_text(entry, "id"),
-        link=_text(entry, "link"),
+        link=_link(entry),
         title=_plain(entry, "title")[1],
         description=description,
         contents=[content for content in contents if content],
-        creators=_creators(entry),
+        creators=elements.authors or _creators(entry),
         instant=_instant(entry),
         subjects=[(_text(tag, "scheme"), _text(tag, "term")) for tag in _list(entry, "tags") if _text(tag, "term")],
         language=_text(entry, "language") or (said if isinstance(said, str) else "") or _text(feed, "language"),
@@ -165,19 +182,27 @@ def _item(entry: dict[str, Any], feed: dict[str, Any], others: list[tuple[str, s
             for link in _list(entry, "links")
             if _text(link, "rel") == "enclosure" and _text(link, "href")
         ],
-        others=others,
+        others=elements.unknown,
     )
+
+
+def _link(entry: dict[str, Any]) -> str:
+    """The item's link. feedparser takes a guid for one, even if it is no address."""
+    link = _text(entry, "link")
+    return "" if link == _text(entry, "id") and not link.startswith(("http:", "https:", "ftp:")) else link
 
 
 def _creators(entry: dict[str, Any]) -> list[str]:
     names = [_text(author, "name") or _text(author, "email") for author in _list(entry, "authors")]
-    names = [name for name in names if name]
-    return names or [name for name in (_text(entry, "author"),) if name]
+    return [person(name) for name in names or [_text(entry, "author")] if name]
 
 
 def _instant(entry: dict[str, Any]) -> dt.datetime | None:
-    """When the item was last updated, else published, else created; feedparser has it in UTC."""
-    for key in ("updated_parsed", "published_parsed", "created_parsed"):
+    """When the item was published, else updated, else created; feedparser has it in UTC.
+
+    Published comes first because it is all that RSS states, and one item must be the same in every feed syntax.
+    """
+    for key in ("published_parsed", "updated_parsed", "created_parsed"):
         value = dict.get(entry, key)
         if value:
             try:

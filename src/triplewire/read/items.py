@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import quote
 
+from triplewire.config import Settings
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, RDF_TYPE, XSD, Literal, Term, Triple
 from triplewire.read.names import id_iri, is_absolute
@@ -70,7 +71,7 @@ class Feed:
     notes: tuple[str, ...] = field(default=())
 
 
-def publications(feed: Feed, document: str, source: str, split: str) -> list[Publication]:
+def publications(feed: Feed, document: str, source: str, split: str, settings: Settings) -> list[Publication]:
     """One publication an item; with split "document" one in all, with "subject" one a subject."""
     parts = list(_parts(feed, document, source))
     if split == "item":
@@ -82,7 +83,7 @@ def publications(feed: Feed, document: str, source: str, split: str) -> list[Pub
     for part in parts:
         whole.update(dict.fromkeys(part.triples))
     if split == "subject":
-        return by_subject(whole, document, source)
+        return by_subject(whole, document, source, settings)
     return [Publication(document, tuple(whole), source, notes=feed.notes)]
 
 

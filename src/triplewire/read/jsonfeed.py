@@ -31,7 +31,7 @@ def read_json_feed(request: Request) -> list[Publication]:
         [_item(item, value, base) for item in items if isinstance(item, dict)],
         notes,
     )
-    found = publications(feed, request.document, request.source, request.split)
+    found = publications(feed, request.document, request.source, request.split, request.settings)
     check_limits(found, request.settings)
     return found
 
@@ -57,12 +57,12 @@ def _item(item: dict[str, Any], feed: dict[str, Any], base: str) -> Item:
         authors = _list(feed, "authors") or [feed.get("author")]
     return Item(
         id=_text(item, "id"),
-        link=_absolute(base, link),
+        link=_absolute(base, link) if link else "",
         title=_text(item, "title"),
         description=summary or text or to_text(markup).strip(),
-        contents=[content for content in (markup or text,) if content],
+        contents=[markup] if markup else [text] if text and summary else [],
         creators=[_text(author, "name") for author in authors if _text(author, "name")],
-        instant=_instant(_text(item, "date_modified")) or _instant(_text(item, "date_published")),
+        instant=_instant(_text(item, "date_published")) or _instant(_text(item, "date_modified")),
         subjects=[("", tag.strip()) for tag in _list(item, "tags") if isinstance(tag, str) and tag.strip()],
         language=_text(item, "language") or _text(feed, "language"),
         enclosures=[_absolute(base, _text(a, "url")) for a in _list(item, "attachments") if _text(a, "url")],

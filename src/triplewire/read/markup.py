@@ -19,17 +19,29 @@ _BLOCK = (
 _BLOCKS = frozenset(_BLOCK.split())
 _TAG = re.compile(
     rf"<(?P<close>/?)(?P<name>{'|'.join(sorted((_INLINE + ' ' + _BLOCK).split(), key=len, reverse=True))})"
-    r"""(?=[\s/>])(?:"[^"]*"|'[^']*'|[^<>"'])*+>""",
+    r"""(?=[\s/>])(?:"[^"<]*"|'[^'<]*'|[^<>"'])*+>""",
     re.IGNORECASE,
 )
-_HIDDEN = re.compile(r"<!--.*?-->|<(script|style)\b[^>]*>.*?</\1\s*>", re.IGNORECASE | re.DOTALL)
+_HIDDEN = re.compile(r"<!--|<(script|style)(?=[\s/>])", re.IGNORECASE)
 _ENTITY = re.compile(r"&(?:#\d+|#[xX][0-9a-fA-F]+|[A-Za-z][A-Za-z0-9]*);")
 
 
 def to_text(markup: str) -> str:
     """The text of an HTML fragment: tags out, entities resolved, white space collapsed. Plain text stays as it is."""
-    bare = _HIDDEN.sub(" ", markup) if "<" in markup else markup
+    bare = _without_hidden(markup)
     bare, tags = _TAG.subn(lambda m: " " if m["name"].lower() in _BLOCKS else "", bare)
     if not tags and bare == markup:
         return html.unescape(markup) if _ENTITY.search(markup) else markup
     return " ".join(html.unescape(bare).split())
+
+
+def _without_hidden(markup: str) -> str:
+    """Comments, scripts and styles out, in one pass; what is never closed reaches to the end."""
+    shown, position = [], 0
+    while match := _HIDDEN.search(markup, position):
+        shown.append(markup[position : match.start()])
+        end = re.compile(rf"</{match[1]}\s*>" if match[1] else "-->", re.IGNORECASE).search(markup, match.end())
+        if end is None:
+            return " ".join(shown)
+        position = end.end()
+    return " ".join([*shown, markup[position:]])

@@ -66,7 +66,7 @@ class Collected:
         for graph, triples in piece.graphs:
             self.graphs.setdefault(graph, []).extend(triples)
 
-    def refusals(self) -> Iterator[tuple[str, ReadError]]:
+    def refusals(self, split: str) -> Iterator[tuple[str, ReadError]]:
         """What is refused, each with the id of the publication it costs, or with the file where that is unknown.
 
         The publications that are refused are dropped. Call it once, before `statements` and `publications`.
@@ -78,6 +78,8 @@ class Collected:
                 yield self._subject(line.graph), line.error
             else:
                 yield self.source, line.error
+        if split == "subject":
+            return  # the graphs are no publications then
         for graph, triples in list(self.graphs.items()):
             if len(triples) > self.settings.max_triples and len(set(triples)) > self.settings.max_triples:
                 del self.graphs[graph]

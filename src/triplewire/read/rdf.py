@@ -134,6 +134,8 @@ def _given_labels(data: bytes, syntax: Syntax) -> frozenset[str]:
 def syntax_error(error: SyntaxError, syntax: Syntax) -> ReadError:
     """The parser's complaint with its place, which the message itself need not repeat."""
     message = str(error.msg)
+    if "LoadDocumentCallback" in message:
+        return ReadError("a context would have to be fetched", remedy="put it into the document, or hand in a loader")
     if message.startswith("Parser error at "):
         message = message.partition(": ")[2] or message
     return ReadError(f"not {syntax.value}: {message}", line=error.lineno or 0, column=error.offset or 0)

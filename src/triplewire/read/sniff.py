@@ -27,10 +27,11 @@ _JSON_ARRAY = re.compile(rb'\[\s*(?:[\[{"0-9tfn-]|\]\s*\Z)')
 _BLANK = re.compile(rb"(?:\s++|#[^\r\n]*+)*+")
 _TURTLE_START = re.compile(rb"@|<|_:|[\[({]|[^\W\d_][\w.-]*\s*:|:|base\b|prefix\b|graph\b|version\b", re.IGNORECASE)
 _DIRECTIVE = re.compile(rb"@(?:prefix|base|version)\b|(?:prefix|base|version)\s", re.IGNORECASE)
+_IRI = rb"<[A-Za-z][A-Za-z0-9+.-]*+:[^<>\"\s]*+>"
 _LINE = re.compile(
-    rb'[ \t]*+(?:<[^<>"\s]*+>|_:\S++)[ \t]*+<[^<>"\s]*+>[ \t]*+'
-    rb'(?:<[^<>"\s]*+>|_:[^\s<>"]++|"(?:[^"\\\r\n]++|\\.)*+"(?:@[A-Za-z0-9-]++|\^\^<[^<>"\s]*+>)?+)'
-    rb'[ \t]*+(?:<[^<>"\s]*+>|_:[^\s<>"]++)?+[ \t]*+\.[ \t]*+(?:#.*+)?+'
+    rb"[ \t]*+(?:" + _IRI + rb"|_:\S++)[ \t]*+" + _IRI + rb"[ \t]*+"
+    rb"(?:" + _IRI + rb'|_:[^\s<>"]++|"(?:[^"\\\r\n]++|\\.)*+"(?:@[A-Za-z0-9-]++|\^\^' + _IRI + rb")?+)"
+    rb"[ \t]*+(?:" + _IRI + rb'|_:[^\s<>"]++)?+[ \t]*+\.[ \t]*+(?:#.*+)?+'
 )
 _SAMPLE_LINES = 200
 

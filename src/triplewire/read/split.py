@@ -14,6 +14,8 @@ from triplewire.errors import ReadError
 from triplewire.model.publication import Publication
 from triplewire.model.terms import BlankNode, Node, Triple
 
+_COPIES = 10  # how many times its size a document may grow when it is split by subject
+
 Statement: TypeAlias = tuple[Node | None, Triple]
 """A graph name (None is the default graph) and a triple."""
 
@@ -41,11 +43,11 @@ def graph_id(graph: Node | None, document: str) -> str:
     return f"{document}#{graph.label}" if isinstance(graph, BlankNode) else graph.value
 
 
-def by_subject(triples: Iterable[Triple], document: str, source: str) -> list[Publication]:
+def by_subject(triples: Iterable[Triple], document: str, source: str, settings: Settings) -> list[Publication]:
     """One publication a subject IRI, in order of first occurrence.
 
     Blank nodes go with every subject that refers to them; those that none refers to stand for themselves, under the
-    document's IRI and their label.
+    document's IRI and their label. Raises `ReadError` where copies of shared blank nodes blow the document up.
     """
     about: dict[Node, list[Triple]] = defaultdict(list)
     for triple in dict.fromkeys(triples):
@@ -56,10 +58,19 @@ def by_subject(triples: Iterable[Triple], document: str, source: str) -> list[Pu
     roots = [node for node in about if not isinstance(node, BlankNode) or node not in referred]
     seen: set[Node] = set()
     publications = []
+    left = settings.max_triples + _COPIES * sum(map(len, about.values()))
     for root in roots + [node for node in about if isinstance(node, BlankNode)]:
         if root in seen:
             continue
         own = closure(root, about)
+        left -= len(own)
+        if len(own) > settings.max_triples:
+            raise too_many(settings)
+        if left < 0:
+            raise ReadError(
+                f"split by subject, shared blank nodes make it more than {_COPIES} times as large",
+                remedy="name the shared nodes by IRIs",
+            )
         seen.update(t.subject for t in own if t.subject == root or isinstance(t.subject, BlankNode))
         publications.append(Publication(graph_id(root, document), own, source))
     return publications

@@ -22,8 +22,8 @@ def check_json(data: bytes, what: str, settings: Settings) -> tuple[bytes, Any]:
         return data, json.loads(data)
     except json.JSONDecodeError as error:
         raise ReadError(f"not JSON: {error.msg}", line=error.lineno, column=error.colno) from None
-    except (ValueError, RecursionError) as error:  # an integer of thousands of digits
-        raise ReadError(f"the JSON cannot be read: {error}") from None
+    except ValueError:  # Python reads no integer of thousands of digits
+        raise ReadError("the JSON holds an integer of too many digits", remedy="write it as a string") from None
 
 
 def _check_depth(data: bytes, what: str, limit: int) -> None:

@@ -7,6 +7,7 @@ far as it gets. An external document type (`rss-0.91.dtd`) is common in feeds: t
 
 from __future__ import annotations
 
+import contextlib
 import re
 from xml.parsers import expat
 
@@ -19,7 +20,9 @@ MAX_ATTRIBUTES = 256  # of one element
 _EXPANSION = 1024 * 1024  # bytes that all entity references together may always add
 _EXPANSION_FACTOR = 10  # and how many times the document's own size, where that is more
 _PREDEFINED = {"lt", "gt", "amp", "apos", "quot"}
-_ENTITY = re.compile(rb"""<!ENTITY\s+(%\s+)?+([^\s"'>]++)\s*+(SYSTEM\b|PUBLIC\b|"[^"]*+"|'[^']*+')?+""", re.IGNORECASE)
+_ENTITY = re.compile(
+    rb"""<!ENTITY\s++(%\s++)?+([^\s"'>]++)\s*+(SYSTEM\b|PUBLIC\b|"[^"]*+"|'[^']*+')?+""", re.IGNORECASE
+)
 _REFERENCE = re.compile(rb"&([A-Za-z_:][\w:.-]*+);")
 
 
@@ -41,9 +44,14 @@ def check_rdf_xml(data: bytes, settings: Settings) -> bytes:
     return data
 
 
-def check_feed(data: bytes, settings: Settings) -> None:
-    """Refuse a feed, already in UTF-8, whose declarations or depth pass the limits."""
-    for count, match in enumerate(_ENTITY.finditer(data), start=1):
+def check_feed(data: bytes, seen: bytes, settings: Settings) -> None:
+    """Refuse a feed whose declarations or depth pass the limits.
+
+    `data` is the feed in UTF-8, whose prolog is searched for declarations; `seen` is what feedparser's XML parser gets
+    of it, which Expat walks: feedparser takes declarations out of the prolog, but not all wherever they stand.
+    """
+    start = re.search(rb"<\w", data)
+    for count, match in enumerate(_ENTITY.finditer(data, 0, start.start() if start else len(data)), start=1):
         line, column = line_and_column(data, match.start())
         name, value = match[2].decode("utf-8", "replace"), match[3]
         if match[1]:
@@ -51,11 +59,10 @@ def check_feed(data: bytes, settings: Settings) -> None:
         if value is None or value[:1] not in b"\"'":
             raise _refused(f"the entity {name!r} stands for another file", line, column)
         _check_entity(name, value[1:-1].decode("utf-8", "replace"), line, column, count, settings, raw=True)
-    walk = _Walk(settings, declarations=False)
-    try:
-        walk.parser.Parse(data, True)
-    except expat.ExpatError:
-        return  # feedparser recovers what can be recovered
+    walk = _Walk(settings, doctype=False)
+    with contextlib.suppress(expat.ExpatError):  # feedparser recovers what can be recovered
+        walk.parser.Parse(seen, True)
+    walk.check_expansion(seen)
 
 
 def _refused(
@@ -86,16 +93,16 @@ def _check_entity(
 class _Walk:
     """An Expat parser whose handlers refuse; see the module's docstring for what."""
 
-    def __init__(self, settings: Settings, *, declarations: bool = True) -> None:
+    def __init__(self, settings: Settings, *, doctype: bool = True) -> None:
         self._settings = settings
         self._depth = 0
         self._entities: dict[str, int] = {}
         self.parser = expat.ParserCreate("utf-8")
         self.parser.StartElementHandler = self._start
         self.parser.EndElementHandler = self._end
-        if declarations:
+        self.parser.EntityDeclHandler = self._entity
+        if doctype:
             self.parser.StartDoctypeDeclHandler = self._doctype
-            self.parser.EntityDeclHandler = self._entity
 
     def _place(self) -> tuple[int, int]:
         return self.parser.CurrentLineNumber, self.parser.CurrentColumnNumber + 1
@@ -113,7 +120,8 @@ class _Walk:
 
     def _doctype(self, name: str, system: str | None, public: str | None, internal: bool) -> None:
         if system is not None:
-            raise _refused(f"the document type is in another file, {system!r}", *self._place())
+            remedy = "declare what it needs inside the document"
+            raise _refused(f"the document type is in another file, {system!r}", *self._place(), remedy)
 
     def _entity(
         self,
@@ -142,4 +150,6 @@ class _Walk:
             total += self._entities.get(match[1].decode("utf-8", "replace"), 0)
             if total > limit:
                 line, column = line_and_column(data, match.start())
-                raise _refused(f"entity references expand to more than {limit:,} bytes", line, column)
+                raise _refused(
+                    f"entity references expand to more than {limit:,} bytes", line, column, "write the text out"
+                )

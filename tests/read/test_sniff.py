@@ -1,0 +1,65 @@
+"""Which syntax is it? By content; the file name decides between twins only."""
+
+from __future__ import annotations
+
+import pytest
+
+from triplewire.errors import ReadError
+from triplewire.read.sniff import sniff
+from triplewire.read.syntax import Syntax
+
+RDF = 'xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#"'
+LINE = "<http://a> <http://p> <http://b> ."
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "syntax"),
+    [
+        (LINE, "", Syntax.N_QUADS),
+        (LINE, "x.rdf", Syntax.N_QUADS),
+        (LINE, "x.ttl.gz", Syntax.TURTLE),
+        (LINE, "x.trig", Syntax.TURTLE),
+        ("<http://a> <http://p> <http://b> <http://g> .", "x.xml", Syntax.N_QUADS),
+        ('_:a <http://p> "x. <b> \\" #"@en . # c', "", Syntax.N_QUADS),
+        ("<a> <p> <b> .", "", Syntax.TURTLE),
+        ("<a> <p> <b> .", "x.nt", Syntax.N_QUADS),
+        ("@prefix a: <http://a/> .", "x.nt", Syntax.TURTLE),
+        ("# c\nPREFIX a: <http://a/>", "", Syntax.TURTLE),
+        ("<s>\n  <p> 1 .", "x.xml", Syntax.TURTLE),
+        ("[] a <http://c> .", "x.json", Syntax.TURTLE),
+        ("[ <http://p> 1 ] .", "", Syntax.TURTLE),
+        ("{ <http://a> <http://p> 1 }", "", Syntax.TRIG),
+        ("<http://g> { <http://a> <http://p> 1 }", "x.ttl", Syntax.TRIG),
+        ("", "", Syntax.TURTLE),
+        ("# c\n", "x.nq", Syntax.N_QUADS),
+        ("\ufeff  {}", "", Syntax.JSON_LD),
+        ("[]", "", Syntax.JSON_LD),
+        ('[{"@id": "http://a"}]', "x.ttl", Syntax.JSON_LD),
+        ('{"version": "https://jsonfeed.org/version/1", "items": []}', "", Syntax.JSON_FEED),
+        ('{"version": "https:\\/\\/jsonfeed.org\\/version\\/1.1"}', "", Syntax.JSON_FEED),
+        ('{"title": "t", "items": [{"id": 1}]}', "", Syntax.JSON_FEED),
+        ('{"@context": {}, "items": [{"id": 1}]}', "", Syntax.JSON_LD),
+        (f"<rdf:RDF {RDF}/>", "x.ttl", Syntax.RDF_XML),
+        (f"<?xml version='1.0'?><!-- <rss> --><rdf:RDF {RDF}><x/></rdf:RDF>", "", Syntax.RDF_XML),
+        (f'<!DOCTYPE x [<!ENTITY a "b">]>\n<x {RDF}/>', "", Syntax.RDF_XML),
+        (f'<Doc xmlns="http://a/" {RDF}/>', "", Syntax.RDF_XML),
+        (f'<rdf:RDF {RDF} xmlns="http://purl.org/rss/1.0/"><channel/></rdf:RDF>', "", Syntax.RSS_1),
+        (f'<rdf:RDF {RDF} xmlns:r="http://purl.org/rss/1.0/"><r:channel/></rdf:RDF>', "", Syntax.RSS_1),
+        (f'<rdf:RDF {RDF} xmlns:r="http://purl.org/rss/1.0/"><r:thing/></rdf:RDF>', "", Syntax.RDF_XML),
+        (f'<rdf:RDF {RDF} xmlns="http://my.netscape.com/rdf/simple/0.9/"><channel/></rdf:RDF>', "", Syntax.FEED),
+        ("<rss><channel/></rss>", "x.rdf", Syntax.FEED),
+        ('<a:feed xmlns:a="http://www.w3.org/2005/Atom"/>', "", Syntax.FEED),
+        ("\n\n <?xml version='1.0'?><feed/>", "", Syntax.FEED),
+        ("<rss><channel><item><title>never closed", "", Syntax.FEED),
+    ],
+)
+def test_syntax(text: str, name: str, syntax: Syntax) -> None:
+    assert sniff(text.encode(), name) is syntax
+    if text.lstrip().startswith("<?xml"):
+        assert sniff(text.encode("utf-16"), name) is syntax
+
+
+@pytest.mark.parametrize("text", ["\x00\x01", "%PDF-1.7", "<html><p>x</p></html>", "<note/>", "<opml/>", "a,b\n1,2"])
+def test_unknown(text: str) -> None:
+    with pytest.raises(ReadError):
+        sniff(text.encode(), "x.ttl")

@@ -1,0 +1,130 @@
+"""The parsing process: it may crash, hang or grow; the reader goes on. The attacks are real, and the guard is off."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from triplewire.config import Settings
+from triplewire.errors import ReadError
+from triplewire.read import read_document
+from triplewire.read.client import CLIENT, Client
+from triplewire.read.frames import Request
+from triplewire.read.syntax import Syntax
+
+GOOD = Request(b"<http://a> <http://b> 1 .", Syntax.TURTLE, "http://d", "d", settings=Settings(parse_bytes=512 << 20))
+RDF = 'xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#"'
+BOMB = (
+    '<!DOCTYPE r [<!ENTITY a "aaaaaaaaaa">'
+    + "".join(f'<!ENTITY {chr(98 + n)} "{f"&{chr(97 + n)};" * 10}">' for n in range(9))
+    + f']><rdf:RDF {RDF}><rdf:Description rdf:about="http://a"><rdf:value>&j;</rdf:value></rdf:Description></rdf:RDF>'
+)
+NESTED = "<a:a> <a:b> " + "<<( <a:a> <a:b> " * 60_000 + "1" + " )>>" * 60_000 + " ."
+DEEP = f'<r xmlns="http://a/" {RDF}>' + "<a>" * 60_000 + "</a>" * 60_000 + "</r>"
+
+
+@pytest.fixture
+def weak() -> Iterator[Client]:
+    client = Client("weak_worker")
+    yield client
+    client.close()
+
+
+@pytest.mark.parametrize(
+    ("text", "syntax", "refusal"),
+    [
+        (BOMB, Syntax.RDF_XML, "d: the parser crashed on it (signal 6)"),  # it aborts when memory ends
+        (NESTED, Syntax.TURTLE, "d: the parser crashed on it (signal 11)"),  # its stack overflows
+        (DEEP, Syntax.RDF_XML, "d: parsing it takes more than 1 s; raise parse_seconds"),  # quadratic
+    ],
+    ids=["memory", "crash", "hang"],
+)
+def test_the_reader_survives_what_the_parser_does_not(weak: Client, text: str, syntax: Syntax, refusal: str) -> None:
+    seconds = 1 if "takes more" in refusal else 20
+    hostile = replace(
+        GOOD, data=text.encode(), syntax=syntax, settings=Settings(parse_bytes=512 << 20, parse_seconds=seconds)
+    )
+    assert len(weak.ask(GOOD).publications) == 1
+    with pytest.raises(ReadError) as refused:
+        weak.ask(hostile)
+    assert str(refused.value) == refusal
+    assert len(weak.ask(GOOD).publications) == 1
+
+
+@pytest.mark.parametrize("text", [BOMB, NESTED, DEEP], ids=["memory", "crash", "hang"])
+def test_with_the_guard_the_parser_never_sees_them(text: str) -> None:
+    before = _worker()
+    with pytest.raises(ReadError):
+        read_document(text.encode(), "d")
+    assert _worker() == before, "the same process goes on"
+
+
+def test_a_killed_process_is_replaced() -> None:
+    first = _worker()
+    os.kill(first, signal.SIGKILL)
+    assert _worker() != first
+
+
+def test_many_threads_share_one_process() -> None:
+    before, wrong = _worker(), []
+
+    def work(number: int) -> None:
+        for n in range(50):
+            (publication,) = read_document(f'<http://a> <http://p> "{number} {n}" .'.encode(), f"http://d/{number}/{n}")
+            if (publication.id, len(publication.triples)) != (f"http://d/{number}/{n}", 1):
+                wrong.append(publication)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+    assert _worker() == before
+
+
+def test_a_forked_child_starts_its_own_process() -> None:
+    parent = _worker()
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            own = _worker()
+            status = 0 if own != parent else 2
+            CLIENT.close()
+        finally:
+            os._exit(status)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert _worker() == parent
+
+
+def test_an_unfinished_exchange_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An interrupt in the middle of a reply must not be answered with the rest of that reply."""
+    client = Client()
+    text = "".join(f"<http://a> <http://p> <http://b/{n}> .\n" for n in range(50_000)).encode()
+    real_read, calls = os.read, []
+
+    def interrupted(descriptor: int, size: int) -> bytes:
+        calls.append(descriptor)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return real_read(descriptor, min(size, 1000))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "read", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            client.ask(replace(GOOD, data=text))
+    assert len(client.ask(GOOD).publications) == 1
+    client.close()
+
+
+def _worker() -> int:
+    """The process id of this process's parsing process, which has just answered."""
+    assert len(read_document(b"<http://a> <http://b> 1 .", "http://d")) == 1
+    assert CLIENT.process_id is not None
+    return CLIENT.process_id
