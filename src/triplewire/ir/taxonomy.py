@@ -20,6 +20,14 @@ from triplewire.model.terms import IRI, RDF_TYPE, Literal, Term
 Pairs: TypeAlias = Iterable[tuple[str, str]]
 Edges: TypeAlias = Mapping[str, frozenset[str]]
 NONE: frozenset[str] = frozenset()
+DECLARES = frozenset(
+    (
+        "http://www.w3.org/2002/07/owl#Class",
+        "http://www.w3.org/2000/01/rdf-schema#Class",
+        "http://www.w3.org/2004/02/skos/core#Concept",
+    )
+)
+"""An instance of one of these is a class, though nothing else may be said of it."""
 
 
 @dataclass(frozen=True)
@@ -46,8 +54,9 @@ class Taxonomy:
 
     @cached_property
     def classes(self) -> frozenset[str]:
-        """Every class that has or is a superclass, or has an instance."""
-        return frozenset(self.superclasses).union(*self.superclasses.values(), *self.classes_of.values())
+        """Every class that has or is a superclass, has an instance, or is declared as a class or concept."""
+        declared = (iri for iri, classes in self.classes_of.items() if not classes.isdisjoint(DECLARES))
+        return frozenset(self.superclasses).union(declared, *self.superclasses.values(), *self.classes_of.values())
 
     @cached_property
     def _closure(self) -> dict[str, frozenset[str]]:
