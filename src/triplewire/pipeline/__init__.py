@@ -1,1 +1,10 @@
-"""pipeline"""
+"""Triplewire on Spark: files in, matches and dead letters out, in batch and as a stream.
+
+    spark = spark_session()
+    found = match_publications(publications(spark, "feeds/"), "subscriptions/", taxonomy="taxonomy.ttl")
+
+`java` finds a Java for Spark, `session` starts Spark, `sources` turns files into publications, `filter` matches them
+(it imports no Spark), `jobs` puts these together as data frames, `sinks` writes them, `run` is the whole job. The
+command line is `triplewire.cli.pipeline`. Nothing is imported here: Spark takes a second to load, and an executor
+needs `filter` only.
+"""

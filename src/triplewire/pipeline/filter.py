@@ -1,0 +1,86 @@
+"""The filter that runs in Spark's Python workers: Arrow batches of publications in, Arrow batches of outcomes out.
+
+It imports no Spark, so it can be called, and tested, on plain batches. A worker serves many tasks: it compiles the
+subscriptions once and keeps the engine, by version, in this module. What travels to the worker is JSON text, the files
+of a saved engine (`triplewire.engine.store`), never an object.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tempfile
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from triplewire.encode.schema import from_batch, matches_to_batch
+from triplewire.engine import Engine
+from triplewire.errors import Refusal
+from triplewire.pipeline.rows import OUTCOME_ROWS, accepted, refused
+
+KEPT = 2  # engines of different versions that a worker holds: the one in use and the one before
+_TEXT = ("utf-8", "surrogatepass")
+
+_engines: OrderedDict[str, Engine] = OrderedDict()
+_loaded = 0
+
+
+@dataclass(frozen=True)
+class Filter:
+    """The subscriptions, taxonomy and settings of an engine, ready to travel; called in a worker, it matches.
+
+    `files` is a JSON object {file name: text}; `version` is its SHA-256, so equal versions match alike. An engine's
+    operators are code and stay behind: the worker has the built-in ones and those of installed plug-ins.
+    """
+
+    files: str
+    version: str
+
+    @classmethod
+    def of(cls, engine: Engine) -> Filter:
+        """Pack an engine. Raises `StoreError` when one of its subscriptions cannot be compiled from its text again."""
+        with tempfile.TemporaryDirectory(prefix="triplewire-") as folder:
+            engine.save(folder)
+            contents = {file.name: file.read_bytes().decode(*_TEXT) for file in sorted(Path(folder).iterdir())}
+        files = json.dumps(contents)
+        return cls(files, hashlib.sha256(files.encode()).hexdigest())
+
+    def engine(self) -> Engine:
+        """The engine, unpacked once a process and version."""
+        global _loaded
+        found = _engines.get(self.version)
+        if found is None:
+            with tempfile.TemporaryDirectory(prefix="triplewire-") as folder:
+                for name, text in json.loads(self.files).items():
+                    Path(folder, name).write_bytes(text.encode(*_TEXT))
+                found = _engines[self.version] = Engine.load(folder)
+            _loaded += 1
+            while len(_engines) > KEPT:
+                _engines.popitem(last=False)
+        _engines.move_to_end(self.version)
+        return found
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Outcomes (`OUTCOME_ROWS`) of publications (`PUBLICATION_ROWS`). A refused input is passed on as it is."""
+        engine = self.engine()
+        for batch in batches:
+            is_refusal = pc.is_valid(batch.column("refusal"))
+            yield accepted(batch.filter(is_refusal).select(["refusal"]), OUTCOME_ROWS)
+            refusals: list[Refusal] = []
+            publications = list(from_batch(batch.filter(pc.invert(is_refusal)), on_refusal=refusals.append))
+            result = engine.match(publications)
+            sources = {publication.id: publication.source for publication in publications}
+            yield accepted(
+                matches_to_batch(result), OUTCOME_ROWS, source=[sources[match.publication] for match in result]
+            )
+            yield refused([*refusals, *result.refusals], OUTCOME_ROWS)
+
+
+def loaded() -> int:
+    """How many engines this process has unpacked so far."""
+    return _loaded

@@ -1,0 +1,118 @@
+"""Publications and subscriptions to matches, as Spark data frames, in batch and in streams alike.
+
+    rows = outcomes(publications(spark, "feeds/"), compile_filter("subscriptions/"))
+    rows.persist()                       # else each of the two below matches everything again
+    matches(rows).write.parquet("matches")
+    dead_letters(rows).write.parquet("dead-letter")
+
+The same with files in and Parquet out, as one call: `run`. What happens in the workers: `filter`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+from triplewire.config import Settings
+from triplewire.encode.schema import MATCHES
+from triplewire.engine import Engine
+from triplewire.errors import Refusal, SubscriptionError, TriplewireError
+from triplewire.ir.subscription import Subscription
+from triplewire.languages.files import read_subscriptions
+from triplewire.pipeline.filter import Filter
+from triplewire.pipeline.rows import OUTCOME_ROWS, REFUSAL_FIELDS, columns_of
+from triplewire.read.taxonomy import load_taxonomy
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+Subscriptions: TypeAlias = "str | os.PathLike[str] | Iterable[str | os.PathLike[str] | Subscription] | Engine | Filter"
+"""A file or folder of subscriptions, several of them, subscriptions that `parse` made, an engine, or a packed one."""
+
+
+def match_publications(
+    df: DataFrame,
+    subscriptions: Subscriptions,
+    *,
+    taxonomy: str | Path | None = None,
+    matcher: str = "reference",
+    settings: Settings | None = None,
+    on_refusal: Callable[[Refusal], None] | None = None,
+) -> DataFrame:
+    """One row a match: publication, subscription, bindings (JSON text), truncated, matched_at.
+
+    `df` is what `sources.publications` gives, or any data frame with the columns id, source, published, triples and
+    refusal of those types, in batch or streaming. A subscription that is refused goes to `on_refusal`, and without
+    it is raised. Refused publications and pairs are left out here: see `outcomes` and `dead_letters`.
+    """
+    packed = compile_filter(subscriptions, taxonomy=taxonomy, matcher=matcher, settings=settings, on_refusal=on_refusal)
+    return matches(outcomes(df, packed))
+
+
+def outcomes(df: DataFrame, packed: Filter) -> DataFrame:
+    """Matches and refusals in one data frame, for `matches` and `dead_letters` to part.
+
+    `df` as for `match_publications`. The column `source` says where the publication was read.
+    """
+    return df.mapInArrow(packed, columns_of(OUTCOME_ROWS))
+
+
+def matches(outcomes: DataFrame) -> DataFrame:
+    """The matches among the outcomes."""
+    return outcomes.where("refusal IS NULL").select(*MATCHES.names)
+
+
+def dead_letters(outcomes: DataFrame) -> DataFrame:
+    """The refusals among the outcomes: kind, subject, where, reason, remedy."""
+    return outcomes.where("refusal IS NOT NULL").select(*(f"refusal.{name}" for name in REFUSAL_FIELDS))
+
+
+def compile_filter(
+    subscriptions: Subscriptions,
+    *,
+    taxonomy: str | Path | None = None,
+    matcher: str = "reference",
+    settings: Settings | None = None,
+    on_refusal: Callable[[Refusal], None] | None = None,
+    on_warning: Callable[[str, str], None] | None = None,
+) -> Filter:
+    """Read, compile and pack subscriptions, on the driver, once.
+
+    `on_warning` gets a subscription's id and what its author should know. With an engine, which has a taxonomy, a
+    matcher and settings of its own, those given here are not looked at.
+    """
+    if isinstance(subscriptions, Filter):
+        return subscriptions
+    if isinstance(subscriptions, Engine):
+        return Filter.of(subscriptions)
+    settings = settings or Settings()
+    refuse = on_refusal or _raise
+    classes = load_taxonomy(taxonomy, settings) if taxonomy is not None else None
+    engine = Engine(taxonomy=classes, matcher=matcher, settings=settings)
+    for subscription in _each(subscriptions, settings, refuse):
+        try:
+            registered = engine.subscribe(subscription)
+        except TriplewireError as error:
+            refuse(Refusal.of("subscription", subscription.id, error))
+            continue
+        for warning in registered.warnings if on_warning else ():
+            assert on_warning is not None
+            on_warning(registered.id, warning)
+    return Filter.of(engine)
+
+
+def _each(
+    subscriptions: str | os.PathLike[str] | Iterable[str | os.PathLike[str] | Subscription],
+    settings: Settings,
+    refuse: Callable[[Refusal], None],
+) -> Iterable[Subscription]:
+    given = [subscriptions] if isinstance(subscriptions, str | os.PathLike) else list(subscriptions)
+    files = [os.fspath(one) for one in given if not isinstance(one, Subscription)]
+    yield from (one for one in given if isinstance(one, Subscription))
+    yield from read_subscriptions(files, settings=settings, on_refusal=refuse)
+
+
+def _raise(refusal: Refusal) -> None:
+    raise SubscriptionError(refusal.reason, source=refusal.where or refusal.subject, remedy=refusal.remedy)

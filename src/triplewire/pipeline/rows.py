@@ -1,0 +1,63 @@
+"""The rows that flow between the steps of the pipeline, as Arrow schemas and as Spark writes the same types.
+
+A refused input is a row too: its `refusal` is set and the other columns are null. What publications and matches look
+like without refusals: `triplewire.encode.schema`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict
+
+import pyarrow as pa
+
+from triplewire.encode.schema import INSTANT, MATCHES, PUBLICATIONS
+from triplewire.errors import Refusal
+
+REFUSAL_FIELDS = ("kind", "subject", "where", "reason", "remedy")
+DEAD_LETTERS = pa.schema([(name, pa.string()) for name in REFUSAL_FIELDS])
+"""The dead-letter output: one row a refused publication, subscription or pair."""
+
+_REFUSAL = pa.field("refusal", pa.struct(list(DEAD_LETTERS)))
+
+
+def _with_refusals(schema: pa.Schema, *more: pa.Field) -> pa.Schema:
+    return pa.schema([*(field.with_nullable(True) for field in schema), *more, _REFUSAL])
+
+
+PUBLICATION_ROWS = _with_refusals(PUBLICATIONS)
+"""What `sources` gives: a publication, or a refusal."""
+
+OUTCOME_ROWS = _with_refusals(MATCHES, pa.field("source", pa.string()))
+"""What `filter` gives: a match and where its publication was read, or a refusal."""
+
+
+def columns_of(schema: pa.Schema) -> str:
+    """A schema as Spark's DDL writes it."""
+    return ", ".join(f"`{field.name}` {_spark_type(field.type)}" for field in schema)
+
+
+def _spark_type(kind: pa.DataType) -> str:
+    if pa.types.is_struct(kind):
+        return f"struct<{', '.join(f'`{field.name}`: {_spark_type(field.type)}' for field in kind)}>"
+    if pa.types.is_list(kind):
+        return f"array<{_spark_type(kind.value_type)}>"
+    return {pa.string(): "string", pa.bool_(): "boolean", INSTANT: "timestamp"}[kind]
+
+
+def accepted(batch: pa.RecordBatch, schema: pa.Schema, **more: list[str | None]) -> pa.RecordBatch:
+    """The batch with the columns that it lacks in `schema`: those given, the others null."""
+    held = {name: batch.column(name) for name in batch.schema.names}
+    held |= {name: pa.array(values, schema.field(name).type) for name, values in more.items()}
+    columns = [held[field.name] if field.name in held else pa.nulls(batch.num_rows, field.type) for field in schema]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def refused(refusals: Iterable[Refusal], schema: pa.Schema) -> pa.RecordBatch:
+    """A batch of `schema` with one row a refusal."""
+    return pa.RecordBatch.from_pylist([{"refusal": storable(refusal)} for refusal in refusals], schema=schema)
+
+
+def storable(refusal: Refusal) -> dict[str, str]:
+    """A row of `DEAD_LETTERS`, its texts without the lone surrogates that UTF-8 cannot hold."""
+    return {name: value.encode("utf-8", "backslashreplace").decode("utf-8") for name, value in asdict(refusal).items()}

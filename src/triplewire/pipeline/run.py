@@ -1,0 +1,126 @@
+"""The whole job: files in, matches and dead letters out as Parquet, in one go or as a stream.
+
+Its parts: `sources` (files to publications), `jobs` (publications to outcomes), `sinks` (the output folder).
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from triplewire.config import Settings
+from triplewire.errors import Refusal, TriplewireError
+from triplewire.pipeline.filter import Filter
+from triplewire.pipeline.jobs import dead_letters, matches, outcomes
+from triplewire.pipeline.sinks import DEAD_LETTER, MATCHES, Output
+from triplewire.pipeline.sources import passed_over, publications
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+BEFORE = "batch=-1"  # the folder of what a stream refused before its first micro-batch
+
+
+@dataclass
+class Summary:
+    """What a run did, in numbers: publications read, matches written, inputs refused, micro-batches (1 for a batch)."""
+
+    publications: int = 0
+    matches: int = 0
+    refused: int = 0
+    batches: int = 0
+
+
+@dataclass
+class Run:
+    """One run: a source of publications, packed subscriptions, and an output folder that is prepared.
+
+    `refused` are the subscriptions that `jobs.compile_filter` refused: they belong in the dead letters too.
+    `on_refusal` gets each other refusal once it is there; `on_batch` the sums after each micro-batch; `look` the
+    outcomes (`rows.OUTCOME_ROWS`) while they are held in memory.
+    """
+
+    source: str
+    subscriptions: Filter
+    output: Output
+    refused: tuple[Refusal, ...] = ()
+    split: str = "item"
+    settings: Settings = field(default_factory=Settings)
+    on_refusal: Callable[[Refusal], None] = lambda refusal: None
+    on_batch: Callable[[Summary], None] = lambda summary: None
+    look: Callable[[DataFrame], None] = lambda outcomes: None
+    summary: Summary = field(default_factory=Summary)
+
+    def batch(self, spark: SparkSession) -> Summary:
+        """All files that are there now, once; the results take the place of an earlier run's."""
+        facts = {"streaming": False, "subscriptions": self.subscriptions.version}
+        self.output.record(**facts)
+        rows = publications(spark, self.source, split=self.split, settings=self.settings)
+        self.summary.refused = len(self.refused)
+        self._process(rows, "")
+        ended = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
+        self.output.record(**facts, matches=self.summary.matches, ended=ended)
+        return self.summary
+
+    def stream(self, spark: SparkSession, watch: float = 0) -> Summary:
+        """The files that no earlier run with this output has processed, each exactly once, in micro-batches.
+
+        Ends when there are no more; with `watch`, looks for new ones every so many seconds until it is interrupted.
+        """
+        self.output.record(streaming=True, subscriptions=self.subscriptions.version)
+        rows = publications(spark, self.source, streaming=True, split=self.split, settings=self.settings)
+        self._before_stream()
+        writer = rows.writeStream.option("checkpointLocation", self.output.checkpoint.as_uri())
+        writer = writer.trigger(processingTime=f"{watch} seconds") if watch else writer.trigger(availableNow=True)
+        query = writer.foreachBatch(lambda some, number: self._process(some, f"batch={number}")).start()
+        try:
+            # in short waits, between which Python can see an interrupt
+            while not query.awaitTermination(1):
+                pass
+        except KeyboardInterrupt:
+            if not watch:
+                raise
+        finally:
+            query.stop()
+        return self.summary
+
+    def _process(self, rows: DataFrame, part: str) -> None:
+        """Match publications and write what came of them; the same for a batch and for a micro-batch."""
+        # Spark is an extra: a module that names it at its head cannot be imported without
+        from pyspark.sql import Observation
+        from pyspark.sql.functions import count_if, expr
+
+        seen = Observation()
+        rows = rows.observe(seen, count_if(expr("refusal IS NULL")).alias("publications"))
+        held = outcomes(rows, self.subscriptions).persist()  # two outputs: without it all would be matched twice
+        try:
+            self.output.write(MATCHES, matches(held))
+            self.output.write(DEAD_LETTER, dead_letters(held))
+            self.look(held)
+        finally:
+            held.unpersist()
+        if not part:
+            self.output.write_refusals(self.refused)
+        self.output.commit(part)
+        self.summary.publications += seen.get["publications"] or 0
+        self.summary.matches += self.output.count(part)
+        self.summary.batches += 1
+        for refusal in self.output.refusals(part):
+            self.summary.refused += 1
+            self.on_refusal(refusal)
+        self.on_batch(self.summary)
+
+    def _before_stream(self) -> None:
+        """The dead letters that no micro-batch has: refused subscriptions, and files that Spark's streams leave out."""
+        remedy = "run without --streaming, or give it a name (and content) that Spark takes"
+        left = [
+            Refusal.of("publication", str(file), TriplewireError(f"a stream passes over {why}", remedy=remedy))
+            for file, why in passed_over(self.source)
+        ]
+        self.output.write_refusals([*self.refused, *left])
+        self.output.commit(BEFORE)
+        self.summary.refused = len(self.refused) + len(left)
+        for refusal in left:
+            self.on_refusal(refusal)

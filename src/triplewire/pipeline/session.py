@@ -1,0 +1,116 @@
+"""Start Spark with what Triplewire needs: lean, on the loopback, in UTC, and quiet.
+
+Which Java it runs on: `java`. A program that has a Spark session of its own passes that one to `sources` and `jobs`
+and does not need this module.
+"""
+
+from __future__ import annotations
+
+import atexit
+import importlib.util
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from triplewire.errors import TriplewireError
+from triplewire.pipeline.java import Java, use_java
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+QUICK_START = {"spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"}
+"""For runs of seconds (demo, tests): the JVM starts in half the time, and long runs would be slower."""
+
+_ATTEMPTS = 2  # of a task in local mode; Spark's own default there is one
+
+
+def settings_of_spark(scratch: Path, master: str = "") -> dict[str, str]:
+    """Spark's settings, by name. `scratch` is a folder for its temporary files; `master` names the cluster."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    settings = {
+        "spark.master": master or f"local[{cores},{_ATTEMPTS}]",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.log.level": "ERROR",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.catalogImplementation": "in-memory",
+        "spark.sql.adaptive.enabled": "false",
+        "spark.sql.shuffle.partitions": str(cores),
+        "spark.sql.warehouse.dir": str(scratch / "warehouse"),
+        "spark.local.dir": str(scratch),
+        "spark.driver.memory": "2g",
+        # columns are matched by position; this turns a swap or a wrong type into an error
+        "spark.sql.execution.arrow.pyspark.validateSchema.enabled": "true",
+        # bounds what a worker holds: publications are large rows
+        "spark.sql.execution.arrow.maxBytesPerBatch": str(4 * 1024 * 1024),
+        "spark.python.unix.domain.socket.enabled": "true",
+    }
+    if not master or master.startswith("local"):
+        settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+    return settings
+
+
+def spark_session(
+    name: str = "triplewire", *, master: str = "", config: Mapping[str, str] | None = None, log: Path | None = None
+) -> SparkSession:
+    """A Spark session: the running one of this process, else a new one.
+
+    `master` as Spark writes it (default: this machine's cores); `config` is laid over Triplewire's own settings. With
+    `log`, all that the JVM and its Python workers print goes to that file. Raises `TriplewireError`, one sentence,
+    where Spark or Java is missing or Spark does not start.
+    """
+    if importlib.util.find_spec("pyspark") is None:
+        raise TriplewireError("Spark is not installed", remedy="pip install 'triplewire[spark]'")
+    # Spark takes a second to load, and is an extra that may be missing
+    from pyspark import SparkConf, SparkContext
+    from pyspark.errors import PySparkRuntimeError
+    from pyspark.java_gateway import launch_gateway
+    from pyspark.sql import SparkSession
+
+    running = SparkSession.getActiveSession()
+    if running is not None:
+        return running
+    java = use_java()
+    os.environ["PYSPARK_PYTHON"] = sys.executable  # else workers take whatever python3 the path has
+    if not master or master.startswith("local"):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    scratch = Path(tempfile.mkdtemp(prefix="triplewire-spark-"))
+    atexit.register(shutil.rmtree, scratch, ignore_errors=True)
+    conf = SparkConf(loadDefaults=False)
+    conf.setAll([*settings_of_spark(scratch, master).items(), *(config or {}).items()]).setAppName(name)
+    try:
+        if log is None:
+            return SparkSession.builder.config(conf=conf).getOrCreate()
+        with log.open("wb") as stream:
+            outputs = {"stdout": stream, "stderr": stream}
+            gateway = launch_gateway(conf, outputs)  # type: ignore[no-untyped-call]  # PySpark leaves it untyped
+        SparkContext(conf=conf, gateway=gateway)
+        return SparkSession.builder.getOrCreate()
+    except PySparkRuntimeError as error:
+        raise TriplewireError(f"Spark did not start on {java}: {_first_line(error)}", remedy=_see(log, java)) from error
+
+
+@contextmanager
+def failures(log: Path | None = None) -> Iterator[None]:
+    """Turns an exception of Spark's into a `TriplewireError`: one sentence, and where the rest is told."""
+    # Spark is an extra: a module that names it at its head cannot be imported without
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # it has no types
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        raise TriplewireError(f"Spark failed: {_first_line(error)}", remedy=f"see {log}" if log else "") from error
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)
+
+
+def _see(log: Path | None, java: Java) -> str:
+    return f"see {log}" if log is not None else f"try {java.home}/bin/java -version"

@@ -1,0 +1,145 @@
+"""The output folder of a run: matches and dead letters as Parquet, complete or not there at all.
+
+    DIR/matches/*.parquet             publication, subscription, bindings, truncated, matched_at
+    DIR/dead-letter/*.parquet         kind, subject, where, reason, remedy
+    DIR/matches/batch=N/*.parquet     the same of a stream, one folder a micro-batch; dead-letter likewise, and
+                                      batch=-1 holds what was refused before the first one
+    DIR/_run.json                     what wrote the folder
+    DIR/_checkpoint                   how far the stream came (Spark's own)
+    DIR/_writing                      what is not complete yet
+
+Parquet is written aside and renamed when it is complete. A batch run takes the place of the one before; a
+micro-batch that Spark repeats after a crash takes the place of its first try, so nothing is doubled. What is written:
+`triplewire.pipeline.run`.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from triplewire.errors import Refusal, TriplewireError
+from triplewire.pipeline.rows import DEAD_LETTERS, storable
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+MATCHES, DEAD_LETTER = "matches", "dead-letter"
+FORMAT = "triplewire pipeline run"
+_FROM_SPARK = "part-*.parquet"  # how Spark names its files; the driver's own have other names
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
+
+
+class Output:
+    """A folder that runs write to: `prepare` first, then `write` and `commit`, once or for each micro-batch."""
+
+    def __init__(self, folder: str | Path) -> None:
+        if _URL.match(str(folder)):
+            raise TriplewireError(
+                "the output is a folder of this machine's file system",
+                source=str(folder),
+                remedy="to write elsewhere, use match_publications(...) and Spark's own writers",
+            )
+        self.folder = Path(os.path.abspath(folder))
+        self.checkpoint = self.folder / "_checkpoint"
+        self.log = self.folder / "_spark.log"
+        self._record = self.folder / "_run.json"
+        self._writing = self.folder / "_writing"
+        self._lock: IO[str] | None = None
+
+    def prepare(self, source: Path, streaming: bool) -> str:
+        """Make the folder, sweep what an interrupted run left, and say what it holds from before ("" for nothing).
+
+        Raises `TriplewireError` when it lies within the input, is in use, or holds what this run must not replace.
+        """
+        if source.is_dir() and self.folder.resolve().is_relative_to(source.resolve()):
+            raise self._wrong("it lies within the input folder, and a run must not read its own output")
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self._lock = open(self.folder / "_lock", "w")  # noqa: SIM115  # held until the process ends
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(self._writing, ignore_errors=True)
+        except BlockingIOError:
+            raise self._wrong("another run writes to it") from None
+        except OSError as error:
+            raise self._wrong(f"it cannot be written: {error.strerror or error}") from error
+        return self._before(streaming)
+
+    def _before(self, streaming: bool) -> str:
+        before = self._read_record()
+        held = [name for name in (MATCHES, DEAD_LETTER, "_checkpoint") if (self.folder / name).exists()]
+        if not held:
+            return ""
+        if before is None:
+            raise self._wrong(f"its {held[0]} was not written by this command")
+        was_stream = before.get("streaming") is True
+        if was_stream != streaming:
+            kinds = ("a batch run", "a stream")
+            raise self._wrong(f"it holds the results of {kinds[was_stream]}, and this is {kinds[streaming]}")
+        if not streaming:
+            count = before.get("matches")
+            what = f"{count:,} matches" if isinstance(count, int) else "the results"
+            return f"takes the place of {what} of {before.get('ended', 'a run that did not end')}"
+        done = len(list((self.folder / MATCHES).glob("batch=*")))
+        if done and not self.checkpoint.exists():
+            raise self._wrong("its _checkpoint is gone: the stream would begin anew and repeat results")
+        return f"goes on after {done:,} micro-batches"
+
+    def record(self, **facts: Any) -> None:
+        """Write down what wrote this folder."""
+        aside = self._record.with_name(f"_run.json.{os.getpid()}")
+        aside.write_text(json.dumps({"format": FORMAT, **facts}, indent=1) + "\n", encoding="utf-8")
+        os.replace(aside, self._record)
+
+    def write(self, kind: str, rows: DataFrame) -> None:
+        """Write a data frame aside, as part of what `commit` shows."""
+        rows.write.mode("overwrite").parquet((self._writing / kind).as_uri())
+
+    def write_refusals(self, refusals: Iterable[Refusal]) -> None:
+        """Write the dead letters that the driver itself has aside, beside those of the workers."""
+        folder = self._writing / DEAD_LETTER
+        folder.mkdir(parents=True, exist_ok=True)
+        table = pa.Table.from_pylist(list(map(storable, refusals)), schema=DEAD_LETTERS)
+        pq.write_table(table, folder / "driver.parquet")
+
+    def commit(self, part: str = "") -> None:
+        """Show what was written aside, in place of what was there; `part` names the folder of a micro-batch."""
+        for kind in (MATCHES, DEAD_LETTER):
+            new, place = self._writing / kind, self.folder / kind / part
+            if not new.exists():
+                continue
+            place.parent.mkdir(parents=True, exist_ok=True)
+            if place.exists():
+                os.rename(place, self._writing / f"old-{kind}")
+            os.rename(new, place)
+        shutil.rmtree(self._writing, ignore_errors=True)
+
+    def count(self, part: str = "") -> int:
+        """How many matches were shown."""
+        return sum(pq.read_metadata(file).num_rows for file in (self.folder / MATCHES / part).glob(_FROM_SPARK))
+
+    def refusals(self, part: str = "") -> Iterator[Refusal]:
+        """The dead letters that the workers wrote."""
+        for file in sorted((self.folder / DEAD_LETTER / part).glob(_FROM_SPARK)):
+            with pq.ParquetFile(file) as parquet:
+                for batch in parquet.iter_batches():
+                    yield from (Refusal(**row) for row in batch.to_pylist())
+
+    def _read_record(self) -> dict[str, Any] | None:
+        try:
+            found = json.loads(self._record.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return None
+        return found if isinstance(found, dict) and found.get("format") == FORMAT else None
+
+    def _wrong(self, what: str) -> TriplewireError:
+        return TriplewireError(what, source=str(self.folder), remedy="choose another output folder, or remove this one")

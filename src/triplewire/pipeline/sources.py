@@ -1,0 +1,169 @@
+"""Files to publications, on Spark. How a file becomes publications: `triplewire.read`.
+
+Spark lists the files and, in a stream, remembers which it has seen. A worker opens a local file itself, as
+`triplewire.read.read` does, so that ids, sources and refusals are the same; of another file system Spark hands it the
+content. One file is one task's work, whatever its size: cut N-Quads files that are to be read by many cores.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from triplewire.config import Settings
+from triplewire.encode.schema import to_batch
+from triplewire.errors import ReadError, Refusal
+from triplewire.model.publication import Publication
+from triplewire.pipeline.rows import PUBLICATION_ROWS, accepted, columns_of, refused
+from triplewire.read import read, read_document
+from triplewire.read.sources import files_below
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+FILES = "path string, modificationTime timestamp, length long, content binary"  # Spark's "binaryFile"
+SPARK_BYTES = 2**31 - 1024  # Spark holds no longer value than 2 GiB
+BATCH_PUBLICATIONS, BATCH_TRIPLES = 256, 20_000  # a batch is sent on when it has that many
+
+_REMOTE = re.compile(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]+:")
+_GLOB = re.compile(r"([\\{}\[\]*?])")
+
+
+def publications(
+    spark: SparkSession,
+    path: str | Path,
+    streaming: bool = False,
+    *,
+    split: str = "item",
+    settings: Settings | None = None,
+) -> DataFrame:
+    """One row a publication, or a refused input: id, source, published, triples, refusal.
+
+    `path` is a file, a folder (all files below it), a glob, or a URL of a file system that Spark knows. Files may be
+    gzipped. A row with a `refusal` (struct kind, subject, where, reason, remedy) holds no publication. `split` is
+    "item", "document" or "subject", as for `triplewire.read.read`.
+
+    A stream gives each file once, under the name it was first seen by. It passes over what Spark's streams do: see
+    `passed_over`. Raises `ReadError` when there is nothing at `path`.
+    """
+    settings = settings or Settings()
+    remote = bool(_REMOTE.match(str(path)))
+    roots = [str(path)] if remote else local_roots(path)
+    if streaming:
+        # a file seen first when it is older than maxFileAge would be left out without a word: let none be so old
+        stream = spark.readStream.format("binaryFile").schema(FILES).option("maxFileAge", "36500d")
+        where = str(path) if remote or roots != [local_path(path)] else escape(roots[0])
+        files = stream.option("recursiveFileLookup", "true").load(where)
+    else:
+        reader = spark.read.format("binaryFile").option("recursiveFileLookup", "true")
+        files = reader.load(roots if remote else [escape(root) for root in roots])
+    rows = _with_content(files, settings) if remote else files.selectExpr("path", "length", "binary(null) AS content")
+    if not remote and not streaming and (more := passed_over(path)):
+        listed = [(f"file:{file}", _size(file), None) for file, _ in more]
+        rows = rows.union(spark.createDataFrame(listed, "path string, length long, content binary"))
+    return rows.mapInArrow(FileReader(split, settings), columns_of(PUBLICATION_ROWS))
+
+
+def _with_content(files: DataFrame, settings: Settings) -> DataFrame:
+    """With the content of those files that are not too large; Spark does not read the others."""
+    limit = min(settings.max_input_bytes, SPARK_BYTES)
+    small = files.where(f"length <= {limit}").select("path", "length", "content")
+    return small.union(files.where(f"length > {limit}").selectExpr("path", "length", "binary(null) AS content"))
+
+
+@dataclass(frozen=True)
+class FileReader:
+    """Reads files in a worker: rows of (path, length, content) in, `PUBLICATION_ROWS` out."""
+
+    split: str = "item"
+    settings: Settings = field(default_factory=Settings)
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Publications a few at a time, and the refusals of each file after them."""
+        for batch in batches:
+            for row in range(batch.num_rows):
+                path, length, content = (batch.column(name)[row].as_py() for name in ("path", "length", "content"))
+                refusals: list[Refusal] = []
+                for some in _few(self._read(path, length, content, refusals)):
+                    yield accepted(to_batch(some), PUBLICATION_ROWS)
+                if refusals:
+                    yield refused(refusals, PUBLICATION_ROWS)
+
+    def _read(self, path: str, length: int, content: bytes | None, refusals: list[Refusal]) -> Iterable[Publication]:
+        if path.startswith("file:"):
+            return read(local_path(path), split=self.split, settings=self.settings, on_refusal=refusals.append)
+        if content is not None:
+            return read_document(content, path, split=self.split, settings=self.settings, on_refusal=refusals.append)
+        error = ReadError(f"it has {length:,} bytes", source=path, remedy="cut it, or raise max_input_bytes")
+        refusals.append(Refusal.of("publication", path, error))
+        return ()
+
+
+def _few(publications: Iterable[Publication]) -> Iterator[list[Publication]]:
+    some: list[Publication] = []
+    triples = 0
+    for publication in publications:
+        some.append(publication)
+        triples += len(publication.triples)
+        if len(some) >= BATCH_PUBLICATIONS or triples >= BATCH_TRIPLES:
+            yield some
+            some, triples = [], 0
+    if some:
+        yield some
+
+
+# --- names -----------------------------------------------------------------------------------------------------------
+
+
+def local_path(path: str | Path) -> str:
+    """The absolute path of a local file, also of Spark's spelling `file:/folder/name` (which escapes nothing)."""
+    text = str(path)
+    return os.path.abspath("/" + text.removeprefix("file:").lstrip("/") if text.startswith("file:") else text)
+
+
+def local_roots(path: str | Path) -> list[str]:
+    """The files and folders that a local path or glob names. Raises `ReadError` when there are none."""
+    plain = local_path(path)
+    roots = [plain] if os.path.exists(plain) else sorted(glob.glob(plain, recursive=True))
+    if not roots:
+        raise ReadError("there is no such file or folder", source=str(path))
+    return roots
+
+
+def check_source(path: str) -> None:
+    """Raises `ReadError` when a local path names nothing."""
+    if not _REMOTE.match(path):
+        local_roots(path)
+
+
+def escape(path: str) -> str:
+    """The path with the characters escaped that Spark would read as a glob."""
+    return _GLOB.sub(r"\\\1", path)
+
+
+def passed_over(path: str | Path) -> list[tuple[Path, str]]:
+    """The local files that Spark's own listing leaves out, and why: empty ones, names that begin with `_` or end in
+    `._COPYING_`, and what lies in a folder named so. In batch they are read all the same; a stream cannot have them."""
+    out: list[tuple[Path, str]] = []
+    for root in map(Path, local_roots(path)):
+        for file in files_below(root) if root.is_dir() else [root]:
+            names = file.relative_to(root).parts or (file.name,)
+            if any((name.startswith("_") and "=" not in name) or name.endswith("._COPYING_") for name in names):
+                out.append((file, "such names"))
+            elif _size(file) == 0:
+                out.append((file, "empty files"))
+    return out
+
+
+def _size(file: Path) -> int:
+    try:
+        return file.stat().st_size
+    except OSError:  # it went away, or cannot be seen: opening it will tell
+        return 0
