@@ -18,19 +18,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
-from triplewire.ir.analysis import analyse, fold_prefix
+from triplewire.ir.analysis import analyse, fold_prefix, stemming_language
 from triplewire.ir.text import Analyzer, Near, Phrase, Prefix, TextAnd, TextExpression, TextNot, TextOr, Word
 from triplewire.languages.strings import string_value
 from triplewire.languages.tokens import Token, Tokens
-
-STEMMERS: dict[str, str] = {
-    "ar": "arabic", "hy": "armenian", "eu": "basque", "ca": "catalan", "da": "danish", "nl": "dutch", "en": "english",
-    "fi": "finnish", "fr": "french", "de": "german", "el": "greek", "hi": "hindi", "hu": "hungarian",
-    "id": "indonesian", "ga": "irish", "it": "italian", "lt": "lithuanian", "ne": "nepali", "no": "norwegian",
-    "pt": "portuguese", "ro": "romanian", "ru": "russian", "sr": "serbian", "es": "spanish", "sv": "swedish",
-    "ta": "tamil", "tr": "turkish", "yi": "yiddish",
-}  # fmt: skip
-"""Snowball's stemmers by ISO 639-1 code; either spelling may be written."""
 
 TOKENIZERS = ("default", "unicode")
 MAX_GAP = 1_000_000  # words; no literal has as many
@@ -155,21 +146,15 @@ def _read_options(tokens: Tokens) -> dict[str, Any]:
         token = tokens.expect_kind("string", "a name in quotation marks")
         name = string_value(tokens, token).strip().lower()
         if keyword == "STEMMING":
-            options["stemming"] = _stemmer(tokens, token, name)
+            try:
+                options["stemming"] = stemming_language(name)
+            except ValueError as error:
+                tokens.fail(token, str(error))
         elif name in TOKENIZERS:
             options["tokenizer"] = name
         else:
             tokens.fail(token, f"there is no analyzer {token}", f"known: {', '.join(TOKENIZERS)}")
     return options
-
-
-def _stemmer(tokens: Tokens, token: Token, name: str) -> str:
-    if name in STEMMERS.values():
-        return name
-    if name not in STEMMERS:
-        known = ", ".join(f"{code} ({language})" for code, language in STEMMERS.items())
-        tokens.fail(token, f"there is no stemmer for {token}", f"known: {known}")
-    return STEMMERS[name]
 
 
 class _Compiler:
@@ -205,8 +190,7 @@ class _Compiler:
             self._tokens.fail(written.token, f"the string {written.token} holds no word")
         items: list[Word | Prefix] = [Word(word, analyzer) for word in words]
         if is_prefix:
-            unstemmed = replace(analyzer, stemming="")
-            items[-1] = Prefix(fold_prefix(analyse(body, unstemmed)[-1], unstemmed), unstemmed)
+            items[-1] = Prefix(fold_prefix(body, analyzer), replace(analyzer, stemming=""))
         return items[0] if len(items) == 1 else Phrase(tuple(items))
 
     def _near(self, written: _Near, analyzer: Analyzer) -> TextExpression:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from triplewire.ir.nodes import Call, Variable
 from triplewire.languages.names import PREDECLARED
+from triplewire.languages.sparql.functions import Arity
 from triplewire.languages.sparql.terms import Terms
 from triplewire.languages.tokens import Token
 from triplewire.model.terms import IRI, Literal
@@ -54,7 +55,7 @@ def call(terms: Terms, token: Token, name: str) -> Call:
     if len(arguments) != len(wanted):
         tokens.fail(
             token,
-            f"the operator {name!r} takes {len(wanted)} arguments, not {len(arguments)}",
+            f"the operator {name!r} takes {Arity(len(wanted), len(wanted))}, not {len(arguments)}",
             f"write {name}({', '.join(wanted)})",
         )
     return Call(name, tuple(arguments))

@@ -42,6 +42,13 @@ class Expressions:
         self._group = group
         self._inside = False
 
+    def refuse_aggregate(self, token: Token) -> None:
+        """Refuse `token` by name where it is an aggregate."""
+        name = token.text.upper()
+        if token.kind == "word" and name in AGGREGATES:
+            remedy = "select the variables and aggregate what is notified"
+            self._tokens.unsupported(token, f"the aggregate {name}", remedy)
+
     def constraint(self) -> Expression:
         """What may follow FILTER: a bracketed expression or a call (production 69)."""
         tokens = self._tokens
@@ -194,8 +201,7 @@ class Expressions:
             return Negate(Exists(self._group()))
         if name in ("BOUND", "FTCONTAINS"):
             return self._of_variable(name)
-        if name in AGGREGATES:
-            tokens.unsupported(token, f"the aggregate {name}", "select the variables and aggregate what is notified")
+        self.refuse_aggregate(token)
         if name in RANDOM:
             tokens.unsupported(token, f"the function {name}", "matching is deterministic: no two values may differ")
         if not tokens.at("("):
@@ -206,7 +212,7 @@ class Expressions:
     def _function(self, token: Token, name: str, arity: Arity) -> Expression:
         arguments = self._arguments()
         if len(arguments) < arity.least or (arity.most is not None and len(arguments) > arity.most):
-            self._tokens.fail(token, f"{token.text} takes {arity} arguments, not {len(arguments)}")
+            self._tokens.fail(token, f"{token.text} takes {arity}, not {len(arguments)}")
         if name == "IRI" and self._terms.base:
             arguments += (IRI(self._terms.base),)
         return Function(name, arguments)

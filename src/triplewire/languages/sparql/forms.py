@@ -46,9 +46,13 @@ def _select(terms: Terms, groups: Groups) -> Parsed:
     if items is None:
         return Parsed(tuple(group.scope), group.where)
     binds: list[Where] = []
+    named: set[str] = set()
     for token, variable, expression in items:
         if expression is not None:
+            if variable.name in named:
+                tokens.fail(token, f"{token.text} is selected already", "give the new value another name")
             binds.append(Bind(groups.introduce(token, variable, group.scope), expression))
+        named.add(variable.name)
     names = tuple(dict.fromkeys(item.variable.name for item in items))
     unbound = [f"?{name} is selected, but nothing binds it" for name in names if name not in group.scope]
     return Parsed(names, _extended(group.where, binds), warnings=tuple(unbound))
@@ -68,8 +72,10 @@ def _selected(terms: Terms, groups: Groups) -> list[Selected]:
         elif variable := terms.accept_variable():
             items.append(Selected(token, variable, None))
         elif items:
+            groups.expressions.refuse_aggregate(token)
             return items
         else:
+            groups.expressions.refuse_aggregate(token)
             tokens.unexpected("'*', a variable or '(expression AS ?variable)'")
 
 

@@ -18,8 +18,10 @@ class Arity(NamedTuple):
 
     def __str__(self) -> str:
         if self.most is None:
-            return f"{self.least} or more"
-        return str(self.least) if self.least == self.most else f"{self.least} to {self.most}"
+            return f"{self.least} or more arguments"
+        if self.least < self.most:
+            return f"{self.least} to {self.most} arguments"
+        return f"{self.least} argument" + ("" if self.least == 1 else "s")
 
 
 def _same(count: int, names: str) -> dict[str, Arity]:

@@ -188,6 +188,7 @@ class Groups:
     def values(self) -> Values:
         """The data block after VALUES (10.2)."""
         tokens = self._tokens
+        start = tokens.peek()
         single = self._terms.accept_variable()
         variables: list[Variable] = []
         if single is None:
@@ -198,14 +199,14 @@ class Groups:
         else:
             variables.append(single)
         if len(set(variables)) < len(variables):
-            tokens.fail(tokens.peek(), "VALUES names a variable twice")
+            tokens.fail(start, "VALUES names a variable twice")
         tokens.expect("{")
         rows: list[tuple[IRI | Literal | None, ...]] = []
         while not tokens.accept("}"):
-            start = tokens.peek()
+            first = tokens.peek()
             row = [self._datum()] if single is not None else self._row()
             if len(row) != len(variables):
-                tokens.fail(start, f"a row of {len(row)} values for {len(variables)} variables")
+                tokens.fail(first, f"a row of {len(row)} values for {len(variables)} variables")
             rows.append(tuple(row))
         return Values(tuple(variables), tuple(rows))
 

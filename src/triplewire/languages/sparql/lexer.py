@@ -64,6 +64,8 @@ class QueryTokens(Tokens):
             self.fail(Token("?", surrogate[0], surrogate.start()), "a lone surrogate is no character")
         for token in super()._scan(pattern):
             if token.kind == "unclosed":
+                if self.text.startswith(token.text * 3, token.offset):
+                    self.fail(token, "this string is never closed")
                 self.fail(token, "this string is not closed on its line", "three quotation marks enclose several lines")
             if token.kind == "stray":
                 self.fail(token, f"{token} is no name", "a prefixed name needs a colon")
