@@ -1,0 +1,219 @@
+"""Do two publications say the same? Blank nodes get canonical labels, the sorted lines a hash (semantics, section 1).
+
+The labels are those of RDF Dataset Canonicalization (RDFC-1.0, W3C Recommendation 21 May 2024); the names of its
+algorithms are kept. Some graphs make it try every permutation of their blank nodes, so the work has a budget.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import re
+from collections import defaultdict
+from collections.abc import Generator, Iterable, Sequence
+from typing import TypeAlias
+
+from triplewire.model.publication import Publication
+from triplewire.model.terms import BlankNode, Term, Triple
+
+WORK_BUDGET = 200_000
+"""Steps beyond those that are linear in the graph; about half a second. A step hashes one neighbour of a blank node, or
+puts one in its place in a permutation."""
+
+_LINEAR_STEPS = 8  # granted for each triple
+_COPIED_AT_ONCE = 16  # identifiers that are copied in the time of one step
+_NO_XML_CHARACTER = re.compile("[\ufffe\uffff]")  # `str(term)` escapes all others that RDFC-1.0, A, wants escaped
+
+
+def content_hash(publication: Publication) -> str:
+    """SHA-256 (hex) over the canonical lines: equal for publications whose graphs are isomorphic.
+
+    Past the work budget the labels follow the order of the triples: equal triples in equal order still give equal
+    hashes, but a rearranged copy may not.
+    """
+    return _sha256("".join(canonical_lines(publication.triples)))
+
+
+def canonical_lines(triples: Iterable[Triple], budget: int = WORK_BUDGET) -> list[str]:
+    """The canonical N-Triples lines (RDFC-1.0, appendix A), each with its line feed, sorted by code point."""
+    distinct = tuple(dict.fromkeys(triples))
+    labels = canonical_labels(distinct, budget)
+    return sorted(_line(triple, labels) for triple in distinct)
+
+
+def canonical_labels(triples: Iterable[Triple], budget: int = WORK_BUDGET) -> dict[str, str]:
+    """Blank node labels to canonical ones, `c14n0`, `c14n1`, ... (RDFC-1.0, 4.4.3).
+
+    Blank nodes that have no label when the budget is spent get the next ones in the order of their first occurrence.
+    """
+    graph = _BlankNodes(tuple(dict.fromkeys(triples)), budget)
+    try:
+        graph.label()
+    except _BudgetSpent:
+        for node in graph.triples_of:
+            graph.canonical.issue(node)
+    return graph.canonical.issued
+
+
+class _BudgetSpent(Exception):
+    """The graph is too symmetric to go on."""
+
+
+class _Issuer:
+    """Gives out identifiers in order (RDFC-1.0, 4.5)."""
+
+    __slots__ = ("_prefix", "issued")
+
+    def __init__(self, prefix: str, issued: dict[str, str] | None = None) -> None:
+        self._prefix = prefix
+        self.issued = {} if issued is None else issued
+
+    def issue(self, node: str) -> str:
+        found = self.issued.get(node)
+        if found is None:
+            found = self.issued[node] = f"{self._prefix}{len(self.issued)}"
+        return found
+
+    def copy(self) -> _Issuer:
+        return _Issuer(self._prefix, self.issued.copy())
+
+
+_Hashed: TypeAlias = tuple[str, _Issuer]
+_Steps: TypeAlias = "Generator[tuple[str, _Issuer], _Hashed, _Hashed]"
+"""A hash in the making: yields the calls that it needs, is sent their results, returns its own."""
+
+
+class _BlankNodes:
+    """The canonicalization state of one graph (RDFC-1.0, 4.2), and its algorithms."""
+
+    def __init__(self, triples: Sequence[Triple], budget: int) -> None:
+        self.canonical = _Issuer("c14n")
+        self.triples_of: dict[str, list[Triple]] = {}  # in the order of first occurrence
+        for triple in triples:
+            for node in dict.fromkeys((triple.subject, triple.object)):
+                if isinstance(node, BlankNode):
+                    self.triples_of.setdefault(node.label, []).append(triple)
+        self._first_degree: dict[str, str] = {}
+        self._left = budget + _LINEAR_STEPS * len(triples)
+
+    def label(self) -> None:
+        """Issue a canonical identifier to every blank node. Raises `_BudgetSpent`."""
+        alike: defaultdict[str, list[str]] = defaultdict(list)
+        for node in self.triples_of:
+            self._first_degree[node] = self._hash_first_degree(node)
+            alike[self._first_degree[node]].append(node)
+        ambiguous = []
+        for _, nodes in sorted(alike.items()):
+            if len(nodes) == 1:
+                self.canonical.issue(nodes[0])
+            else:
+                ambiguous.append(nodes)
+        for nodes in ambiguous:
+            results = []
+            for node in nodes:
+                if node not in self.canonical.issued:
+                    issuer = _Issuer("b")
+                    issuer.issue(node)
+                    results.append(self._run(node, issuer))
+            for _, issuer in sorted(results, key=lambda result: result[0]):
+                for node in issuer.issued:
+                    self.canonical.issue(node)
+
+    def _spend(self, steps: int) -> None:
+        self._left -= steps
+        if self._left < 0:
+            raise _BudgetSpent
+
+    def _hash_first_degree(self, node: str) -> str:
+        """4.6: what the triples of a node say when all blank nodes but itself look alike."""
+        names = defaultdict(lambda: "z", {node: "a"})
+        return _sha256("".join(sorted(_line(triple, names) for triple in self.triples_of[node])))
+
+    def _hash_related(self, related: str, triple: Triple, issuer: _Issuer, position: str) -> str:
+        """4.7: how a neighbour is connected, and what is known of it."""
+        identifier = self.canonical.issued.get(related) or issuer.issued.get(related)
+        known = f"_:{identifier}" if identifier else self._first_degree[related]
+        return _sha256(f"{position}{triple.predicate}{known}")
+
+    def _run(self, node: str, issuer: _Issuer) -> _Hashed:
+        """`_hash_n_degree` with its recursion on a list, so that long chains of blank nodes need no deep stack."""
+        calls = [self._hash_n_degree(node, issuer)]
+        result: _Hashed | None = None
+        while True:
+            try:
+                call = next(calls[-1]) if result is None else calls[-1].send(result)
+            except StopIteration as stop:
+                result = stop.value
+                calls.pop()
+                if not calls:
+                    assert result is not None
+                    return result
+            else:
+                calls.append(self._hash_n_degree(*call))
+                result = None
+
+    def _hash_n_degree(self, node: str, issuer: _Issuer) -> _Steps:
+        """4.8: the neighbours, theirs, and so on, in the order that gives the least path."""
+        neighbours = self._neighbours(node, issuer)
+        data = []
+        for related_hash in sorted(neighbours):
+            chosen_path, chosen = "", issuer
+            for order in itertools.permutations(neighbours[related_hash]):
+                path, tried = yield from self._try(order, issuer, chosen_path)
+                if path and (not chosen_path or path < chosen_path):
+                    chosen_path, chosen = path, tried
+            data += [related_hash, chosen_path]
+            issuer = chosen
+        return _sha256("".join(data)), issuer
+
+    def _neighbours(self, node: str, issuer: _Issuer) -> dict[str, list[str]]:
+        """4.8.3, steps 1 to 3: blank nodes next to this one, by the hash of how they are."""
+        self._spend(len(self.triples_of[node]))
+        found: defaultdict[str, list[str]] = defaultdict(list)
+        for triple in self.triples_of[node]:
+            for position, term in (("s", triple.subject), ("o", triple.object)):
+                if isinstance(term, BlankNode) and term.label != node:
+                    found[self._hash_related(term.label, triple, issuer, position)].append(term.label)
+        return found
+
+    def _try(self, order: tuple[str, ...], issuer: _Issuer, best: str) -> _Steps:
+        """4.8.3, step 5.4: the path of one permutation, and the issuer behind it; "" when it cannot beat `best`."""
+        self._spend(len(order) + len(issuer.issued) // _COPIED_AT_ONCE)
+        issuer = issuer.copy()
+        path, recursion = "", []
+        for related in order:
+            identifier = self.canonical.issued.get(related)
+            if identifier is None:
+                if related not in issuer.issued:
+                    recursion.append(related)
+                identifier = issuer.issue(related)
+            path += f"_:{identifier}"
+            if _beaten(path, best):
+                return "", issuer
+        for related in recursion:
+            related_hash, hashed = yield related, issuer
+            path += f"_:{issuer.issue(related)}<{related_hash}>"
+            issuer = hashed
+            if _beaten(path, best):
+                return "", issuer
+        return path, issuer
+
+
+def _beaten(path: str, best: str) -> bool:
+    return bool(best) and len(path) >= len(best) and path > best
+
+
+def _line(triple: Triple, labels: dict[str, str]) -> str:
+    """A triple in canonical N-Triples, with its blank nodes renamed."""
+    subject, predicate, object_ = triple
+    return f"{_term(subject, labels)} {predicate} {_term(object_, labels)} .\n"
+
+
+def _term(term: Term, labels: dict[str, str]) -> str:
+    if isinstance(term, BlankNode):
+        return f"_:{labels[term.label]}"
+    return _NO_XML_CHARACTER.sub(lambda match: f"\\u{ord(match[0]):04X}", str(term))
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
