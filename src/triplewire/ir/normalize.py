@@ -1,12 +1,175 @@
-"""The checks of registration: limits, and that a subscription has something to match (semantics, section 2)."""
+"""The checks of registration: limits, and that a subscription has something to match (semantics, section 2).
+
+A refusal here is the author's to mend, so it names the construct or the setting. What a query means:
+`triplewire.ir.evaluate`.
+"""
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Iterator
+from typing import TypeGuard
+
 from triplewire.config import Settings
-from triplewire.ir.nodes import Where
+from triplewire.errors import LimitError, UnsupportedQuery
+from triplewire.ir.expressions import KNOWN_FUNCTIONS
+from triplewire.ir.nodes import (
+    And,
+    Call,
+    Exists,
+    Filter,
+    Function,
+    Holds,
+    Minus,
+    Not,
+    Optional,
+    Or,
+    Pattern,
+    TextRelation,
+    TextTest,
+    Where,
+)
+from triplewire.ir.regexes import RegexError, compile_regex
 from triplewire.ir.subscription import Subscription
+from triplewire.ir.walk import walk
+from triplewire.model.terms import XSD_STRING, Literal
+
+_NODES_PER_LEVEL = 4  # how deep one level of a text may become in the tree
 
 
 def check(subscription: Subscription, settings: Settings) -> Where:
-    """The tree to register."""
-    return subscription.where
+    """The tree to register.
+
+    Raises `LimitError` past `max_query_depth`, `max_patterns`, `max_branches` or `max_regex_bytes`;
+    `UnsupportedQuery` where nothing positive is asked for, and where a regular expression or a function is not
+    supported.
+    """
+    where, source = subscription.where, subscription.id
+    _check_depth(where, source, settings)
+    patterns = sum(isinstance(node, Pattern) for node in walk(where))
+    if patterns > settings.max_patterns:
+        raise LimitError(
+            f"{patterns} triple patterns, more than {settings.max_patterns}",
+            source=source,
+            remedy="raise max_patterns, or split the subscription",
+        )
+    for group in _groups(where):
+        if _branches(group, settings.max_branches) > settings.max_branches:
+            raise LimitError(
+                f"more than {settings.max_branches} branches of alternatives, all combinations counted",
+                source=source,
+                remedy="raise max_branches, or split the subscription",
+            )
+    if not _is_positive(where):
+        raise UnsupportedQuery(
+            "a standing query needs a triple pattern or an operator call that must hold",
+            source=source,
+            remedy="add one outside OPTIONAL, MINUS and NOT EXISTS",
+        )
+    for node in walk(where):
+        if isinstance(node, Function):
+            _check_function(node, source, settings)
+        elif isinstance(node, TextTest) and node.relation is TextRelation.REGEX:
+            _check_regex(node.text, "", source, settings)
+    return where
+
+
+def _check_depth(where: Where, source: str, settings: Settings) -> None:
+    limit = _NODES_PER_LEVEL * settings.max_query_depth
+    level: list[object] = [where]
+    for _ in range(limit):
+        level = [value for node in level for value in _below(node)]
+        if not level:
+            return
+    raise LimitError(
+        f"the query's tree is more than {limit} nodes deep",
+        source=source,
+        remedy=f"raise max_query_depth ({_NODES_PER_LEVEL} nodes a level), or flatten it",
+    )
+
+
+def _below(node: object) -> Iterator[object]:
+    """The nodes in the fields of a node, tuples opened."""
+    if isinstance(node, tuple):
+        yield from node
+    elif dataclasses.is_dataclass(node):
+        for field in dataclasses.fields(node):
+            value = getattr(node, field.name)
+            if isinstance(value, tuple):
+                yield from value
+            elif dataclasses.is_dataclass(value):
+                yield value
+
+
+def _groups(where: Where) -> Iterator[Where]:
+    """The tree itself, and the groups that are evaluated by themselves: their branches count apart."""
+    yield where
+    for node in walk(where):
+        if isinstance(node, Not | Optional | Minus | Exists):
+            yield node.group
+
+
+def _branches(where: Where, limit: int) -> int:
+    """How many conjunctions the disjunctive normal form has; counting stops past the limit. Nested less deep than
+    `_check_depth` allows."""
+    if isinstance(where, Or):
+        return min(sum(_branches(branch, limit) for branch in where.branches), limit + 1)
+    product = 1
+    if isinstance(where, And):
+        for part in where.parts:
+            product = min(product * _branches(part, limit), limit + 1)
+    return product
+
+
+def _is_positive(where: Where) -> bool:
+    """Is there a pattern or a call outside negated and optional groups?"""
+    stack = [where]
+    while stack:
+        part = stack.pop()
+        if isinstance(part, Pattern | Call):
+            return True
+        if isinstance(part, Filter) and any(isinstance(node, Holds) for node in walk(part)):
+            return True
+        if isinstance(part, And):
+            stack.extend(part.parts)
+        elif isinstance(part, Or):
+            stack.extend(part.branches)
+    return False
+
+
+_PATTERN_AND_FLAGS = {"REGEX": (1, 2), "REPLACE": (1, 3)}  # at which argument
+
+
+def _check_function(function: Function, source: str, settings: Settings) -> None:
+    if function.name not in KNOWN_FUNCTIONS:
+        raise UnsupportedQuery(
+            f"the function {function.name} is not supported in a standing query",
+            source=source,
+            remedy="use a function of SPARQL 1.1 whose value depends on its arguments alone",
+        )
+    at, flags_at = _PATTERN_AND_FLAGS.get(function.name, (0, 0))
+    if not at or len(function.arguments) <= at:
+        return
+    pattern = function.arguments[at]
+    flags = function.arguments[flags_at] if len(function.arguments) > flags_at else Literal("")
+    if _is_text(pattern) and _is_text(flags):
+        _check_regex(pattern.lexical, flags.lexical, source, settings)
+
+
+def _is_text(node: object) -> TypeGuard[Literal]:
+    return isinstance(node, Literal) and node.datatype == XSD_STRING
+
+
+def _check_regex(pattern: str, flags: str, source: str, settings: Settings) -> None:
+    if len(pattern.encode("utf-8", "surrogatepass")) > settings.max_regex_bytes:
+        raise LimitError(
+            f"a regular expression of more than {settings.max_regex_bytes} bytes",
+            source=source,
+            remedy="raise max_regex_bytes, or shorten it",
+        )
+    try:
+        compile_regex(pattern, flags, settings.max_regex_bytes)
+    except RegexError as error:
+        raise UnsupportedQuery(
+            str(error), source=source, remedy="write it without what RE2 lacks (back-references, look-around)"
+        ) from None
