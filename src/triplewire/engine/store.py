@@ -1,0 +1,227 @@
+"""An engine in a directory: what `Engine.save` writes and `Engine.load` reads.
+
+    manifest.json                    format, version, matcher, settings; name, size and SHA-256 of the two others
+    subscriptions.<hash>.jsonl       a subscription file: {"id", "language", "query", "prefixes", "base"} a line
+    taxonomy.<hash>.json             the class hierarchy
+
+The two data files are written first, under names that no earlier state has; the manifest then takes the place of the
+old one in a single step. Whoever reads sees the state before or the state after, even if the machine stops in between.
+Loading compiles the texts again, so a saved engine outlives changes of the intermediate form.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from triplewire.config import Settings
+from triplewire.errors import StoreError, TaxonomyError, TriplewireError
+from triplewire.ir.subscription import Subscription
+from triplewire.ir.taxonomy import Taxonomy
+from triplewire.languages import parse
+from triplewire.model.operator import Operator
+
+FORMAT, VERSION = "triplewire engine", 1
+MANIFEST = "manifest.json"
+MANIFEST_BYTES = 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Saved:
+    """The state of an engine but for its operators, which are code."""
+
+    subscriptions: tuple[Subscription, ...]
+    taxonomy: Taxonomy
+    settings: Settings
+    matcher: str
+
+
+def save(directory: Path, state: Saved, operators: Mapping[str, Operator]) -> None:
+    """Write `state` to `directory`, in place of an engine that was saved there before.
+
+    Raises `StoreError` when the directory holds something else, cannot be written, or when a subscription would not
+    be the same after loading (made by hand, or naming a rule that is no longer registered).
+    """
+    _check_same(state, operators)
+    rows = list(map(_row, state.subscriptions))
+    contents = {
+        "subscriptions": ("jsonl", "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)),
+        "taxonomy": ("json", json.dumps(state.taxonomy.to_json(), ensure_ascii=False, indent=1) + "\n"),
+    }
+    manifest: dict[str, Any] = {
+        "format": FORMAT,
+        "version": VERSION,
+        "matcher": state.matcher,
+        "settings": dataclasses.asdict(state.settings),
+        "counts": {"subscriptions": len(rows)},
+        "files": {},
+    }
+    try:
+        if directory.exists() and any(directory.iterdir()):
+            _read_manifest(directory)
+        directory.mkdir(parents=True, exist_ok=True)
+        for part, (suffix, text) in contents.items():
+            data = text.encode("utf-8", "surrogatepass")
+            sha = hashlib.sha256(data).hexdigest()
+            name = f"{part}.{sha[:16]}.{suffix}"
+            _write(directory / name, data)
+            manifest["files"][part] = {"name": name, "bytes": len(data), "sha256": sha}
+        _write(directory / MANIFEST, json.dumps(manifest, indent=1).encode() + b"\n")
+        kept = {MANIFEST, *(entry["name"] for entry in manifest["files"].values())}
+        for part in contents:
+            for old in directory.glob(f"{part}.*"):
+                if old.name not in kept:
+                    old.unlink()
+    except OSError as error:
+        raise StoreError(f"it cannot be written: {error.strerror or error}", source=str(directory)) from error
+
+
+def load(directory: Path, operators: Mapping[str, Operator], settings: Settings | None = None) -> Saved:
+    """The state that was saved; `settings` take the place of the saved ones. Raises `StoreError`."""
+    try:
+        manifest = _read_manifest(directory)
+        rows = _lines(directory, _checked(directory, manifest, "subscriptions"))
+        taxonomy = json.loads(_checked(directory, manifest, "taxonomy"))
+    except OSError as error:
+        raise StoreError(f"it cannot be read: {error.strerror or error}", source=str(directory)) from error
+    if settings is None:
+        try:
+            settings = Settings(**manifest["settings"])
+        except (KeyError, TypeError) as error:
+            raise _damaged(directory / MANIFEST, f"its settings are not those of this version ({error})") from error
+    try:
+        classes = Taxonomy.from_json(taxonomy)
+    except (TaxonomyError, KeyError, TypeError, ValueError) as error:
+        raise _damaged(directory, f"its taxonomy cannot be read ({error})") from error
+    if not isinstance(manifest.get("matcher"), str):
+        raise _damaged(directory / MANIFEST, "it names no matcher")
+    return Saved(_compile(rows, operators, settings, str(directory)), classes, settings, manifest["matcher"])
+
+
+# --- subscriptions ---------------------------------------------------------------------------------------------------
+
+
+def _row(subscription: Subscription) -> dict[str, Any]:
+    one = subscription
+    return {"id": one.id, "language": one.language, "query": one.text, "prefixes": dict(one.prefixes), "base": one.base}
+
+
+def _compile(
+    rows: Iterable[Mapping[str, Any]], operators: Mapping[str, Operator], settings: Settings, source: str
+) -> tuple[Subscription, ...]:
+    """The subscriptions of the rows, in their order. A rule may name rules that stand behind it."""
+    rows = list(rows)
+    done: dict[str, Subscription] = {}
+    rules: dict[str, Subscription] = {}
+    waiting = rows
+    while waiting:
+        failed: list[Mapping[str, Any]] = []
+        first: TriplewireError | None = None
+        for row in waiting:
+            try:
+                one = done[row["id"]] = parse(
+                    row["query"],
+                    row["language"],
+                    id=row["id"],
+                    prefixes=row["prefixes"],
+                    base=row["base"],
+                    operators=operators,
+                    rules=rules,
+                    settings=settings,
+                )
+            except TriplewireError as error:
+                first = first or error
+                failed.append(row)
+            else:
+                if one.language == "mdv":
+                    rules[one.id] = one
+        # only a rule can fail for want of one that comes later
+        if first is not None and (len(failed) == len(waiting) or any(row["language"] != "mdv" for row in failed)):
+            raise StoreError(f"a subscription cannot be compiled again: {first}", source=source) from first
+        waiting = failed
+    return tuple(done[row["id"]] for row in rows)
+
+
+def _check_same(state: Saved, operators: Mapping[str, Operator]) -> None:
+    again = _compile(map(_row, state.subscriptions), operators, state.settings, "")
+    for before, after in zip(state.subscriptions, again, strict=True):
+        if before != after:
+            raise StoreError(
+                "its text does not give the registered subscription any more",
+                source=before.id,
+                remedy="register it again from its text; a rule that it names may have changed",
+            )
+
+
+# --- files -----------------------------------------------------------------------------------------------------------
+
+
+def _write(path: Path, data: bytes) -> None:
+    """Write aside, make it last, rename."""
+    aside = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with open(aside, "wb") as stream:
+            stream.write(data)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(aside, path)
+    finally:
+        aside.unlink(missing_ok=True)
+
+
+def _read_manifest(directory: Path) -> dict[str, Any]:
+    path = directory / MANIFEST
+    if not path.is_file():
+        raise StoreError(f"it is no saved engine: there is no {MANIFEST}", source=str(directory))
+    with open(path, "rb") as stream:
+        data = stream.read(MANIFEST_BYTES)
+    try:
+        manifest = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise _damaged(path, "it is no JSON") from error
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+        raise StoreError("it is not the manifest of a saved engine", source=str(path))
+    version = manifest.get("version")
+    if not isinstance(version, int) or version < 1:
+        raise _damaged(path, "it states no version")
+    if version > VERSION:
+        raise StoreError(
+            f"it has version {version}, and this Triplewire reads up to {VERSION}",
+            source=str(path),
+            remedy="load it with the version of Triplewire that wrote it, or a newer one",
+        )
+    return manifest
+
+
+def _checked(directory: Path, manifest: Mapping[str, Any], part: str) -> bytes:
+    """The content of a data file, which must be what the manifest says."""
+    try:
+        entry = manifest["files"][part]
+        name, sha = str(entry["name"]), entry["sha256"]
+    except (KeyError, TypeError) as error:
+        raise _damaged(directory / MANIFEST, f"it names no file of {part}") from error
+    path = directory / name
+    if path.parent != directory or not path.is_file():
+        raise _damaged(directory, f"the file {name} is missing")
+    data = path.read_bytes()
+    if hashlib.sha256(data).hexdigest() != sha:
+        raise _damaged(path, "its content is not what was saved (the SHA-256 differs)")
+    return data
+
+
+def _lines(directory: Path, data: bytes) -> list[dict[str, Any]]:
+    rows = [json.loads(line) for line in data.decode("utf-8", "surrogatepass").split("\n") if line]
+    for row in rows:
+        if not isinstance(row, dict) or not {"id", "language", "query", "prefixes", "base"} <= row.keys():
+            raise _damaged(directory, "a row of its subscriptions lacks a field")
+    return rows
+
+
+def _damaged(path: Path, what: str) -> StoreError:
+    return StoreError(f"it is damaged: {what}", source=str(path), remedy="restore it from a copy, or save it again")

@@ -1,0 +1,179 @@
+"""`triplewire match`: the rows, their order and forms; what is refused is named while the rest goes on."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from cli.runner import triplewire
+
+A, B = "a.ttl", "b.ttl"
+
+
+def test_rows(folder: Path) -> None:
+    done = triplewire("match", "--subscriptions", "title.rq", "year.gql", "--publications", B, A)
+    assert (done.code, done.err) == (0, "")
+    a, b = ((folder / name).as_uri() for name in (A, B))
+    assert done.rows == [
+        {
+            "publication": a,
+            "subscription": "title",
+            "bindings": [{"t": {"type": "literal", "value": "Olympic games in Rio"}}],
+            "truncated": False,
+        },
+        {
+            "publication": a,
+            "subscription": "year",
+            "bindings": [
+                {"y": {"type": "literal", "value": "2016", "datatype": "http://www.w3.org/2001/XMLSchema#integer"}}
+            ],
+            "truncated": False,
+        },
+        {
+            "publication": b,
+            "subscription": "title",
+            "bindings": [{"t": {"type": "literal", "value": "Winter"}}],
+            "truncated": False,
+        },
+    ]
+
+
+SPELLINGS = {
+    "spread": ["--subscriptions", "title.rq", "year.gql", "--publications", A, B],
+    "repeated": [
+        "--subscriptions",
+        "title.rq",
+        "--subscriptions",
+        "year.gql",
+        "--publications",
+        A,
+        "--publications",
+        B,
+    ],
+    "mixed": ["--publications", A, B, "--subscriptions=title.rq", "year.gql", "--format", "jsonl"],
+}
+
+
+@pytest.mark.parametrize("arguments", SPELLINGS.values(), ids=SPELLINGS.keys())
+def test_several_files_after_one_flag_or_many(folder: Path, arguments: list[str]) -> None:
+    done = triplewire("match", *arguments)
+    assert (done.code, len(done.rows)) == (0, 3)
+
+
+def test_all_languages_refusals_and_order(folder: Path) -> None:
+    done = triplewire("match", "--subscriptions", folder, "--publications", folder, "--taxonomy", "classes.tsv")
+    assert done.code == 1
+    found = [(row["publication"].rsplit("/", 1)[-1], row["subscription"]) for row in done.rows]
+    expected = {
+        A: ["ask", "games", "title", "year"],
+        B: ["ask", "snow", "title", "weather"],
+        "urn:p:0": ["title"],
+        "urn:p:1": ["title"],
+        "urn:p:2": ["games", "title"],
+    }
+    assert sorted(set(found)) == [(p, s) for p, names in sorted(expected.items()) for s in names]
+    assert found == sorted(found)
+    lines = done.err.splitlines()
+    for name in ("refused subscription wrong", "refused subscription group", "broken.ttl:1:"):
+        assert any(name in line for line in lines), name
+    assert "Traceback" not in done.err
+
+
+def test_bad_subscriptions_are_named_while_the_others_match(folder: Path) -> None:
+    queries = {
+        "parens": "SELECT * { ?s ?p ?o FILTER " + "(" * 9_000 + "1" + ")" * 9_000 + " }",
+        "groups": "SELECT * " + "{" * 20_000 + "}" * 20_000,
+        "limit": "SELECT * { ?s ?p ?o } LIMIT 1",
+        "fine": "SELECT * { ?s ?p ?o }",
+    }
+    rows = [json.dumps({"id": id_, "language": "sparql", "query": query}) for id_, query in queries.items()]
+    rows.insert(1, "{no json")
+    rows.insert(2, '{"id": "latin", "language": "latin", "query": "amo"}')
+    Path("deep.jsonl").write_text("\n".join(rows), encoding="utf-8")
+    done = triplewire("match", "--subscriptions", "deep.jsonl", "--publications", A)
+    assert done.code == 1
+    assert {row["subscription"] for row in done.rows} == {"fine"}
+    lines = done.err.splitlines()
+    assert len(lines) == 5
+    for name in ("parens", "groups", "limit", "deep.jsonl:2", "latin"):
+        assert sum(name in line for line in lines) == 1, (name, lines)
+    assert all(line.startswith("refused subscription ") for line in lines)
+
+
+def test_standard_input(folder: Path) -> None:
+    done = triplewire("match", "--subscriptions", "title.rq", "--publications", "-", stdin=(folder / A).read_bytes())
+    assert (done.code, len(done.rows)) == (0, 1)
+    rows = (folder / "rows.jsonl").read_bytes()
+    done = triplewire("match", "--subscriptions", "-", "--publications", A, stdin=rows)
+    assert (done.code, [row["subscription"] for row in done.rows]) == (1, ["ask", "games"])
+
+
+def test_gzip(folder: Path) -> None:
+    done = triplewire("match", "--subscriptions", "rows.jsonl.gz", "--publications", "many.nq.gz")
+    assert [(row["publication"], row["subscription"]) for row in done.rows] == [("urn:p:2", "games")]
+
+
+def test_no_bindings(folder: Path) -> None:
+    done = triplewire("match", "--subscriptions", "title.rq", "--publications", "many.nq", "--no-bindings")
+    assert done.rows[0] == {"publication": "urn:p:0", "subscription": "title", "truncated": False}
+
+
+def test_truncated(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRIPLEWIRE_MAX_BINDINGS", "1")
+    Path("all.rq").write_text("SELECT * { ?s ?p ?o }")
+    (row,) = triplewire("match", "--subscriptions", "all.rq", "--publications", A).rows
+    assert (len(row["bindings"]), row["truncated"]) == (1, True)
+
+
+def test_unknown_class_is_a_warning_only(folder: Path) -> None:
+    done = triplewire("match", "--subscriptions", "rows.jsonl", "--publications", "many.nq")
+    assert [line for line in done.err.splitlines() if line.startswith("warning subscription weather: ")]
+
+
+@pytest.mark.parametrize("more", [[], ["--no-bindings"]], ids=["bindings", "no bindings"])
+def test_output_files_hold_the_same(folder: Path, more: list[str]) -> None:
+    start = ["match", "--subscriptions", "title.rq", "rows.jsonl", "--publications", folder, *more]
+    rows = triplewire(*start).rows
+    assert len(rows) > 5
+    done = triplewire(*start, "--output", "out.jsonl", "--format", "jsonl")
+    assert (done.code, done.out) == (1, "")
+    assert f"{len(rows)} matches" in done.err
+    assert [json.loads(line) for line in Path("out.jsonl").read_text("utf-8").splitlines()] == rows
+    assert triplewire(*start, "--output", "out.parquet").code == 1
+    table = pq.read_table("out.parquet")
+    names = ["publication", "subscription", "truncated"] if more else [*rows[0]]
+    assert table.column_names == names
+    stored = [row | ({"bindings": json.loads(row["bindings"])} if not more else {}) for row in table.to_pylist()]
+    assert stored == rows
+    assert not list(folder.glob(".*"))
+
+
+def test_a_failure_leaves_the_old_output(folder: Path) -> None:
+    Path("out.jsonl").write_text("old")
+    done = triplewire(
+        "match", "--subscriptions", "title.rq", "--publications", A, "--taxonomy", "broken.ttl", "--output", "out.jsonl"
+    )
+    assert done.code == 1
+    assert "broken.ttl" in done.err
+    assert len(done.err.splitlines()) == 1
+    assert Path("out.jsonl").read_text() == "old"
+
+
+def test_table(folder: Path) -> None:
+    done = triplewire("match", "--subscriptions", "title.rq", "--publications", "many.nq", "--format", "table")
+    lines = done.out.splitlines()
+    assert lines[0].split() == ["publication", "subscription", "bindings"]
+    assert lines[2].split() == ["urn:p:0", "title", "?t", "=", '"x"']
+    nothing = triplewire("match", "--subscriptions", "year.gql", "--publications", "many.nq", "--format", "table")
+    assert nothing.out == "no matches\n"
+
+
+def test_hostile_text_does_not_reach_the_terminal(folder: Path) -> None:
+    Path("evil.nq").write_text('<urn:s> <http://e.org/title> "\\u001B[31m[bold]red" <urn:p> .\n')
+    for form in ("table", "jsonl"):
+        done = triplewire("match", "--subscriptions", "title.rq", "--publications", "evil.nq", "--format", form)
+        assert "\x1b" not in done.out
+        assert "[bold]red" in done.out

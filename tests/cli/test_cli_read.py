@@ -1,0 +1,53 @@
+"""`triplewire read`: publications as named graphs or a table, good ones even beside bad ones."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cli.runner import triplewire
+from triplewire import read
+
+
+def test_nquads(folder: Path) -> None:
+    done = triplewire("read", "b.ttl", "many.nq.gz")
+    assert (done.code, done.err) == (0, "")
+    graphs = {line.rsplit(" ", 2)[1] for line in done.out.splitlines()}
+    assert graphs == {f"<{(folder / 'b.ttl').as_uri()}>", "<urn:p:0>", "<urn:p:1>", "<urn:p:2>"}
+    Path("again.nq").write_text(done.out, "utf-8")
+    assert {(p.id, frozenset(p.triples)) for p in read("again.nq")} == {
+        (p.id, frozenset(p.triples)) for p in read("b.ttl", "many.nq")
+    }
+
+
+def test_the_rest_is_read(folder: Path) -> None:
+    done = triplewire("read", "broken.ttl", "many.nq", "--format", "nquads")
+    assert done.code == 1
+    assert len(done.out.splitlines()) == 3
+    (line,) = done.err.splitlines()
+    assert line.startswith("refused publication broken.ttl:1:")
+
+
+def test_standard_input(folder: Path) -> None:
+    done = triplewire("read", "-", stdin=(folder / "many.nq").read_bytes())
+    assert (done.code, done.out) == (0, (folder / "many.nq").read_text())
+
+
+def test_table(folder: Path) -> None:
+    done = triplewire("read", "many.nq", "--format", "table")
+    assert done.code == 0
+    assert [line.split()[0] for line in done.out.splitlines()[2:]] == ["urn:p:0", "urn:p:1", "urn:p:2"]
+
+
+@pytest.mark.parametrize(("split", "graphs"), [("document", 1), ("subject", 2)])
+def test_split(folder: Path, split: str, graphs: int) -> None:
+    Path("two.ttl").write_text("<urn:a> <urn:p> 1 . <urn:b> <urn:p> 2 .")
+    done = triplewire("read", "two.ttl", "--split", split)
+    assert len({line.split()[-2] for line in done.out.splitlines()}) == graphs
+
+
+def test_output(folder: Path) -> None:
+    done = triplewire("read", "many.nq", "--output", "out.nq")
+    assert (done.code, done.out) == (0, "")
+    assert Path("out.nq").read_text() == (folder / "many.nq").read_text()

@@ -1,0 +1,142 @@
+"""Exit codes, help, streams: what a script can rely on."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from unittest import mock
+
+import pytest
+
+from cli.runner import triplewire
+from triplewire.cli.arguments import spread
+
+COMMAND = [sys.executable, "-c", "from triplewire.cli import main; main()"]
+
+WRONG = {
+    "nothing": [],
+    "no such command": ["frobnicate"],
+    "no files": ["read"],
+    "no publications": ["match", "--subscriptions", "title.rq"],
+    "no subscriptions": ["match", "--publications", "a.ttl"],
+    "missing file": ["read", "a.ttl", "nowhere.ttl"],
+    "missing subscriptions": ["match", "--subscriptions", "nowhere.rq", "--publications", "a.ttl"],
+    "missing publications": ["match", "--subscriptions", "title.rq", "--publications", "a.ttl", "nowhere.ttl"],
+    "missing taxonomy": ["match", "--subscriptions", "title.rq", "--publications", "a.ttl", "--taxonomy", "nowhere"],
+    "unknown matcher": ["match", "--subscriptions", "title.rq", "--publications", "a.ttl", "--matcher", "magic"],
+    "unknown format": ["read", "a.ttl", "--format", "runes"],
+    "unknown split": ["read", "a.ttl", "--split", "hair"],
+    "unknown option": ["read", "a.ttl", "--fast"],
+    "stray argument": ["match", "--subscriptions", "title.rq", "--publications", "a.ttl", "--split", "item", "b.ttl"],
+    "standard input twice": ["match", "--subscriptions", "-", "--publications", "-"],
+    "output of no known name": ["match", "--subscriptions", "title.rq", "--publications", "a.ttl", "--output", "x.csv"],
+    "output nowhere": ["match", "--subscriptions", "title.rq", "--publications", "a.ttl", "--output", "no/x.jsonl"],
+    "output is a folder": ["read", "a.ttl", "--output", "."],
+    "table into a file": ["read", "a.ttl", "--output", "x.nq", "--format", "table"],
+}
+
+
+@pytest.mark.parametrize("arguments", WRONG.values(), ids=WRONG.keys())
+def test_wrong_usage(folder: Path, arguments: list[str]) -> None:
+    before = sorted(folder.iterdir())
+    done = triplewire(*arguments)
+    assert done.code == 2, done.err
+    assert "Traceback" not in done.err
+    if arguments:
+        assert "Error: " in done.err
+    assert sorted(folder.iterdir()) == before
+
+
+def test_a_wrong_setting_is_wrong_usage(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRIPLEWIRE_MAX_TRIPLES", "lots")
+    done = triplewire("read", "a.ttl")
+    assert done.code == 2
+    assert "TRIPLEWIRE_MAX_TRIPLES" in done.err
+
+
+@pytest.mark.parametrize("command", ["", "read", "match", "explain"])
+def test_help_begins_with_an_example(command: str) -> None:
+    done = triplewire(*filter(None, [command]), "--help")
+    assert (done.code, done.err) == (0, "")
+    usage, example = (line for line in done.out.splitlines()[:3] if line.strip())
+    assert usage.startswith("Usage: triplewire")
+    assert example.strip().startswith("triplewire ")
+    assert triplewire(*filter(None, [command]), "-h").out == done.out
+
+
+def test_version() -> None:
+    done = triplewire("--version")
+    assert done.code == 0
+    assert done.out.startswith("triplewire ")
+
+
+SPREAD = [
+    ("match --subscriptions a b --publications c", "match --subscriptions a --subscriptions b --publications c"),
+    ("match --publications a - --format jsonl", "match --publications a --publications - --format jsonl"),
+    ("match --publications=a b", "match --publications=a --publications b"),
+    ("match --publications --format x", "match --publications --format x"),
+    ("match --format jsonl b", "match --format jsonl b"),
+    ("read a b", "read a b"),
+    ("match --publications a -- b c", "match --publications a -- b c"),
+]
+
+
+@pytest.mark.parametrize(("given", "expected"), SPREAD, ids=[given for given, _ in SPREAD])
+def test_spread(given: str, expected: str) -> None:
+    assert spread(given.split()) == expected.split()
+
+
+def test_a_fault_is_one_line_and_70(folder: Path) -> None:
+    with mock.patch("triplewire.cli.match.read_chunks", side_effect=ZeroDivisionError("one\ntwo\x1b")):
+        done = triplewire("match", "--subscriptions", "title.rq", "--publications", "a.ttl")
+    assert done.code == 70
+    assert done.err.splitlines() == [
+        "triplewire: internal error, please report it: ZeroDivisionError: one two\\x1b",
+    ]
+
+
+def test_process_streams_and_code(folder: Path) -> None:
+    done = subprocess.run(
+        [*COMMAND, "read", "broken.ttl", "many.nq"], capture_output=True, text=True, check=False, cwd=folder
+    )
+    assert done.returncode == 1
+    assert len(done.stdout.splitlines()) == 3
+    assert done.stderr.startswith("refused publication broken.ttl:1:")
+
+
+def test_the_reader_goes_away(folder: Path) -> None:
+    big = "".join(f'<urn:s{n}> <urn:p> "{"x" * 100}" <urn:g{n}> .\n' for n in range(5_000))
+    (folder / "big.nq").write_text(big)
+    with subprocess.Popen(
+        [*COMMAND, "read", "big.nq"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=folder
+    ) as run:
+        assert run.stdout is not None
+        assert run.stderr is not None
+        run.stdout.readline()
+        run.stdout.close()
+        said = run.stderr.read()
+        assert (run.wait(), said) == (141, b"")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals are sent otherwise there")
+def test_interrupt(folder: Path) -> None:
+    """Ctrl-C, which a terminal sends to the whole group, while it waits for standard input."""
+    code = "import sys; from triplewire.cli import main; print('ready', file=sys.stderr, flush=True); main()"
+    arguments = ["match", "--subscriptions", "title.rq", "--publications", "-", "--output", "out.jsonl"]
+    with subprocess.Popen(
+        [sys.executable, "-c", code, *arguments],
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=folder,
+        start_new_session=True,
+    ) as run:
+        assert run.stderr is not None
+        assert run.stderr.readline() == b"ready\n"
+        time.sleep(0.5)
+        os.killpg(run.pid, signal.SIGINT)
+        assert (run.wait(), run.stderr.read()) == (130, b"")
+    assert not (folder / "out.jsonl").exists()

@@ -1,0 +1,43 @@
+"""Small publications and operators that the tests of the engine share."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+from triplewire import IRI, Literal, Publication, Triple
+from triplewire.extend import Argument, Parameter, Verdict
+from triplewire.model.terms import RDF_TYPE, XSD
+
+EX = "http://example.org/"
+RSS = "http://purl.org/rss/1.0/"
+
+
+def iri(name: str) -> IRI:
+    """A name in the example namespace."""
+    return IRI(EX + name)
+
+
+def item(name: str, title: str, year: int = 2005) -> Publication:
+    """A feed item with a title and a year; its id is the name."""
+    subject = iri(name)
+    triples = (
+        Triple(subject, RDF_TYPE, IRI(RSS + "item")),
+        Triple(subject, IRI(RSS + "title"), Literal(title)),
+        Triple(subject, iri("year"), Literal(str(year), XSD + "integer")),
+    )
+    return Publication(name, triples, "test", dt.datetime(2024, 1, 1, tzinfo=dt.UTC))
+
+
+class Stub:
+    """An operator that answers from a table; a missing row raises. `calls` counts."""
+
+    def __init__(self, name: str, parameters: int, answers: dict[str, Verdict]) -> None:
+        self.name = name
+        self.parameters = tuple(Parameter(f"a{n}") for n in range(parameters))
+        self.answers = answers
+        self.calls = 0
+
+    def evaluate(self, publication: Publication, arguments: tuple[Argument, ...]) -> Verdict:
+        """The answer for the publication's id."""
+        self.calls += 1
+        return self.answers[publication.id]

@@ -1,0 +1,289 @@
+"""Subscribe, match, unsubscribe: what is registered when, what a result holds, and that no pair disturbs another."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import threading
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pytest
+
+from engine.samples import EX, Stub, iri, item
+from triplewire import (
+    BlankNode,
+    Engine,
+    LanguageError,
+    Literal,
+    MatchResult,
+    Publication,
+    Refusal,
+    Settings,
+    Subscription,
+    Taxonomy,
+    Triple,
+    TriplewireError,
+    parse,
+)
+from triplewire.encode.schema import MATCHES, to_batch
+from triplewire.errors import ReadError, SubscriptionError
+from triplewire.model.terms import RDF_TYPE
+
+TITLES = "SELECT ?t WHERE { ?s rss:title ?t }"
+NEW = f"SELECT ?y WHERE {{ ?s <{EX}year> ?y FILTER(?y > 2003) }}"
+
+
+def pairs(result: MatchResult) -> list[tuple[str, str]]:
+    return [(match.publication, match.subscription) for match in result]
+
+
+def test_order_counts_and_bindings() -> None:
+    engine = Engine()
+    for id_ in ("b", "a", "c"):
+        engine.subscribe(TITLES, id=id_)
+    engine.subscribe(NEW, id="new")
+    before = dt.datetime.now(dt.UTC)
+    result = engine.match([item("z", "one", 2001), item("y", "two")])
+    assert pairs(result) == [(p, s) for p, ids in (("z", "abc"), ("y", ["a", "b", "c", "new"])) for s in ids]
+    assert (result.publications, result.pairs, len(result), result.truncated) == (2, 8, 7, 0)
+    assert result.refusals == []
+    assert result[0].bindings == ({"t": Literal("one")},)
+    assert result[0].matched_at is not None
+    assert before <= result[0].matched_at <= dt.datetime.now(dt.UTC)
+    assert [match.publication for match in result[:2]] == ["z", "z"]
+
+
+def test_one_publication_or_none() -> None:
+    engine = Engine()
+    engine.subscribe(TITLES)
+    assert len(engine.match(item("a", "one"))) == 1
+    assert len(engine.match([])) == 0
+    assert len(Engine().match(item("a", "one"))) == 0
+
+
+def test_ids() -> None:
+    engine = Engine()
+    engine.subscribe(TITLES, id="s2")
+    assert [engine.subscribe(TITLES).id for _ in range(2)] == ["s1", "s3"]
+    compiled = parse(TITLES, id="mine")
+    assert engine.subscribe(compiled).id == "mine"
+    assert engine.subscribe(compiled, id="other").id == "other"
+    with pytest.raises(SubscriptionError, match="mine: the id is taken"):
+        engine.subscribe(TITLES, id="mine")
+    assert [s.id for s in engine.subscriptions] == ["s2", "s1", "s3", "mine", "other"]
+
+
+def test_a_refused_subscription_leaves_nothing_behind() -> None:
+    engine = Engine()
+    with pytest.raises(LanguageError):
+        engine.subscribe("SELECT", id="bad")
+    with pytest.raises(TriplewireError, match="there is no language"):
+        engine.subscribe("x", "latin")
+    assert engine.subscriptions == ()
+    engine.subscribe(TITLES, id="bad")
+
+
+def test_unsubscribe() -> None:
+    engine = Engine()
+    engine.subscribe(TITLES, id="a")
+    engine.subscribe(TITLES, id="b")
+    assert engine.unsubscribe("a")
+    assert not engine.unsubscribe("a")
+    assert pairs(engine.match(item("p", "x"))) == [("p", "b")]
+    engine.subscribe(TITLES, id="a")
+    assert pairs(engine.match(item("p", "x"))) == [("p", "a"), ("p", "b")]
+
+
+def test_a_match_call_sees_the_subscriptions_of_its_beginning() -> None:
+    engine = Engine()
+    engine.subscribe(TITLES, id="first")
+
+    def publications() -> Iterator[Publication]:
+        yield item("a", "x")
+        engine.subscribe(TITLES, id="second")
+        engine.unsubscribe("first")
+        yield item("b", "x")
+
+    assert pairs(engine.match(publications())) == [("a", "first"), ("b", "first")]
+    assert pairs(engine.match(item("c", "x"))) == [("c", "second")]
+
+
+def test_threads() -> None:
+    """Readers always see a whole state: the pair of subscriptions registered and removed together stays together."""
+    engine = Engine()
+    engine.subscribe(TITLES, id="always")
+    publication, failures = item("p", "x"), list[BaseException]()
+    stop = threading.Event()
+
+    def work(number: int) -> None:
+        try:
+            for turn in range(40):
+                engine.subscribe(TITLES, id=f"{number}-{turn}")
+                assert engine.unsubscribe(f"{number}-{turn}")
+        except BaseException as error:
+            failures.append(error)
+
+    def look() -> None:
+        try:
+            while not stop.is_set():
+                found = [match.subscription for match in engine.match(publication)]
+                assert found == sorted(found)
+                assert "always" in found
+                assert len(found) <= 4
+        except BaseException as error:
+            failures.append(error)
+
+    readers = [threading.Thread(target=look) for _ in range(2)]
+    writers = [threading.Thread(target=work, args=(n,)) for n in range(3)]
+    for thread in readers + writers:
+        thread.start()
+    for thread in writers:
+        thread.join()
+    stop.set()
+    for thread in readers:
+        thread.join()
+    assert not failures
+    assert pairs(engine.match(publication)) == [("p", "always")]
+
+
+def test_a_failing_operator_refuses_its_pair_alone() -> None:
+    answers = {"good": True, "no": False}
+    engine = Engine(operators={"mob": Stub("mob", 0, dict(answers))})
+    engine.subscribe("mob()", "predicates", id="mob")
+    engine.subscribe(TITLES, id="titles")
+    result = engine.match([item("good", "x"), item("broken", "x"), item("no", "x")])
+    assert pairs(result) == [("good", "mob"), ("good", "titles"), ("broken", "titles"), ("no", "titles")]
+    assert [(r.kind, r.subject) for r in result.refusals] == [("pair", "broken mob")]
+    assert "mob" in result.refusals[0].reason
+
+
+def test_a_limit_refuses_its_pair_alone() -> None:
+    engine = Engine(settings=Settings(max_steps=500))
+    engine.subscribe(TITLES, id="cheap")
+    engine.subscribe("SELECT * WHERE { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i . ?j ?k ?l }", id="dear")
+    triples = tuple(Triple(iri(str(n)), iri("p"), iri("o")) for n in range(20))
+    big = Publication("big", (*triples, *item("x", "x").triples))
+    result = engine.match([big, item("small", "x")])
+    assert ("big", "cheap") in pairs(result)
+    assert ("small", "cheap") in pairs(result)
+    assert [r.subject for r in result.refusals if r.subject == "big dear"] == ["big dear"]
+    assert "max_steps" in str(result.refusals[0])
+
+
+def test_truncated() -> None:
+    engine = Engine(settings=Settings(max_bindings=2))
+    engine.subscribe("SELECT ?p WHERE { ?s ?p ?o }", id="all")
+    result = engine.match(item("p", "x"))
+    assert (len(result[0].bindings), result[0].truncated, result.truncated) == (2, True, 1)
+
+
+def test_unknown_classes_are_warned_of() -> None:
+    engine = Engine(taxonomy=Taxonomy.build([(EX + "UofT", EX + "University")]))
+    known = engine.subscribe(f"SELECT * WHERE ((?a, ?b, ?c) SUCHTHAT (?c ISA <= <{EX}University>))", "gql")
+    assert known.warnings == ()
+    unknown = engine.subscribe(f"SELECT * WHERE ((?a, ?b, ?c) SUCHTHAT (?c ISA <= <{EX}Zoo>))", "gql")
+    assert len(unknown.warnings) == 1
+    assert "Zoo" in unknown.warnings[0]
+
+
+def test_operators_are_checked() -> None:
+    engine = Engine(operators={"one": Stub("one", 1, {})})
+    stranger = parse("mob(a)", "predicates", operators={"mob": Stub("mob", 1, {})})
+    with pytest.raises(SubscriptionError, match=r"no operator named 'mob'.*known: one"):
+        engine.subscribe(stranger, id="x")
+    two = parse("one(a, b)", "predicates", operators={"one": Stub("one", 2, {})})
+    with pytest.raises(SubscriptionError, match="takes 1 arguments, not 2"):
+        engine.subscribe(two, id="x")
+
+
+def test_a_rule_may_name_a_registered_rule() -> None:
+    engine = Engine()
+    prefix = f"PREFIX e: <{EX}>\n"
+    engine.subscribe(prefix + "search e:Provider c register c where c.e:memory > 64", "mdv", id="Big")
+    engine.subscribe("search Big b register b where b.<" + EX + "host> contains 'passau'", "mdv", id="both")
+    publication = Publication(
+        "p",
+        (
+            Triple(iri("1"), RDF_TYPE, iri("Provider")),
+            Triple(iri("1"), iri("memory"), Literal("92")),
+            Triple(iri("1"), iri("host"), Literal("uni-passau.de")),
+        ),
+    )
+    assert pairs(engine.match(publication)) == [("p", "Big"), ("p", "both")]
+    engine.unsubscribe("Big")
+    assert pairs(engine.match(publication)) == [("p", "both")]
+
+
+def test_construct() -> None:
+    engine = Engine()
+    template = "?s e:named ?t . _:n e:of ?s . _:n e:t ?t . ?t e:x ?s"
+    engine.subscribe(f"CONSTRUCT {{ {template} }} WHERE {{ ?s rss:title ?t }}", id="c", prefixes={"e": EX})
+    two = Publication("two", (*item("a", "x").triples, *item("b", "y").triples))
+    graph = engine.match(two)[0].construct
+    assert graph is not None
+    assert Triple(iri("a"), iri("named"), Literal("x")) in graph
+    assert len(graph) == 6  # a literal is no subject: the last line of the template gives nothing
+    nodes = {t.subject for t in graph if t.predicate == iri("of")}
+    assert len(nodes) == 2
+    assert all(isinstance(node, BlankNode) for node in nodes)
+    for node in nodes:
+        assert {t.predicate for t in graph if t.subject == node} == {iri("of"), iri("t")}
+
+
+def test_a_constructed_blank_node_is_new() -> None:
+    engine = Engine()
+    engine.subscribe(f"CONSTRUCT {{ ?s <{EX}x> [] }} WHERE {{ ?s <{EX}p> ?o }}", id="c")
+    labels = [f"{stem}{n}{rest}" for stem in ("c", "cc", "b") for n in range(3) for rest in ("", "_0", "_1")]
+    triples = tuple(Triple(BlankNode(label), iri("p"), iri("o")) for label in labels)
+    graph = engine.match(Publication("p", triples))[0].construct
+    assert graph is not None
+    assert len({t.object for t in graph}) == len(labels)
+    assert not {t.object for t in graph} & {t.subject for t in graph}
+
+
+def test_match_batch() -> None:
+    engine = Engine(settings=Settings(max_bindings=1))
+    engine.subscribe(TITLES, id="titles")
+    engine.subscribe("ASK { ?s rss:title ?t }", id="ask")
+    batch = engine.match_batch(to_batch([item("a", "x"), Publication("nothing", ()), item("b", "é")]))
+    assert batch.schema == MATCHES
+    rows = batch.to_pylist()
+    assert [(r["publication"], r["subscription"]) for r in rows] == [
+        ("a", "ask"),
+        ("a", "titles"),
+        ("b", "ask"),
+        ("b", "titles"),
+    ]
+    assert json.loads(rows[3]["bindings"]) == [{"t": {"type": "literal", "value": "é"}}]
+    assert json.loads(rows[0]["bindings"]) == [{}]
+    assert rows[0]["matched_at"].tzinfo is not None
+
+
+def test_match_batch_hands_over_what_it_refuses() -> None:
+    engine = Engine(operators={"mob": Stub("mob", 0, {})})
+    engine.subscribe("mob()", "predicates", id="mob")
+    engine.subscribe(TITLES, id="titles")
+    good = to_batch([item("a", "x")])
+    bad = pa.RecordBatch.from_pylist([{"id": "", "triples": []}], schema=good.schema)
+    batch = pa.Table.from_batches([bad, good]).combine_chunks().to_batches()[0]
+    refusals: list[Refusal] = []
+    assert engine.match_batch(batch, on_refusal=refusals.append).num_rows == 1
+    assert [(r.kind, r.subject) for r in refusals] == [("publication", "(no id)"), ("pair", "a mob")]
+    with pytest.raises(ReadError, match="has no id"):
+        engine.match_batch(batch)
+    with pytest.raises(SubscriptionError, match="a mob"):
+        engine.match_batch(good)
+
+
+def test_unknown_matcher() -> None:
+    with pytest.raises(TriplewireError, match=r"no matcher named 'magic'.*known: reference"):
+        Engine(matcher="magic")
+
+
+def test_subscriptions_of_the_engine_are_values() -> None:
+    engine = Engine()
+    one = engine.subscribe(TITLES, id="a", prefixes={"x": EX})
+    assert isinstance(one, Subscription)
+    assert engine.subscriptions == (one,)
+    assert one.prefixes == (("x", EX),)

@@ -1,0 +1,173 @@
+"""What is saved comes back exactly; what is not a saved engine, or a damaged one, is refused by name."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from engine.samples import EX, Stub, item
+from triplewire import Engine, Settings, Subscription, Taxonomy
+from triplewire.errors import StoreError, TriplewireError
+from triplewire.ir.nodes import ANY, Pattern
+
+QUERIES = {
+    "gql": f"SELECT * WHERE ((?a, <{EX}year>, ?c) SUCHTHAT (?c > 2003 AND ?a ISA <= <{EX}B>))",
+    "sparql": 'PREFIX e: <http://example.org/> SELECT ?t { ?s e:year ?y ; rss:title ?t FILTER ftcontains(?t, "x*") }',
+    "predicates": "mob(?p), ?p > 50",
+}
+
+
+def build() -> Engine:
+    taxonomy = Taxonomy.build(
+        [(EX + "A", EX + "B"), (EX + "B", EX + "C")], [(EX + "i", EX + "A")], [(EX + "A", "ä 'a'")]
+    )
+    engine = Engine(
+        taxonomy=taxonomy, settings=Settings(max_bindings=7), operators={"mob": Stub("mob", 1, {"p": [], "q": []})}
+    )
+    # the rule comes before the one that it names
+    late = f"search <{EX}T> t register t where t.<{EX}year> > 3"
+    other = Engine()
+    named = other.subscribe(late, "mdv", id="Late")
+    engine.subscribe(named)
+    engine.subscribe(f"search Late l register l where l.<{EX}year> < 9", "mdv", id="early")
+    engine.unsubscribe("Late")
+    engine.subscribe(named)
+    for language, query in QUERIES.items():
+        engine.subscribe(query, language, id=f"über {language}", prefixes={"z": EX}, base=EX)
+    return engine
+
+
+OPERATORS = {"mob": Stub("mob", 1, {"p": [], "q": []})}
+
+
+def test_round_trip(tmp_path: Path) -> None:
+    engine = build()
+    assert [s.id for s in engine.subscriptions][:2] == ["early", "Late"]
+    engine.save(tmp_path / "a")
+    loaded = Engine.load(tmp_path / "a", operators=OPERATORS)
+    assert loaded.subscriptions == engine.subscriptions
+    assert [s.warnings for s in loaded.subscriptions] == [s.warnings for s in engine.subscriptions]
+    publications = [item("p", "xyz", 5), item("q", "x")]
+    assert list(loaded.match(publications)) == list(engine.match(publications))
+    loaded.save(tmp_path / "b")
+    assert contents(tmp_path / "a") == contents(tmp_path / "b")
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {file.name: file.read_bytes() for file in folder.iterdir()}
+
+
+def test_an_empty_engine(tmp_path: Path) -> None:
+    Engine().save(tmp_path)
+    assert Engine.load(str(tmp_path)).subscriptions == ()
+
+
+def test_saving_again_leaves_no_old_files(tmp_path: Path) -> None:
+    engine = Engine()
+    engine.save(tmp_path)
+    engine.subscribe("SELECT * { ?s ?p ?o }", id="a")
+    engine.save(tmp_path)
+    assert len(list(tmp_path.iterdir())) == 3
+    assert [s.id for s in Engine.load(tmp_path).subscriptions] == ["a"]
+
+
+def test_settings_may_be_given_anew(tmp_path: Path) -> None:
+    engine = Engine(settings=Settings(max_bindings=1))
+    engine.subscribe("SELECT * { ?s ?p ?o }")
+    engine.save(tmp_path)
+    assert len(Engine.load(tmp_path).match(item("p", "x"))[0].bindings) == 1
+    assert len(Engine.load(tmp_path, settings=Settings()).match(item("p", "x"))[0].bindings) == 3
+
+
+def test_a_folder_of_something_else_is_not_touched(tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("dear")
+    with pytest.raises(StoreError, match="no saved engine"):
+        Engine().save(tmp_path)
+    assert contents(tmp_path) == {"thesis.txt": b"dear"}
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(StoreError, match="cannot be written"):
+        Engine().save(tmp_path / "file")
+
+
+def test_a_subscription_without_its_text_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    engine = Engine()
+    engine.subscribe(Subscription("hand", "sparql", "ASK { ?s ?p ?o }", (), Pattern(ANY, ANY, ANY), ask=True))
+    with pytest.raises(StoreError, match="hand: its text does not give"):
+        engine.save(tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_rule_whose_rule_is_gone_is_refused(tmp_path: Path) -> None:
+    engine = Engine()
+    engine.subscribe(f"search <{EX}T> t register t where t.<{EX}year> > 3", "mdv", id="Gone")
+    engine.subscribe(f"search Gone l register l where l.<{EX}year> < 9", "mdv", id="left")
+    engine.unsubscribe("Gone")
+    with pytest.raises(StoreError):
+        engine.save(tmp_path / "new")
+
+
+def edit(name: str, change: Callable[[str], str]) -> Callable[[Path], None]:
+    def damage(folder: Path) -> None:
+        (file,) = folder.glob(name)
+        file.write_text(change(file.read_text("utf-8")), "utf-8")
+
+    return damage
+
+
+def manifest(**changes: object) -> Callable[[Path], None]:
+    return edit("manifest.json", lambda text: json.dumps(json.loads(text) | changes))
+
+
+def remove(name: str) -> Callable[[Path], None]:
+    def damage(folder: Path) -> None:
+        for file in folder.glob(name):
+            file.unlink()
+
+    return damage
+
+
+DAMAGE = {
+    "no manifest": (remove("manifest.json"), "there is no manifest.json"),
+    "nothing": (remove("*"), "there is no manifest.json"),
+    "manifest cut": (edit("manifest.json", lambda text: text[:-9]), "manifest.json: it is damaged: it is no JSON"),
+    "manifest nested": (edit("manifest.json", lambda text: "[" * 200_000), "it is no JSON"),
+    "foreign": (manifest(format="recipes"), "not the manifest of a saved engine"),
+    "a list": (edit("manifest.json", lambda text: "[]"), "not the manifest of a saved engine"),
+    "newer": (manifest(version=2), "version 2, and this Triplewire reads up to 1"),
+    "no version": (manifest(version=None), "states no version"),
+    "no matcher": (manifest(matcher=None), "names no matcher"),
+    "unknown matcher": (manifest(matcher="magic"), "no matcher named 'magic'"),
+    "unknown setting": (manifest(settings={"max_fun": 1}), "settings"),
+    "no files": (manifest(files={}), "names no file of subscriptions"),
+    "a file elsewhere": (
+        manifest(files={"subscriptions": {"name": "../x", "sha256": ""}, "taxonomy": {}}),
+        "the file ../x is missing",
+    ),
+    "subscriptions gone": (remove("subscriptions.*"), "is missing"),
+    "taxonomy gone": (remove("taxonomy.*"), "is missing"),
+    "a query changed": (edit("subscriptions.*", lambda text: text.replace("2003", "2004")), "the SHA-256 differs"),
+    "taxonomy cut": (edit("taxonomy.*", lambda text: text[:-3]), "the SHA-256 differs"),
+}
+
+
+@pytest.mark.parametrize(("damage", "said"), DAMAGE.values(), ids=DAMAGE.keys())
+def test_damage_is_named(tmp_path: Path, damage: Callable[[Path], None], said: str) -> None:
+    build().save(tmp_path)
+    damage(tmp_path)
+    with pytest.raises(TriplewireError) as caught:
+        Engine.load(tmp_path, operators=OPERATORS)
+    assert said in str(caught.value)
+
+
+def test_no_directory(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="no saved engine"):
+        Engine.load(tmp_path / "nowhere")
+
+
+def test_an_operator_is_missing(tmp_path: Path) -> None:
+    build().save(tmp_path)
+    with pytest.raises(StoreError, match="mob"):
+        Engine.load(tmp_path, operators={})
