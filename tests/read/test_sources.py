@@ -127,6 +127,7 @@ def test_a_loader_supplies_contexts() -> None:
         ("file:///a%20b.nt", "file:///a%20b.nt"),
         ("http://e/x y", "http://e/x%20y"),
         ("urn:x:y", "urn:x:y"),
+        ("http://[::1]/a[1]?b[]=%#c#d%20", "http://[::1]/a%5B1%5D?b%5B%5D=%25#c%23d%20"),
     ],
 )
 def test_document_iri(source: str, iri: str) -> None:
@@ -142,6 +143,10 @@ def test_document_iri(source: str, iri: str) -> None:
         ("http://a/ b", "urn:triplewire:id:http%3A%2F%2Fa%2F%20b"),
         ("ü", "urn:triplewire:id:%C3%BC"),
         ("", "urn:triplewire:id:"),
+        ("http://a/#b#c", "urn:triplewire:id:http%3A%2F%2Fa%2F%23b%23c"),
+        ("http://a/100%", "urn:triplewire:id:http%3A%2F%2Fa%2F100%25"),
+        ("http://[::1]:80/é", "http://[::1]:80/é"),
+        ("http://a:b/", "urn:triplewire:id:http%3A%2F%2Fa%3Ab%2F"),
     ],
 )
 def test_id_iri(identifier: str, iri: str) -> None:

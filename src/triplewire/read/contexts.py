@@ -47,9 +47,7 @@ class _Loads:
             return [self.node(item, base) for item in value]
         if not isinstance(value, dict) or "@value" in value:
             return value
-        return {
-            key: self.context(item, base) if key == "@context" else self.node(item, base) for key, item in value.items()
-        }
+        return {key: item if key in self._literal else self._member(key, item, base) for key, item in value.items()}
 
     def _member(self, key: str, item: Any, base: str) -> Any:
         return self.context(item, base) if key == "@context" else self.node(item, base)

@@ -24,7 +24,8 @@ from triplewire.model.terms import IRI, RDF_TYPE, Literal, Node, Triple
 from triplewire.read import guard
 from triplewire.read.elements import Elements, is_unknown, item_elements, person
 from triplewire.read.frames import Request
-from triplewire.read.items import ITEM, LINK, Channel, Feed, Item, publications
+from triplewire.read.instants import parse_instant
+from triplewire.read.items import DATE, ITEM, LINK, Channel, Feed, Item, publications
 from triplewire.read.limits import check_limits
 from triplewire.read.markup import to_text
 from triplewire.read.names import is_absolute
@@ -84,7 +85,7 @@ def read_rss_1(request: Request) -> list[Publication]:
             _rss_1_id(item, about, f"{request.document}#{number}"),
             closure(item, about),
             request.source,
-            _instant(entry),
+            _rss_1_instant(item, about) or _instant(entry),
         )
         for number, (item, entry) in enumerate(zip(items, parsed["entries"], strict=True), start=1)
     ]
@@ -104,6 +105,12 @@ def _rss_1_id(item: Node, about: Mapping[Node, list[Triple]], otherwise: str) ->
         return item.value
     links = [t.object.lexical for t in about[item] if t.predicate == LINK and isinstance(t.object, Literal)]
     return links[0].strip() if links and links[0].strip() else otherwise
+
+
+def _rss_1_instant(item: Node, about: Mapping[Node, list[Triple]]) -> dt.datetime | None:
+    """What dc:date says: feedparser lets dcterms:modified overrule it."""
+    dates = [t.object.lexical for t in about[item] if t.predicate == DATE and isinstance(t.object, Literal)]
+    return parse_instant(dates[0]) if dates else None
 
 
 def _parse(request: Request) -> tuple[bytes, Any, str]:

@@ -7,15 +7,13 @@ triples. Who fills them in: `triplewire.read.feeds` and `triplewire.read.jsonfee
 from __future__ import annotations
 
 import datetime as dt
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from urllib.parse import quote
 
 from triplewire.config import Settings
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, RDF_TYPE, XSD, Literal, Term, Triple
-from triplewire.read.names import id_iri, is_absolute
+from triplewire.read.names import id_iri, is_absolute, legal
 from triplewire.read.split import by_subject
 
 RSS = "http://purl.org/rss/1.0/"
@@ -120,7 +118,7 @@ def _triples(item: Item, subject: IRI, channel: IRI, shared: Channel) -> Iterato
     for address in item.enclosures:
         yield Triple(subject, ENCLOSURE, _resource(address))
     for predicate_iri, text in item.others:
-        yield Triple(subject, IRI(predicate_iri), Literal(text))
+        yield Triple(subject, IRI(id_iri(predicate_iri)), Literal(text))
     yield Triple(subject, IS_PART_OF, channel)
     yield from _channel(shared, channel)
 
@@ -145,9 +143,7 @@ def _category(scheme: str, term: str) -> Term:
 
 def _resource(address: str, otherwise: Term | None = None) -> Term:
     """An IRI, characters that no IRI may hold percent-encoded; what is not absolute stays text."""
-    encoded = re.sub(
-        r'[\x00-\x20<>"{}|^`\\\ud800-\udfff]', lambda m: quote(m[0], safe="", errors="surrogatepass"), address
-    )
+    encoded = legal(address)
     if is_absolute(encoded):
         return IRI(encoded)
     return otherwise if otherwise is not None else Literal(address)

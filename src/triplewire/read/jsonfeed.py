@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from typing import Any
 from urllib.parse import urljoin
 
@@ -10,6 +9,7 @@ from triplewire.errors import ReadError
 from triplewire.model.publication import Publication
 from triplewire.read import guard
 from triplewire.read.frames import Request
+from triplewire.read.instants import parse_instant
 from triplewire.read.items import Channel, Feed, Item, publications
 from triplewire.read.limits import check_limits
 from triplewire.read.markup import to_text
@@ -62,7 +62,7 @@ def _item(item: dict[str, Any], feed: dict[str, Any], base: str) -> Item:
         description=summary or text or to_text(markup).strip(),
         contents=[markup] if markup else [text] if text and summary else [],
         creators=[_text(author, "name") for author in authors if _text(author, "name")],
-        instant=_instant(_text(item, "date_published")) or _instant(_text(item, "date_modified")),
+        instant=parse_instant(_text(item, "date_published")) or parse_instant(_text(item, "date_modified")),
         subjects=[("", tag.strip()) for tag in _list(item, "tags") if isinstance(tag, str) and tag.strip()],
         language=_text(item, "language") or _text(feed, "language"),
         enclosures=[_absolute(base, _text(a, "url")) for a in _list(item, "attachments") if _text(a, "url")],
@@ -74,12 +74,3 @@ def _absolute(base: str, address: str) -> str:
         return urljoin(base, address)
     except ValueError:  # a malformed host, as in `http://[`
         return address
-
-
-def _instant(text: str) -> dt.datetime | None:
-    """An RFC 3339 instant in UTC; without a zone it is taken for UTC."""
-    try:
-        found = dt.datetime.fromisoformat(text)
-        return found.replace(tzinfo=dt.UTC) if found.tzinfo is None else found.astimezone(dt.UTC)
-    except (ValueError, OverflowError):
-        return None

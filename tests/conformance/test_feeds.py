@@ -1,0 +1,82 @@
+"""All feed files of the shared data: no crash, and as many publications as feedparser has entries."""
+
+from __future__ import annotations
+
+import io
+from collections import Counter
+
+import feedparser
+import pytest
+
+from shared_data import members
+from triplewire.errors import ReadError, Refusal
+from triplewire.model.publication import Publication
+from triplewire.model.terms import RDF_TYPE, Literal
+from triplewire.read import read_document
+from triplewire.read.items import CREATOR, DESCRIPTION, ITEM, LINK, TITLE
+from triplewire.read.names import id_iri
+
+ARCHIVES = {  # feeds with a version and entries, all publications, documents refused
+    "feedparser-tests": (1_186, 1_218, 2),
+    "gofeed-testdata": (259, 654, 4),
+    "rome-testfeeds": (169, 801, 7),
+    "feedjira-sample-feeds-a": (18, 151, 3),
+    "arxiv-derived-feeds": (36, 7_752, 0),
+}
+SUFFIXES = (".xml", ".rss", ".atom", ".rdf", ".json")
+
+
+@pytest.mark.parametrize("archive", ARCHIVES)
+def test_item_counts_equal_feedparsers(archive: str) -> None:
+    counts: Counter[str] = Counter()
+    differ = []
+    for name, data in members(f"04-feeds/{archive}.tar.gz"):
+        if not name.endswith(SUFFIXES):
+            continue
+        refusals: list[Refusal] = []
+        found = read_document(data, f"/{name}", on_refusal=refusals.append)
+        counts["publications"] += len(found)
+        counts["refused"] += len(refusals)
+        if name.endswith(".json"):
+            continue
+        parsed = feedparser.parse(io.BytesIO(data))
+        if parsed.get("version") and parsed["entries"]:
+            counts["feeds"] += 1
+            if len({id_iri(p.id) for p in found if p.triples}) != len(parsed["entries"]):
+                differ.append((name, len(parsed["entries"]), len(found), refusals))
+    assert not differ
+    assert (counts["feeds"], counts["publications"], counts["refused"]) == ARCHIVES[archive]
+
+
+def test_three_syntaxes_carry_the_same_items() -> None:
+    """The arXiv feeds: one standing query must match the same items whichever syntax carried them."""
+    months: dict[str, dict[str, dict[str, object]]] = {}
+    for name, data in members("04-feeds/arxiv-derived-feeds.tar.gz"):
+        month, _, syntax = name.rpartition("/")[2].partition(".")
+        months.setdefault(month, {})[syntax] = {p.id: _essence(p) for p in read_document(data, f"/{name}")}
+    assert len(months) == 12
+    for of_syntax in months.values():
+        assert of_syntax["rss10.rdf"] == of_syntax["rss20.xml"] == of_syntax["atom.xml"]
+    assert sum(len(of_syntax["atom.xml"]) for of_syntax in months.values()) == 2584
+
+
+def _essence(publication: Publication) -> dict[object, object]:
+    (item,) = [t.subject for t in publication.triples if t.predicate == RDF_TYPE and t.object == ITEM]
+    texts: dict[object, object] = {"published": publication.published}
+    for predicate in (TITLE, DESCRIPTION, LINK, CREATOR):
+        objects = [o.lexical for o in publication.graph.objects(item, predicate) if isinstance(o, Literal)]
+        texts[predicate.value] = sorted(objects)
+    return texts
+
+
+@pytest.mark.parametrize("split", ["document", "subject"])
+def test_real_feeds_in_other_splits(split: str) -> None:
+    for name, data in members("04-feeds/feedjira-sample-feeds-a.tar.gz"):
+        try:
+            found = read_document(data, f"/{name}", split=split)
+        except ReadError:
+            continue
+        if split == "document":
+            assert len(found) == 1
+        whole = read_document(data, f"/{name}", split="document")[0]
+        assert {t for p in found for t in p.triples} == set(whole.triples)
