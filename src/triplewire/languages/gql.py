@@ -1,0 +1,153 @@
+"""GQL, the tuple language of G-ToPSS and CMS-ToPSS (G-ToPSS paper, section 3; semantics, section 3).
+
+    query  := ("PREFIX" name ":" iri)* ("SELECT" ("*" | variable ","? ...) ("FROM" source)?)? "WHERE" tuples
+    tuples := item (("AND" | ",") item)*
+    item   := ("(" term "," term "," term ")" | "(" tuples ")" | "CALL" call) ("SUCHTHAT" condition)?
+    term   := variable | "*" | iri | prefixed name | quoted literal | bare text
+
+Keywords in any case. Bare text runs to the next delimiter: `languages.bare`. Conditions: `languages.conditions`. Calls:
+`languages.calls`.
+"""
+
+from __future__ import annotations
+
+from triplewire.ir.nodes import ANY, And, Filter, Holds, Label, Pattern, PatternTerm, Variable, Where
+from triplewire.languages.bare import BareTokens, Names, bounded, literal, read_raw
+from triplewire.languages.calls import call_ahead, read_call
+from triplewire.languages.conditions import Conditions
+from triplewire.languages.context import Context, Parsed
+from triplewire.languages.names import label_iri
+from triplewire.languages.tokens import END, Token
+from triplewire.model.terms import IRI
+
+_SUBJECT, _PREDICATE, _OBJECT = "a subject", "a predicate", "an object"
+
+
+def parse(text: str, context: Context) -> Parsed:
+    """Compile a GQL text. Raises `LanguageError`."""
+    with bounded(context):
+        return _Query(text, context).read()
+
+
+class _Query:
+    def __init__(self, text: str, context: Context) -> None:
+        self._tokens = BareTokens(text, context)
+        self._names = Names(self._tokens)
+        self._conditions = Conditions(self._names)
+        self._selected: list[Token] | None = None  # None is `*`
+        self._bound: dict[str, None] = {}  # in order of appearance
+        self._parts: list[Where] = []
+        self._filters: list[Where] = []
+        self._warnings: list[str] = []
+
+    def read(self) -> Parsed:
+        """The whole text."""
+        tokens = self._tokens
+        self._names.prologue()
+        self._head()
+        self._tuples()
+        if tokens.at("OR", "NOT"):
+            keyword = tokens.peek()
+            tokens.fail(keyword, f"{keyword.text} joins conditions, not tuples", "put it behind SUCHTHAT")
+        if tokens.peek().kind != END:
+            tokens.unexpected(f"AND, ',' or {END}")
+        self._check_bound()
+        selected = self._bound if self._selected is None else dict.fromkeys(t.text[1:] for t in self._selected)
+        return Parsed(tuple(selected), And((*self._parts, *self._filters)), warnings=tuple(self._warnings))
+
+    def _head(self) -> None:
+        """SELECT and FROM, up to and with WHERE."""
+        tokens = self._tokens
+        if tokens.expect("SELECT", "WHERE").text.upper() == "WHERE":
+            return
+        if not tokens.accept("*"):
+            self._selected = [tokens.expect_kind("variable", "a variable or '*'")]
+            while tokens.accept(",") or tokens.peek().kind == "variable":
+                self._selected.append(tokens.expect_kind("variable", "a variable"))
+        if tokens.expect("FROM", "WHERE").text.upper() == "FROM":
+            read_raw(tokens, ("WHERE",), "the name of a source", "WHERE")
+            tokens.expect("WHERE")
+
+    def _tuples(self) -> None:
+        with self._tokens.nested():
+            self._item()
+            while self._tokens.accept("AND", ","):
+                self._item()
+
+    def _item(self) -> None:
+        tokens = self._tokens
+        if tokens.at("CALL"):
+            tokens.next()
+            call, _ = read_call(self._names)
+            self._parts.append(call)
+            self._bind(*call.arguments)
+        elif not tokens.at("("):
+            tokens.unexpected("a tuple (subject, predicate, object) or CALL")
+        elif self._is_group():
+            tokens.next()
+            self._tuples()
+            tokens.expect(")")
+        else:
+            self._tuple()
+        if tokens.accept("SUCHTHAT"):
+            for condition in self._conditions.suchthat():
+                self._filters.append(condition.call if isinstance(condition, Holds) else Filter(condition))
+
+    def _is_group(self) -> bool:
+        """Does the parenthesis enclose tuples rather than terms?"""
+        after = self._tokens.peek(1)
+        return after.text == "(" or (after.text.upper() == "CALL" and call_ahead(self._names, 2))
+
+    def _tuple(self) -> None:
+        tokens = self._tokens
+        tokens.expect("(")
+        subject = self._term(_SUBJECT)
+        tokens.expect(",")
+        predicate = self._term(_PREDICATE)
+        tokens.expect(",")
+        object_ = self._term(_OBJECT)
+        tokens.expect(")")
+        self._parts.append(Pattern(subject, predicate, object_))
+        self._bind(subject, predicate, object_)
+
+    def _bind(self, *terms: PatternTerm) -> None:
+        self._bound.update((term.name, None) for term in terms if isinstance(term, Variable))
+
+    def _term(self, position: str) -> PatternTerm:
+        tokens, names = self._tokens, self._names
+        token = tokens.peek()
+        if tokens.accept_kind("variable"):
+            return Variable(token.text[1:])
+        if tokens.accept_kind("iri"):
+            return names.reference(token, names.vocabulary if position == _PREDICATE else "")
+        if tokens.accept_kind("string"):
+            if position != _OBJECT:
+                tokens.fail(token, f"a literal cannot be {position}", "write a variable, an IRI or a bare label")
+            return literal(names, token)
+        if token.text == "*" and tokens.peek(1).text in (",", ")"):
+            tokens.next()
+            return ANY
+        found = names.bare(read_raw(tokens, (",",), position, "')'" if position == _OBJECT else "','"))
+        if isinstance(found, IRI):
+            return found
+        if position == _PREDICATE:
+            return IRI(label_iri(found, names.vocabulary))
+        label = names.label(found)
+        if position == _SUBJECT and not label.iri:
+            self._warn(label)
+        return label
+
+    def _warn(self, label: Label) -> None:
+        warning = f"the subject {label.text!r} can match nothing without a base: a subject is never a literal"
+        if warning not in self._warnings:
+            self._warnings.append(warning)
+
+    def _check_bound(self) -> None:
+        """Every variable of SELECT and SUCHTHAT stands in some tuple or call."""
+        for token in (self._selected or []) + self._conditions.used:
+            if token.text[1:] not in self._bound:
+                self._tokens.fail(
+                    token,
+                    f"no tuple binds the variable ?{token.text[1:]}",
+                    "use it in a tuple or a CALL, or leave it out",
+                )

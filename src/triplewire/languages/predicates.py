@@ -1,0 +1,269 @@
+"""Operator predicates (operators paper, section 2.2; semantics, section 3): calls and value constraints, all to hold.
+
+    query      := ("PREFIX" name ":" iri)* ("{" items "}" | items)
+    items      := item ("," item)*
+    item       := call | constraint | "(" item ")"
+    constraint := side ("=" | "!=" | "<" | "<=" | ">" | ">=") side | variable ("CONTAINS" | "FTCONTAINS" | "ISA") ...
+    side       := constant | quantity | sum of products over variables and numbers
+
+A comparison is lenient, with one exception: arithmetic compares as numbers, whatever the variables' datatypes are.
+Calls: `languages.calls`; the tests that GQL has, too: `languages.conditions`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from triplewire.ir.nodes import And, Call, Coercion, Compare, Expression, Filter, Function, Variable, Where
+from triplewire.ir.walk import walk
+from triplewire.languages.bare import COMPARISONS, BareTokens, Names, bounded, literal, number, read_raw
+from triplewire.languages.calls import call_ahead, converted, read_call
+from triplewire.languages.conditions import FLIPPED, NUMERAL, TESTS, Conditions
+from triplewire.languages.context import Context, Parsed
+from triplewire.languages.quantities import UNITS
+from triplewire.languages.tokens import END, Token
+from triplewire.model.terms import IRI, XSD, Literal
+
+_ENDS = (",", "}", *COMPARISONS)
+
+
+def parse(text: str, context: Context) -> Parsed:
+    """Compile a text of operator predicates. Raises `LanguageError`."""
+    with bounded(context):
+        return _Query(text, context).read()
+
+
+@dataclass(frozen=True, slots=True)
+class _Quantity:
+    """A number with a unit, not yet converted."""
+
+    token: Token
+    number: str
+    unit: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Constraint:
+    """A comparison, kept until all calls are read: they tell the variables' units."""
+
+    token: Token
+    op: str
+    left: Expression | _Quantity
+    right: Expression | _Quantity
+
+
+class _Query:
+    def __init__(self, text: str, context: Context) -> None:
+        self._tokens = BareTokens(text, context)
+        self._names = Names(self._tokens)
+        self._conditions = Conditions(self._names)
+        self._calls: list[Call] = []
+        self._constraints: list[_Constraint | Filter] = []
+        self._seen: dict[str, None] = {}  # all variables, in order of appearance
+        self._mentioned: list[Token] = []  # variables of constraints
+
+    def read(self) -> Parsed:
+        """The whole text."""
+        tokens = self._tokens
+        self._names.prologue()
+        brace = tokens.accept("{")
+        self._item()
+        while tokens.accept(","):
+            self._item()
+        if brace:
+            tokens.expect("}")
+        if tokens.peek().kind != END:
+            tokens.unexpected("',' or '}'" if brace else f"',' or {END}")
+        units = self._units()
+        for token in self._mentioned:
+            if token.text[1:] not in units:
+                tokens.fail(token, f"no call mentions the variable {token.text}", "use it in a call, or leave it out")
+        filters = [c if isinstance(c, Filter) else self._filter(c, units) for c in self._constraints]
+        parts: tuple[Where, ...] = (*self._calls, *filters)
+        return Parsed(tuple(self._seen), And(parts))
+
+    def _units(self) -> dict[str, set[str]]:
+        """The units of the parameters in which each variable stands; "" for none."""
+        units: dict[str, set[str]] = {}
+        for call in self._calls:
+            parameters = self._tokens.context.operators[call.operator].parameters
+            for argument, parameter in zip(call.arguments, parameters, strict=True):
+                if isinstance(argument, Variable):
+                    units.setdefault(argument.name, set()).add(parameter.unit)
+        return units
+
+    def _item(self) -> None:
+        tokens = self._tokens
+        enclosing = self._enclosing()
+        for _ in range(enclosing):
+            tokens.next()
+        if call_ahead(self._names):
+            call, _ = read_call(self._names)
+            self._calls.append(call)
+            self._seen.update((a.name, None) for a in call.arguments if isinstance(a, Variable))
+        else:
+            self._constraints.append(self._constraint())
+        for _ in range(enclosing):
+            tokens.expect(")")
+
+    def _enclosing(self) -> int:
+        """How many of the parentheses at the cursor hold the whole item?
+
+        Those in which its comparison, or its call, stands; the others belong to a sum.
+        """
+        tokens, at = self._tokens, 0
+        while tokens.peek(at).text == "(":
+            at += 1
+        depth = leading = at
+        while leading and (token := tokens.peek(at)).kind != END and depth >= 0:
+            if token.text in COMPARISONS or token.text.upper() in TESTS or call_ahead(self._names, at):
+                return min(depth, leading)
+            depth += (token.text == "(") - (token.text == ")")
+            at += 1
+        return leading
+
+    # --- constraints
+
+    def _constraint(self) -> _Constraint | Filter:
+        tokens, first = self._tokens, self._tokens.peek()
+        left = self._side("a call or a constraint")
+        if isinstance(left, Variable):
+            keyword = tokens.accept(*TESTS)
+            if keyword is not None:
+                return Filter(self._conditions.named_test(left, keyword.text.upper()))
+        op = tokens.accept(*COMPARISONS)
+        if op is None:
+            tokens.unexpected(f"a comparison ({' '.join(COMPARISONS)})")
+        right = self._side("a value")
+        if not (_variables(left) or _variables(right)):
+            tokens.fail(first, "a constraint compares two constants", "name a variable that a call binds")
+        return _Constraint(first, op.text, left, right)
+
+    def _side(self, expected: str) -> Expression | _Quantity:
+        tokens, names = self._tokens, self._names
+        token = tokens.peek()
+        if token.kind in ("variable", "number") or token.text in ("(", "+", "-"):
+            found, _ = self._sum()
+            return found
+        if tokens.accept_kind("string"):
+            return literal(names, token)
+        if tokens.accept_kind("iri"):
+            return names.reference(token)
+        found_text = names.bare(read_raw(tokens, _ENDS, expected, "a comparison, ',' or the end"))
+        return Literal(found_text) if isinstance(found_text, str) else found_text
+
+    def _sum(self) -> tuple[Expression | _Quantity, int]:
+        """The sum at the cursor, and how deep its tree is."""
+        with self._tokens.nested():
+            return self._chain(("+", "-"), self._product)
+
+    def _product(self) -> tuple[Expression | _Quantity, int]:
+        return self._chain(("*", "/"), self._factor)
+
+    def _chain(
+        self, operators: tuple[str, ...], operand: Callable[[], tuple[Expression | _Quantity, int]]
+    ) -> tuple[Expression | _Quantity, int]:
+        tokens = self._tokens
+        left, depth = operand()
+        while tokens.at(*operators):
+            op = tokens.next()
+            right, right_depth = operand()
+            if isinstance(left, _Quantity) or isinstance(right, _Quantity):
+                tokens.fail(op, "a quantity takes no part in arithmetic", "compare a variable with it directly")
+            left, depth = Function(op.text, (left, right)), max(depth, right_depth) + 1
+            if depth > tokens.context.settings.max_query_depth:
+                tokens.fail(op, f"the sum is more than {depth - 1} levels deep", "raise max_query_depth, or shorten it")
+        return left, depth
+
+    def _factor(self) -> tuple[Expression | _Quantity, int]:
+        tokens = self._tokens
+        negative, first = False, tokens.peek()
+        while sign := tokens.accept("+", "-"):
+            negative ^= sign.text == "-"
+        token = tokens.peek()
+        if tokens.accept("("):
+            inner, depth = self._sum()
+            tokens.expect(")")
+        elif token.kind == "variable":
+            inner, depth = self._variable(), 0
+        elif tokens.accept_kind("number"):
+            text = f"-{token.text}" if negative else token.text
+            unit = self._unit()
+            return (_Quantity(first, text, unit) if unit else number(text)), 0
+        else:
+            tokens.unexpected("a variable, a number or '('")
+        if not negative:
+            return inner, depth
+        if isinstance(inner, _Quantity):
+            tokens.fail(first, "a quantity takes no part in arithmetic", "write the sign before the number")
+        return Function("NEGATE", (inner,)), depth + 1
+
+    def _variable(self) -> Variable:
+        token = self._tokens.next()
+        self._mentioned.append(token)
+        self._seen[token.text[1:]] = None
+        return Variable(token.text[1:])
+
+    def _unit(self) -> str:
+        """The unit behind a number, or "": letters, a degree or per cent sign, and in `km/h` a second part."""
+        tokens = self._tokens
+        token = tokens.peek()
+        if token.text == "°" and tokens.peek(1).kind == "word":
+            tokens.next()
+            return "°" + tokens.next().text
+        if token.text == "%":
+            return tokens.next().text
+        if token.kind != "word" or token.text.upper() in TESTS:
+            return ""
+        tokens.next()
+        if tokens.at("/") and f"{token.text}/{tokens.peek(1).text}" in UNITS:
+            tokens.next()
+            return f"{token.text}/{tokens.next().text}"
+        return token.text
+
+    def _filter(self, constraint: _Constraint, units: dict[str, set[str]]) -> Filter:
+        left, right, op = constraint.left, constraint.right, constraint.op
+        if not isinstance(left, Variable | Function):
+            left, right, op = right, left, FLIPPED[op]
+        if isinstance(right, _Quantity):
+            right = self._in_unit_of(left, right, units)
+        assert not isinstance(left, _Quantity)  # two constants were refused, so the left one is no constant now
+        if isinstance(left, Function) or isinstance(right, Function):
+            self._only_numbers(constraint.token, left, right)
+            return Filter(Compare(op, _numeric(left), _numeric(right)))
+        return Filter(Compare(op, left, right, Coercion.LENIENT))
+
+    def _only_numbers(self, token: Token, *sides: Expression) -> None:
+        for side in sides:
+            if isinstance(side, IRI) or (isinstance(side, Literal) and not NUMERAL.fullmatch(side.lexical)):
+                self._tokens.fail(token, f"a sum compares with numbers only, found {side}")
+
+    def _in_unit_of(self, side: Expression | _Quantity, quantity: _Quantity, units: dict[str, set[str]]) -> Literal:
+        if not isinstance(side, Variable):
+            self._tokens.fail(
+                quantity.token, "a quantity takes no part in arithmetic", "compare a variable with it directly"
+            )
+        wanted = units[side.name]
+        if len(wanted) > 1:
+            named = " and ".join(repr(unit) if unit else "no unit" for unit in sorted(wanted))
+            self._tokens.fail(quantity.token, f"the calls give ?{side.name} {named}", "compare with a number alone")
+        (unit,) = wanted
+        return number(converted(self._names, quantity.token, (quantity.number, quantity.unit), unit))
+
+
+def _variables(side: Expression | _Quantity) -> bool:
+    return any(isinstance(node, Variable) for node in walk(side))
+
+
+def _numeric(expression: Expression | _Quantity) -> Expression:
+    """Arithmetic whose variables read as numbers as in lenient comparison: by their text, whatever their datatype."""
+    if isinstance(expression, Function):
+        return Function(expression.name, tuple(map(_numeric, expression.arguments)))
+    if isinstance(expression, Variable):
+        text = Function("STR", (expression,))
+        return Function("COALESCE", (Function(XSD + "decimal", (text,)), Function(XSD + "double", (text,))))
+    if isinstance(expression, Literal):
+        return number(expression.lexical)
+    assert not isinstance(expression, _Quantity)  # converted before
+    return expression
