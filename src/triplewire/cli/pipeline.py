@@ -181,3 +181,39 @@ def _progress(spark: SparkSession) -> Iterator[None]:
         finally:
             ended.set()
             follower.join(2)
+
+
+@app.command("demo")
+def demo_command(
+    source: Annotated[str, typer.Option("--input", metavar="DIR", help="RDF documents and feeds of yours.")] = str(
+        EXAMPLES / "publications"
+    ),
+    subscriptions: Annotated[Path, typer.Option(metavar="DIR", exists=True, help="Queries.")] = EXAMPLES
+    / "subscriptions",
+    taxonomy: Annotated[
+        Path, typer.Option(metavar="FILE", exists=True, dir_okay=False, help="The class hierarchy.")
+    ] = EXAMPLES / "taxonomy.ttl",
+    output: Annotated[Path, typer.Option(metavar="DIR", help="Where the Parquet goes.")] = Path("out/demo"),
+) -> None:
+    """
+    \b
+    triplewire pipeline demo
+    triplewire pipeline demo --input feeds/
+
+    Run the pipeline over the examples, or over a folder of yours, and show the matches and why each matched. What is
+    refused is part of the show: the exit code is 0.
+    """
+    # --help does without Arrow, the engine and the table behind this
+    from triplewire.cli import demo
+    from triplewire.pipeline.session import QUICK_START
+
+    report = Report()
+    begun = time.perf_counter()
+    job = _prepare(source, [subscriptions], taxonomy, output, False, Split.ITEM.value, "reference", report)
+    picked: list[tuple[str, str, str]] = []
+    job.look = lambda outcomes: picked.extend(demo.pick(outcomes))
+    with _spark(job, "", dict(QUICK_START)) as spark:
+        summary = job.batch(spark)
+    engine = job.subscriptions.engine()
+    demo.show(list(demo.explained(picked, engine, job.split)), summary, engine, output)
+    say(f"done in {time.perf_counter() - begun:.0f} s")

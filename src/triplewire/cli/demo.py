@@ -1,0 +1,175 @@
+"""What `triplewire pipeline demo` shows of a run: the matches as a table, each with the reason in a few words.
+
+The reasons in full: `triplewire explain`.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from triplewire.cli.report import one_line
+from triplewire.engine import Engine, Explanation
+from triplewire.engine.explain import Finding, Verdict
+from triplewire.errors import Refusal, TriplewireError
+from triplewire.model.publication import Publication
+from triplewire.model.terms import IRI, Literal
+from triplewire.pipeline.run import Summary
+from triplewire.pipeline.sinks import DEAD_LETTER, MATCHES
+from triplewire.read import read
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+OF_EACH, IN_ALL = 4, 60  # matches shown of one subscription, and altogether
+REASONS, CHARACTERS, STEPS = 3, 64, 6  # reasons of one match; how long each may be; classes of a path
+
+WIDTH = 120  # of the table where the terminal does not say
+NEXT = (
+    ".venv/bin/triplewire explain --subscription puffin-chicks --subscriptions examples/subscriptions "
+    "--publications examples/publications/feeds/bird-log.atom",
+    ".venv/bin/triplewire match --subscriptions examples/subscriptions --taxonomy examples/taxonomy.ttl "
+    "--publications examples/publications",
+    "make demo DATA=path/to/your/feeds",
+)
+
+_WORDS = re.compile(r"'([^']+)' is word (\d+)")
+_IRI = re.compile(r"<[^<>\s]*[/#]([^<>\s/#]+)>")  # its last part is enough here
+_HIDDEN = re.compile(r"\?\.\d+ = ")  # a variable that the language made up
+_COMPARES = re.compile(r" is ([<>=!]+) ")
+_DATATYPE = re.compile(r'"([^"]*)"\^\^\S+')
+_NUMBER = re.compile(r"""['"]([-+]?[0-9.]+)['"]""")
+_NAMED = ("title", "name", "label")
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """One line of the table: what was found, by whom, and why."""
+
+    subscription: str
+    publication: str
+    title: str
+    why: str
+
+
+def pick(outcomes: DataFrame) -> list[tuple[str, str, str]]:
+    """A few matches of each subscription, as (subscription, publication, source), in that order."""
+    # Spark is an extra: a module that names it at its head cannot be imported without
+    from pyspark.sql import Window
+    from pyspark.sql.functions import row_number
+
+    first = Window.partitionBy("subscription").orderBy("publication", "source")
+    rows = outcomes.where("refusal IS NULL").select("subscription", "publication", "source")
+    some = rows.withColumn("rank", row_number().over(first)).where(f"rank <= {OF_EACH}")
+    found = some.orderBy("rank", "subscription").limit(IN_ALL).collect()
+    return sorted((row.subscription, row.publication, row.source) for row in found)
+
+
+def explained(picked: Iterable[tuple[str, str, str]], engine: Engine, split: str) -> Iterator[Shown]:
+    """The picked matches with their reasons. Each of their files is read once more."""
+    picked = list(picked)
+    found: dict[tuple[str, str], Publication] = {}
+    for source in sorted({source for _, _, source in picked}):
+        wanted = {publication for _, publication, its in picked if its == source}
+        for publication in read(source, split=split, on_refusal=_counted_already):
+            if publication.id in wanted:
+                found[publication.id, source] = publication
+    for subscription, identity, source in picked:
+        one = found.get((identity, source))
+        why = ""
+        if one is not None:
+            try:
+                why = short(engine.explain(subscription, one))
+            except TriplewireError as error:
+                why = error.what
+        yield Shown(subscription, identity, title(one) if one else "", why)
+
+
+def _counted_already(refusal: Refusal) -> None:
+    """The run has reported what this file refuses."""
+
+
+def title(publication: Publication) -> str:
+    """What a publication calls itself, of the resource named like it where there is one; "" for nothing."""
+    names = [
+        (t.subject, t.object.lexical)
+        for t in publication.triples
+        if isinstance(t.object, Literal) and re.split(r"[/#]", t.predicate.value)[-1] in _NAMED
+    ]
+    own = [text for subject, text in names if subject == IRI(publication.id)]
+    return (own or [text for _, text in names] or [""])[0]
+
+
+# --- reasons ---------------------------------------------------------------------------------------------------------
+
+
+def short(explanation: Explanation) -> str:
+    """An explanation in a few words: what its conditions found; for a subscription without any, its first triple."""
+    conditions: list[str] = []
+    others: list[str] = []
+    for finding in _leaves(explanation.findings):
+        decides = finding.part.startswith(("FILTER", "CALL"))
+        (conditions if decides else others).extend(map(shorter, finding.because))
+    return "; ".join(list(dict.fromkeys(conditions))[:REASONS] or others[:1])
+
+
+def _leaves(findings: Iterable[Finding]) -> Iterator[Finding]:
+    for finding in findings:
+        if finding.verdict is Verdict.HOLDS:
+            yield finding
+            yield from _leaves(finding.parts)
+
+
+def shorter(line: str) -> str:
+    """One reason: words with their places, a class with those below it, a comparison of values."""
+    words = _WORDS.findall(line)
+    if words:
+        return _cut(", ".join(f'"{word}" at word {place}' for word, place in words))
+    line = _HIDDEN.sub("", _IRI.sub(r"\1", line))
+    if " -> " in line:
+        steps = line.split(" = ", 1)[-1].split(" -> ")[::-1]  # as one reads a catalogue: the widest class first
+        return _cut(" > ".join(steps if len(steps) <= STEPS else [steps[0], "...", *steps[-2:]]))
+    line = _COMPARES.sub(r" \1 ", line).replace(" does: ", " ")
+    return _cut(_NUMBER.sub(r"\1", _DATATYPE.sub(r"\1", line)))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= CHARACTERS else text[: CHARACTERS - 3] + "..."
+
+
+# --- the table -------------------------------------------------------------------------------------------------------
+
+
+def show(lines: list[Shown], summary: Summary, engine: Engine, folder: Path) -> None:
+    """The table, the sums, and what to try next, on standard output."""
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    for column, ratio in (("subscription", 2), ("publication", 5), ("why", 6)):
+        table.add_column(column, ratio=ratio, overflow="fold")
+    last = ""
+    for line in lines:
+        name = Text(line.subscription, "bold" if line.subscription != last else "dim")
+        last = line.subscription
+        what = Text(one_line(line.title or line.publication), overflow="ellipsis", no_wrap=True)
+        table.add_row(name, what, Text(one_line(line.why)))
+    console = Console(width=None if sys.stdout.isatty() else WIDTH)
+    if lines:
+        console.print(table)
+    if len(lines) < summary.matches:
+        print(f"... {len(lines):,} of {summary.matches:,} matches are shown, at most {OF_EACH} of a subscription")
+    silent = sorted({one.id for one in engine.subscriptions} - {line.subscription for line in lines})
+    print(f"\n{summary.matches:,} matches of {len(engine.subscriptions):,} subscriptions in ", end="")
+    print(f"{summary.publications:,} publications; {summary.refused:,} inputs were refused (see above)")
+    if silent:
+        print(f"without a match, and with no message: {', '.join(silent)}")
+    print(f"\nThe result as Parquet: {folder}/{MATCHES}, what was refused: {folder}/{DEAD_LETTER}\nTry next:")
+    for command in NEXT:
+        print(f"  {command}")
