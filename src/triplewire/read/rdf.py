@@ -15,6 +15,7 @@ import pyoxigraph as ox
 from triplewire.config import Settings
 from triplewire.errors import ReadError
 from triplewire.model.terms import IRI, RDF, BlankNode, Literal, Term, Triple
+from triplewire.read.guard.place import line_and_column
 from triplewire.read.split import Statement
 from triplewire.read.syntax import Syntax
 
@@ -120,7 +121,7 @@ def parse(data: bytes, syntax: Syntax, base: str, settings: Settings) -> Iterato
         for quad in ox.parse(data, FORMATS[syntax], base_iri=base):
             yield terms.statement(quad)
     except SyntaxError as error:
-        raise syntax_error(error, syntax) from None
+        raise _located(syntax_error(error, syntax), data) from None
     except ValueError as error:  # a base that is no IRI
         raise ReadError(f"{base!r} is no base IRI: {error}") from None
 
@@ -129,6 +130,16 @@ def _given_labels(data: bytes, syntax: Syntax) -> frozenset[str]:
     """What may be a blank node label in the document: all that are, and some more."""
     pattern = _NODE_ID if syntax in (Syntax.RDF_XML, Syntax.RSS_1) else _LABEL
     return frozenset(found.decode("utf-8", "replace") for found in pattern.findall(data))
+
+
+def _located(error: ReadError, data: bytes) -> ReadError:
+    """Where the parser names no position, as in XML and JSON: that of the text which it quotes, if it can be found."""
+    quoted = re.search(r"'([^']+)'", error.what)
+    if not error.line and quoted:
+        offset = data.find(quoted[1].encode("utf-8", "replace"))
+        if offset >= 0:
+            error.line, error.column = line_and_column(data, offset)
+    return error
 
 
 def syntax_error(error: SyntaxError, syntax: Syntax) -> ReadError:
