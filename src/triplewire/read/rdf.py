@@ -101,6 +101,7 @@ def canonical_xml(lexical: str) -> str:
 
 
 def check_length(what: str, text: str, limit: int, setting: str) -> None:
+    """Raises `ReadError` if `text`, an IRI or a literal, has more than `limit` bytes of UTF-8; it names the setting."""
     if len(text) * 4 > limit:
         size = len(text.encode("utf-8", "replace"))
         if size > limit:
