@@ -109,6 +109,29 @@ def test_a_rule_whose_rule_is_gone_is_refused(tmp_path: Path) -> None:
         engine.save(tmp_path / "new")
 
 
+def test_a_rule_keeps_the_meaning_that_its_names_had(tmp_path: Path) -> None:
+    """Rules in a chain, one that names a class which a later rule is called like, and one that names itself."""
+    engine = Engine()
+    for number in range(50):
+        engine.subscribe(f"search R{number + 1} r register r where r.<{EX}year> > {number}", "mdv", id=f"R{number}")
+    engine.subscribe(f"search R49 r register r where r.<{EX}year> > 50", "mdv", id="over")
+    engine.subscribe(f"search itself r register r where r.<{EX}year> > 50", "mdv", id="itself")
+    engine.save(tmp_path)
+    assert Engine.load(tmp_path).subscriptions == engine.subscriptions
+
+
+def test_compiled_rules_in_any_order(tmp_path: Path) -> None:
+    other, engine = Engine(), Engine()
+    other.subscribe(f"search <{EX}T> t register t where t.<{EX}year> > 0", "mdv", id="R0")
+    for number in range(1, 20):
+        text = f"search R{number - 1} r register r where r.<{EX}year> > {number}"
+        other.subscribe(text, "mdv", id=f"R{number}")
+    for one in reversed(other.subscriptions):
+        engine.subscribe(one)
+    engine.save(tmp_path)
+    assert Engine.load(tmp_path).subscriptions == engine.subscriptions
+
+
 def edit(name: str, change: Callable[[str], str]) -> Callable[[Path], None]:
     def damage(folder: Path) -> None:
         (file,) = folder.glob(name)

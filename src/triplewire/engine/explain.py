@@ -101,10 +101,9 @@ class Explanation:
 
     def __str__(self) -> str:
         said = "matches" if self.matched else "does not match"
-        count = (
-            f" ({self.solutions}{' or more' if self.truncated else ''} solutions, the first:)" if self.matched else ""
-        )
-        lines = [f"{self.subscription} {said} {self.publication}{count}"]
+        lines = [f"{self.subscription} {said} {self.publication}"]
+        if self.solutions > 1:
+            lines[0] += f" ({self.solutions}{' or more' if self.truncated else ''} solutions; the first:)"
         for finding in self.findings:
             lines += finding.lines()
         lines += [f"  ? unknown: {line}" for line in self.unknown]
@@ -164,7 +163,7 @@ def _held(pieces: Pieces, part: Where, solution: Binding) -> Finding:
             terms = {v.name: solution[v.name] for v in variables if v.name in solution}
             because = [f"?{name} = {term_text(term)}" for name, term in terms.items()]
         case Call():
-            because = [call_line(pieces, part, solution, True)]
+            because = [call_line(part, solution, True)]
     return Finding(show(part), Verdict.HOLDS, tuple(because))
 
 
@@ -226,6 +225,6 @@ def _failed(pieces: Pieces, part: Where, partials: tuple[Binding, ...], within: 
         case And():
             return Finding(show(part), Verdict.FAILS, (), _missed(pieces, part, within))
         case Or(branches):
-            findings = (_failed(pieces, branch, pieces.solutions(within(And(()))), within) for branch in branches)
+            findings = (_failed(pieces, branch, partials, within) for branch in branches)
             return Finding(show(part), Verdict.FAILS, (), tuple(findings))
     return Finding(show(part), Verdict.FAILS, tuple(why_not(pieces, part, partials)))

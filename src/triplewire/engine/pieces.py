@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import cast
 
-from triplewire.ir.evaluate import World, evaluate
+from triplewire.ir.evaluate import Answer, World, evaluate
 from triplewire.ir.nodes import (
     AllOf,
     And,
@@ -44,13 +44,21 @@ class Pieces:
 
     def solutions(self, where: Where, limit: int = SOLUTIONS) -> tuple[Binding, ...]:
         """Solutions of a tree, with all its variables, hidden ones too."""
+        return self._answer(where, limit).bindings
+
+    def _answer(self, where: Where, limit: int = SOLUTIONS) -> Answer:
         piece = replace(self.subscription, select=variables(where), where=where, ask=False, construct=None)
         world = replace(self.world, settings=replace(self.world.settings, max_bindings=limit))
-        return evaluate(piece, self.publication, world).bindings
+        return evaluate(piece, self.publication, world)
 
     def extensions(self, solution: Binding, parts: Iterable[Where]) -> tuple[Binding, ...]:
         """The solutions of a group of these parts together with the solution's values."""
         return self.solutions(And((given(solution), *parts)))
+
+    def failed_call(self, solution: Binding, part: Where) -> str:
+        """What an operator said that failed when the part was asked with the solution's values; "" where none did."""
+        failures = self._answer(And((given(solution), part))).failures
+        return failures[0].what if failures else ""
 
     def truth(self, condition: Expression, solution: Binding) -> bool | None:
         """The condition's effective boolean value; None is an error."""

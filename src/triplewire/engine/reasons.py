@@ -135,11 +135,11 @@ def condition_lines(pieces: Pieces, condition: Expression, solution: Binding, tr
     """Why the condition has this truth value (None: an error) under the solution."""
     match condition:
         case AllOf(conditions):
-            return _joined(pieces, conditions, solution, truth, whole=True)
+            return _joined(pieces, conditions, solution, whole=True)
         case AnyOf(conditions):
-            return _joined(pieces, conditions, solution, truth, whole=False)
-        case Negate(inner) if truth is not None:
-            return condition_lines(pieces, inner, solution, not truth)
+            return _joined(pieces, conditions, solution, whole=False)
+        case Negate(inner):
+            return condition_lines(pieces, inner, solution, None if truth is None else not truth)
         case Compare(op, left, right):
             other = _valued(pieces, right, solution)
             return [f"{_valued(pieces, left, solution)} is {_no(truth)}{op} {other}{_error(truth)}"]
@@ -157,15 +157,13 @@ def condition_lines(pieces: Pieces, condition: Expression, solution: Binding, tr
         case Exists(group):
             return [f"{show(group)} has {'a' if truth else 'no'} solution here"]
         case Holds(call):
-            return [call_line(pieces, call, solution, truth)]
+            return [call_line(call, solution, truth)]
     values = ", ".join(_valued(pieces, Variable(name), solution) for name in variables(condition))
     said = "an error" if truth is None else str(truth).lower()
     return [f"{show(condition)} is {said}" + (f" where {values}" if values else "")]
 
 
-def _joined(
-    pieces: Pieces, conditions: Sequence[Expression], solution: Binding, truth: bool | None, *, whole: bool
-) -> list[str]:
+def _joined(pieces: Pieces, conditions: Sequence[Expression], solution: Binding, *, whole: bool) -> list[str]:
     """A conjunction (`whole`) is shown by its first member that is not true, a disjunction by its first true one;
     where there is none, all members count."""
     verdicts = [(condition, pieces.truth(condition, solution)) for condition in conditions]
@@ -203,7 +201,7 @@ def _instance_lines(pieces: Pieces, condition: InstanceOf, solution: Binding, tr
     if truth:
         path = pieces.world.taxonomy.path(node, condition.relation, condition.cls, graph)
         if path:
-            return [f"{shown} = " + " -> ".join(show(IRI(step)) if ":" in step else step for step in path)]
+            return [f"{shown} = " + " -> ".join((term_text(node), *(term_text(IRI(step)) for step in path[1:])))]
         return [f"{shown} = {term_text(node)} is {condition.relation.value} {show(condition.cls)}"]
     classes = [] if isinstance(node, Literal) else [term_text(cls) for cls in graph.objects(node, RDF_TYPE)]
     line = f"{shown} = {term_text(node)} is not {condition.relation.value} {show(condition.cls)}"
@@ -235,7 +233,7 @@ def _failing(expression: TextExpression, lexical: str) -> Iterator[TextExpressio
         yield expression
 
 
-def call_line(pieces: Pieces, call: Call, solution: Binding, truth: bool | None) -> str:
+def call_line(call: Call, solution: Binding, truth: bool | None) -> str:
     """An operator call and its verdict."""
     arguments = ", ".join(
         f"{show(a)} = {term_text(solution[a.name])}" if isinstance(a, Variable) and a.name in solution else show(a)
@@ -267,11 +265,12 @@ def _why_not_one(pieces: Pieces, part: Where, partial: Binding) -> list[str]:
             for other in pieces.extensions(partial, [group]):
                 triples = (node for node in _patterns(group, other, pieces.publication.graph))
                 return [f"there is {triple_text(triple)}" for triple in triples] or [f"{show(group)} has a solution"]
-            return [f"{show(group)} has a solution that agrees with {_bound(partial)}"]
+            failed = pieces.failed_call(partial, part)
+            return [failed or f"{show(group)} has a solution that agrees with {_bound(partial)}"]
         case Values():
             return [f"no row agrees with {_bound(partial)}"]
         case Call():
-            return [call_line(pieces, part, partial, False)]
+            return [pieces.failed_call(partial, part) or call_line(part, partial, False)]
     return [f"no solution for {_bound(partial)}"]
 
 

@@ -1,7 +1,8 @@
 """An engine in a directory: what `Engine.save` writes and `Engine.load` reads.
 
     manifest.json                    format, version, matcher, settings; name, size and SHA-256 of the two others
-    subscriptions.<hash>.jsonl       a subscription file: {"id", "language", "query", "prefixes", "base"} a line
+    subscriptions.<hash>.jsonl       a subscription file: {"id", "language", "query", "prefixes", "base"} a line,
+                                     and "rules": the other MDV rules that a rule names
     taxonomy.<hash>.json             the class hierarchy
 
 The two data files are written first, under names that no earlier state has; the manifest then takes the place of the
@@ -15,7 +16,7 @@ import dataclasses
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -48,8 +49,7 @@ def save(directory: Path, state: Saved, operators: Mapping[str, Operator]) -> No
     Raises `StoreError` when the directory holds something else, cannot be written, or when a subscription would not
     be the same after loading (made by hand, or naming a rule that is no longer registered).
     """
-    _check_same(state, operators)
-    rows = list(map(_row, state.subscriptions))
+    rows = _rows(state, operators)
     contents = {
         "subscriptions": ("jsonl", "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)),
         "taxonomy": ("json", json.dumps(state.taxonomy.to_json(), ensure_ascii=False, indent=1) + "\n"),
@@ -101,62 +101,122 @@ def load(directory: Path, operators: Mapping[str, Operator], settings: Settings 
         raise _damaged(directory, f"its taxonomy cannot be read ({error})") from error
     if not isinstance(manifest.get("matcher"), str):
         raise _damaged(directory / MANIFEST, "it names no matcher")
-    return Saved(_compile(rows, operators, settings, str(directory)), classes, settings, manifest["matcher"])
+    return Saved(_subscriptions(rows, operators, settings, str(directory)), classes, settings, manifest["matcher"])
 
 
 # --- subscriptions ---------------------------------------------------------------------------------------------------
 
 
-def _row(subscription: Subscription) -> dict[str, Any]:
-    one = subscription
-    return {"id": one.id, "language": one.language, "query": one.text, "prefixes": dict(one.prefixes), "base": one.base}
+def _rows(state: Saved, operators: Mapping[str, Operator]) -> list[dict[str, Any]]:
+    """The subscriptions as rows, each proved to give the same one again. Raises `StoreError` for one that does not.
 
-
-def _compile(
-    rows: Iterable[Mapping[str, Any]], operators: Mapping[str, Operator], settings: Settings, source: str
-) -> tuple[Subscription, ...]:
-    """The subscriptions of the rows, in their order. A rule may name rules that stand behind it."""
-    rows = list(rows)
-    done: dict[str, Subscription] = {}
-    rules: dict[str, Subscription] = {}
-    waiting = rows
-    while waiting:
-        failed: list[Mapping[str, Any]] = []
-        first: TriplewireError | None = None
-        for row in waiting:
-            try:
-                one = done[row["id"]] = parse(
-                    row["query"],
-                    row["language"],
-                    id=row["id"],
-                    prefixes=row["prefixes"],
-                    base=row["base"],
-                    operators=operators,
-                    rules=rules,
-                    settings=settings,
-                )
-            except TriplewireError as error:
-                first = first or error
-                failed.append(row)
-            else:
-                if one.language == "mdv":
-                    rules[one.id] = one
-        # only a rule can fail for want of one that comes later
-        if first is not None and (len(failed) == len(waiting) or any(row["language"] != "mdv" for row in failed)):
-            raise StoreError(f"a subscription cannot be compiled again: {first}", source=source) from first
-        waiting = failed
-    return tuple(done[row["id"]] for row in rows)
-
-
-def _check_same(state: Saved, operators: Mapping[str, Operator]) -> None:
-    again = _compile(map(_row, state.subscriptions), operators, state.settings, "")
-    for before, after in zip(state.subscriptions, again, strict=True):
-        if before != after:
+    What a name in the search clause of a rule means depends on the rules that were there when it was registered: those
+    that it found are written down as its `rules`.
+    """
+    rows: list[dict[str, Any]] = []
+    rules = {one.id: one for one in state.subscriptions if one.language == "mdv"}
+    before: dict[str, Subscription] = {}
+    for one in state.subscriptions:
+        row = {"id": one.id, "language": one.language, "query": one.text, "prefixes": dict(one.prefixes)}
+        row["base"] = one.base
+        for visible in (rules, before) if one.language == "mdv" else (before,):
+            seen = _Seen(visible)
+            if _compiled(row, seen, operators, state.settings, one.id) == one:
+                break
+        else:
             raise StoreError(
                 "its text does not give the registered subscription any more",
-                source=before.id,
+                source=one.id,
                 remedy="register it again from its text; a rule that it names may have changed",
             )
+        if seen.used:
+            row["rules"] = sorted(seen.used)
+        rows.append(row)
+        if one.language == "mdv":
+            before[one.id] = one
+    return rows
+
+
+class _Seen(Mapping[str, Subscription]):
+    """Rules, and which of them were asked for."""
+
+    def __init__(self, rules: Mapping[str, Subscription]) -> None:
+        self.rules = rules
+        self.used: set[str] = set()
+
+    def __getitem__(self, name: str) -> Subscription:
+        rule = self.rules[name]
+        self.used.add(name)
+        return rule
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.rules)
+
+    def __len__(self) -> int:
+        return len(self.rules)
+
+
+class _Wait(Exception):
+    """A rule names another that is not compiled yet."""
+
+
+class _Named(_Seen):
+    """Those of the compiled rules that a row names."""
+
+    def __init__(self, rules: Mapping[str, Subscription], names: Iterable[str]) -> None:
+        super().__init__(rules)
+        self.names = frozenset(names)
+
+    def __getitem__(self, name: str) -> Subscription:
+        if name in self.names and name not in self.rules:
+            raise _Wait(name)
+        if name not in self.names:
+            raise KeyError(name)
+        return self.rules[name]
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+
+def _subscriptions(
+    rows: Iterable[Mapping[str, Any]], operators: Mapping[str, Operator], settings: Settings, source: str
+) -> tuple[Subscription, ...]:
+    """The subscriptions of the rows, in their order; a rule is compiled after those that it names."""
+    by_id = {row["id"]: row for row in rows}
+    done: dict[str, Subscription] = {}
+    for first in by_id:
+        way = [first]  # each rule on it names the next
+        while way:
+            id_ = way[-1]
+            if id_ not in done:
+                try:
+                    done[id_] = _compiled(
+                        by_id[id_], _Named(done, by_id[id_].get("rules", ())), operators, settings, source
+                    )
+                except _Wait as wait:
+                    name = str(wait)
+                    if name in way or name not in by_id:
+                        raise _damaged(Path(source), f"the rule {id_!r} names {name!r} in vain") from None
+                    way.append(name)
+                    continue
+            way.pop()
+    return tuple(done[id_] for id_ in by_id)
+
+
+def _compiled(
+    row: Mapping[str, Any],
+    rules: Mapping[str, Subscription],
+    operators: Mapping[str, Operator],
+    settings: Settings,
+    source: str,
+) -> Subscription:
+    query, language, id_, prefixes, base = (row[key] for key in ("query", "language", "id", "prefixes", "base"))
+    try:
+        return parse(
+            query, language, id=id_, prefixes=prefixes, base=base, operators=operators, rules=rules, settings=settings
+        )
+    except (TriplewireError, TypeError, ValueError, AttributeError) as error:
+        raise StoreError(f"the subscription {id_!r} cannot be compiled again: {error}", source=source) from error
 
 
 # --- files -----------------------------------------------------------------------------------------------------------
