@@ -23,7 +23,7 @@ from itertools import chain, product
 from math import prod
 from typing import TypeAlias
 
-from triplewire.errors import LimitError
+from triplewire.errors import LimitError, SubscriptionError
 from triplewire.ir.nodes import Or, Pattern, Variable, Where
 from triplewire.ir.subscription import Subscription
 from triplewire.ir.walk import walk
@@ -105,9 +105,9 @@ class _Rule:
         if token is None:
             tokens.unexpected("a class or the name of a rule")
         name = token.text[1:-1] if token.kind == "iri" else token.text
-        rule = None if name == self._context.source else self._context.rules.get(name)
+        rule = self._rule(token, name)
         found: IRI | Subscription
-        if rule is not None and rule.language == "mdv":
+        if rule is not None:
             found = rule
         elif token.kind == "number":
             tokens.fail(token, f"found {token}, expected a class or the name of a rule")
@@ -119,6 +119,16 @@ class _Rule:
         if variable.text in self._classes:
             tokens.fail(variable, f"the variable {variable.text!r} is taken", "give each class a variable of its own")
         self._classes[tokens.next().text] = found
+
+    def _rule(self, token: Token, name: str) -> Subscription | None:
+        """The other rule of that name, if there is one."""
+        if name == self._context.source:
+            return None
+        try:
+            rule = self._context.rules.get(name)
+        except SubscriptionError as error:
+            self._tokens.fail(token, error.what, error.remedy)
+        return rule if rule is not None and rule.language == "mdv" else None
 
     def _search_variable(self) -> str:
         token = self._tokens.expect_kind("word", "a variable of the search clause")
