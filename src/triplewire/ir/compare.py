@@ -109,6 +109,8 @@ def _equal(left: Term, right: Term) -> bool:
     if a is None or b is None:
         if left == right:
             return True
+        if left.language or right.language:
+            return False  # no datatype has language-tagged strings among its values
         raise ExpressionError("a literal of unknown value may or may not equal another")
     if isinstance(a, Number) and isinstance(b, Number):
         _, x, y = promote(a, b)
