@@ -20,7 +20,7 @@ def test_text(folder: Path) -> None:
 
 
 def test_json_of_one_publication(folder: Path) -> None:
-    files = ["--subscriptions", "rows.jsonl", "--publications", folder]
+    files = ["--subscriptions", "rows.jsonl", "--publications", "many.nq"]
     done = triplewire("explain", "--subscription", "games", *files, "--publication", "urn:p:2", "--format", "json")
     (row,) = done.rows
     assert (row["publication"], row["subscription"], row["matched"]) == ("urn:p:2", "games", True)

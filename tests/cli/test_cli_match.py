@@ -98,7 +98,7 @@ def test_bad_subscriptions_are_named_while_the_others_match(folder: Path) -> Non
     assert {row["subscription"] for row in done.rows} == {"fine"}
     lines = done.err.splitlines()
     assert len(lines) == 5
-    for name in ("parens", "groups", "limit", "deep.jsonl:2", "latin"):
+    for name in ("parens", "groups", "limit", "deep.jsonl (record 2)", "latin"):
         assert sum(name in line for line in lines) == 1, (name, lines)
     assert all(line.startswith("refused subscription ") for line in lines)
 

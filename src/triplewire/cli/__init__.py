@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import os
 import sys
-from importlib import import_module
 from importlib.metadata import version
-from importlib.util import find_spec
 from typing import Annotated
 
 import typer
 
-from triplewire.cli import explain, match, read
+from triplewire.cli import explain, match, pipeline, read
 from triplewire.cli.arguments import spread
 from triplewire.cli.report import one_line, say
 from triplewire.errors import TriplewireError
@@ -34,8 +32,7 @@ app = typer.Typer(
 app.command("read", short_help="Show the publications in files.")(read.read_command)
 app.command("match", short_help="Match publications against subscriptions.")(match.match_command)
 app.command("explain", short_help="Say why a subscription matches a publication, or not.")(explain.explain_command)
-if find_spec("triplewire.cli.pipeline") is not None:
-    app.add_typer(import_module("triplewire.cli.pipeline").app, name="pipeline")
+app.add_typer(pipeline.app, name="pipeline")
 
 
 def _show_version(wanted: bool) -> None:

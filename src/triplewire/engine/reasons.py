@@ -184,7 +184,9 @@ def _error(truth: bool | None) -> str:
 
 def _valued(pieces: Pieces, expression: Expression, solution: Binding) -> str:
     """An expression with its value: `?year = 2001`."""
-    if isinstance(expression, IRI | Literal | Label):
+    if isinstance(expression, Label):
+        return expression.text
+    if isinstance(expression, IRI | Literal):
         return show(expression)
     value = pieces.value(expression, solution)
     name = show(expression)
