@@ -10,7 +10,7 @@ import threading
 import unicodedata
 from bisect import bisect_left
 from collections.abc import Iterator
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 import regex
 import Stemmer
@@ -92,21 +92,47 @@ class Words:
             yield self._sorted[at]
 
 
-@lru_cache(maxsize=65_536)
-def words_of(text: str, analyzer: Analyzer) -> Words:
-    """The text's words with an index; kept, since many expressions look at the same literal."""
-    return Words(analyse(text, analyzer))
+class _Kept:
+    """Texts that were analysed, the oldest forgotten first; bounded by their words, since a literal may be long."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._kept: dict[tuple[str, Analyzer], Words] = {}
+        self._count = 0
+        self._lock = threading.Lock()
+
+    def get(self, text: str, analyzer: Analyzer) -> Words:
+        key = text, analyzer
+        found = self._kept.get(key)
+        return self._add(key) if found is None else found
+
+    def _add(self, key: tuple[str, Analyzer]) -> Words:
+        fresh = Words(analyse(*key))
+        with self._lock:
+            if key not in self._kept:
+                self._kept[key] = fresh
+                self._count += len(fresh.words) + 1
+            while self._count > self._limit and len(self._kept) > 1:
+                oldest = next(iter(self._kept))
+                self._count -= len(self._kept.pop(oldest).words) + 1
+        return fresh
+
+
+KEPT_WORDS = 1_000_000
+"""Words that are kept with their indexes, over all literals: some 150 MB at the most."""
+
+words_of = _Kept(KEPT_WORDS).get
+"""(text, analyzer) -> `Words`; kept, since many expressions look at the same literal."""
 
 
 def analyse(text: str, analyzer: Analyzer) -> tuple[str, ...]:
     """The words of a text, in order; a word's position is its index.
 
-    Case folding comes first, then the tokenizer, then diacritics, then stemming.
+    Case folding comes first, then diacritics, then the tokenizer, then stemming. Without diacritics, `é` is `e`, in one
+    code point or two; a letter that Unicode does not decompose (`ø`, `ł`) stays.
     """
     folded = _fold(text, analyzer)
     words = _WORD.findall(folded) if analyzer.tokenizer == "default" else list(_unicode_words(folded))
-    if analyzer.ignore_diacritics:
-        words = [word for word in map(_without_diacritics, words) if word]
     if analyzer.stemming:
         words = _stemmer(analyzer.stemming).stemWords(words)
     return tuple(words)
@@ -120,7 +146,11 @@ def fold_prefix(text: str, analyzer: Analyzer) -> str:
 
 def _fold(text: str, analyzer: Analyzer) -> str:
     folded = text.casefold()
-    return unicodedata.normalize("NFKC", folded) if analyzer.tokenizer == "unicode" else folded
+    if folded.isascii():
+        return folded
+    if analyzer.tokenizer == "unicode":  # NFKC makes capitals of letter-like symbols, so they are folded again
+        folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", folded).casefold())
+    return _without_diacritics(folded) if analyzer.ignore_diacritics else folded
 
 
 def _unicode_words(text: str) -> Iterator[str]:
@@ -136,10 +166,9 @@ def _unicode_words(text: str) -> Iterator[str]:
             yield piece[at:]
 
 
-def _without_diacritics(word: str) -> str:
-    if word.isascii():
-        return word
-    decomposed = unicodedata.normalize("NFD", word)
+def _without_diacritics(text: str) -> str:
+    """Decomposed (NFD), without the marks of a combining class, composed again."""
+    decomposed = unicodedata.normalize("NFD", text)
     return unicodedata.normalize("NFC", "".join(c for c in decomposed if not unicodedata.combining(c)))
 
 

@@ -6,7 +6,7 @@ The expression's tree: `triplewire.ir.text`. How the literal is cut into words: 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TypeAlias
 
 from triplewire.ir.analysis import words_of
@@ -15,47 +15,60 @@ from triplewire.ir.text import Near, Phrase, Prefix, TextAnd, TextExpression, Te
 Span: TypeAlias = tuple[int, int]
 """The positions of the first and the last word of an occurrence."""
 
+Spend: TypeAlias = Callable[[int], None]
+"""Called with the steps that a part of the work takes, before it is done; may raise to refuse it."""
 
-def satisfies(expression: TextExpression, lexical: str) -> bool:
-    """Is the expression true of the literal's text?"""
+_AT_ONCE = 8  # words or occurrences that are looked at in the time of one step
+
+
+def _free(steps: int) -> None:
+    """No budget."""
+
+
+def satisfies(expression: TextExpression, lexical: str, spend: Spend = _free) -> bool:
+    """Is the expression true of the literal's text? `spend` hears of the work for phrases and NEAR."""
     match expression:
-        case TextAnd(operands):
-            return all(satisfies(operand, lexical) for operand in operands)
-        case TextOr(operands):
-            return any(satisfies(operand, lexical) for operand in operands)
-        case TextNot(operand):
-            return not satisfies(operand, lexical)
         case Word(word, analyzer):
             return word in words_of(lexical, analyzer).positions
+        case Prefix(prefix, analyzer):
+            return next(words_of(lexical, analyzer).with_prefix(prefix), None) is not None
+        case Phrase(items):
+            return next(_phrase_spans(items, lexical, spend), None) is not None
         case Near():
-            return bool(_chains(expression, lexical))
-    return next(_spans(expression, lexical), None) is not None
+            return bool(_chains(expression, lexical, spend))
+        case TextAnd(operands):
+            return all(satisfies(operand, lexical, spend) for operand in operands)
+        case TextOr(operands):
+            return any(satisfies(operand, lexical, spend) for operand in operands)
+        case TextNot(operand):
+            return not satisfies(operand, lexical, spend)
 
 
-def occurrences(expression: TextExpression, lexical: str) -> list[tuple[str, int]]:
+def occurrences(expression: TextExpression, lexical: str, spend: Spend = _free) -> list[tuple[str, int]]:
     """The words that decide, as (word, position from 0), by position; [] where the text does not satisfy it.
 
-    Of each word, prefix or phrase it is the first occurrence; of a NEAR, the first chain that fits.
+    Of each word, prefix or phrase it is the first occurrence; of a NEAR, a chain that fits. Absence has no place.
     """
     found: set[tuple[str, int]] = set()
-    if satisfies(expression, lexical):
-        _collect(expression, lexical, found)
+    if satisfies(expression, lexical, spend):
+        _collect(expression, lexical, spend, found)
     return sorted(found, key=lambda item: (item[1], item[0]))
 
 
-def _collect(expression: TextExpression, lexical: str, found: set[tuple[str, int]]) -> None:
+def _collect(expression: TextExpression, lexical: str, spend: Spend, found: set[tuple[str, int]]) -> None:
+    """Add what decided; the text satisfies the expression."""
     match expression:
         case TextAnd(operands) | TextOr(operands):
             for operand in operands:
-                if satisfies(operand, lexical):
-                    _collect(operand, lexical, found)
+                if satisfies(operand, lexical, spend):
+                    _collect(operand, lexical, spend, found)
         case TextNot():
-            return  # absence has no place
+            return
         case Near():
-            for operand, span in zip(expression.operands, _first_chain(expression, lexical), strict=True):
+            for operand, span in zip(expression.operands, _one_chain(expression, lexical, spend), strict=True):
                 found |= _named(operand, span, lexical)
         case _:
-            found |= _named(expression, next(_spans(expression, lexical)), lexical)
+            found |= _named(expression, next(_spans(expression, lexical, spend)), lexical)
 
 
 def _named(expression: TextExpression, span: Span, lexical: str) -> set[tuple[str, int]]:
@@ -79,8 +92,8 @@ def _first_leaf(expression: TextExpression) -> Word | Prefix:
 # --- where an operand of NEAR occurs ---------------------------------------------------------------------------------
 
 
-def _spans(expression: TextExpression, lexical: str) -> Iterator[Span]:
-    """The occurrences of a word, prefix, phrase, or an OR of them; each operand's by position."""
+def _spans(expression: TextExpression, lexical: str, spend: Spend) -> Iterator[Span]:
+    """The occurrences of a word, prefix or phrase by position; of an OR of them, those of each operand in turn."""
     match expression:
         case Word(word, analyzer):
             for at in words_of(lexical, analyzer).positions.get(word, ()):
@@ -90,49 +103,68 @@ def _spans(expression: TextExpression, lexical: str) -> Iterator[Span]:
             for at in sorted(at for word in words.with_prefix(prefix) for at in words.positions[word]):
                 yield at, at
         case Phrase(items):
-            yield from _phrase_spans(items, lexical)
+            yield from _phrase_spans(items, lexical, spend)
         case TextOr(operands):
             for operand in operands:
-                yield from _spans(operand, lexical)
+                yield from _spans(operand, lexical, spend)
+        case _:
+            raise ValueError(f"NEAR takes words, prefixes, phrases, or an OR of them, not {expression}")
 
 
-def _phrase_spans(items: tuple[Word | Prefix, ...], lexical: str) -> Iterator[Span]:
-    words = words_of(lexical, items[0].analyzer).words
-    for start, _ in _spans(items[0], lexical):
+def _phrase_spans(items: Sequence[Word | Prefix], lexical: str, spend: Spend) -> Iterator[Span]:
+    """Every place of a phrase. It is looked for around the places of its rarest word."""
+    index = words_of(lexical, items[0].analyzer)
+    wanted = tuple(item.word for item in items if isinstance(item, Word))
+    last = items[-1]
+    if not wanted:
+        yield from _spans(last, lexical, spend)
+        return
+    places = [index.positions.get(word, []) for word in wanted]
+    rarest = min(range(len(wanted)), key=lambda number: len(places[number]))
+    spend(len(places[rarest]) * len(wanted) // _AT_ONCE)
+    # a prefix is not stemmed, so its word is looked up among those of its own analyser, at the same position
+    endings = words_of(lexical, last.analyzer).words
+    for place in places[rarest]:
+        start = place - rarest
         end = start + len(items) - 1
-        if end < len(words) and all(_is(item, words[start + n]) for n, item in enumerate(items)):
+        if start < 0 or end >= len(endings) or index.words[start : start + len(wanted)] != wanted:
+            continue
+        if isinstance(last, Word) or endings[end].startswith(last.prefix):
             yield start, end
-
-
-def _is(item: Word | Prefix, word: str) -> bool:
-    return word == item.word if isinstance(item, Word) else word.startswith(item.prefix)
 
 
 # --- NEAR ------------------------------------------------------------------------------------------------------------
 
 
-def _chains(near: Near, lexical: str) -> list[list[Span]]:
+def _chains(near: Near, lexical: str, spend: Spend) -> list[list[Span]]:
     """For each operand the occurrences that end a chain of the operands so far; [] when no whole chain exists.
 
     One pass from the left keeps, of each operand, every occurrence that some kept occurrence of the operand before it
     fits: so no chain is built twice, however many there are.
     """
-    kept = [sorted(set(_spans(near.operands[0], lexical)))]
-    for operand, gap, ordered in zip(near.operands[1:], near.gaps, near.ordered, strict=True):
-        ends = sorted(last for _, last in kept[-1])
-        starts = [] if ordered else [first for first, _ in kept[-1]]
-        least, most = gap
-        kept.append(
-            [
-                span
-                for span in sorted(set(_spans(operand, lexical)))
-                if _any_between(ends, span[0] - most - 1, span[0] - least - 1)
-                or _any_between(starts, span[1] + least + 1, span[1] + most + 1)
-            ]
-        )
-        if not kept[-1]:
+    kept: list[list[Span]] = []
+    for number, operand in enumerate(near.operands):
+        spans = sorted(set(_spans(operand, lexical, spend)))
+        spend(len(spans) // _AT_ONCE)
+        if number:
+            spans = _fitting(kept[-1], spans, near.gaps[number - 1], near.ordered[number - 1])
+        if not spans:
             return []
+        kept.append(spans)
     return kept
+
+
+def _fitting(before: list[Span], spans: list[Span], gap: tuple[int, int], ordered: bool) -> list[Span]:
+    """Those of `spans` that have at least gap[0] and at most gap[1] words between them and some span `before`."""
+    least, most = gap
+    ends = sorted(last for _, last in before)
+    starts = [] if ordered else [first for first, _ in before]
+    return [
+        (first, last)
+        for first, last in spans
+        if _any_between(ends, first - most - 1, first - least - 1)
+        or _any_between(starts, last + least + 1, last + most + 1)
+    ]
 
 
 def _any_between(ascending: list[int], low: int, high: int) -> bool:
@@ -140,19 +172,11 @@ def _any_between(ascending: list[int], low: int, high: int) -> bool:
     return at < len(ascending) and ascending[at] <= high
 
 
-def _fits(first: Span, second: Span, gap: tuple[int, int], ordered: bool) -> bool:
-    """Do at least gap[0] and at most gap[1] words stand between, without overlap?"""
-    least, most = gap
-    if least <= second[0] - first[1] - 1 <= most:
-        return True
-    return not ordered and least <= first[0] - second[1] - 1 <= most
-
-
-def _first_chain(near: Near, lexical: str) -> list[Span]:
+def _one_chain(near: Near, lexical: str, spend: Spend) -> list[Span]:
     """One occurrence of each operand that together fit; the text satisfies `near`."""
-    kept = _chains(near, lexical)
+    kept = _chains(near, lexical, spend)
     chain = [kept[-1][0]]
     for number in range(len(kept) - 2, -1, -1):
         gap, ordered = near.gaps[number], near.ordered[number]
-        chain.append(next(span for span in kept[number] if _fits(span, chain[-1], gap, ordered)))
+        chain.append(next(span for span in kept[number] if _fitting([span], chain[-1:], gap, ordered)))
     return chain[::-1]
