@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from triplewire import plugins
 from triplewire.config import Settings
+from triplewire.errors import LanguageError
 from triplewire.ir.normalize import check
 from triplewire.ir.subscription import Subscription
 from triplewire.languages.context import Context, Language
@@ -60,4 +61,9 @@ def parse(
         base=base,
         warnings=parsed.warnings,
     )
-    return replace(subscription, where=check(subscription, context.settings))
+    try:
+        return replace(subscription, where=check(subscription, context.settings))
+    except LanguageError as error:
+        if not error.line:  # it is said of the whole text
+            error.line = error.column = 1
+        raise
