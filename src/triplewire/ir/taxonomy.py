@@ -15,11 +15,12 @@ from typing import TypeAlias
 from triplewire.errors import TaxonomyError
 from triplewire.ir.nodes import Label, Relation
 from triplewire.model.publication import Graph
-from triplewire.model.terms import IRI, RDF_TYPE, Literal, Term
+from triplewire.model.terms import IRI, RDF_TYPE, BlankNode, Literal, Node, Term
 
 Pairs: TypeAlias = Iterable[tuple[str, str]]
 Edges: TypeAlias = Mapping[str, frozenset[str]]
 NONE: frozenset[str] = frozenset()
+_SHOWN = 20  # classes of a cycle that an error names
 DECLARES = frozenset(
     (
         "http://www.w3.org/2002/07/owl#Class",
@@ -113,8 +114,7 @@ class Taxonomy:
     def path(self, node: Term, relation: Relation, cls: IRI | Label, graph: Graph) -> tuple[str, ...] | None:
         """The way from the node to the class, both included, as IRIs or texts; None where the relation does not hold.
 
-        For an ancestor relation it runs from the node's class down to the named class's level: node, class, ... up from
-        the named class.
+        It climbs from the node; for the ancestor relation it descends, from the node's class to the class below it.
         """
         witness = self._witness(node, relation, cls, graph)
         if witness is None:
@@ -145,18 +145,18 @@ class Taxonomy:
 
     def _readings(self, node: Term, relation: Relation, graph: Graph) -> Iterator[tuple[str, str, bool]]:
         """(what the node stands for, a class, is the node that class itself?) for each way to read the node."""
-        for start in sorted(self._nodes(node)):
-            if start in self.classes or (relation is Relation.SUBCLASS and isinstance(node, IRI)):
-                yield start, start, True
-            if relation is not Relation.SUBCLASS:
-                for direct in sorted(self.classes_of.get(start, NONE)):
-                    yield start, direct, False
-        if relation is Relation.SUBCLASS or isinstance(node, Literal):
+        if relation is Relation.SUBCLASS:  # SPARQL's path of any length, the empty one included: terms, not names
+            if isinstance(node, IRI):
+                yield node.value, node.value, True
             return
-        shown = node.value if isinstance(node, IRI) else str(node)
-        for direct_class in graph.objects(node, RDF_TYPE):
-            if isinstance(direct_class, IRI):
-                yield shown, direct_class.value, False
+        if isinstance(node, BlankNode):
+            for cls in _types(node, graph):
+                yield str(node), cls, False
+        for start in sorted(self._nodes(node)):
+            if start in self.classes:
+                yield start, start, True
+            for cls in sorted(self.classes_of.get(start, NONE)) + _types(IRI(start), graph):
+                yield start, cls, False
 
     def _climb(self, lower: str, upper: str) -> list[str]:
         """A shortest way up from one class to another, both included."""
@@ -186,11 +186,9 @@ class Taxonomy:
 
     @classmethod
     def from_json(cls, rows: Mapping[str, Mapping[str, Iterable[str]]]) -> Taxonomy:
-        """What `to_json` wrote. Raises `KeyError` where a table is missing, `TaxonomyError` on a cycle."""
-        tables = {
-            table: {key: frozenset(values) for key, values in rows[table].items()}
-            for table in ("superclasses", "classes_of", "names")
-        }
+        """What `to_json` wrote. Raises `KeyError` where a table is missing, `ValueError` where it is none, and
+        `TaxonomyError` on a cycle."""
+        tables = {table: _table(rows[table]) for table in ("superclasses", "classes_of", "names")}
         _refuse_cycles(tables["superclasses"])
         return cls(**tables)
 
@@ -199,11 +197,25 @@ EMPTY = Taxonomy()
 """No classes at all: only the publication's own rdf:type triples count."""
 
 
+def _types(node: Node, graph: Graph) -> list[str]:
+    """What the publication itself says."""
+    return [cls.value for cls in graph.objects(node, RDF_TYPE) if isinstance(cls, IRI)]
+
+
 def _grouped(pairs: Pairs) -> Edges:
     found: dict[str, set[str]] = defaultdict(set)
     for key, value in pairs:
         found[key].add(value)
     return {key: frozenset(values) for key, values in found.items()}
+
+
+def _table(rows: object) -> Edges:
+    if not isinstance(rows, dict):
+        raise ValueError("a table of the taxonomy is no object")
+    for key, values in rows.items():
+        if not (isinstance(values, list) and all(isinstance(text, str) for text in (key, *values))):
+            raise ValueError(f"{key!r} has no list of texts")
+    return {key: frozenset(values) for key, values in rows.items()}
 
 
 def _refuse_cycles(superclasses: Edges) -> None:
@@ -220,12 +232,17 @@ def _refuse_cycles(superclasses: Edges) -> None:
                 on_way.discard(cls)
                 done.add(cls)
             elif cls in on_way:
-                cycle = [*way[way.index(cls) :], cls]
-                raise TaxonomyError(
-                    f"the classes form a cycle: {' -> '.join(cycle)}", remedy="remove one of these subclass statements"
-                )
+                raise _cycle([*way[way.index(cls) :], cls])
             elif cls not in done:
                 way.append(cls)
                 on_way.add(cls)
                 todo.append((cls, True))
                 todo.extend((parent, False) for parent in sorted(superclasses.get(cls, NONE)))
+
+
+def _cycle(classes: list[str]) -> TaxonomyError:
+    if len(classes) > _SHOWN:
+        classes = [*classes[: _SHOWN // 2], f"... ({len(classes) - _SHOWN} more) ...", *classes[-_SHOWN // 2 :]]
+    return TaxonomyError(
+        f"the classes form a cycle: {' -> '.join(classes)}", remedy="remove one of these subclass statements"
+    )

@@ -1,6 +1,7 @@
 """Expensive operators: the registry, and two cheap ones that read the publication themselves.
 
-The protocol is in `triplewire.model.operator`; a call's place in a query is `triplewire.ir.nodes.Call`.
+The protocol is in `triplewire.model.operator`; `function_operator` makes an operator of a function; a call's place in a
+query is `triplewire.ir.nodes.Call`.
 """
 
 from __future__ import annotations
@@ -11,6 +12,9 @@ from types import MappingProxyType
 
 from triplewire import plugins
 from triplewire.model.operator import Operator
+from triplewire.operators.function import function_operator
+
+__all__ = ["built_in_operators", "function_operator"]
 
 
 @cache

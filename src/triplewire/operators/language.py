@@ -2,28 +2,39 @@
 
 from __future__ import annotations
 
+import re
+
 from triplewire.model.operator import Argument
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, Literal
 from triplewire.operators.function import function_operator, text_of
 
+_RANGE = re.compile(r"\*|[a-z]{1,8}(-[a-z0-9]{1,8})*")  # RFC 4647, section 2.1
 STATED = (IRI("http://purl.org/dc/elements/1.1/language"), IRI("http://purl.org/dc/terms/language"))
 
 
 def in_language(publication: Publication, arguments: tuple[Argument, ...]) -> bool:
     """Does a literal's tag, or a dc:language or dcterms:language literal, equal the code or refine it (en-GB is en)?
 
-    Basic filtering of RFC 4647, section 3.3.1. Raises `ValueError` where the code is missing.
+    Basic filtering of RFC 4647, section 3.3.1; `*` is any language. Raises `ValueError` where the code is no language
+    range.
     """
-    code = text_of(arguments[0], "code").strip().lower().replace("_", "-")
+    code = _tag(text_of(arguments[0], "code"))
+    if not _RANGE.fullmatch(code):
+        raise ValueError(f"code is {code!r}, which is no language range such as en or pt-BR")
     for triple in publication.graph.triples:
         value = triple.object
         if not isinstance(value, Literal):
             continue
         tags = [value.language, value.lexical] if triple.predicate in STATED else [value.language]
-        if any(_matches(tag.strip().lower().replace("_", "-"), code) for tag in tags if tag):
+        if any(_matches(tag, code) for tag in map(_tag, tags) if tag):
             return True
     return False
+
+
+def _tag(text: str) -> str:
+    """A tag as it is compared; feeds write en_US, too."""
+    return text.strip().lower().replace("_", "-")
 
 
 def _matches(tag: str, code: str) -> bool:

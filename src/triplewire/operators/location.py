@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 
+from triplewire.ir.numbers import lenient_number
 from triplewire.model.operator import Argument, Parameter
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, Literal, Node
@@ -17,7 +18,7 @@ EDGES = ("south", "west", "north", "east")
 def loc_in(publication: Publication, arguments: tuple[Argument, ...]) -> bool:
     """Degrees, borders included. A box whose west lies east of its east crosses the date line.
 
-    Raises `ValueError` where an argument is no number.
+    A coordinate is any literal that reads as a number, whatever its datatype; others are passed over. Raises `ValueError` where an argument is no number.
     """
     south, west, north, east = (_degrees(a, edge) for a, edge in zip(arguments, EDGES, strict=True))
     for subject in dict.fromkeys(triple.subject for triple in publication.graph.find(None, LATITUDE, None)):
@@ -31,7 +32,7 @@ def loc_in(publication: Publication, arguments: tuple[Argument, ...]) -> bool:
 
 def _degrees(argument: Argument, edge: str) -> Decimal:
     text = text_of(argument, edge)
-    number = _number(text)
+    number = lenient_number(text)
     if number is None:
         raise ValueError(f"{edge} is {text!r}, which is no number of degrees")
     return number
@@ -39,15 +40,7 @@ def _degrees(argument: Argument, edge: str) -> Decimal:
 
 def _numbers(publication: Publication, subject: Node, predicate: IRI) -> list[Decimal]:
     literals = [term for term in publication.graph.objects(subject, predicate) if isinstance(term, Literal)]
-    return [number for number in (_number(literal.lexical) for literal in literals) if number is not None]
-
-
-def _number(text: str) -> Decimal | None:
-    try:
-        number = Decimal(text.strip())
-    except InvalidOperation:
-        return None
-    return number if number.is_finite() else None
+    return [number for number in (lenient_number(literal.lexical) for literal in literals) if number is not None]
 
 
 LOC_IN = function_operator("locIn", [Parameter(edge) for edge in EDGES], loc_in)

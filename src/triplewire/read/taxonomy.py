@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +21,11 @@ SKOS = "http://www.w3.org/2004/02/skos/core#"
 _UP = {RDFS + "subClassOf", SKOS + "broader"}
 _DOWN = {SKOS + "narrower"}
 _NAMES = {RDFS + "label", SKOS + "prefLabel", SKOS + "altLabel"}
+_RDF = re.compile(
+    r"""[;,\[\]{(]$ | [<:"].*\.$                       # how a line of Turtle ends
+    | ^\s*@?(?:prefix\s+\S*:|base)\s+< | ^\s*<[^>]*[\s=?!]  # a directive; a tag""",
+    re.IGNORECASE | re.VERBOSE,
+)
 _SAMPLE = 20  # lines that decide whether a file is two columns
 
 
@@ -81,10 +87,15 @@ def _separator(data: bytes, source: str) -> str:
     """The separator of a two-column file; "" for anything else."""
     sample = data[:65_536].decode("utf-8-sig", "replace").splitlines()
     rows = [line for line in sample if line.strip() and not line.startswith("#")][:_SAMPLE]
-    if rows and all(row.count("\t") == 1 and not row.rstrip().endswith(".") for row in rows):
+    if 2 * sum(map(_is_pair, rows)) > len(rows):  # a wrong line among them is told with its number
         return "\t"
     named_csv = source.lower().removesuffix(".gz").endswith(".csv")
     return "," if rows and named_csv else ""
+
+
+def _is_pair(line: str) -> bool:
+    """Two cells with a tab between, and neither is a statement of Turtle or a line of XML."""
+    return line.count("\t") == 1 and not _RDF.search(line.rstrip())
 
 
 def _two_columns(data: bytes, separator: str, source: str) -> Iterator[tuple[str, str]]:
@@ -93,15 +104,31 @@ def _two_columns(data: bytes, separator: str, source: str) -> Iterator[tuple[str
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise TaxonomyError("the text is no UTF-8", source=source, line=line, remedy="save it as UTF-8") from error
-    rows = csv.reader(io.StringIO(text), delimiter=separator, quoting=csv.QUOTE_MINIMAL if separator == "," else 3)
-    for row in rows:
-        if not any(cell.strip() for cell in row) or row[0].startswith("#"):
-            continue
-        cells = [cell.strip() for cell in row]
-        if len(cells) != 2 or not all(cells):
-            what = f"found {len(cells)} columns, expected a class and its superclass"
-            raise TaxonomyError(what, source=source, line=rows.line_num)
-        yield _bare(cells[0]), _bare(cells[1])
+    for number, row in _rows(text, separator, source):
+        if not row[0].startswith("#"):
+            cells = [_bare(cell.strip()) for cell in row]
+            if len(cells) != 2:
+                what = f"found {len(cells)} column{'s' * (len(cells) > 1)}, expected a class and its superclass"
+                raise TaxonomyError(what, source=source, line=number)
+            if not all(cells):
+                raise TaxonomyError("a cell is empty", source=source, line=number, remedy="name both classes")
+            yield cells[0], cells[1]
+
+
+def _rows(text: str, separator: str, source: str) -> Iterator[tuple[int, list[str]]]:
+    """The number and the cells of each line that is not blank."""
+    if separator == "\t":
+        for number, line in enumerate(io.StringIO(text), 1):
+            if line.strip():
+                yield number, line.rstrip("\r\n").split("\t")
+        return
+    reader = csv.reader(io.StringIO(text), strict=True)
+    try:
+        for row in reader:
+            if any(cell.strip() for cell in row):
+                yield reader.line_num, row
+    except csv.Error as error:
+        raise TaxonomyError(f"this is no CSV ({error})", source=source, line=reader.line_num) from error
 
 
 def _bare(cell: str) -> str:
