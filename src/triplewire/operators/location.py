@@ -18,7 +18,8 @@ EDGES = ("south", "west", "north", "east")
 def loc_in(publication: Publication, arguments: tuple[Argument, ...]) -> bool:
     """Degrees, borders included. A box whose west lies east of its east crosses the date line.
 
-    A coordinate is any literal that reads as a number, whatever its datatype; others are passed over. Raises `ValueError` where an argument is no number.
+    A coordinate is any literal that reads as a number, whatever its datatype; others are passed over. Raises
+    `ValueError` where an argument is no number.
     """
     south, west, north, east = (_degrees(a, edge) for a, edge in zip(arguments, EDGES, strict=True))
     for subject in dict.fromkeys(triple.subject for triple in publication.graph.find(None, LATITUDE, None)):
