@@ -141,15 +141,15 @@ def _prepare(
 def _spark(job: Run, master: str, config: dict[str, str]) -> Iterator[SparkSession]:
     """A session for the job, with progress on standard error; Spark's failures become one sentence."""
     # Spark takes a second to load, and is an extra
-    from triplewire.pipeline.session import failures, spark_session
+    from triplewire.pipeline.session import failures, session_for
 
     say("starting Spark")
-    spark = spark_session("triplewire pipeline", master=master, config=config, log=job.output.log)
-    try:
-        with failures(job.output.log), _progress(spark):
-            yield spark
-    finally:
-        spark.stop()
+    with (
+        session_for("triplewire pipeline", master=master, config=config, log=job.output.log) as spark,
+        failures(job.output.log),
+        _progress(spark),
+    ):
+        yield spark
 
 
 @contextmanager

@@ -43,6 +43,7 @@ def settings_of_spark(scratch: Path, master: str = "") -> dict[str, str]:
         "spark.sql.shuffle.partitions": str(cores),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.local.dir": str(scratch),
+        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",  # else readers see no time zone
         "spark.driver.memory": "2g",
         # columns are matched by position; this turns a swap or a wrong type into an error
         "spark.sql.execution.arrow.pyspark.validateSchema.enabled": "true",
@@ -64,17 +65,15 @@ def spark_session(
     `log`, all that the JVM and its Python workers print goes to that file. Raises `TriplewireError`, one sentence,
     where Spark or Java is missing or Spark does not start.
     """
-    if importlib.util.find_spec("pyspark") is None:
-        raise TriplewireError("Spark is not installed", remedy="pip install 'triplewire[spark]'")
+    running = running_session()
+    if running is not None:
+        return running
     # Spark takes a second to load, and is an extra that may be missing
     from pyspark import SparkConf, SparkContext
     from pyspark.errors import PySparkRuntimeError
     from pyspark.java_gateway import launch_gateway
     from pyspark.sql import SparkSession
 
-    running = SparkSession.getActiveSession()
-    if running is not None:
-        return running
     java = use_java()
     os.environ["PYSPARK_PYTHON"] = sys.executable  # else workers take whatever python3 the path has
     if not master or master.startswith("local"):
@@ -95,6 +94,30 @@ def spark_session(
         raise TriplewireError(f"Spark did not start on {java}: {_first_line(error)}", remedy=_see(log, java)) from error
 
 
+def running_session() -> SparkSession | None:
+    """The active session of this process, if any. Raises `TriplewireError` where Spark is not installed."""
+    if importlib.util.find_spec("pyspark") is None:
+        raise TriplewireError("Spark is not installed", remedy="pip install 'triplewire[spark]'")
+    # as above
+    from pyspark.sql import SparkSession
+
+    return SparkSession.getActiveSession()
+
+
+@contextmanager
+def session_for(
+    name: str, *, master: str = "", config: Mapping[str, str] | None = None, log: Path | None = None
+) -> Iterator[SparkSession]:
+    """A session as `spark_session` gives it, stopped at the end unless it was running before."""
+    running = running_session()
+    spark = running or spark_session(name, master=master, config=config, log=log)
+    try:
+        yield spark
+    finally:
+        if running is None:
+            spark.stop()
+
+
 @contextmanager
 def failures(log: Path | None = None) -> Iterator[None]:
     """Turns an exception of Spark's into a `TriplewireError`: one sentence, and where the rest is told."""
@@ -105,7 +128,20 @@ def failures(log: Path | None = None) -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JError) as error:
-        raise TriplewireError(f"Spark failed: {_first_line(error)}", remedy=f"see {log}" if log else "") from error
+        if log is not None:
+            with log.open("a", encoding="utf-8") as stream:
+                stream.write(f"\n{error}\n")
+        raise TriplewireError(f"Spark failed: {_cause(error)}", remedy=f"see {log}" if log else "") from error
+
+
+def _cause(error: Exception) -> str:
+    """The innermost Java exception's message, which is the one that says something; else Python's."""
+    java = getattr(error, "java_exception", None)
+    if java is None:
+        return _first_line(error)
+    while java.getCause() is not None:
+        java = java.getCause()
+    return next(iter(str(java.toString()).splitlines()), type(error).__name__)
 
 
 def _first_line(error: Exception) -> str:

@@ -131,7 +131,7 @@ def local_path(path: str | Path) -> str:
 def local_roots(path: str | Path) -> list[str]:
     """The files and folders that a local path or glob names. Raises `ReadError` when there are none."""
     plain = local_path(path)
-    roots = [plain] if os.path.exists(plain) else sorted(glob.glob(plain, recursive=True))
+    roots = [plain] if os.path.exists(plain) else sorted(filter(os.path.exists, glob.glob(plain, recursive=True)))
     if not roots:
         raise ReadError("there is no such file or folder", source=str(path))
     return roots

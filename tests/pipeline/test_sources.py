@@ -1,0 +1,134 @@
+"""Files to publications on Spark: the same ids, sources, triples and refusals as `triplewire.read.read` gives."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from triplewire.config import Settings
+from triplewire.encode.schema import to_batch
+from triplewire.errors import ReadError, Refusal
+from triplewire.pipeline.sources import FileReader, escape, local_path, passed_over, publications
+from triplewire.read import read
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.xdist_group("spark")
+
+TURTLE = '<http://a.example/x> <http://a.example/p> "a" .\n'
+QUADS = "".join(f'<urn:s> <urn:p> "{n}" <urn:g{n}> .\n' for n in range(300))
+NAMES = [
+    "plain.ttl",
+    "with space.ttl",
+    "per%20cent.ttl",
+    "glob[1]{2}*?.ttl",
+    "größe.ttl",
+    "comma,semi;colon.ttl",
+    "key=value/nested.ttl",
+    "_aside/in a folder.ttl",
+    "_name.ttl",
+    "copy.ttl._COPYING_",
+]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Files of many names and kinds, some of them malformed."""
+    made = tmp_path / "in put [x]"
+    for name in NAMES:
+        (made / name).parent.mkdir(parents=True, exist_ok=True)
+        (made / name).write_text(TURTLE, encoding="utf-8")
+    (made / "quads.nq.gz").write_bytes(gzip.compress(QUADS.encode()))
+    (made / "empty.ttl").touch()
+    (made / "broken.ttl").write_text("<http://a> <http://b> ", encoding="utf-8")
+    (made / "half.nq").write_text(QUADS[:500], encoding="utf-8")
+    (made / "binary.bin").write_bytes(bytes(range(256)))
+    (made / "not.gz").write_bytes(gzip.compress(QUADS.encode())[:100])
+    (made / "loop.ttl").symlink_to(made / "loop.ttl")
+    (made / ".hidden.ttl").write_text(TURTLE, encoding="utf-8")
+    return made
+
+
+def embedded(path: Path, **options: object) -> tuple[list[dict[str, object]], list[Refusal]]:
+    refusals: list[Refusal] = []
+    found = list(read(str(path), on_refusal=refusals.append, **options))  # type: ignore[arg-type]  # tests' own options
+    return sorted(to_batch(found).to_pylist(), key=str), sorted(refusals, key=str)
+
+
+def on_spark(spark: SparkSession, path: str | Path, **options: object) -> tuple[list[dict[str, object]], list[Refusal]]:
+    rows = publications(spark, path, **options).toArrow().to_pylist()  # type: ignore[arg-type]  # tests' own options
+    refusals = [Refusal(**row["refusal"]) for row in rows if row["refusal"]]
+    found = [{k: v for k, v in row.items() if k != "refusal"} for row in rows if not row["refusal"]]
+    return sorted(found, key=str), sorted(refusals, key=str)
+
+
+def test_the_same_as_read(spark: SparkSession, folder: Path) -> None:
+    wanted, refused = embedded(folder)
+    assert len(wanted) >= len(NAMES) + 300
+    assert len(refused) >= 4
+    assert on_spark(spark, folder) == (wanted, refused)
+
+
+@pytest.mark.parametrize("split", ["item", "document", "subject"])
+def test_the_examples_in_every_split(spark: SparkSession, examples: Path, split: str) -> None:
+    wanted = embedded(examples / "publications", split=split)
+    assert len(wanted[0]) > 10
+    assert on_spark(spark, examples / "publications", split=split) == wanted
+
+
+def test_one_file(spark: SparkSession, folder: Path) -> None:
+    for name in ("glob[1]{2}*?.ttl", "_name.ttl", "quads.nq.gz", "empty.ttl"):
+        assert on_spark(spark, folder / name) == embedded(folder / name)
+
+
+def test_a_glob(spark: SparkSession, folder: Path, tmp_path: Path) -> None:
+    plain = tmp_path / "plain"
+    shutil.copytree(folder, plain, symlinks=True)
+    wanted = [embedded(file) for file in plain.glob("[!.]*.ttl") if file.exists()]
+    found, refused = on_spark(spark, f"{plain}/*.ttl")
+    assert found == sorted((row for rows, _ in wanted for row in rows), key=str)
+    assert refused == sorted((refusal for _, refusals in wanted for refusal in refusals), key=str)
+    assert len(found) >= 7
+
+
+def test_a_limit_refuses_a_file_by_name(spark: SparkSession, folder: Path) -> None:
+    settings = Settings(max_input_bytes=400)
+    wanted, refused = embedded(folder, settings=settings)
+    assert any("max_input_bytes" in refusal.remedy for refusal in refused)
+    assert on_spark(spark, folder, settings=settings) == (wanted, refused)
+
+
+def test_nothing_there(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(ReadError, match="no such file"):
+        publications(spark, tmp_path / "absent")
+
+
+def test_an_empty_folder(spark: SparkSession, tmp_path: Path) -> None:
+    assert on_spark(spark, tmp_path) == ([], [])
+
+
+def test_content_from_elsewhere() -> None:
+    """What Spark hands over where a worker cannot open the file: its bytes, or none if there are too many."""
+    reader, refusals = FileReader(), list[Refusal]()
+    found = list(reader._read("s3a://bucket/a.nq.gz", 10, gzip.compress(QUADS.encode()), refusals))
+    assert (len(found), found[0].source, refusals) == (300, "s3a://bucket/a.nq.gz", [])
+    assert list(reader._read("s3a://bucket/huge.nq", 3 * 2**30, None, refusals)) == []
+    assert [(r.kind, r.subject) for r in refusals] == [("publication", "s3a://bucket/huge.nq")]
+    assert "max_input_bytes" in refusals[0].remedy
+
+
+def test_what_a_stream_passes_over(folder: Path) -> None:
+    names = {str(file.relative_to(folder)) for file, _ in passed_over(folder)}
+    assert names == {"_aside/in a folder.ttl", "_name.ttl", "copy.ttl._COPYING_", "empty.ttl"}
+
+
+def test_names() -> None:
+    assert local_path("file:/a b%20/c") == local_path("file:///a b%20/c") == "/a b%20/c"
+    assert local_path("a") == os.path.abspath("a")
+    assert escape("/a[1]{b}*?\\") == r"/a\[1\]\{b\}\*\?\\"
