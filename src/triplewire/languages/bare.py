@@ -107,15 +107,15 @@ def read_raw(tokens: Tokens, ends: tuple[str, ...], expected: str, closes: str) 
     """The bare text at the cursor, up to one of `ends` (symbols, upper-case keywords) outside of parentheses.
 
     `expected` names what should have stood there; `closes` is what may follow. Refuses no text at all, and a variable,
-    string or IRI in angle brackets that begins a new word of it: a delimiter is missing before that.
+    string or IRI in angle brackets that begins a word of it: a delimiter is missing before that.
     """
     first = tokens.peek()
     end, depth = first.offset, 0
     while (token := tokens.peek()).kind != END:
         if depth == 0 and tokens.at(*ends):
             break
-        if token.kind in ("variable", "string", "iri") and token.offset > end:
-            tokens.unexpected(closes)
+        if token.kind in ("variable", "string", "iri") and (token is first or token.offset > end):
+            tokens.unexpected(expected if token is first else closes)
         depth += token.text == "("
         if token.text == ")":
             if depth == 0:

@@ -21,10 +21,13 @@ QUANTITY = re.compile(r"([+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+
 
 
 def call_ahead(names: Names, ahead: int = 0) -> bool:
-    """Does a call stand `ahead` tokens further on: a name directly followed by a parenthesis?"""
+    """Does a call stand `ahead` tokens further on: a name directly followed by a parenthesis? Behind an operator's name
+    there may be blanks."""
     tokens = names.tokens
     name, after = tokens.peek(ahead), tokens.peek(ahead + 1)
-    return name.kind in ("word", "name") and after.text == "(" and after.offset == name.offset + len(name.text)
+    if name.kind not in ("word", "name") or after.text != "(":
+        return False
+    return after.offset == name.offset + len(name.text) or name.text.removeprefix("op:") in tokens.context.operators
 
 
 def read_call(names: Names) -> tuple[Call, Token]:
@@ -58,7 +61,8 @@ def _arguments(names: Names, token: Token, operator: Operator) -> tuple[Variable
     if len(arguments) != len(parameters):
         tokens.fail(
             token,
-            f"the operator {operator.name!r} takes {len(parameters)} arguments, not {len(arguments)}",
+            f"the operator {operator.name!r} takes {len(parameters)} argument{'s' * (len(parameters) != 1)}, "
+            f"not {len(arguments)}",
             f"write {operator.name}({', '.join(parameter.name for parameter in parameters)})",
         )
     return tuple(arguments)

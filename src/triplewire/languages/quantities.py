@@ -57,8 +57,10 @@ def convert(number: str, unit: str, wanted: str) -> str:
 
     Raises `ValueError`, which says why: an unknown unit, one of another dimension, a number too long to convert.
     """
-    if unit == wanted and unit not in UNITS:
-        return number
+    if wanted not in UNITS:
+        if unit == wanted:
+            return number
+        raise ValueError(f"the operator counts in {wanted!r}, found {unit!r}")
     source, target = _unit(unit), _unit(wanted)
     if source.dimension != target.dimension:
         raise ValueError(f"{unit!r} measures {source.dimension}, not {target.dimension} as {wanted!r} does")

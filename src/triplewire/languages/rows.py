@@ -29,7 +29,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A subscription as written. `source` is the file; `record` counts its rows from 1, or is 0: the file is one query."""
+    """A subscription as written. `source` is the file; `record` its row, from 1, or 0 where the file is one query."""
 
     id: str
     language: str
