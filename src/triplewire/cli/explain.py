@@ -54,7 +54,7 @@ def explain_command(
         raise typer.Exit(report.exit_code or 2)
     found = False
     with output.text_output(None) as stream:
-        for chunk in read_chunks(publications, split, report):
+        for chunk in read_chunks(publications, split, report, streaming=True):
             for one in chunk:
                 if publication and one.id != publication:
                     continue

@@ -120,7 +120,9 @@ def build_engine(
     return engine
 
 
-def read_chunks(files: Iterable[Path], split: Split, report: Report) -> Iterator[list[Publication]]:
+def read_chunks(
+    files: Iterable[Path], split: Split, report: Report, *, streaming: bool = False
+) -> Iterator[list[Publication]]:
     """The publications of the files, a few at a time; what is refused is reported."""
     # --help does without the parsers behind this
     from triplewire.read import read
@@ -128,7 +130,7 @@ def read_chunks(files: Iterable[Path], split: Split, report: Report) -> Iterator
     publications = read(
         *map(str, files), split=split.value, settings=settings_from_environment(), on_refusal=report.refuse
     )
-    with report.counting(publications, "publications") as counted:
+    with report.counting(publications, "publications", streaming=streaming) as counted:
         while chunk := list(islice(counted, CHUNK)):
             yield chunk
 

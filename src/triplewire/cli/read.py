@@ -53,7 +53,7 @@ def read_command(
     report = Report()
     rows: list[tuple[str, ...]] = []
     with output.text_output(file) as stream:
-        for chunk in read_chunks(files, split, report):
+        for chunk in read_chunks(files, split, report, streaming=file is None and form is Format.NQUADS):
             for publication in chunk:
                 if form is Format.NQUADS:
                     stream.write(to_nquads(publication))

@@ -58,9 +58,12 @@ class Report:
             self._progress.console.print(text, markup=False, highlight=False, soft_wrap=True)
 
     @contextmanager
-    def counting(self, items: Iterable[T], what: str) -> Iterator[Iterator[T]]:
-        """The items, with a running count on standard error where that is a terminal."""
-        if not sys.stderr.isatty():
+    def counting(self, items: Iterable[T], what: str, *, streaming: bool) -> Iterator[Iterator[T]]:
+        """The items, with a running count on standard error where that is a terminal.
+
+        `streaming`: results go to standard output meanwhile; if that is a terminal too, they are progress enough.
+        """
+        if not sys.stderr.isatty() or (streaming and sys.stdout.isatty()):
             yield iter(items)
             return
         # the bar is for people only, and costs a tenth of a second to load
