@@ -1,4 +1,4 @@
-"""Generated pairs: what an explanation says is so.
+"""Generated and real pairs: what an explanation says is so.
 
 A miss names the first part after which no solution is left: the parts before it still match, together with it they do
 not, and without it the pair matches or a later part is named. A match names triples of the publication and conditions
@@ -7,93 +7,22 @@ that are true.
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from itertools import islice
 
 from hypothesis import given, settings
-from hypothesis import strategies as st
-from triplewire.ir.evaluate import World, evaluate
-from triplewire.ir.taxonomy import Taxonomy
 
-from triplewire.config import Settings
+import shared_data
+from engine.generated import WORLD, groups, publications
+from triplewire import Subscription, parse, read
 from triplewire.engine.explain import Explanation, Finding, Verdict, explain
 from triplewire.engine.pieces import in_order, parts_of
 from triplewire.engine.reasons import triple_text
-from triplewire.ir.nodes import (
-    ANY,
-    AllOf,
-    And,
-    AnyOf,
-    Bind,
-    Compare,
-    Filter,
-    FullText,
-    Function,
-    InstanceOf,
-    Minus,
-    Negate,
-    Not,
-    Optional,
-    Or,
-    Pattern,
-    Relation,
-    Values,
-    Variable,
-    Where,
-)
+from triplewire.ir.evaluate import evaluate
+from triplewire.ir.nodes import And, Where
 from triplewire.ir.show import show
-from triplewire.ir.subscription import Subscription
-from triplewire.ir.text import TextAnd, TextNot, Word
 from triplewire.model.publication import Publication
-from triplewire.model.terms import IRI, RDF_TYPE, XSD, BlankNode, Literal, Triple
-
-NODES = [IRI("urn:a"), IRI("urn:b"), BlankNode("n")]
-PREDICATES = [IRI("urn:p"), IRI("urn:q"), RDF_TYPE]
-CLASSES = [IRI("urn:C"), IRI("urn:D")]
-NUMBERS = [Literal(n, XSD + "integer") for n in "12"]
-OBJECTS = [*NODES, *CLASSES, *NUMBERS, Literal("one two"), Literal("two")]
-NAMES = [Variable(name) for name in ("x", "y", "z", ".h")]
-WORLD = World(Taxonomy.build([("urn:C", "urn:D")]), {}, Settings(max_bindings=50))
-
-triples = st.builds(Triple, st.sampled_from(NODES), st.sampled_from(PREDICATES), st.sampled_from(OBJECTS))
-publications = st.lists(triples, min_size=1, max_size=7).map(lambda some: Publication("p", tuple(some)))
-
-variables = st.sampled_from(NAMES)
-constants = st.sampled_from([*NODES[:2], *CLASSES, *NUMBERS])
-patterns = st.builds(
-    Pattern,
-    st.one_of(variables, variables, st.sampled_from(NODES[:2])),
-    st.one_of(st.sampled_from(PREDICATES), st.sampled_from(PREDICATES), variables, st.just(ANY)),
-    st.one_of(variables, variables, constants, st.just(ANY)),
-)
-words = st.sampled_from([Word("one"), Word("two"), TextNot(Word("one")), TextAnd((Word("two"), TextNot(Word("one"))))])
-tests = st.one_of(
-    st.builds(Compare, st.sampled_from(["=", "!=", "<", ">="]), variables, st.one_of(variables, constants)),
-    st.builds(InstanceOf, variables, st.sampled_from(Relation), st.sampled_from(CLASSES)),
-    st.builds(FullText, variables, words),
-    st.builds(Function, st.just("BOUND"), st.tuples(variables)),
-)
-conditions = st.recursive(
-    tests,
-    lambda inner: st.one_of(
-        st.builds(Negate, inner),
-        st.builds(AllOf, st.tuples(inner, inner)),
-        st.builds(AnyOf, st.tuples(inner, inner)),
-    ),
-    max_leaves=3,
-)
-filters = st.builds(Filter, conditions)
-simple = st.lists(st.one_of(patterns, patterns, filters), min_size=1, max_size=3).map(lambda parts: And(tuple(parts)))
-others = st.one_of(
-    simple,
-    st.builds(Or, st.tuples(simple, patterns)),
-    st.builds(Or, st.tuples(patterns, patterns)),
-    st.builds(Optional, simple),
-    st.builds(Not, simple),
-    st.builds(Minus, simple),
-    st.builds(Bind, st.just(Variable("new")), variables),
-    st.builds(Values, st.tuples(variables), st.lists(st.tuples(constants), min_size=1, max_size=2).map(tuple)),
-)
-groups = st.lists(st.one_of(patterns, patterns, filters, others), min_size=1, max_size=5).map(lambda p: And(tuple(p)))
 
 
 def subscription(where: Where) -> Subscription:
@@ -104,17 +33,40 @@ def matches(where: Where, publication: Publication) -> bool:
     return bool(evaluate(subscription(where), publication, WORLD).bindings)
 
 
-@settings(max_examples=400, deadline=None)
-@given(groups, publications)
-def test_explanations_are_right(group: And, publication: Publication) -> None:
-    explanation = explain(subscription(group), publication, WORLD)
-    assert explanation.matched == matches(group, publication)
+def check(one: Subscription, publication: Publication) -> bool:
+    """Check one explanation; True for a match."""
+    explanation = explain(one, publication, WORLD)
+    assert explanation.matched == bool(evaluate(one, publication, WORLD).bindings)
     assert str(explanation)
     assert explanation.to_json()["matched"] == explanation.matched
     if explanation.matched:
         check_match(explanation, publication)
     else:
-        check_miss(explanation, in_order(parts_of(group)), publication)
+        check_miss(explanation, in_order(parts_of(one.where)), publication)
+    return explanation.matched
+
+
+@settings(max_examples=400, deadline=None)
+@given(groups, publications)
+def test_explanations_are_right(group: And, publication: Publication) -> None:
+    check(subscription(group), publication)
+
+
+def test_real_pairs_are_right() -> None:
+    """Full-text queries over feeds and DBpedia."""
+    rows = (json.loads(line) for line in shared_data.lines("10-workloads/rtf-queries-100k-ft050.jsonl.gz"))
+    tuples = [row[2] for row in islice(rows, 0, 24_000, 400) if row[1]]
+    some = [parse(sparql(t), id=str(number)) for number, t in enumerate(tuples)]
+    stream = read(str(shared_data.path("10-workloads/mixed-5000.nq.gz")))
+    verdicts = [check(one, publication) for publication in islice(stream, 0, 5_000, 250) for one in some]
+    assert verdicts.count(True) > 10
+    assert verdicts.count(False) > 10
+
+
+def sparql(tuples: list[list[str]]) -> str:
+    patterns = " . ".join(" ".join(item[:3]) for item in tuples)
+    texts = ((item[2], " ftAND ".join(f'"{word}"' for word in item[3])) for item in tuples if len(item) == 4)
+    return f"SELECT * {{ {patterns} {' '.join(f'FILTER ftcontains({v}, {words})' for v, words in texts)} }}"
 
 
 def check_match(explanation: Explanation, publication: Publication) -> None:

@@ -23,7 +23,7 @@ from triplewire.config import Settings
 from triplewire.engine import store
 from triplewire.engine.explain import Explanation, explain
 from triplewire.engine.result import MatchResult
-from triplewire.errors import Refusal, SubscriptionError
+from triplewire.errors import LimitError, Refusal, SubscriptionError
 from triplewire.ir.evaluate import World
 from triplewire.ir.nodes import Call, InstanceOf, Label
 from triplewire.ir.normalize import check
@@ -184,12 +184,17 @@ class Engine:
     def explain(self, subscription_id: str, publication: Publication) -> Explanation:
         """Why the subscription matches the publication, or the first part of it that fails.
 
-        Raises `SubscriptionError` when there is no such subscription.
+        Raises `SubscriptionError` when there is no such subscription, `LimitError` where the evaluation passes one.
         """
         subscription = self._subscriptions.get(subscription_id)
         if subscription is None:
             raise SubscriptionError("there is no subscription of this id", source=subscription_id)
-        return explain(subscription, publication, self._world)
+        try:
+            return explain(subscription, publication, self._world)
+        except RecursionError:
+            raise LimitError(
+                "the query is nested too deep to be explained", source=subscription.id, remedy="lower max_query_depth"
+            ) from None
 
     # --- storage -----------------------------------------------------------------------------------------------------
 

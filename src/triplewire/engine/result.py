@@ -23,7 +23,7 @@ class MatchResult(Sequence[Match]):
     `pairs` count what was looked at, `truncated` the matches whose bindings were cut; `seconds` is wall time.
     """
 
-    matches: list[Match] = field(default_factory=list)
+    matches: list[Match] = field(default_factory=list, repr=False)
     refusals: list[Refusal] = field(default_factory=list)
     publications: int = 0
     pairs: int = 0
