@@ -1,4 +1,4 @@
-"""What becomes of a GQL, MDV or predicate text, as one line of a case file; and the surroundings that the cases assume."""
+"""What becomes of a GQL, MDV or predicate text, as one line of a case file; and what those cases assume."""
 
 from __future__ import annotations
 
