@@ -138,7 +138,7 @@ def shorter(line: str) -> str:
     if " -> " in line:
         steps = line.split(" = ", 1)[-1].split(" -> ")[::-1]  # as one reads a catalogue: the widest class first
         return _cut(" > ".join(steps if len(steps) <= STEPS else [steps[0], "...", *steps[-2:]]))
-    line = _COMPARES.sub(r" \1 ", line).replace(" does: ", " ")
+    line = _COMPARES.sub(r" \1 ", line).replace(" does: ", " ").removesuffix(" is true")
     return _cut(_NUMBER.sub(r"\1", _DATATYPE.sub(r"\1", line)))
 
 
@@ -167,9 +167,10 @@ def show(lines: list[Shown], summary: Summary, engine: Engine, folder: Path) -> 
         print(f"... {len(lines):,} of {summary.matches:,} matches are shown, at most {OF_EACH} of a subscription")
     silent = sorted({one.id for one in engine.subscriptions} - {line.subscription for line in lines})
     print(f"\n{summary.matches:,} matches of {len(engine.subscriptions):,} subscriptions in ", end="")
-    print(f"{summary.publications:,} publications; {summary.refused:,} inputs were refused (see above)")
+    refused = "1 input was" if summary.refused == 1 else f"{summary.refused:,} inputs were"
+    print(f"{summary.publications:,} publications; {refused} refused" + (" (see above)" if summary.refused else ""))
     if silent:
-        print(f"without a match, and with no message: {', '.join(silent)}")
+        print(f"without a match: {', '.join(silent)}")
     print(f"\nThe result as Parquet: {folder}/{MATCHES}, what was refused: {folder}/{DEAD_LETTER}\nTry next:")
     for command in NEXT:
         print(f"  {command}")

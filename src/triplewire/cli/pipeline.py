@@ -5,11 +5,14 @@ The pipeline itself: `triplewire.pipeline`. What the demo shows: `triplewire.cli
 
 from __future__ import annotations
 
+import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -75,7 +78,8 @@ def run_command(
     job = _prepare(source, subscriptions, taxonomy, output, streaming, split.value, matcher, report)
     with _spark(job, master, config) as spark:
         begun = time.perf_counter()
-        summary = job.stream(spark, watch) if streaming else job.batch(spark)
+        work = partial(job.stream, spark, watch) if streaming else partial(job.batch, spark)
+        summary = _interruptible(spark, work, job.stop, quietly=watch > 0)
     say(f"{_told(summary)} ({time.perf_counter() - begun:.1f} s); written to {output}")
     raise typer.Exit(1 if summary.refused else 0)
 
@@ -152,6 +156,25 @@ def _spark(job: Run, master: str, config: dict[str, str]) -> Iterator[SparkSessi
         yield spark
 
 
+def _interruptible(
+    spark: SparkSession, work: Callable[[], Summary], stop: threading.Event, *, quietly: bool = False
+) -> Summary:
+    """Do the work in a thread of its own, so that Ctrl-C never falls into a talk with the JVM; `quietly`: it is how
+    the work is meant to end."""
+    # PySpark puts a handler of its own in place, which talks to the JVM
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    with ThreadPoolExecutor(1) as pool:
+        future = pool.submit(work)
+        try:
+            return future.result()
+        except KeyboardInterrupt:
+            stop.set()
+            if quietly:
+                return future.result()
+            spark.stop()  # what runs fails at once, and nothing new begins
+            raise
+
+
 @contextmanager
 def _progress(spark: SparkSession) -> Iterator[None]:
     """How many of Spark's tasks are done, on standard error where that is a terminal."""
@@ -213,7 +236,7 @@ def demo_command(
     picked: list[tuple[str, str, str]] = []
     job.look = lambda outcomes: picked.extend(demo.pick(outcomes))
     with _spark(job, "", dict(QUICK_START)) as spark:
-        summary = job.batch(spark)
+        summary = _interruptible(spark, partial(job.batch, spark), job.stop)
     engine = job.subscriptions.engine()
     demo.show(list(demo.explained(picked, engine, job.split)), summary, engine, output)
     say(f"done in {time.perf_counter() - begun:.0f} s")

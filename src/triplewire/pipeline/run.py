@@ -6,6 +6,7 @@ Its parts: `sources` (files to publications), `jobs` (publications to outcomes),
 from __future__ import annotations
 
 import datetime as dt
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -39,7 +40,8 @@ class Run:
 
     `refused` are the subscriptions that `jobs.compile_filter` refused: they belong in the dead letters too.
     `on_refusal` gets each other refusal once it is there; `on_batch` the sums after each micro-batch; `look` the
-    outcomes (`rows.OUTCOME_ROWS`) while they are held in memory.
+    outcomes (`rows.OUTCOME_ROWS`) while they are held in memory. `stop` may be set by another thread: the stream then
+    ends; what its last micro-batch did not finish, the next run repeats.
     """
 
     source: str
@@ -51,6 +53,7 @@ class Run:
     on_refusal: Callable[[Refusal], None] = lambda refusal: None
     on_batch: Callable[[Summary], None] = lambda summary: None
     look: Callable[[DataFrame], None] = lambda outcomes: None
+    stop: threading.Event = field(default_factory=threading.Event)
     summary: Summary = field(default_factory=Summary)
 
     def batch(self, spark: SparkSession) -> Summary:
@@ -67,7 +70,7 @@ class Run:
     def stream(self, spark: SparkSession, watch: float = 0) -> Summary:
         """The files that no earlier run with this output has processed, each exactly once, in micro-batches.
 
-        Ends when there are no more; with `watch`, looks for new ones every so many seconds until it is interrupted.
+        Ends when there are no more; with `watch`, looks for new ones every so many seconds until `stop` is set.
         """
         self.output.record(streaming=True, subscriptions=self.subscriptions.version)
         rows = publications(spark, self.source, streaming=True, split=self.split, settings=self.settings)
@@ -76,14 +79,13 @@ class Run:
         writer = writer.trigger(processingTime=f"{watch} seconds") if watch else writer.trigger(availableNow=True)
         query = writer.foreachBatch(lambda some, number: self._process(some, f"batch={number}")).start()
         try:
-            # in short waits, between which Python can see an interrupt
-            while not query.awaitTermination(1):
+            while query.isActive and not self.stop.wait(0.5):
                 pass
-        except KeyboardInterrupt:
-            if not watch:
-                raise
         finally:
             query.stop()
+        failed = query.exception()
+        if failed is not None:
+            raise failed
         return self.summary
 
     def _process(self, rows: DataFrame, part: str) -> None:

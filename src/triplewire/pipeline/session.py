@@ -135,12 +135,12 @@ def failures(log: Path | None = None) -> Iterator[None]:
 
 
 def _cause(error: Exception) -> str:
-    """The innermost Java exception's message, which is the one that says something; else Python's."""
+    """What the Java exception that began it says, or the last that repeats it with more; else Python's."""
     java = getattr(error, "java_exception", None)
     if java is None:
         return _first_line(error)
-    while java.getCause() is not None:
-        java = java.getCause()
+    while (deeper := java.getCause()) is not None and str(deeper.getMessage()) not in str(java.getMessage()):
+        java = deeper
     return next(iter(str(java.toString()).splitlines()), type(error).__name__)
 
 

@@ -1,0 +1,159 @@
+"""`triplewire pipeline run` and `demo`, as a user types them."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow.dataset as ds
+import pytest
+
+from triplewire.cli import run
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.xdist_group("spark")
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLES = ROOT / "examples"
+TRIPLEWIRE = Path(sys.executable).parent / "triplewire"
+NOISE = re.compile(r"Traceback|\bWARN|log4j|Exception|incubator")
+
+
+def pairs(folder: Path) -> list[tuple[str, str]]:
+    tables = [ds.dataset(file).to_table() for file in sorted((folder / "matches").rglob("*.parquet"))]
+    rows = [row for table in tables for row in table.to_pylist()]
+    return sorted((row["publication"], row["subscription"]) for row in rows)
+
+
+def pipeline_run(source: Path, output: Path, *more: str) -> int:
+    arguments = ["--subscriptions", str(EXAMPLES / "subscriptions"), "--taxonomy", str(EXAMPLES / "taxonomy.ttl")]
+    return run(["pipeline", "run", "--input", str(source), "--output", str(output), *arguments, *more])
+
+
+@pytest.mark.usefixtures("spark")  # the command takes the session that is there
+def test_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert pipeline_run(EXAMPLES / "publications", tmp_path) == 1, "one input is refused"
+    out, said = capsys.readouterr()
+    assert out == "", "results go to files, messages to standard error"
+    assert len(pairs(tmp_path)) == 37
+    assert len(re.findall(r"^refused publication .*unfinished-notice\.ttl:5:", said, re.MULTILINE)) == 1
+    assert "37 matches in 43 publications, 1 refused" in said
+    assert not NOISE.search(said)
+
+
+@pytest.mark.usefixtures("spark")
+def test_run_without_a_refusal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for more, expected in (([], 0), ([], 0), (["--streaming"], 2)):
+        assert pipeline_run(EXAMPLES / "publications" / "tides.nq", tmp_path, *more) == expected
+    said = capsys.readouterr().err
+    assert "takes the place of 2 matches" in said
+    assert "it holds the results of a batch run, and this is a stream" in said
+    assert len(pairs(tmp_path)) == 2
+
+
+WRONG = {
+    "no such input": ["--input", "absent", "--output", "out"],
+    "an unknown matcher": ["--input", str(EXAMPLES), "--output", "out", "--matcher", "psychic"],
+    "watching a batch": ["--input", str(EXAMPLES), "--output", "out", "--watch", "5"],
+    "no setting": ["--input", str(EXAMPLES), "--output", "out", "--conf", "spark.ui.enabled"],
+    "output in the input": ["--input", ".", "--output", "out"],
+    "a remote output": ["--input", str(EXAMPLES), "--output", "s3a://bucket/out"],
+}
+
+
+@pytest.mark.parametrize("arguments", WRONG.values(), ids=WRONG.keys())
+def test_wrong_usage(arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run(["pipeline", "run", "--subscriptions", str(EXAMPLES / "subscriptions"), *arguments]) == 2
+    assert list(tmp_path.rglob("*.parquet")) == []
+
+
+def test_a_failure_of_spark_is_one_sentence(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Here: a worker that cannot be started."""
+    monkeypatch.setattr(spark.sparkContext, "pythonExec", str(tmp_path / "no-python"))
+    assert pipeline_run(EXAMPLES / "publications", tmp_path / "out") == 1
+    said = capsys.readouterr().err.strip().splitlines()[-1]
+    assert said.startswith("triplewire: Spark failed: ")
+    assert "no-python" in said
+    log = re.search(r"see (\S+)$", said)
+    assert log is not None
+    assert "no-python" in Path(log[1]).read_text(encoding="utf-8")
+
+
+def test_demo_without_a_java_of_the_system(tmp_path: Path) -> None:
+    """The whole demo in a process of its own, on the Java from the package index: quiet, complete, and exit code 0."""
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    for name in ("bash", "basename", "cat", "chmod", "dirname", "env", "id", "ls", "ps", "sh", "uname"):
+        found = shutil.which(name)
+        if found:
+            (tools / name).symlink_to(found)
+    environment = {"PATH": str(tools), "HOME": str(tmp_path)}
+    command = [str(TRIPLEWIRE), "pipeline", "demo", "--output", str(tmp_path / "out")]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=180)
+    said = done.stdout + done.stderr
+    assert done.returncode == 0, said
+    assert not NOISE.search(said), said
+    assert (tmp_path / ".cache" / "triplewire").is_dir(), "another Java was taken"
+    assert len(pairs(tmp_path / "out")) == 37
+    assert '"puffin" at word 1, "chick" at word 2' in done.stdout
+    assert "Bird > WaterBird > SeaBird > Puffin" in done.stdout
+    assert "?year = 1931 < 1950" in done.stdout
+    assert "unfinished-notice.ttl:5:" in done.stderr
+    assert "1 input was refused" in done.stdout
+    assert "without a match: kraken" in done.stdout
+
+
+def test_watching_until_interrupted(tmp_path: Path) -> None:
+    """A stream takes up new files until Ctrl-C reaches the whole group of processes, as a terminal sends it."""
+    source, out = tmp_path / "in", tmp_path / "out"
+    source.mkdir()
+    shutil.copy(EXAMPLES / "publications" / "tides.nq", source)
+    command = [str(TRIPLEWIRE), "pipeline", "run", "--input", str(source), "--output", str(out), "--streaming"]
+    command += ["--watch", "0.5", "--subscriptions", str(EXAMPLES / "subscriptions")]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    try:
+        wait_for(lambda: len(pairs(out)) == 2)
+        shutil.copy(EXAMPLES / "publications" / "walks.trig", source)
+        wait_for(lambda: len(pairs(out)) == 4)
+        os.killpg(process.pid, signal.SIGINT)
+        said = process.communicate(timeout=60)[1]
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+    assert process.returncode == 0, said
+    assert "4 matches in 6 publications" in said
+    assert not NOISE.search(said), said
+
+
+def wait_for(holds: object, seconds: float = 90) -> None:
+    assert callable(holds)
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end, "it did not happen"
+        time.sleep(0.5)
+
+
+def test_the_readme_s_pipeline_commands(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that the README shows; its other commands run in tests/docs."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8").replace("\\\n", " ")
+    commands = [shlex.split(line) for line in text.splitlines() if line.startswith("triplewire pipeline run")]
+    assert commands
+    (tmp_path / "examples").symlink_to(EXAMPLES)
+    monkeypatch.chdir(tmp_path)
+    for _, *arguments in commands:
+        assert run(arguments) in (0, 1)
+    assert len(pairs(tmp_path)) >= 37
