@@ -1,0 +1,67 @@
+"""The built-in operators, by cases (`tests/cases/operators/built_in.toml`), and operators made of functions."""
+
+from __future__ import annotations
+
+import tomllib
+from typing import Any
+
+import pytest
+
+from shared_data import ROOT
+from triplewire.ir.evaluate import World, evaluate
+from triplewire.languages import parse
+from triplewire.model.namespaces import PREDECLARED
+from triplewire.model.operator import Argument, Operator, Parameter
+from triplewire.model.publication import Publication
+from triplewire.model.terms import IRI, BlankNode, Literal
+from triplewire.operators import built_in_operators, function_operator
+from triplewire.operators.language import LANGUAGE
+from triplewire.operators.location import LOC_IN
+from triplewire.read import read_document
+
+CASES = tomllib.loads((ROOT / "tests/cases/operators/built_in.toml").read_text(encoding="utf-8"))["case"]
+PREFIXES = "".join(f"PREFIX {name}: <{iri}>\n" for name, iri in {"": "http://example.org/", **PREDECLARED}.items())
+CALLS = [
+    pytest.param(case["publication"], call, wanted, id=f"{case['name']}: {call}")
+    for case in CASES
+    for call, wanted in case["calls"].items()
+]
+
+
+@pytest.mark.parametrize(("turtle", "call", "wanted"), CALLS)
+def test_built_in(turtle: str, call: str, wanted: bool | str) -> None:
+    """The whole way: a predicate subscription over a publication. A text is the error of the failed call."""
+    (publication,) = read_document((PREFIXES + turtle).encode(), "a.ttl")
+    subscription = parse(call, "predicates", operators=built_in_operators())
+    answer = evaluate(subscription, publication, World(operators=built_in_operators()))
+    assert bool(answer.bindings) == (wanted is True)
+    assert [wanted in str(failure) for failure in answer.failures] == [True] * isinstance(wanted, str)
+
+
+@pytest.mark.parametrize("operator", built_in_operators().values(), ids=lambda operator: operator.name)
+@pytest.mark.parametrize("wrong", [None, BlankNode("b"), IRI("urn:no"), Literal("∞"), Literal("-"), Literal("1_0")])
+def test_a_wrong_argument_is_named(operator: Operator, wrong: Argument) -> None:
+    good = {LOC_IN.name: Literal("1"), LANGUAGE.name: Literal("en")}[operator.name]
+    for at, parameter in enumerate(operator.parameters):
+        arguments = tuple(wrong if n == at else good for n in range(len(operator.parameters)))
+        with pytest.raises(ValueError, match=f"^{parameter.name} "):
+            operator.evaluate(Publication("", ()), arguments)
+
+
+def test_the_registry_names_what_it_finds() -> None:
+    assert dict(built_in_operators()) == {"locIn": LOC_IN, "language": LANGUAGE}
+    assert [parameter.name for parameter in LOC_IN.parameters] == ["south", "west", "north", "east"]
+
+
+def test_an_operator_from_a_function() -> None:
+    """Three lines make an operator: one that tests, or one that binds; with a quantity in a unit."""
+
+    def near(publication: Publication, arguments: tuple[Argument, ...]) -> list[tuple[Any, ...]]:
+        distance, _ = arguments
+        return [(distance, place) for place in (IRI("urn:x"), IRI("urn:y"))]
+
+    operators: dict[str, Operator] = {"near": function_operator("near", [Parameter("distance", "m"), "place"], near)}
+    assert operators["near"].parameters == (Parameter("distance", "m"), Parameter("place"))
+    subscription = parse("near(5 km, ?place)", "predicates", operators=operators)
+    answer = evaluate(subscription, Publication("p", ()), World(operators=operators))
+    assert {binding["place"] for binding in answer.bindings} == {IRI("urn:x"), IRI("urn:y")}
