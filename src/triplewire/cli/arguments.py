@@ -33,6 +33,13 @@ def spread(arguments: Iterable[str]) -> list[str]:
     return out
 
 
+class Entailment(enum.StrEnum):
+    """What follows from a publication: `triplewire.ir.entailment`."""
+
+    NONE = "none"
+    RDFS = "rdfs"
+
+
 class Split(enum.StrEnum):
     """What of a document becomes one publication."""
 
@@ -64,6 +71,10 @@ TaxonomyFile = Annotated[
         metavar="FILE",
         help="The class hierarchy: RDFS, OWL, SKOS, or two columns.",
     ),
+]
+EntailmentOption = Annotated[
+    Entailment,
+    typer.Option(help="rdfs: properties and classes also mean those below them, by the taxonomy file."),
 ]
 SplitOption = Annotated[
     Split,

@@ -10,6 +10,8 @@ import typer
 
 from triplewire.cli import output
 from triplewire.cli.arguments import (
+    Entailment,
+    EntailmentOption,
     PublicationFiles,
     Split,
     SplitOption,
@@ -38,6 +40,7 @@ def explain_command(
     taxonomy: TaxonomyFile = None,
     form: Annotated[Format, typer.Option("--format", help="Text for people, or JSON Lines.")] = Format.TEXT,
     split: SplitOption = Split.ITEM,
+    entailment: EntailmentOption = Entailment.NONE,
 ) -> None:
     """
     \b
@@ -48,7 +51,15 @@ def explain_command(
     """
     check_files(subscriptions, publications, [taxonomy] if taxonomy else [])
     report = Report()
-    engine = build_engine(subscriptions, taxonomy, "reference", settings_from_environment(), report, only=subscription)
+    engine = build_engine(
+        subscriptions,
+        taxonomy,
+        "reference",
+        settings_from_environment(),
+        report,
+        only=subscription,
+        entailment=entailment,
+    )
     if not engine.subscriptions:
         report.say(f"there is no subscription {subscription!r} in these files")
         raise typer.Exit(report.exit_code or 2)

@@ -14,6 +14,8 @@ import typer
 
 from triplewire.cli import output
 from triplewire.cli.arguments import (
+    Entailment,
+    EntailmentOption,
     PublicationFiles,
     Split,
     SplitOption,
@@ -57,6 +59,7 @@ def match_command(
         bool, typer.Option("--bindings/--no-bindings", help="Leave the bindings out, for volume.")
     ] = True,
     split: SplitOption = Split.ITEM,
+    entailment: EntailmentOption = Entailment.NONE,
 ) -> None:
     """
     \b
@@ -72,7 +75,7 @@ def match_command(
     if file is None and form is None:
         form = Format.TABLE if sys.stdout.isatty() else Format.JSONL
     report = Report()
-    engine = build_engine(subscriptions, taxonomy, matcher, settings_from_environment(), report)
+    engine = build_engine(subscriptions, taxonomy, matcher, settings_from_environment(), report, entailment=entailment)
     show = output.no_bindings
     if bindings:
         show = output.bindings_short if form is Format.TABLE else output.bindings_json
@@ -93,7 +96,14 @@ def match_command(
 
 
 def build_engine(
-    files: Iterable[Path], taxonomy: Path | None, matcher: str, settings: Settings, report: Report, only: str = ""
+    files: Iterable[Path],
+    taxonomy: Path | None,
+    matcher: str,
+    settings: Settings,
+    report: Report,
+    *,
+    only: str = "",
+    entailment: str = "none",
 ) -> Engine:
     """An engine with the subscriptions of the files, or with the one of id `only`; what is refused is reported."""
     # --help does without the engine and the parsers behind these
@@ -107,7 +117,7 @@ def build_engine(
     except TriplewireError as error:
         raise typer.BadParameter(str(error), param_hint="--matcher") from error
     classes = load_taxonomy(taxonomy, settings) if taxonomy is not None else None
-    engine = Engine(taxonomy=classes, matcher=matcher, settings=settings)
+    engine = Engine(taxonomy=classes, matcher=matcher, settings=settings, entailment=entailment)
     for subscription in read_subscriptions([str(f) for f in files], settings=settings, on_refusal=report.refuse):
         if only and subscription.id != only:
             continue

@@ -23,7 +23,8 @@ from triplewire.config import Settings
 from triplewire.engine import store
 from triplewire.engine.explain import Explanation, explain
 from triplewire.engine.result import MatchResult
-from triplewire.errors import LimitError, Refusal, SubscriptionError
+from triplewire.errors import LimitError, Refusal, SubscriptionError, TriplewireError
+from triplewire.ir.entailment import with_subclasses
 from triplewire.ir.evaluate import World
 from triplewire.ir.nodes import Call, InstanceOf, Label
 from triplewire.ir.normalize import check
@@ -40,13 +41,17 @@ from triplewire.operators import built_in_operators
 if TYPE_CHECKING:
     import pyarrow as pa
 
+ENTAILMENTS = ("none", "rdfs")
+
 
 class Engine:
     """Subscriptions, a taxonomy, operators and limits; matches publications against them.
 
     `taxonomy` answers class constraints; `matcher` names a matcher (all give the same answers); `operators` are those
-    that calls may name (default: the built-in ones); `settings` are the limits. Any number of threads may call any
-    method: a match call works on the subscriptions that were registered when it began.
+    that calls may name (default: the built-in ones); `settings` are the limits. `entailment="rdfs"` applies the
+    taxonomy's rdfs:subPropertyOf, rdfs:domain and rdfs:range to each publication and lets an `rdf:type` pattern with a
+    constant class, of any language, take in the subclasses. Any number of threads may call any method: a match call
+    works on the subscriptions that were registered when it began.
     """
 
     def __init__(
@@ -56,7 +61,11 @@ class Engine:
         matcher: str = "reference",
         operators: Mapping[str, Operator] | None = None,
         settings: Settings | None = None,
+        entailment: str = "none",
     ) -> None:
+        if entailment not in ENTAILMENTS:
+            raise TriplewireError(f"there is no entailment {entailment!r}", remedy=f"known: {', '.join(ENTAILMENTS)}")
+        self._entailment = entailment
         self._make: MakeMatcher = plugins.find("matcher", matcher)
         self._matcher_name = matcher
         self._world = World(
@@ -145,7 +154,8 @@ class Engine:
         others go on. What the iterable itself raises is passed on.
         """
         matcher, result, begun = self._matcher(), MatchResult(), time.perf_counter()
-        for publication in [publications] if isinstance(publications, Publication) else publications:
+        for stated in [publications] if isinstance(publications, Publication) else publications:
+            publication = self._entailed(stated)
             candidates = matcher.selector.candidates(publication)
             result.publications += 1
             result.pairs += len(candidates)
@@ -154,13 +164,20 @@ class Engine:
         result.seconds = time.perf_counter() - begun
         return result
 
+    def _entailed(self, publication: Publication) -> Publication:
+        return publication if self._entailment == "none" else self._world.taxonomy.properties.entail(publication)
+
+    def _meant(self, subscription: Subscription) -> Subscription:
+        return subscription if self._entailment == "none" else with_subclasses(subscription)
+
     def _matcher(self) -> Matcher:
         matcher = self._snapshot  # one read: a matcher is never changed, only replaced
         if matcher is None:
             with self._lock:
                 matcher = self._snapshot
                 if matcher is None:
-                    matcher = self._snapshot = self._make(tuple(self._subscriptions.values()), self._world)
+                    meant = tuple(map(self._meant, self._subscriptions.values()))
+                    matcher = self._snapshot = self._make(meant, self._world)
         return matcher
 
     def match_batch(
@@ -190,7 +207,7 @@ class Engine:
         if subscription is None:
             raise SubscriptionError("there is no subscription of this id", source=subscription_id)
         try:
-            return explain(subscription, publication, self._world)
+            return explain(self._meant(subscription), self._entailed(publication), self._world)
         except RecursionError:
             raise LimitError(
                 "the query is nested too deep to be explained", source=subscription.id, remedy="lower max_query_depth"
@@ -205,7 +222,7 @@ class Engine:
         subscription would not come back as it is (one that was not made from its text).
         """
         world = self._world
-        state = store.Saved(self.subscriptions, world.taxonomy, world.settings, self._matcher_name)
+        state = store.Saved(self.subscriptions, world.taxonomy, world.settings, self._matcher_name, self._entailment)
         store.save(Path(path), state, world.operators)
 
     @classmethod
@@ -228,6 +245,7 @@ class Engine:
             matcher=saved.matcher if matcher is None else matcher,
             operators=operators,
             settings=saved.settings,
+            entailment=saved.entailment,
         )
         for subscription in saved.subscriptions:
             engine.subscribe(subscription)

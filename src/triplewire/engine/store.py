@@ -1,6 +1,7 @@
 """An engine in a directory: what `Engine.save` writes and `Engine.load` reads.
 
-    manifest.json                    format, version, matcher, settings; name, size and SHA-256 of the two others
+    manifest.json                    format, version, matcher, entailment, settings; name, size and SHA-256 of the
+                                     two others
     subscriptions.<hash>.jsonl       a subscription file: {"id", "language", "query", "prefixes", "base"} a line,
                                      and "rules": the other MDV rules that a rule names
     taxonomy.<hash>.json             the class hierarchy
@@ -41,6 +42,7 @@ class Saved:
     taxonomy: Taxonomy
     settings: Settings
     matcher: str
+    entailment: str
 
 
 def save(directory: Path, state: Saved, operators: Mapping[str, Operator]) -> None:
@@ -58,6 +60,7 @@ def save(directory: Path, state: Saved, operators: Mapping[str, Operator]) -> No
         "format": FORMAT,
         "version": VERSION,
         "matcher": state.matcher,
+        "entailment": state.entailment,
         "settings": dataclasses.asdict(state.settings),
         "counts": {"subscriptions": len(rows)},
         "files": {},
@@ -99,9 +102,10 @@ def load(directory: Path, operators: Mapping[str, Operator], settings: Settings 
         classes = Taxonomy.from_json(taxonomy)
     except (TaxonomyError, KeyError, TypeError, ValueError) as error:
         raise _damaged(directory, f"its taxonomy cannot be read ({error})") from error
-    if not isinstance(manifest.get("matcher"), str):
-        raise _damaged(directory / MANIFEST, "it names no matcher")
-    return Saved(_subscriptions(rows, operators, settings, str(directory)), classes, settings, manifest["matcher"])
+    matcher, entailment = manifest.get("matcher"), manifest.get("entailment")
+    if not isinstance(matcher, str) or not isinstance(entailment, str):
+        raise _damaged(directory / MANIFEST, "it names no matcher or no entailment")
+    return Saved(_subscriptions(rows, operators, settings, str(directory)), classes, settings, matcher, entailment)
 
 
 # --- subscriptions ---------------------------------------------------------------------------------------------------

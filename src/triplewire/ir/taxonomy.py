@@ -13,13 +13,12 @@ from functools import cached_property
 from typing import TypeAlias
 
 from triplewire.errors import TaxonomyError
+from triplewire.ir.entailment import NONE, Edges, Properties
 from triplewire.ir.nodes import Label, Relation
 from triplewire.model.publication import Graph
 from triplewire.model.terms import IRI, RDF_TYPE, BlankNode, Literal, Node, Term
 
 Pairs: TypeAlias = Iterable[tuple[str, str]]
-Edges: TypeAlias = Mapping[str, frozenset[str]]
-NONE: frozenset[str] = frozenset()
 _SHOWN = 20  # classes of a cycle that an error names
 DECLARES = frozenset(
     (
@@ -33,7 +32,8 @@ DECLARES = frozenset(
 
 @dataclass(frozen=True)
 class Taxonomy:
-    """Classes with their direct superclasses, instances with their direct classes, and names. Made by `build`.
+    """Classes with their direct superclasses, instances with their direct classes, names, and what is said of
+    properties (for entailment only). Made by `build`.
 
     All keys and values are IRIs without brackets, but the keys of `names`, which are texts.
     """
@@ -41,15 +41,27 @@ class Taxonomy:
     superclasses: Edges = field(default_factory=dict)
     classes_of: Edges = field(default_factory=dict)
     names: Edges = field(default_factory=dict)
+    properties: Properties = field(default_factory=Properties)
 
     @classmethod
-    def build(cls, subclasses: Pairs, instances: Pairs = (), names: Pairs = ()) -> Taxonomy:
-        """From (class, superclass), (instance, class) and (IRI, name) pairs.
+    def build(
+        cls,
+        subclasses: Pairs,
+        instances: Pairs = (),
+        names: Pairs = (),
+        *,
+        superproperties: Pairs = (),
+        domains: Pairs = (),
+        ranges: Pairs = (),
+    ) -> Taxonomy:
+        """From (class, superclass), (instance, class), (IRI, name), (property, property above), (property, class).
 
         A class that is its own superclass says nothing and is left out. Raises `TaxonomyError` naming a cycle.
         """
         named = _grouped((text, iri) for iri, text in names)
-        taxonomy = cls(_grouped((a, b) for a, b in subclasses if a != b), _grouped(instances), named)
+        properties = Properties(_grouped(superproperties), _grouped(domains), _grouped(ranges))
+        classes = _grouped((a, b) for a, b in subclasses if a != b)
+        taxonomy = cls(classes, _grouped(instances), named, properties)
         _refuse_cycles(taxonomy.superclasses)
         return taxonomy
 
@@ -179,7 +191,8 @@ class Taxonomy:
 
     def to_json(self) -> dict[str, dict[str, list[str]]]:
         """All of it, in one order, for `from_json`."""
-        tables = {"superclasses": self.superclasses, "classes_of": self.classes_of, "names": self.names}
+        tables = {name: getattr(self, name) for name in _TABLES}
+        tables |= {name: getattr(self.properties, name) for name in _PROPERTY_TABLES}
         return {
             table: {key: sorted(values) for key, values in sorted(edges.items())} for table, edges in tables.items()
         }
@@ -188,10 +201,13 @@ class Taxonomy:
     def from_json(cls, rows: Mapping[str, Mapping[str, Iterable[str]]]) -> Taxonomy:
         """What `to_json` wrote. Raises `KeyError` where a table is missing, `ValueError` where it is none, and
         `TaxonomyError` on a cycle."""
-        tables = {table: _table(rows[table]) for table in ("superclasses", "classes_of", "names")}
+        tables = {table: _table(rows[table]) for table in _TABLES}
         _refuse_cycles(tables["superclasses"])
-        return cls(**tables)
+        return cls(**tables, properties=Properties(**{table: _table(rows[table]) for table in _PROPERTY_TABLES}))
 
+
+_TABLES = ("superclasses", "classes_of", "names")
+_PROPERTY_TABLES = ("above", "domains", "ranges")
 
 EMPTY = Taxonomy()
 """No classes at all: only the publication's own rdf:type triples count."""

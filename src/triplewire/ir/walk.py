@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 
-
 _KNOWN: dict[type, tuple[str, ...] | None] = {}
 
 

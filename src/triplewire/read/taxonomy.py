@@ -6,6 +6,7 @@ import csv
 import io
 import os
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +19,15 @@ from triplewire.read.documents import read_document
 from triplewire.read.gunzip import gunzip
 
 SKOS = "http://www.w3.org/2004/02/skos/core#"
-_UP = {RDFS + "subClassOf", SKOS + "broader"}
+_PAIRS = {
+    RDFS + "subClassOf": "subclasses",
+    SKOS + "broader": "subclasses",
+    RDF_TYPE.value: "instances",
+    RDFS + "subPropertyOf": "superproperties",
+    RDFS + "domain": "domains",
+    RDFS + "range": "ranges",
+}
+"""Predicate to the argument of `Taxonomy.build` that its triples make."""
 _DOWN = {SKOS + "narrower"}
 _NAMES = {RDFS + "label", SKOS + "prefLabel", SKOS + "altLabel"}
 _RDF = re.compile(
@@ -33,7 +42,8 @@ def load_taxonomy(path: str | os.PathLike[str], settings: Settings | None = None
     """The taxonomy in a file, gzipped or not.
 
     RDF in any syntax: rdfs:subClassOf, skos:broader and skos:narrower between IRIs make the hierarchy, rdf:type the
-    instances, rdfs:label, skos:prefLabel and skos:altLabel the names. Two columns, separated by a tab, or by a comma
+    instances, rdfs:label, skos:prefLabel and skos:altLabel the names; rdfs:subPropertyOf, rdfs:domain and rdfs:range
+    serve entailment. Two columns, separated by a tab, or by a comma
     in a file named .csv: class and superclass, each an IRI (with or without <>) or a plain name; `#` starts a comment.
 
     Raises `TaxonomyError` naming the file and the line, or the cycle.
@@ -65,22 +75,19 @@ def _triples(data: bytes, source: str, settings: Settings) -> Iterator[Triple]:
 
 
 def _from_triples(triples: Iterator[Triple]) -> Taxonomy:
-    subclasses: list[tuple[str, str]] = []
-    instances: list[tuple[str, str]] = []
-    names: list[tuple[str, str]] = []
+    pairs: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for subject, predicate, value in triples:
         if not isinstance(subject, IRI):
             continue
         if isinstance(value, IRI):
-            if predicate == RDF_TYPE:
-                instances.append((subject.value, value.value))
-            elif predicate.value in _UP:
-                subclasses.append((subject.value, value.value))
-            elif predicate.value in _DOWN:
-                subclasses.append((value.value, subject.value))
+            if predicate.value in _DOWN:
+                pairs["subclasses"].append((value.value, subject.value))
+            elif predicate.value in _PAIRS:
+                pairs[_PAIRS[predicate.value]].append((subject.value, value.value))
         elif isinstance(value, Literal) and predicate.value in _NAMES:
-            names.append((subject.value, value.lexical))
-    return Taxonomy.build(subclasses, instances, names)
+            pairs["names"].append((subject.value, value.lexical))
+    subclasses = pairs.pop("subclasses", [])
+    return Taxonomy.build(subclasses, **pairs)
 
 
 def _separator(data: bytes, source: str) -> str:
