@@ -11,12 +11,12 @@ import re
 from collections.abc import Callable, Iterator
 
 import pytest
-from triplewire.languages.fulltext import parse_expression
 
 from agreement.random_texts import VOCABULARY, texts
 from triplewire.errors import LanguageError, TriplewireError
 from triplewire.languages import parse
 from triplewire.languages.context import Context
+from triplewire.languages.fulltext import parse_expression
 from triplewire.languages.tokens import Tokens
 
 COUNT = int(os.environ.get("TRIPLEWIRE_TEST_TEXTS", "100000"))
