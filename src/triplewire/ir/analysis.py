@@ -6,6 +6,7 @@ What is asked of the words: `triplewire.ir.search`.
 from __future__ import annotations
 
 import re
+import sys
 import threading
 import unicodedata
 from bisect import bisect_left
@@ -79,6 +80,27 @@ class Words:
         for position, word in enumerate(self.words):
             found.setdefault(word, []).append(position)
         return found
+
+    @cached_property
+    def _codes(self) -> dict[str, str]:
+        """Word to a character of its own; past the last code point they come round, so a hit is looked at again."""
+        return {word: chr(number % (sys.maxunicode + 1)) for number, word in enumerate(self.positions)}
+
+    @cached_property
+    def _coded(self) -> str:
+        """The text with a character for each word: a phrase is a substring, and the search for those is linear."""
+        return "".join(map(self._codes.__getitem__, self.words))
+
+    def phrase(self, words: tuple[str, ...]) -> Iterator[int]:
+        """The positions where these words stand next to each other, ascending."""
+        if not all(word in self.positions for word in words):
+            return
+        wanted = "".join(map(self._codes.__getitem__, words))
+        at = self._coded.find(wanted)
+        while at >= 0:
+            if self.words[at : at + len(words)] == words:
+                yield at
+            at = self._coded.find(wanted, at + 1)
 
     @cached_property
     def _sorted(self) -> list[str]:

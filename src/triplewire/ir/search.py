@@ -18,7 +18,7 @@ Span: TypeAlias = tuple[int, int]
 Spend: TypeAlias = Callable[[int], None]
 """Called with the steps that a part of the work takes, before it is done; may raise to refuse it."""
 
-_AT_ONCE = 8  # words or occurrences that are looked at in the time of one step
+_COMPARED_AT_ONCE = 64  # words of a phrase that are compared in the time of one step
 
 
 def _free(steps: int) -> None:
@@ -112,24 +112,15 @@ def _spans(expression: TextExpression, lexical: str, spend: Spend) -> Iterator[S
 
 
 def _phrase_spans(items: Sequence[Word | Prefix], lexical: str, spend: Spend) -> Iterator[Span]:
-    """Every place of a phrase. It is looked for around the places of its rarest word."""
-    index = words_of(lexical, items[0].analyzer)
-    wanted = tuple(item.word for item in items if isinstance(item, Word))
+    """Every place of a phrase, by position."""
     last = items[-1]
-    if not wanted:
-        yield from _spans(last, lexical, spend)
-        return
-    places = [index.positions.get(word, []) for word in wanted]
-    rarest = min(range(len(wanted)), key=lambda number: len(places[number]))
-    spend(len(places[rarest]) * len(wanted) // _AT_ONCE)
+    wanted = tuple(item.word for item in items if isinstance(item, Word))
     # a prefix is not stemmed, so its word is looked up among those of its own analyser, at the same position
     endings = words_of(lexical, last.analyzer).words
-    for place in places[rarest]:
-        start = place - rarest
+    for start in words_of(lexical, items[0].analyzer).phrase(wanted):
+        spend(len(wanted) // _COMPARED_AT_ONCE)
         end = start + len(items) - 1
-        if start < 0 or end >= len(endings) or index.words[start : start + len(wanted)] != wanted:
-            continue
-        if isinstance(last, Word) or endings[end].startswith(last.prefix):
+        if isinstance(last, Word) or (end < len(endings) and endings[end].startswith(last.prefix)):
             yield start, end
 
 
@@ -145,7 +136,7 @@ def _chains(near: Near, lexical: str, spend: Spend) -> list[list[Span]]:
     kept: list[list[Span]] = []
     for number, operand in enumerate(near.operands):
         spans = sorted(set(_spans(operand, lexical, spend)))
-        spend(len(spans) // _AT_ONCE)
+        spend(len(spans))
         if number:
             spans = _fitting(kept[-1], spans, near.gaps[number - 1], near.ordered[number - 1])
         if not spans:
