@@ -3,12 +3,13 @@
     or      := and ("ftOR" and)*
     and     := not ("ftAND" not)*
     not     := "ftNOT"* near
-    near    := primary ("ftNEAR" "[" least "," most "]" "UNORDERED"? primary)*
+    near    := primary ("ftNEAR" "[" least "," most "]" "UNORDERED"? primary "UNORDERED"?)*
     primary := (string | "(" or ")") option*
     option  := "USING" ("STEMMING" string | "DIACRITICS" "INSENSITIVE" | "ANALYZER" string)
 
-Keywords in any case. A string is a word, a phrase, or, with a final `*`, a prefix. An option holds for all strings of
-its primary; an inner one wins. What an expression means: `triplewire.ir.text` and `triplewire.ir.search`.
+Keywords in any case. UNORDERED may stand behind the gap or behind the operand that follows it. A string is a word, a
+phrase, or, with a final `*`, a prefix. An option holds for all strings of its primary; an inner one wins. What an
+expression means: `triplewire.ir.text` and `triplewire.ir.search`.
 """
 
 from __future__ import annotations
@@ -99,8 +100,9 @@ def _read_near(tokens: Tokens) -> _Written:
     ordered: list[bool] = []
     while tokens.accept("FTNEAR"):
         gaps.append(_read_gap(tokens))
-        ordered.append(not tokens.accept("UNORDERED"))
+        free = tokens.accept("UNORDERED")
         operands.append((tokens.peek(), _read_primary(tokens)))
+        ordered.append(not (free or tokens.accept("UNORDERED")))
     return _Near(tuple(operands), tuple(gaps), tuple(ordered)) if gaps else operands[0][1]
 
 
