@@ -84,7 +84,8 @@ class Vocabulary:
 
 
 class Generator:
-    """Makes queries. `plain` leaves out what younger or looser engines get wrong, too."""
+    """Makes queries. `plain`: filters and MINUS are in the outermost group,
+    filters compare with IRIs only, there is no VALUES, and nothing is computed."""
 
     def __init__(self, chance: random.Random, vocabulary: Vocabulary, *, plain: bool = False) -> None:
         self.chance = chance
@@ -117,16 +118,21 @@ class Generator:
 
     def element(self, depth: int) -> Element:
         """One element of a group."""
-        simple: list[Callable[[], Element]] = [self.triples, self.filter, self.filter, self.values]
+        simple: list[Callable[[], Element]] = [self.triples]
+        if self._outermost or not self.plain:
+            simple += [self.filter, self.filter]
+        if not self.plain:
+            simple.append(self.values)
         if not self.plain and not self._inverse:
             simple.append(self.bind)
         nested: list[Callable[[], Element]] = [
             lambda: Block("OPTIONAL", (self.group(depth - 1),)),
             lambda: Block("OPTIONAL", (self.group(depth - 1),)),
             lambda: Block("UNION", tuple(self.group(depth - 1) for _ in range(self.chance.choice((2, 2, 3))))),
-            lambda: Block("MINUS", (self.group(depth - 1),)),
             lambda: Block("", (self.group(depth - 1),)),
         ]
+        if self._outermost or not self.plain:
+            nested.append(lambda: Block("MINUS", (self.group(depth - 1),)))
         if self._outermost:
             nested += [
                 lambda: Block("FILTER NOT EXISTS", (self.inner(depth - 1),)),
@@ -223,7 +229,7 @@ class Generator:
             right = self.pick(self.variable, lambda: self.chance.choice(self.vocabulary.literals), self.constant)
             return f"{left} {self.chance.choice(('=', '!='))} {right}"
         op = self.chance.choice(("<", ">", "<=", ">="))
-        if pick < 0.8 or self.plain:
+        if pick < 0.8:
             return f"{left} {op} {self.chance.choice(ORDERED)}"
         of = self.chance.choice(("STR", "ABS", "STRLEN", "YEAR"))
         return f"{of}({self.variable()}) {op} {of}({self.variable()})"
@@ -233,7 +239,8 @@ class Generator:
         if self._inverse:
             return f"BOUND({self.variable()})"
         if self.plain:
-            return self.pick(lambda: self.compared(0), lambda: self.compared(0), lambda: f"BOUND({self.variable()})")
+            node = self.chance.choice(self.vocabulary.nodes)
+            return self.pick(lambda: f"{self.variable()} = {node}", lambda: f"BOUND({self.variable()})")
         leaves: list[Callable[[], str]] = [
             lambda: self.compared(depth - 1),
             lambda: self.compared(depth - 1),
@@ -271,7 +278,7 @@ class Generator:
     def any(self, depth: int) -> str:
         """An expression of any type."""
         leaves = [self.variable, self.variable, self.constant]
-        if depth <= 0 or self.plain:
+        if depth <= 0:
             return self.chance.choice(leaves)()
         trees: list[Callable[[], str]] = [
             lambda: self.number(depth),
@@ -289,7 +296,7 @@ class Generator:
     def number(self, depth: int) -> str:
         """An expression that is mostly a number."""
         constant = self.chance.choice(("2", "3", "-1", "0.5", "10", '"1.5"^^xsd:double', '"0.25"^^xsd:float'))
-        if depth <= 0 or self.plain:
+        if depth <= 0:
             return self.pick(self.variable, lambda: constant)
         return self.pick(
             lambda: f"({self.number(depth - 1)} {self.chance.choice('+-*')} {constant})",
@@ -305,8 +312,6 @@ class Generator:
     def text(self, depth: int) -> str:
         """An expression that is mostly a string."""
         constant = self.chance.choice(('"a"', '"b"', '""', '"ab"', '"c"@en', '"http"', '"1"'))
-        if self.plain:
-            return self.pick(self.variable, lambda: constant)
         if depth <= 0:
             return self.pick(self.variable, lambda: f"STR({self.variable()})", lambda: constant)
         return self.pick(

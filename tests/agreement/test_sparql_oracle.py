@@ -38,7 +38,7 @@ ROWS = 3_000  # pairs with more solutions are left out, so that none takes long
 WORLD = World(settings=Settings(max_bindings=ROWS + 1, max_branches=100_000))
 
 EXCLUDED = """
-What the generator leaves out, because pyoxigraph 0.5 departs from SPARQL 1.1 there, or computes what it leaves open:
+What the generator leaves out because pyoxigraph 0.5 departs from SPARQL 1.1 there, or computes what it leaves open:
 - literals that are not in canonical form, and the integer types below xsd:integer: it rewrites them ("01" becomes "1");
 - the effective boolean value of a language-tagged string (17.2.2: by its length; there: an error) and of an ill-typed
   number or boolean (17.2.2: false; there: an error);
@@ -58,6 +58,8 @@ What the generator leaves out, because pyoxigraph 0.5 departs from SPARQL 1.1 th
 - regular expressions that are not well-formed (there an error of the expression, here refused when registered);
 - MINUS, VALUES and BIND inside EXISTS, where the specification's substitution is disputed;
 - RAND, UUID, STRUUID, BNODE, NOW: no two values are the same.
+And for rdflib 7, too: filters and MINUS inside nested groups (18.6: a group is evaluated by itself; there: it sees what
+is outside), VALUES before OPTIONAL (there: solutions are lost), STR of a blank node, order between unlike literals.
 """
 
 Solutions: TypeAlias = "set[frozenset[tuple[str, Term]]]"
@@ -210,7 +212,7 @@ def test_generated_graphs(part: int) -> None:
         for _ in range(10):
             tally.add(10, compare(Generator(chance, VOCABULARY).query(), publications, stores))
     assert tally.compared > 0.98 * tally.wanted
-    assert tally.answered > 0.3 * tally.compared
+    assert tally.answered > 0.25 * tally.compared
 
 
 @pytest.mark.xdist_group("oracle")
