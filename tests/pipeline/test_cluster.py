@@ -10,6 +10,8 @@ from pathlib import Path
 import pyarrow.dataset as ds
 import pytest
 
+from triplewire.pipeline.session import QUICK_START
+
 pyspark = pytest.importorskip("pyspark")
 
 pytestmark = pytest.mark.xdist_group("spark")
@@ -32,6 +34,8 @@ def test_two_executors_with_a_process_each(tmp_path: Path) -> None:
     command += ["--input", str(EXAMPLES / "publications"), "--output", str(tmp_path / "out")]
     command += ["--subscriptions", str(EXAMPLES / "subscriptions"), "--taxonomy", str(EXAMPLES / "taxonomy.ttl")]
     command += ["--conf", "spark.executor.memory=512m", "--conf", "spark.driver.memory=512m"]
+    for process in ("driver", "executor"):
+        command.append(f"--conf=spark.{process}.extraJavaOptions={QUICK_START['spark.driver.extraJavaOptions']}")
     done = subprocess.run(
         command,
         env={**os.environ, "SPARK_HOME": str(home)},
@@ -41,7 +45,7 @@ def test_two_executors_with_a_process_each(tmp_path: Path) -> None:
         timeout=300,
     )
     assert done.returncode == 1, done.stderr  # one input is refused
-    assert "37 matches in 43 publications, 1 refused" in done.stderr
+    assert "39 matches in 43 publications, 1 refused" in done.stderr
     files = sorted((tmp_path / "out" / "matches").glob("*.parquet"))
-    assert sum(ds.dataset(file).count_rows() for file in files) == 37
+    assert sum(ds.dataset(file).count_rows() for file in files) == 39
     assert len(list((home / "work").glob("app-*/*"))) == 2, "there were not two executors"

@@ -17,6 +17,7 @@ import pyarrow.dataset as ds
 import pytest
 
 from triplewire.cli import run
+from triplewire.pipeline.session import QUICK_START
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,6 +27,7 @@ pytestmark = pytest.mark.xdist_group("spark")
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"
 TRIPLEWIRE = Path(sys.executable).parent / "triplewire"
+MATCHES = 39  # of the example subscriptions in the example publications
 NOISE = re.compile(r"Traceback|\bWARN|log4j|Exception|incubator")
 
 
@@ -45,9 +47,9 @@ def test_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert pipeline_run(EXAMPLES / "publications", tmp_path) == 1, "one input is refused"
     out, said = capsys.readouterr()
     assert out == "", "results go to files, messages to standard error"
-    assert len(pairs(tmp_path)) == 37
+    assert len(pairs(tmp_path)) == MATCHES
     assert len(re.findall(r"^refused publication .*unfinished-notice\.ttl:5:", said, re.MULTILINE)) == 1
-    assert "37 matches in 43 publications, 1 refused" in said
+    assert f"{MATCHES} matches in 43 publications, 1 refused" in said
     assert not NOISE.search(said)
 
 
@@ -107,7 +109,7 @@ def test_demo_without_a_java_of_the_system(tmp_path: Path) -> None:
     assert done.returncode == 0, said
     assert not NOISE.search(said), said
     assert (tmp_path / ".cache" / "triplewire").is_dir(), "another Java was taken"
-    assert len(pairs(tmp_path / "out")) == 37
+    assert len(pairs(tmp_path / "out")) == MATCHES
     assert '"puffin" at word 1, "chick" at word 2' in done.stdout
     assert "Bird > WaterBird > SeaBird > Puffin" in done.stdout
     assert "?year = 1931 < 1950" in done.stdout
@@ -123,6 +125,7 @@ def test_watching_until_interrupted(tmp_path: Path) -> None:
     shutil.copy(EXAMPLES / "publications" / "tides.nq", source)
     command = [str(TRIPLEWIRE), "pipeline", "run", "--input", str(source), "--output", str(out), "--streaming"]
     command += ["--watch", "0.5", "--subscriptions", str(EXAMPLES / "subscriptions")]
+    command += [f"--conf={name}={value}" for name, value in QUICK_START.items()]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
     try:
         wait_for(lambda: len(pairs(out)) == 2)
@@ -147,13 +150,40 @@ def wait_for(holds: object, seconds: float = 90) -> None:
         time.sleep(0.5)
 
 
-def test_the_readme_s_pipeline_commands(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+# --- the README ------------------------------------------------------------------------------------------------------
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.usefixtures("spark")
+def test_the_readme_s_pipeline_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those that the README shows; its other commands run in tests/docs."""
-    text = (ROOT / "README.md").read_text(encoding="utf-8").replace("\\\n", " ")
-    commands = [shlex.split(line) for line in text.splitlines() if line.startswith("triplewire pipeline run")]
+    lines = README.replace("\\\n", " ").splitlines()
+    commands = [shlex.split(line) for line in lines if line.startswith("triplewire pipeline run")]
     assert commands
     (tmp_path / "examples").symlink_to(EXAMPLES)
     monkeypatch.chdir(tmp_path)
     for _, *arguments in commands:
-        assert run(arguments) in (0, 1)
-    assert len(pairs(tmp_path)) >= 37
+        assert run(arguments) == 1, "one example is malformed on purpose"
+        folder = Path(arguments[arguments.index("--output") + 1])
+        assert len(pairs(tmp_path / folder)) == MATCHES
+
+
+@pytest.mark.usefixtures("spark")
+def test_the_readme_s_program_on_spark(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "examples").symlink_to(EXAMPLES)
+    monkeypatch.chdir(tmp_path)
+    programs = re.findall(r"^```py\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
+    assert programs
+    for program in programs:
+        exec(compile(program, "README.md", "exec"), {"__name__": "example"})
+    assert re.search(r"puffin-chicks\|\s+2\|", capsys.readouterr().out)
+
+
+def test_the_readme_s_queries_are_the_examples() -> None:
+    shown = re.findall(r"^```(?:gql|sparql|mdv|predicates)\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
+    kept = {file.read_text(encoding="utf-8") for file in (EXAMPLES / "subscriptions").iterdir()}
+    assert len(shown) == 4
+    assert set(shown) <= kept

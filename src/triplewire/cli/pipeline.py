@@ -5,6 +5,7 @@ The pipeline itself: `triplewire.pipeline`. What the demo shows: `triplewire.cli
 
 from __future__ import annotations
 
+import logging
 import signal
 import sys
 import threading
@@ -18,7 +19,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from triplewire.cli.arguments import Split, SplitOption, SubscriptionFiles, TaxonomyFile, settings_from_environment
+from triplewire.cli.arguments import (
+    Entailment,
+    EntailmentOption,
+    Split,
+    SplitOption,
+    SubscriptionFiles,
+    TaxonomyFile,
+    settings_from_environment,
+)
 from triplewire.cli.report import Report, one_line, say
 from triplewire.errors import Refusal, TriplewireError
 
@@ -55,6 +64,7 @@ def run_command(
     matcher: Annotated[
         str, typer.Option(metavar="NAME", help="How pairs are found; the answers are the same.")
     ] = "reference",
+    entailment: EntailmentOption = Entailment.NONE,
     master: Annotated[
         str, typer.Option(metavar="URL", help="Spark's master; default: all cores of this machine.")
     ] = "",
@@ -75,7 +85,17 @@ def run_command(
         raise typer.BadParameter("it keeps a stream running; add --streaming", param_hint="--watch")
     config = dict(_pair(text) for text in conf or [])
     report = Report()
-    job = _prepare(source, subscriptions, taxonomy, output, streaming, split.value, matcher, report)
+    job = _prepare(
+        source,
+        subscriptions,
+        output,
+        report,
+        streaming=streaming,
+        split=split,
+        taxonomy=taxonomy,
+        matcher=matcher,
+        entailment=entailment,
+    )
     with _spark(job, master, config) as spark:
         begun = time.perf_counter()
         work = partial(job.stream, spark, watch) if streaming else partial(job.batch, spark)
@@ -99,12 +119,14 @@ def _told(summary: Summary) -> str:
 def _prepare(
     source: str,
     subscriptions: list[Path],
-    taxonomy: Path | None,
     folder: Path,
-    streaming: bool,
-    split: str,
-    matcher: str,
     report: Report,
+    *,
+    streaming: bool = False,
+    split: str = Split.ITEM,
+    taxonomy: Path | None = None,
+    matcher: str = "reference",
+    entailment: str = Entailment.NONE,
 ) -> Run:
     """Everything that can go wrong before Spark is started, which takes seconds."""
     # --help does without the parsers, Arrow and the engine behind these
@@ -134,11 +156,12 @@ def _prepare(
         subscriptions,
         taxonomy=taxonomy,
         matcher=matcher,
+        entailment=str(entailment),
         settings=settings,
         on_refusal=refuse,
         on_warning=lambda name, warning: report.warn(name, [warning]),
     )
-    return Run(source, packed, target, tuple(refused), split, settings, on_refusal=report.refuse)
+    return Run(source, packed, target, tuple(refused), str(split), settings, on_refusal=report.refuse)
 
 
 @contextmanager
@@ -148,12 +171,16 @@ def _spark(job: Run, master: str, config: dict[str, str]) -> Iterator[SparkSessi
     from triplewire.pipeline.session import failures, session_for
 
     say("starting Spark")
-    with (
-        session_for("triplewire pipeline", master=master, config=config, log=job.output.log) as spark,
-        failures(job.output.log),
-        _progress(spark),
-    ):
-        yield spark
+    logging.disable(logging.ERROR)  # an interrupted talk with the JVM is logged with its traceback
+    try:
+        with (
+            session_for("triplewire pipeline", master=master, config=config, log=job.output.log) as spark,
+            failures(job.output.log),
+            _progress(spark),
+        ):
+            yield spark
+    finally:
+        logging.disable(logging.NOTSET)
 
 
 def _interruptible(
@@ -232,7 +259,7 @@ def demo_command(
 
     report = Report()
     begun = time.perf_counter()
-    job = _prepare(source, [subscriptions], taxonomy, output, False, Split.ITEM.value, "reference", report)
+    job = _prepare(source, [subscriptions], output, report, taxonomy=taxonomy)
     picked: list[tuple[str, str, str]] = []
     job.look = lambda outcomes: picked.extend(demo.pick(outcomes))
     with _spark(job, "", dict(QUICK_START)) as spark:

@@ -38,6 +38,7 @@ def match_publications(
     *,
     taxonomy: str | Path | None = None,
     matcher: str = "reference",
+    entailment: str = "none",
     settings: Settings | None = None,
     on_refusal: Callable[[Refusal], None] | None = None,
 ) -> DataFrame:
@@ -47,7 +48,14 @@ def match_publications(
     refusal of those types, in batch or streaming. A subscription that is refused goes to `on_refusal`, and without
     it is raised. Refused publications and pairs are left out here: see `outcomes` and `dead_letters`.
     """
-    packed = compile_filter(subscriptions, taxonomy=taxonomy, matcher=matcher, settings=settings, on_refusal=on_refusal)
+    packed = compile_filter(
+        subscriptions,
+        taxonomy=taxonomy,
+        matcher=matcher,
+        entailment=entailment,
+        settings=settings,
+        on_refusal=on_refusal,
+    )
     return matches(outcomes(df, packed))
 
 
@@ -74,6 +82,7 @@ def compile_filter(
     *,
     taxonomy: str | Path | None = None,
     matcher: str = "reference",
+    entailment: str = "none",
     settings: Settings | None = None,
     on_refusal: Callable[[Refusal], None] | None = None,
     on_warning: Callable[[str, str], None] | None = None,
@@ -81,7 +90,7 @@ def compile_filter(
     """Read, compile and pack subscriptions, on the driver, once.
 
     `on_warning` gets a subscription's id and what its author should know. With an engine, which has a taxonomy, a
-    matcher and settings of its own, those given here are not looked at.
+    matcher, an entailment and settings of its own, those given here are not looked at.
     """
     if isinstance(subscriptions, Filter):
         return subscriptions
@@ -90,7 +99,7 @@ def compile_filter(
     settings = settings or Settings()
     refuse = on_refusal or _raise
     classes = load_taxonomy(taxonomy, settings) if taxonomy is not None else None
-    engine = Engine(taxonomy=classes, matcher=matcher, settings=settings)
+    engine = Engine(taxonomy=classes, matcher=matcher, entailment=entailment, settings=settings)
     for subscription in _each(subscriptions, settings, refuse):
         try:
             registered = engine.subscribe(subscription)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import importlib.util
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 QUICK_START = {"spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"}
 """For runs of seconds (demo, tests): the JVM starts in half the time, and long runs would be slower."""
 
+_RAISED = re.compile(r"[A-Za-z_][\w.]*(Error|Exception)\b")
 _ATTEMPTS = 2  # of a task in local mode; Spark's own default there is one
 
 
@@ -43,6 +45,8 @@ def settings_of_spark(scratch: Path, master: str = "") -> dict[str, str]:
         "spark.sql.shuffle.partitions": str(cores),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.local.dir": str(scratch),
+        # what opening a file costs, counted in bytes read: with Spark's 4 MiB, a thousand feeds become thirty tasks
+        "spark.sql.files.openCostInBytes": str(256 * 1024),
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",  # else readers see no time zone
         "spark.driver.memory": "2g",
         # columns are matched by position; this turns a swap or a wrong type into an error
@@ -145,7 +149,10 @@ def _cause(error: Exception) -> str:
 
 
 def _first_line(error: Exception) -> str:
-    return next(iter(str(error).strip().splitlines()), type(error).__name__)
+    """The first line, or the last of a worker's traceback, which names the exception."""
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    raised = [line for line in lines if _RAISED.match(line)]
+    return raised[-1] if raised else lines[0]
 
 
 def _see(log: Path | None, java: Java) -> str:
