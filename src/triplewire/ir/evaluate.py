@@ -45,30 +45,33 @@ _MISS = Answer(())
 
 def evaluate(subscription: Subscription, publication: Publication, world: World) -> Answer:
     """Does the publication match, and how? Raises `LimitError` past `max_steps`."""
-    plan = plan_of(subscription)
-    graph = publication.graph
-    for subject, predicate, object_ in plan.required:
-        if not graph.candidates(subject, predicate, object_):
-            return _MISS
-    state = Evaluation(publication, world, lambda where, solution, state: _exists(plan, where, solution, state))
-    limit = 1 if subscription.ask else world.settings.max_bindings
-    names = () if subscription.ask else subscription.select
-    rows: dict[tuple[Term | None, ...], None] = {}
-    truncated = False
     try:
-        for solution in _solutions(plan.group, {}, Scope(state, {})):
-            row = tuple(solution.get(name) for name in names)
-            if row not in rows:
-                if len(rows) == limit:
-                    truncated = True
-                    break
-                rows[row] = None
-            if not names:
-                break  # there is but one empty row
-    except RecursionError:
+        plan = plan_of(subscription)
+        graph = publication.graph
+        for subject, predicate, object_ in plan.required:
+            if not graph.candidates(subject, predicate, object_):
+                return _MISS
+        return _answer(plan, subscription, publication, world)
+    except RecursionError:  # only where max_query_depth was raised past what Python can hold
         raise LimitError(
             "the query is nested too deep to be evaluated", source=subscription.id, remedy="lower max_query_depth"
         ) from None
+
+
+def _answer(plan: Plan, subscription: Subscription, publication: Publication, world: World) -> Answer:
+    state = Evaluation(publication, world, lambda where, solution, state: _exists(plan, where, solution, state))
+    names = () if subscription.ask else subscription.select
+    rows: dict[tuple[Term | None, ...], None] = {}
+    truncated = False
+    for solution in _solutions(plan.group, {}, Scope(state, {})):
+        row = tuple(solution.get(name) for name in names)
+        if row not in rows:
+            if len(rows) == world.settings.max_bindings:
+                truncated = True
+                break
+            rows[row] = None
+        if not names:
+            break  # there is but one empty row
     bindings = tuple({n: t for n, t in zip(names, row, strict=True) if t is not None} for row in rows)
     return Answer(bindings, truncated, state.failures)
 

@@ -6,7 +6,6 @@ A refusal here is the author's to mend, so it names the construct or the setting
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator
 from typing import TypeGuard
 
@@ -31,10 +30,10 @@ from triplewire.ir.nodes import (
 )
 from triplewire.ir.regexes import RegexError, compile_regex
 from triplewire.ir.subscription import Subscription
-from triplewire.ir.walk import walk
+from triplewire.ir.walk import children, walk
 from triplewire.model.terms import XSD_STRING, Literal
 
-_NODES_PER_LEVEL = 4  # how deep one level of a text may become in the tree
+_NODES_PER_LEVEL = 6  # how deep, tuples counted, one level of a text may become in the tree
 
 
 def check(subscription: Subscription, settings: Settings) -> Where:
@@ -78,7 +77,7 @@ def _check_depth(where: Where, source: str, settings: Settings) -> None:
     limit = _NODES_PER_LEVEL * settings.max_query_depth
     level: list[object] = [where]
     for _ in range(limit):
-        level = [value for node in level for value in _below(node)]
+        level = [part for node in level for part in children(node) if not isinstance(part, str)]
         if not level:
             return
     raise LimitError(
@@ -86,19 +85,6 @@ def _check_depth(where: Where, source: str, settings: Settings) -> None:
         source=source,
         remedy=f"raise max_query_depth ({_NODES_PER_LEVEL} nodes a level), or flatten it",
     )
-
-
-def _below(node: object) -> Iterator[object]:
-    """The nodes in the fields of a node, tuples opened."""
-    if isinstance(node, tuple):
-        yield from node
-    elif dataclasses.is_dataclass(node):
-        for field in dataclasses.fields(node):
-            value = getattr(node, field.name)
-            if isinstance(value, tuple):
-                yield from value
-            elif dataclasses.is_dataclass(value):
-                yield value
 
 
 def _groups(where: Where) -> Iterator[Where]:

@@ -32,7 +32,7 @@ from triplewire.ir.nodes import (
     Where,
 )
 from triplewire.ir.subscription import Subscription
-from triplewire.ir.walk import walk
+from triplewire.ir.walk import children, walk
 from triplewire.model.terms import IRI, Literal
 
 Names: TypeAlias = frozenset[str]
@@ -55,10 +55,11 @@ class Atom:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A filter, and the variables that it reads."""
+    """A filter, and the variables that it reads. A `plain` one may be tested as soon as they are bound."""
 
     expression: Expression
     variables: Names
+    plain: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,10 +143,12 @@ def plan_of(subscription: Subscription) -> Plan:
 
 def make_plan(where: Where, select: Names) -> Plan:
     """The plan of a tree of which only the variables in `select` are asked for."""
-    existential = {id(node.group): _group(node.group, NONE) for node in walk(where) if isinstance(node, Exists | Not)}
+    planner = _Planner()
+    groups = [node.group for node in walk(where) if isinstance(node, Exists | Not)]
+    existential = {id(group): planner.group(group, NONE) for group in groups}
     required = [_atom(pattern, NONE).constants for pattern in _conjunctive(where)]
     required.sort(key=lambda constants: sum(constant is None for constant in constants))
-    return Plan(_group(where, select), tuple(c for c in dict.fromkeys(required) if any(c)), existential)
+    return Plan(planner.group(where, select), tuple(c for c in dict.fromkeys(required) if any(c)), existential)
 
 
 def _conjunctive(where: Where) -> Iterator[Pattern]:
@@ -159,71 +162,82 @@ def _conjunctive(where: Where) -> Iterator[Pattern]:
             stack.extend(part.parts)
 
 
-def _variables(node: object) -> Names:
-    return frozenset(part.name for part in walk(node) if isinstance(part, Variable))
+class _Planner:
+    """Plans the groups of one tree; looks for the variables of each node once."""
 
+    def __init__(self) -> None:
+        self._names: dict[int, Names] = {}  # by the identity of nodes, which the tree keeps alive
 
-def _group(where: Where, needed: Names | None) -> Group:
-    """The plan of a group, of whose variables `needed` matter outside (None: all)."""
-    parts = _flat(where)
-    conditions = [_condition(part) for part in parts if isinstance(part, Filter | Not)]
-    ordered = _in_order([part for part in parts if not isinstance(part, Filter | Not)])
-    mentioned = [_variables(part) for part in ordered]
-    steps: list[Step] = []
-    certain: Names = NONE
-    sensitive: Names = NONE
-    at = 0
-    while at < len(ordered):
-        part = ordered[at]
-        end = at + 1
-        if isinstance(part, Pattern):
-            while end < len(ordered) and isinstance(ordered[end], Pattern):
-                end += 1
-            patterns = [p for p in ordered[at:end] if isinstance(p, Pattern)]
-            bound = certain.union(*mentioned[at:end])
-            early = [c for c in conditions if c.variables <= bound and _is_plain(c.expression)]
-            conditions = [c for c in conditions if c not in early]
-            others = (*mentioned[:at], *mentioned[end:], *(c.variables for c in conditions))
-            steps.append(_run(patterns, early, certain, None if needed is None else needed.union(*others)))
-            certain = bound
-        else:
-            step, binds, reads = _step(part)
-            steps.append(step)
-            sensitive |= reads - certain
-            certain |= binds
-        at = end
-    whole = sensitive.union(*(c.variables - certain for c in conditions))
-    return Group(tuple(steps), tuple(conditions), certain, sensitive, whole)
+    def variables(self, node: object) -> Names:
+        """The names of all variables in a node."""
+        if isinstance(node, Variable):
+            return frozenset((node.name,))
+        key = id(node)
+        names = self._names.get(key)
+        if names is None:
+            names = self._names[key] = NONE.union(*[self.variables(part) for part in children(node)])
+        return names
 
+    def group(self, where: Where, needed: Names | None) -> Group:
+        """The plan of a group, of whose variables `needed` matter outside (None: all)."""
+        parts = _flat(where)
+        conditions = [self._condition(part) for part in parts if isinstance(part, Filter | Not)]
+        ordered = _in_order([part for part in parts if not isinstance(part, Filter | Not)])
+        mentioned = [self.variables(part) for part in ordered]
+        steps: list[Step] = []
+        certain: Names = NONE
+        sensitive: Names = NONE
+        at = 0
+        while at < len(ordered):
+            part = ordered[at]
+            end = at + 1
+            if isinstance(part, Pattern):
+                while end < len(ordered) and isinstance(ordered[end], Pattern):
+                    end += 1
+                patterns = [p for p in ordered[at:end] if isinstance(p, Pattern)]
+                bound = certain.union(*mentioned[at:end])
+                early = [c for c in conditions if c.plain and c.variables <= bound]
+                conditions = [c for c in conditions if not (c.plain and c.variables <= bound)]
+                others = (*mentioned[:at], *mentioned[end:], *(c.variables for c in conditions))
+                steps.append(_run(patterns, early, certain, None if needed is None else needed.union(*others)))
+                certain = bound
+            else:
+                step, binds, reads = self._step(part)
+                steps.append(step)
+                sensitive |= reads - certain
+                certain |= binds
+            at = end
+        whole = sensitive.union(*(c.variables - certain for c in conditions))
+        return Group(tuple(steps), tuple(conditions), certain, sensitive, whole)
 
-def _step(part: Where) -> tuple[Step, Names, Names]:
-    """The step of a part that is no Pattern, what it surely binds, and which variables it must not find bound unless
-    its own group has bound them."""
-    if isinstance(part, And):
-        group = _group(part, None)
-        return Nested(group), group.certain, NONE
-    if isinstance(part, Or):
-        branches = tuple(_group(branch, None) for branch in part.branches)
-        binds = frozenset.intersection(*(branch.certain for branch in branches)) if branches else NONE
-        return Union(branches), binds, NONE
-    if isinstance(part, Values):
-        full = (v.name for at, v in enumerate(part.variables) if all(row[at] is not None for row in part.rows))
-        return part, frozenset(full), NONE
-    if isinstance(part, Optional):
-        return LeftJoin(_group(part.group, None)), NONE, _variables(part.group)
-    if isinstance(part, Minus):
-        return Difference(_group(part.group, None)), NONE, _variables(part.group)
-    assert isinstance(part, Bind | Call)
-    return part, NONE, _variables(part)
+    def _step(self, part: Where) -> tuple[Step, Names, Names]:
+        """The step of a part that is no Pattern, what it surely binds, and which variables it must not find bound
+        unless its own group has bound them."""
+        if isinstance(part, And):
+            group = self.group(part, None)
+            return Nested(group), group.certain, NONE
+        if isinstance(part, Or):
+            branches = tuple([self.group(branch, None) for branch in part.branches])
+            binds = frozenset.intersection(*(branch.certain for branch in branches)) if branches else NONE
+            return Union(branches), binds, NONE
+        if isinstance(part, Values):
+            full = (v.name for at, v in enumerate(part.variables) if all(row[at] is not None for row in part.rows))
+            return part, frozenset(full), NONE
+        if isinstance(part, Optional):
+            return LeftJoin(self.group(part.group, None)), NONE, self.variables(part.group)
+        if isinstance(part, Minus):
+            return Difference(self.group(part.group, None)), NONE, self.variables(part.group)
+        assert isinstance(part, Bind | Call)
+        return part, NONE, self.variables(part)
 
-
-def _condition(part: Filter | Not) -> Condition:
-    expression = part.condition if isinstance(part, Filter) else Negate(Exists(part.group))
-    return Condition(expression, _variables(expression))
+    def _condition(self, part: Filter | Not) -> Condition:
+        if isinstance(part, Not):
+            return Condition(Negate(Exists(part.group)), self.variables(part.group), plain=False)
+        return Condition(part.condition, self.variables(part.condition), _is_plain(part.condition))
 
 
 def _is_plain(expression: Expression) -> bool:
-    """May it be tested as soon as its variables are bound? Groups and operators wait until the end."""
+    """Does it ask neither a group nor an operator?"""
     return not any(isinstance(node, Exists | Holds) for node in walk(expression))
 
 

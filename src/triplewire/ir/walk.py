@@ -16,13 +16,18 @@ def walk(root: object) -> Iterator[object]:
     stack = [root]
     while stack:
         node = stack.pop()
-        if isinstance(node, tuple):
-            stack.extend(reversed(node))
-            continue
-        names = _fields(type(node))
-        if names is not None:
+        if not isinstance(node, tuple):
+            if _fields(type(node)) is None:
+                continue
             yield node
-            stack.extend(getattr(node, name) for name in reversed(names))
+        stack.extend(reversed(children(node)))
+
+
+def children(node: object) -> tuple[object, ...]:
+    """What a node holds, in order: the values of its fields, or a tuple's members."""
+    if isinstance(node, tuple):
+        return node
+    return tuple([getattr(node, name) for name in _fields(type(node)) or ()])
 
 
 def _fields(kind: type) -> tuple[str, ...] | None:
