@@ -154,18 +154,20 @@ Reading: TypeAlias = str | Decimal | Instant
 def lenient(op: str, left: Term | Label, right: Term | Label, *, constant: Term | Label | None) -> bool:
     """`left op right` on labels; never an error. `constant` is that side (the very object) that decides how both are
     read, or None between two variables: then both must read alike, else they compare as strings."""
-    if isinstance(left, BlankNode) or isinstance(right, BlankNode):
+    if isinstance(left, BlankNode) or isinstance(right, BlankNode) or _nan(left, right):
         return False
+    if op not in ("=", "!=") and (isinstance(left, IRI) or isinstance(right, IRI)):
+        return False  # an IRI is read by its text to tell it from another, not to order it
     if constant is None:
         readings = _alike(label_of(left), label_of(right))
-        return OPERATORS[op](*readings) and not _nan(left, right)
+        return OPERATORS[op](*readings)
     kind = _constant_kind(label_of(constant))
     if kind is _as_text and isinstance(constant, Label) and constant.iri and op in ("=", "!="):
         other = right if constant is left else left
         named = isinstance(other, IRI) and other.value == constant.iri
         return (named or label_of(other) == constant.text) == (op == "=")
     a, b = kind(label_of(left)), kind(label_of(right))
-    return a is not None and b is not None and OPERATORS[op](a, b) and not _nan(left, right)
+    return a is not None and b is not None and OPERATORS[op](a, b)
 
 
 def label_of(term: Term | Label) -> str:
