@@ -15,10 +15,12 @@ from typing import TypeAlias
 from triplewire.errors import TaxonomyError
 from triplewire.ir.entailment import NONE, Edges, Properties
 from triplewire.ir.nodes import Label, Relation
+from triplewire.model.namespaces import beside
 from triplewire.model.publication import Graph
 from triplewire.model.terms import IRI, RDF_TYPE, BlankNode, Literal, Node, Term
 
 Pairs: TypeAlias = Iterable[tuple[str, str]]
+_LONGEST_NAME = 1_024  # characters of a literal that may be the name of a class or instance in a namespace
 _SHOWN = 20  # classes of a cycle that an error names
 DECLARES = frozenset(
     (
@@ -109,13 +111,17 @@ class Taxonomy:
             return known
         return frozenset((cls.value,) if isinstance(cls, IRI) else filter(None, (cls.iri, cls.text)))
 
-    def _nodes(self, node: Term) -> frozenset[str]:
-        """What a node stands for: itself; a literal for the classes and instances of that name."""
+    def _nodes(self, node: Term, cls: IRI | Label) -> frozenset[str]:
+        """What a node stands for: itself; a literal for the classes and instances of that name, which resolves as the
+        name of the class does."""
         if isinstance(node, IRI):
             return frozenset((node.value,))
-        if isinstance(node, Literal):
-            return self.names.get(node.lexical, NONE) | frozenset((node.lexical,))
-        return NONE
+        if not isinstance(node, Literal):
+            return NONE
+        found = self.names.get(node.lexical, NONE) | frozenset((node.lexical,))
+        if isinstance(cls, Label) and cls.iri and len(node.lexical) <= _LONGEST_NAME:
+            found |= frozenset(filter(None, (beside(node.lexical, cls.text, cls.iri),)))
+        return found
 
     # --- questions ---------------------------------------------------------------------------------------------------
 
@@ -142,7 +148,7 @@ class Taxonomy:
     def _witness(self, node: Term, relation: Relation, cls: IRI | Label, graph: Graph) -> tuple[str, str, str] | None:
         """What the node stands for, its direct class (or itself, where it is a class), and the class that is meant."""
         meant = self._meant(cls)
-        for start, direct, is_class in self._readings(node, relation, graph):
+        for start, direct, is_class in self._readings(node, relation, cls, graph):
             if relation is Relation.DIRECT and is_class:
                 found = meant & self.superclasses.get(direct, NONE)
             elif relation is Relation.DIRECT:
@@ -155,7 +161,9 @@ class Taxonomy:
                 return start, direct, min(found)
         return None
 
-    def _readings(self, node: Term, relation: Relation, graph: Graph) -> Iterator[tuple[str, str, bool]]:
+    def _readings(
+        self, node: Term, relation: Relation, named: IRI | Label, graph: Graph
+    ) -> Iterator[tuple[str, str, bool]]:
         """(what the node stands for, a class, is the node that class itself?) for each way to read the node."""
         if relation is Relation.SUBCLASS:  # SPARQL's path of any length, the empty one included: terms, not names
             if isinstance(node, IRI):
@@ -164,7 +172,7 @@ class Taxonomy:
         if isinstance(node, BlankNode):
             for cls in _types(node, graph):
                 yield str(node), cls, False
-        for start in sorted(self._nodes(node)):
+        for start in sorted(self._nodes(node, named)):
             if start in self.classes:
                 yield start, start, True
             for cls in sorted(self.classes_of.get(start, NONE)) + _types(IRI(start), graph):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from urllib.parse import quote
 
 from triplewire.model.namespaces import PREDECLARED as PREDECLARED
 from triplewire.model.namespaces import RSS as RSS
+from triplewire.model.namespaces import label_iri as label_iri
 
 # scheme, authority, path, query, fragment (RFC 3986, appendix B); a part that is absent is None
 _PARTS = re.compile(r"(?:([A-Za-z][A-Za-z0-9+.-]*):)?(?://([^/?#]*))?([^?#]*)(?:\?([^#]*))?(?:#(.*))?", re.DOTALL)
@@ -61,8 +61,3 @@ def _without_dots(path: str) -> str:
     if segments[-1] in (".", ".."):
         kept.append("")
     return "/".join(kept)
-
-
-def label_iri(text: str, namespace: str) -> str:
-    """The IRI of a bare label in a namespace: appended, with what an IRI cannot hold percent-encoded."""
-    return namespace + quote(text, safe="-._~!$&'()*+,;=:@/#%") if namespace else ""

@@ -1,4 +1,5 @@
-"""The prefixes that everybody knows: what query texts may use without a declaration, and what output shortens by.
+"""The prefixes that everybody knows: what query texts may use without a declaration, and what output shortens by; and
+how a plain label becomes the last part of an IRI.
 
 Expansion of names in query texts: `triplewire.languages.names`.
 """
@@ -8,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from types import MappingProxyType
+from urllib.parse import quote
 
 RSS = "http://purl.org/rss/1.0/"
 
@@ -46,3 +48,18 @@ def shorten(iri: str) -> str | None:
     if match is None or prefix is None or not _LOCAL.fullmatch(iri, match.end()):
         return None
     return f"{prefix}:{iri[match.end() :]}"
+
+
+def label_iri(text: str, namespace: str) -> str:
+    """The IRI of a bare label in a namespace: appended, with what an IRI cannot hold percent-encoded."""
+    return namespace + _encoded(text) if namespace else ""
+
+
+def beside(text: str, other: str, iri: str) -> str:
+    """The IRI that `text` has in the namespace in which the label `other` has `iri`; "" where that is unknown."""
+    end = _encoded(other)
+    return iri[: len(iri) - len(end)] + _encoded(text) if end and iri.endswith(end) else ""
+
+
+def _encoded(text: str) -> str:
+    return quote(text, safe="-._~!$&'()*+,;=:@/#%", errors="replace")
