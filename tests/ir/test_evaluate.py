@@ -90,6 +90,28 @@ def test_what_is_not_asked_for_costs_no_product() -> None:
     assert rows(found.bindings) == {frozenset({("x0", IRI(E + "a"))})}
 
 
+def test_a_long_query_needs_no_deep_stack() -> None:
+    binds = " ".join(f"BIND (?v{number} + 1 AS ?v{number + 1})" for number in range(1_000))
+    found = answer(f"SELECT ?v1000 {{ ?x :p ?v0 {binds} }}", ":a :p 1 .")
+    assert rows(found.bindings) == rows([{"v1000": term("1001")}])
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "?a :p ?b . ?c :p ?d . ?e :p ?f . ?g :p ?h . ?i :p ?j FILTER ("
+        + " + ".join(["?b", "?d", "?f", "?h", "?j"] * 10)
+        + " < 0)",
+        "?a :p ?b " + " ".join(f"OPTIONAL {{ ?a{number} :p ?b{number} }}" for number in range(60)),
+    ],
+)
+def test_hard_queries_end_at_the_budget(query: str) -> None:
+    """Each would look at more than 10**5 candidates."""
+    world = World(settings=Settings(max_steps=20_000, max_bindings=100_000))
+    with pytest.raises(LimitError, match="max_steps"):
+        answer(f"SELECT * {{ {query} }}", NUMBERS, world)
+
+
 def test_evaluation_is_deterministic() -> None:
     world = World(settings=Settings(max_bindings=30))
     first, second = (answer("SELECT * { ?x :p ?v . ?y :p ?w }", NUMBERS, world) for _ in range(2))

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from triplewire.errors import LimitError, OperatorError
 from triplewire.ir import calls, patterns
 from triplewire.ir.expressions import holds, value
-from triplewire.ir.nodes import Bind, Call, Values, Where
+from triplewire.ir.nodes import Call, Values, Where
 from triplewire.ir.numbers import ExpressionError
-from triplewire.ir.plan import Difference, Group, LeftJoin, Names, Nested, Plan, Run, Step, Union, plan_of
+from triplewire.ir.plan import Difference, Extend, Group, LeftJoin, Names, Nested, Plan, Run, Step, Union, plan_of
 from triplewire.ir.state import Evaluation, Solution, UnknownCall, World
 from triplewire.ir.subscription import Subscription
 from triplewire.model.match import Binding
@@ -127,39 +127,47 @@ def _solutions(group: Group, solution: Solution, scope: Scope) -> Iterator[Solut
 
 
 def _kept(group: Group, solution: Solution, scope: Scope) -> bool:
-    return all(holds(condition.expression, solution, scope.state) for condition in group.conditions)
+    for condition in group.conditions:
+        scope.state.step(condition.cost)
+        if not holds(condition.expression, solution, scope.state):
+            return False
+    return True
 
 
 def _steps(group: Group, solution: Solution, scope: Scope) -> Iterator[Solution]:
-    """The same before the group's own conditions."""
-    found: Iterator[Solution] = iter((solution,))
-    for step in group.steps:
-        found = _after(step, found, scope)
-    return found
+    """The same before the group's own conditions: each solution goes through the steps, depth first."""
+    behind: list[Iterator[Solution]] = [iter((solution,))]  # what came out of each step so far, as far as not used
+    while behind:
+        for found in behind[-1]:
+            done = len(behind) - 1
+            if done == len(group.steps):
+                yield found
+            else:
+                behind.append(_after(group.steps[done], found, scope))
+                break
+        else:
+            behind.pop()
 
 
-def _after(step: Step, before: Iterator[Solution], scope: Scope) -> Iterator[Solution]:
-    """The solutions behind a step."""
-    for solution in before:
-        match step:
-            case Run():
-                yield from patterns.solutions(step, solution, scope.state)
-            case Nested(group):
-                yield from _joined(group, solution, scope)
-            case Union(branches):
-                for branch in branches:
-                    yield from _joined(branch, solution, scope)
-            case Values():
-                yield from _inline(step, solution, scope.state)
-            case LeftJoin(group):
-                yield from _left_join(group, solution, scope)
-            case Difference(group):
-                if _stays(group, solution, scope):
-                    yield solution
-            case Bind():
-                yield from _bind(step, solution, scope.state)
-            case Call():
-                yield from _call(step, solution, scope.state)
+def _after(step: Step, solution: Solution, scope: Scope) -> Iterator[Solution]:
+    """What a step makes of a solution."""
+    match step:
+        case Run():
+            return patterns.solutions(step, solution, scope.state)
+        case Nested(group):
+            return _joined(group, solution, scope)
+        case Union(branches):
+            return (found for branch in branches for found in _joined(branch, solution, scope))
+        case Values():
+            return _inline(step, solution, scope.state)
+        case LeftJoin(group):
+            return _left_join(group, solution, scope)
+        case Difference(group):
+            return iter((solution,) if _stays(group, solution, scope) else ())
+        case Extend():
+            return _extended(step, solution, scope.state)
+        case Call():
+            return _call(step, solution, scope.state)
 
 
 def _joined(group: Group, solution: Solution, scope: Scope) -> Iterator[Solution]:
@@ -210,15 +218,16 @@ def _inline(values: Values, solution: Solution, state: Evaluation) -> Iterator[S
             yield solution | bound
 
 
-def _bind(bind: Bind, solution: Solution, state: Evaluation) -> Iterator[Solution]:
+def _extended(extend: Extend, solution: Solution, state: Evaluation) -> Iterator[Solution]:
     """Extend. Inside EXISTS the variable may have a value already; then the two must be the same."""
+    state.step(extend.cost)
     try:
-        term = value(bind.expression, solution, state)
+        term = value(extend.expression, solution, state)
     except ExpressionError:
         yield solution
         return
-    if solution.get(bind.variable.name, term) == term:
-        yield solution | {bind.variable.name: term}
+    if solution.get(extend.name, term) == term:
+        yield solution | {extend.name: term}
 
 
 def _call(call: Call, solution: Solution, state: Evaluation) -> Iterator[Solution]:

@@ -40,6 +40,7 @@ def _satisfiable(
     atoms: Sequence[Atom], conditions: tuple[Condition, ...], solution: Solution, state: Evaluation
 ) -> bool:
     """Is there any solution? Patterns that share no unbound variable are looked at apart from each other."""
+    state.step(len(atoms) + len(conditions))
     for some_atoms, some_conditions in _parts(atoms, conditions, solution):
         left = _tested(some_conditions, solution, state)
         if left is None or next(_search(some_atoms, left, solution, state, first=True), None) is None:
@@ -107,7 +108,9 @@ def _tested(conditions: tuple[Condition, ...], solution: Solution, state: Evalua
     for condition in conditions:
         if not condition.variables <= solution.keys():
             waiting.append(condition)
-        elif not holds(condition.expression, solution, state):
+            continue
+        state.step(condition.cost)
+        if not holds(condition.expression, solution, state):
             return None
     return tuple(waiting)
 
@@ -116,6 +119,7 @@ def _frame(
     atoms: tuple[Atom, ...], conditions: tuple[Condition, ...], solution: Solution, state: Evaluation
 ) -> _Frame | None:
     """Begin with the pattern that has the fewest candidates; None where one has none."""
+    state.step(len(atoms) - 1)
     best, fewest = atoms[0], None
     for atom in atoms:
         candidates = state.graph.candidates(*_terms(atom, solution))

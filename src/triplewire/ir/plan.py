@@ -40,6 +40,8 @@ Constants: TypeAlias = tuple[IRI | Literal | None, IRI | Literal | None, IRI | L
 
 NONE: Names = frozenset()
 
+_NODES_A_STEP = 16  # of an expression
+
 
 @dataclass(frozen=True, slots=True)
 class Atom:
@@ -55,11 +57,13 @@ class Atom:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A filter, and the variables that it reads. A `plain` one may be tested as soon as they are bound."""
+    """A filter, and the variables that it reads. A `plain` one may be tested as soon as they are bound. `cost` is what
+    a test counts in steps: long expressions are no cheaper than what they hold back."""
 
     expression: Expression
     variables: Names
     plain: bool
+    cost: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +103,16 @@ class Difference:
     group: Group
 
 
-Step: TypeAlias = Run | Nested | Union | LeftJoin | Difference | Bind | Values | Call
+@dataclass(frozen=True, slots=True)
+class Extend:
+    """A Bind; `cost` as in Condition."""
+
+    name: str
+    expression: Expression
+    cost: int
+
+
+Step: TypeAlias = Run | Nested | Union | LeftJoin | Difference | Extend | Values | Call
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,13 +240,21 @@ class _Planner:
             return LeftJoin(self.group(part.group, None)), NONE, self.variables(part.group)
         if isinstance(part, Minus):
             return Difference(self.group(part.group, None)), NONE, self.variables(part.group)
-        assert isinstance(part, Bind | Call)
+        if isinstance(part, Bind):
+            extend = Extend(part.variable.name, part.expression, _cost(part.expression))
+            return extend, NONE, self.variables(part)
+        assert isinstance(part, Call)
         return part, NONE, self.variables(part)
 
     def _condition(self, part: Filter | Not) -> Condition:
         if isinstance(part, Not):
-            return Condition(Negate(Exists(part.group)), self.variables(part.group), plain=False)
-        return Condition(part.condition, self.variables(part.condition), _is_plain(part.condition))
+            return Condition(Negate(Exists(part.group)), self.variables(part.group), False, 1)
+        expression = part.condition
+        return Condition(expression, self.variables(expression), _is_plain(expression), _cost(expression))
+
+
+def _cost(expression: Expression) -> int:
+    return 1 + sum(1 for _ in walk(expression)) // _NODES_A_STEP
 
 
 def _is_plain(expression: Expression) -> bool:

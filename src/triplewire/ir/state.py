@@ -57,9 +57,10 @@ class Evaluation:
         self.calls: dict[tuple[str, tuple[Argument, ...]], bool | tuple[Row, ...] | OperatorError] = {}
         self.unknown_calls = 0  # how often a failed call was met
 
-    def step(self) -> None:
-        """Count one candidate triple or row. Raises `LimitError` past the budget."""
-        self.steps_left -= 1
+    def step(self, count: int = 1) -> None:
+        """Count candidate triples and rows looked at, and work that comes with them. Raises `LimitError` past the
+        budget."""
+        self.steps_left -= count
         if self.steps_left < 0:
             limit = self.world.settings.max_steps
             raise LimitError(
