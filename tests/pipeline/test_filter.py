@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -17,10 +18,11 @@ from triplewire.engine import Engine
 from triplewire.errors import Refusal
 from triplewire.model.match import bindings_to_json
 from triplewire.model.publication import Publication
+from triplewire.model.terms import IRI, Literal, Triple
 from triplewire.pipeline import filter as worker
 from triplewire.pipeline.filter import Filter
 from triplewire.pipeline.jobs import compile_filter
-from triplewire.pipeline.rows import OUTCOME_ROWS, PUBLICATION_ROWS, accepted, refused
+from triplewire.pipeline.rows import OUTCOME_ROWS, PUBLICATION_ROWS, refused, widened
 from triplewire.read import read
 
 TITLES = "SELECT ?title WHERE { ?item rss:title ?title FILTER ftcontains(?title, 'puffin*') }"
@@ -33,7 +35,7 @@ def published(examples: Path) -> list[Publication]:
 
 def rows(publications: list[Publication], size: int = 10) -> Iterator[pa.RecordBatch]:
     for start in range(0, len(publications), size):
-        yield accepted(to_batch(publications[start : start + size]), PUBLICATION_ROWS)
+        yield widened(to_batch(publications[start : start + size]), PUBLICATION_ROWS)
 
 
 def test_the_answers_are_the_engine_s(examples: Path, published: list[Publication]) -> None:
@@ -106,6 +108,16 @@ def test_a_worker_compiles_each_version_once(published: list[Publication]) -> No
     assert len(worker._engines) == worker.KEPT
 
 
+def test_the_limits_travel(published: list[Publication]) -> None:
+    """A publication that is larger than the default allows is matched where the limit was raised."""
+    large = replace(published[0], triples=tuple(Triple(IRI("urn:s"), IRI("urn:p"), Literal(str(n))) for n in range(50)))
+    for limit, expected in ((49, ["refusal"]), (50, ["publication"])):
+        engine = Engine(settings=Settings(max_triples=limit))
+        engine.subscribe("ASK { ?s ?p ?o }", id="any")
+        found = [row for batch in Filter.of(engine)(rows([large])) for row in batch.to_pylist()]
+        assert [name for row in found for name in ("publication", "refusal") if row[name]] == expected
+
+
 def test_rules_that_name_rules_travel_together(published: list[Publication]) -> None:
     engine = Engine()
     prefix = "PREFIX : <http://kestrelcoast.example/terms#>\n"
@@ -113,6 +125,18 @@ def test_rules_that_name_rules_travel_together(published: list[Publication]) -> 
     engine.subscribe(prefix + "search BigFerry b register b where b.built > 1990", "mdv", id="NewBigFerry")
     found = [row for batch in Filter.of(engine)(rows(published)) for row in batch.to_pylist()]
     assert sorted(row["subscription"] for row in found) == ["BigFerry", "NewBigFerry"]
+
+
+@pytest.mark.parametrize(("entailment", "boats"), [("none", 1), ("rdfs", 2)])
+def test_the_entailment_travels(
+    examples: Path, published: list[Publication], tmp_path: Path, entailment: str, boats: int
+) -> None:
+    """A sailing ferry is a ferry where subclasses count."""
+    rule = tmp_path / "ferries.mdv"
+    rule.write_text("PREFIX : <http://kestrelcoast.example/terms#>\nsearch Ferry f register f", encoding="utf-8")
+    packed = compile_filter(rule, taxonomy=examples / "taxonomy.ttl", entailment=entailment)
+    found = [row for batch in packed(rows(published)) for row in batch.to_pylist()]
+    assert len(found) == boats
 
 
 def test_only_text_travels(examples: Path) -> None:

@@ -98,7 +98,7 @@ def agree(spark: SparkSession, source: Path, packed: Filter, tmp_path: Path) -> 
     """Batch, stream and engine give the same rows and the same refusals; what they gave."""
     wanted, refused = embedded(source, packed.engine())
     for streaming in (False, True):
-        folder = tmp_path / f"out-{streaming}"
+        folder = tmp_path / f"out {streaming} 100%20"  # a name that must be neither escaped nor unescaped
         summary, said = run(spark, source, packed, folder, streaming=streaming)
         assert rows_in(folder) == wanted
         assert dead_letters_in(folder) == refused == sorted(said, key=str)
@@ -163,7 +163,7 @@ def test_as_data_frames(spark: SparkSession, coast: Filter) -> None:
         found = match_publications(df, subscriptions, taxonomy=EXAMPLES / "taxonomy.ttl")
         assert found.columns == MATCHES.names
         assert sorted(tuple(row)[:4] for row in found.collect()) == expected
-    counted = Counter(row.subscription for row in match_publications(df, few).collect())
+    counted = Counter(row.subscription for row in match_publications(df.select("triples", "id"), few).collect())
     assert counted == {"a": 3, "b": 3}
     df.unpersist()
 
@@ -269,6 +269,14 @@ def test_a_stream_goes_on_and_a_replay_changes_nothing(spark: SparkSession, coas
 
     idle, _ = run(spark, source, coast, out, streaming=True)
     assert (idle.batches, rows_in(out)) == (0, before)
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+def test_an_empty_folder(spark: SparkSession, coast: Filter, tmp_path: Path, streaming: bool) -> None:
+    (tmp_path / "in").mkdir()
+    summary, said = run(spark, tmp_path / "in", coast, tmp_path / "out", streaming=streaming)
+    assert (summary.publications, summary.matches, summary.refused, said) == (0, 0, 0, [])
+    assert (rows_in(tmp_path / "out"), dead_letters_in(tmp_path / "out")) == ([], [])
 
 
 def test_a_batch_run_takes_the_place_of_the_one_before(spark: SparkSession, coast: Filter, tmp_path: Path) -> None:

@@ -12,16 +12,15 @@ import json
 import tempfile
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from triplewire.encode.schema import from_batch, matches_to_batch
 from triplewire.engine import Engine
 from triplewire.errors import Refusal
-from triplewire.pipeline.rows import OUTCOME_ROWS, accepted, refused
+from triplewire.pipeline.rows import OUTCOME_ROWS, refused, widened
 
 KEPT = 2  # engines of different versions that a worker holds: the one in use and the one before
 _TEXT = ("utf-8", "surrogatepass")
@@ -38,7 +37,7 @@ class Filter:
     operators are code and stay behind: the worker has the built-in ones and those of installed plug-ins.
     """
 
-    files: str
+    files: str = field(repr=False)
     version: str
 
     @classmethod
@@ -66,19 +65,26 @@ class Filter:
         return found
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Outcomes (`OUTCOME_ROWS`) of publications (`PUBLICATION_ROWS`). A refused input is passed on as it is."""
+        """Outcomes (`OUTCOME_ROWS`) of publications. A refused input (`PUBLICATION_ROWS`) is passed on as it is."""
         engine = self.engine()
         for batch in batches:
-            is_refusal = pc.is_valid(batch.column("refusal"))
-            yield accepted(batch.filter(is_refusal).select(["refusal"]), OUTCOME_ROWS)
+            if "refusal" in batch.schema.names:
+                is_refusal = pc.is_valid(batch.column("refusal"))
+                yield widened(batch.filter(is_refusal).select(["refusal"]), OUTCOME_ROWS)
+                batch = batch.filter(pc.invert(is_refusal))
             refusals: list[Refusal] = []
-            publications = list(from_batch(batch.filter(pc.invert(is_refusal)), on_refusal=refusals.append))
-            result = engine.match(publications)
-            sources = {publication.id: publication.source for publication in publications}
-            yield accepted(
-                matches_to_batch(result), OUTCOME_ROWS, source=[sources[match.publication] for match in result]
-            )
-            yield refused([*refusals, *result.refusals], OUTCOME_ROWS)
+            found = engine.match_batch(batch, on_refusal=refusals.append)
+            yield widened(found, OUTCOME_ROWS, source=_sources(batch, found))
+            yield refused(refusals, OUTCOME_ROWS)
+
+
+def _sources(publications: pa.RecordBatch, found: pa.RecordBatch) -> list[str | None]:
+    """Where the publication of each match was read, as far as the publications say so."""
+    if "source" not in publications.schema.names:
+        return [None] * found.num_rows
+    names = (publications.column(name).to_pylist() for name in ("id", "source"))
+    source_of = dict(zip(*names, strict=True))
+    return [source_of[publication] for publication in found.column("publication").to_pylist()]
 
 
 def loaded() -> int:

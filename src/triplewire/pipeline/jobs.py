@@ -44,8 +44,8 @@ def match_publications(
 ) -> DataFrame:
     """One row a match: publication, subscription, bindings (JSON text), truncated, matched_at.
 
-    `df` is what `sources.publications` gives, or any data frame with the columns id, source, published, triples and
-    refusal of those types, in batch or streaming. A subscription that is refused goes to `on_refusal`, and without
+    `df` is what `sources.publications` gives, or any data frame with the columns id and triples (and source, published,
+    refusal) of those types, in batch or streaming. A subscription that is refused goes to `on_refusal`, and without
     it is raised. Refused publications and pairs are left out here: see `outcomes` and `dead_letters`.
     """
     packed = compile_filter(

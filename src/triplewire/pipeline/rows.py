@@ -45,8 +45,8 @@ def _spark_type(kind: pa.DataType) -> str:
     return {pa.string(): "string", pa.bool_(): "boolean", INSTANT: "timestamp"}[kind]
 
 
-def accepted(batch: pa.RecordBatch, schema: pa.Schema, **more: list[str | None]) -> pa.RecordBatch:
-    """The batch with the columns that it lacks in `schema`: those given, the others null."""
+def widened(batch: pa.RecordBatch, schema: pa.Schema, **more: list[str | None]) -> pa.RecordBatch:
+    """The batch with all columns of `schema`: its own, those given, and null for the others."""
     held = {name: batch.column(name) for name in batch.schema.names}
     held |= {name: pa.array(values, schema.field(name).type) for name, values in more.items()}
     columns = [held[field.name] if field.name in held else pa.nulls(batch.num_rows, field.type) for field in schema]

@@ -75,7 +75,7 @@ class Run:
         self.output.record(streaming=True, subscriptions=self.subscriptions.version)
         rows = publications(spark, self.source, streaming=True, split=self.split, settings=self.settings)
         self._before_stream()
-        writer = rows.writeStream.option("checkpointLocation", self.output.checkpoint.as_uri())
+        writer = rows.writeStream.option("checkpointLocation", f"file://{self.output.checkpoint}")
         writer = writer.trigger(processingTime=f"{watch} seconds") if watch else writer.trigger(availableNow=True)
         query = writer.foreachBatch(lambda some, number: self._process(some, f"batch={number}")).start()
         try:
@@ -84,7 +84,7 @@ class Run:
         finally:
             query.stop()
         failed = query.exception()
-        if failed is not None:
+        if failed is not None and not self.stop.is_set():
             raise failed
         return self.summary
 

@@ -102,7 +102,7 @@ class Output:
 
     def write(self, kind: str, rows: DataFrame) -> None:
         """Write a data frame aside, as part of what `commit` shows."""
-        rows.write.mode("overwrite").parquet((self._writing / kind).as_uri())
+        rows.write.mode("overwrite").parquet(f"file://{self._writing / kind}")  # Spark escapes nothing
 
     def write_refusals(self, refusals: Iterable[Refusal]) -> None:
         """Write the dead letters that the driver itself has aside, beside those of the workers."""

@@ -21,7 +21,7 @@ from triplewire.config import Settings
 from triplewire.encode.schema import to_batch
 from triplewire.errors import ReadError, Refusal
 from triplewire.model.publication import Publication
-from triplewire.pipeline.rows import PUBLICATION_ROWS, accepted, columns_of, refused
+from triplewire.pipeline.rows import PUBLICATION_ROWS, columns_of, refused, widened
 from triplewire.read import read, read_document
 from triplewire.read.sources import files_below
 
@@ -92,7 +92,7 @@ class FileReader:
                 path, length, content = (batch.column(name)[row].as_py() for name in ("path", "length", "content"))
                 refusals: list[Refusal] = []
                 for some in _few(self._read(path, length, content, refusals)):
-                    yield accepted(to_batch(some), PUBLICATION_ROWS)
+                    yield widened(to_batch(some), PUBLICATION_ROWS)
                 if refusals:
                     yield refused(refusals, PUBLICATION_ROWS)
 
