@@ -223,7 +223,7 @@ def duration_ends(duration: Duration) -> tuple[tuple[int, str], ...]:
 
 _LENIENT = re.compile(
     f"{_DATE}(?:T(?P<hour>[0-9]{{2}}):(?P<minute>[0-9]{{2}})(?::(?P<second>[0-9]{{2}})(?:\\.(?P<fraction>[0-9]+))?)?)?{_ZONE}"
-    )
+)
 
 
 def lenient_instant(text: str) -> Instant | None:
