@@ -13,6 +13,7 @@ from urllib.parse import urljoin
 from triplewire.config import Settings
 from triplewire.errors import ReadError
 from triplewire.read.guard import check_json, json_terms
+from triplewire.read.surrogates import refuse_in_json
 
 Loader: TypeAlias = Callable[[str], bytes]
 """Gives the JSON-LD document at an address, or raises anything."""
@@ -27,7 +28,8 @@ def with_contexts(data: bytes, loader: Loader, base: str, settings: Settings) ->
     merged as JSON-LD 1.1, 5.1 says: the importing context wins. Contexts that name each other in a circle are not
     loaded without end: `MAX_CONTEXTS` refuses them. Raises `ReadError`.
     """
-    _, value = check_json(data, "JSON-LD", settings)
+    data, value = check_json(data, "JSON-LD", settings)
+    refuse_in_json(data, "JSON-LD")
     return json.dumps(_Loads(loader, settings, json_terms(value)).node(value, base), ensure_ascii=False).encode(
         "utf-8", "replace"
     )
@@ -80,7 +82,8 @@ class _Loads:
             data = self._loader(address)
         except Exception as error:  # whatever the caller's loader raises
             raise ReadError(f"the context {address!r} cannot be loaded: {error}") from error
-        _, value = check_json(data, "JSON-LD context", self._settings)
+        data, value = check_json(data, "JSON-LD context", self._settings)
+        refuse_in_json(data, "JSON-LD context")
         if not isinstance(value, dict):
             raise ReadError(f"the context {address!r} is no JSON object")
         return value.get("@context", {})

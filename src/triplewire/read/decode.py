@@ -15,6 +15,7 @@ from triplewire.read.frames import Request
 from triplewire.read.jsonfeed import read_json_feed
 from triplewire.read.rdf import parse
 from triplewire.read.split import by_graph, by_subject
+from triplewire.read.surrogates import refuse_in_json
 from triplewire.read.syntax import Syntax
 
 
@@ -31,6 +32,7 @@ def _turtle(request: Request) -> list[Publication]:
 
 def _json_ld(request: Request) -> list[Publication]:
     data, value = guard.check_json(request.data, request.syntax.value, request.settings)
+    refuse_in_json(data, request.syntax.value)
     guard.check_contexts(data, value)
     return _rdf(request, data)
 

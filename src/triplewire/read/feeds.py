@@ -7,12 +7,13 @@ apart, they are read as feedparser does, and flagged. Everything here runs in th
 from __future__ import annotations
 
 import calendar
+import dataclasses
 import datetime as dt
 import io
 import re
 from collections import defaultdict
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import feedparser
 from feedparser.encodings import convert_to_utf8
@@ -24,6 +25,7 @@ from triplewire.model.terms import IRI, RDF_TYPE, Literal, Node, Triple
 from triplewire.read import guard
 from triplewire.read.elements import Elements, is_unknown, item_elements, person
 from triplewire.read.frames import Request
+from triplewire.read.guard.xml_encoding import to_utf8
 from triplewire.read.instants import parse_instant
 from triplewire.read.items import DATE, ITEM, LINK, Channel, Feed, Item, publications
 from triplewire.read.limits import check_limits
@@ -33,6 +35,7 @@ from triplewire.read.rdf import parse
 from triplewire.read.rdf_attributes import qualified
 from triplewire.read.sniff import ascii_view
 from triplewire.read.split import by_subject, closure
+from triplewire.read.surrogates import NOTE, replaced_in_xml
 
 _DECLARATION = b"<?xml version='1.0' encoding='utf-8'?>\n"
 _HTML = {"text/html", "application/xhtml+xml"}
@@ -40,7 +43,7 @@ _HTML = {"text/html", "application/xhtml+xml"}
 
 def read_feed(request: Request, *notes: str) -> list[Publication]:
     """The publications of an RSS 0.9x, RSS 2.0 or Atom feed. Raises `ReadError` if it is none."""
-    data, parsed, ill = _parse(request)
+    data, parsed, ill, mended = _parse(request)
     if not (parsed["version"] or parsed["entries"] or parsed["feed"]):
         raise ReadError(
             "the XML is neither RDF nor a feed" + (f": {ill}" if ill else ""), remedy="give RSS, Atom or RDF/XML"
@@ -52,7 +55,7 @@ def read_feed(request: Request, *notes: str) -> list[Publication]:
     feed = Feed(
         _channel(parsed["feed"], request.document),
         [_item(entry, parsed["feed"], found) for entry, found in zip(entries, elements, strict=True)],
-        notes + ((f"ill-formed feed: {ill}",) if ill else ()),
+        notes + ((f"ill-formed feed: {ill}",) if ill else ()) + mended,
     )
     found = publications(feed, request.document, request.source, request.split, request.settings)
     check_limits(found, request.settings)
@@ -62,19 +65,20 @@ def read_feed(request: Request, *notes: str) -> list[Publication]:
 def read_rss_1(request: Request) -> list[Publication]:
     """The publications of an RSS 1.0 feed: each item with its own triples, closed over blank nodes."""
     try:
-        triples = _rss_1_triples(request)
+        triples, notes = _rss_1_triples(request)
     except ReadError as error:
         if error.remedy.startswith("raise "):
             raise
         return read_feed(request, f"not RDF/XML, so read as a plain feed: {error}")
     if request.split == "subject":
-        return by_subject(triples, request.document, request.source, request.settings)
+        found = by_subject(triples, request.document, request.source, request.settings)
+        return [dataclasses.replace(publication, notes=notes) for publication in found]
     if request.split == "document":
-        found = [Publication(request.document, tuple(dict.fromkeys(triples)), request.source)]
+        found = [Publication(request.document, tuple(dict.fromkeys(triples)), request.source, notes=notes)]
         check_limits(found, request.settings)
         return found
     items = list(dict.fromkeys(t.subject for t in triples if t.predicate == RDF_TYPE and t.object == ITEM))
-    _, parsed, _ = _parse(request)
+    parsed = _parse(request).feed
     if len(items) != len(parsed["entries"]):
         return read_feed(request, "the items are not told apart by rdf:about, so read as a plain feed")
     about: dict[Node, list[Triple]] = defaultdict(list)
@@ -86,6 +90,7 @@ def read_rss_1(request: Request) -> list[Publication]:
             closure(item, about),
             request.source,
             _rss_1_instant(item, about) or _instant(entry),
+            notes=notes,
         )
         for number, (item, entry) in enumerate(zip(items, parsed["entries"], strict=True), start=1)
     ]
@@ -93,11 +98,15 @@ def read_rss_1(request: Request) -> list[Publication]:
     return found
 
 
-def _rss_1_triples(request: Request) -> list[Triple]:
-    """The feed as RDF. Early RSS 1.0 writes `resource` for `rdf:resource`, which RDF/XML, 6.1.4 lets us read so."""
-    data = qualified(guard.check_rdf_xml(request.data, request.settings))
+def _rss_1_triples(request: Request) -> tuple[list[Triple], tuple[str, ...]]:
+    """The feed as RDF, and what was mended in it. Early RSS 1.0 writes `resource` for `rdf:resource`, which RDF/XML,
+    6.1.4 lets us read so."""
+    written = to_utf8(request.data)
+    mended = replaced_in_xml(written)
+    data = qualified(guard.check_rdf_xml(mended, request.settings))
     base = request.base or request.document
-    return [triple for _, triple in parse(data, request.syntax, base, request.settings)]
+    triples = [triple for _, triple in parse(data, request.syntax, base, request.settings)]
+    return triples, (NOTE,) if mended != written else ()
 
 
 def _rss_1_id(item: Node, about: Mapping[Node, list[Triple]], otherwise: str) -> str:
@@ -113,12 +122,19 @@ def _rss_1_instant(item: Node, about: Mapping[Node, list[Triple]]) -> dt.datetim
     return parse_instant(dates[0]) if dates else None
 
 
-def _parse(request: Request) -> tuple[bytes, Any, str]:
-    """The guarded feed in UTF-8, feedparser's view of it, and why it is ill-formed, if it is."""
+class _Parsed(NamedTuple):
+    data: bytes  # the guarded feed in UTF-8
+    feed: Any  # feedparser's view of it
+    ill: str  # why it is ill-formed, "" if it is not
+    mended: tuple[str, ...]  # what was mended before feedparser saw it
+
+
+def _parse(request: Request) -> _Parsed:
     result: dict[str, Any] = {}
     data = convert_to_utf8({}, request.data, result)
     if data.startswith(_DECLARATION) and not ascii_view(request.data).startswith(b"<?xml"):
         data = data.removeprefix(_DECLARATION)  # feedparser's own line, which would put all positions off
+    written, data = data, replaced_in_xml(data)  # feedparser fails as a whole on a reference to a surrogate
     guard.check_feed(data, replace_doctype(data)[1], request.settings)
     known = bool(result.get("encoding"))
     headers = {"content-type": "application/xml; charset=utf-8"} if known else {}
@@ -130,7 +146,8 @@ def _parse(request: Request) -> tuple[bytes, Any, str]:
     )
     ill = result.get("bozo_exception") or (parsed.get("bozo_exception") if parsed.get("bozo") else None)
     # the position that an XML error begins with is one in feedparser's copy, not in the document
-    return data, parsed, re.sub(r"^<unknown>:\d+:\d+: ", "", " ".join(str(ill).split())) if ill else ""
+    reason = re.sub(r"^<unknown>:\d+:\d+: ", "", " ".join(str(ill).split())) if ill else ""
+    return _Parsed(data, parsed, reason, (NOTE,) if data != written else ())
 
 
 def _text(entry: dict[str, Any], key: str) -> str:
@@ -170,8 +187,8 @@ def _item(entry: dict[str, Any], feed: dict[str, Any], elements: Elements) -> It
         for content in _list(entry, "content")
         if content.get("type") != "text/plain" or _text(content, "value") != description
     ]
-    if not any(contents) and raw != description:
-        contents = [raw]
+    if raw not in (description, *contents):
+        contents.append(raw)  # the summary's own markup, which rss:description has no more
     title = dict.get(entry, "title_detail")
     said = title.get("language") if isinstance(title, dict) else None
     return Item(
@@ -205,12 +222,16 @@ def _creators(entry: dict[str, Any]) -> list[str]:
 
 
 def _instant(entry: dict[str, Any]) -> dt.datetime | None:
-    """When the item was published, else updated, else created; feedparser has it in UTC.
+    """When the item was published, else updated, else created.
 
     Published comes first because it is all that RSS states, and one item must be the same in every feed syntax.
+    RFC 3339 is read here, since feedparser drops fractions of a second; all else by feedparser, which gives UTC.
     """
-    for key in ("published_parsed", "updated_parsed", "created_parsed"):
-        value = dict.get(entry, key)
+    for key in ("published", "updated", "created"):
+        found = parse_instant(_text(entry, key))
+        if found is not None:
+            return found
+        value = dict.get(entry, key + "_parsed")
         if value:
             try:
                 return dt.datetime.fromtimestamp(calendar.timegm(value), dt.UTC)

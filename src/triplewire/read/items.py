@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from triplewire.config import Settings
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, RDF_TYPE, XSD, Literal, Term, Triple
 from triplewire.read.names import id_iri, is_absolute, legal
 from triplewire.read.split import by_subject
+from triplewire.read.surrogates import NOTE, replaced
 
 RSS = "http://purl.org/rss/1.0/"
 DC = "http://purl.org/dc/elements/1.1/"
@@ -71,6 +72,9 @@ class Feed:
 
 def publications(feed: Feed, document: str, source: str, split: str, settings: Settings) -> list[Publication]:
     """One publication an item; with split "document" one in all, with "subject" one a subject."""
+    mended: Feed = replaced(feed)
+    if mended != feed:
+        feed = replace(mended, notes=tuple(dict.fromkeys([*mended.notes, NOTE])))
     parts = list(_parts(feed, document, source))
     if split == "item":
         return parts
@@ -81,7 +85,7 @@ def publications(feed: Feed, document: str, source: str, split: str, settings: S
     for part in parts:
         whole.update(dict.fromkeys(part.triples))
     if split == "subject":
-        return by_subject(whole, document, source, settings)
+        return [replace(part, notes=feed.notes) for part in by_subject(whole, document, source, settings)]
     return [Publication(document, tuple(whole), source, notes=feed.notes)]
 
 
