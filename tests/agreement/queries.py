@@ -84,7 +84,7 @@ class Vocabulary:
 
 
 class Generator:
-    """Makes queries. `plain`: filters and MINUS are in the outermost group,
+    """Makes queries. `plain`: filters are in the outermost group,
     filters compare with IRIs only, there is no VALUES, and nothing is computed."""
 
     def __init__(self, chance: random.Random, vocabulary: Vocabulary, *, plain: bool = False) -> None:
@@ -131,10 +131,9 @@ class Generator:
             lambda: Block("UNION", tuple(self.group(depth - 1) for _ in range(self.chance.choice((2, 2, 3))))),
             lambda: Block("", (self.group(depth - 1),)),
         ]
-        if self._outermost or not self.plain:
-            nested.append(lambda: Block("MINUS", (self.group(depth - 1),)))
         if self._outermost:
             nested += [
+                lambda: Block("MINUS", (self.group(depth - 1),)),
                 lambda: Block("FILTER NOT EXISTS", (self.inner(depth - 1),)),
                 lambda: Block("FILTER EXISTS", (self.inner(depth - 1),)),
             ]

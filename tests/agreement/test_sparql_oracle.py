@@ -44,7 +44,7 @@ What the generator leaves out because pyoxigraph 0.5 departs from SPARQL 1.1 the
   number or boolean (17.2.2: false; there: an error);
 - < > <= >= between booleans (17.3: false is less than true; there: an error), and between equal terms that have no
   order, such as IRIs (17.3: an error; there: neither is less);
-- EXISTS inside a group inside a group: a group is evaluated by itself (18.6; there: joined groups see each other);
+- EXISTS and MINUS inside a group inside a group: it is evaluated by itself (18.6; there: joined groups see each other);
 - conditions beside a path that starts with ^: its subject may be a literal (there: taken for a node, and folded);
 - IN and NOT IN with an empty list after a variable (17.4.1.9: false and true; there: an error);
 - = and != between two times of which one has no zone, within 14 hours (XSD 1.1: indeterminate; there: unequal);
@@ -58,7 +58,7 @@ What the generator leaves out because pyoxigraph 0.5 departs from SPARQL 1.1 the
 - regular expressions that are not well-formed (there an error of the expression, here refused when registered);
 - MINUS, VALUES and BIND inside EXISTS, where the specification's substitution is disputed;
 - RAND, UUID, STRUUID, BNODE, NOW: no two values are the same.
-And for rdflib 7, too: filters and MINUS inside nested groups (18.6: a group is evaluated by itself; there: it sees what
+And for rdflib 7, too: filters inside nested groups (18.6: a group is evaluated by itself; there: it sees what
 is outside), VALUES before OPTIONAL (there: solutions are lost), STR of a blank node, order between unlike literals.
 """
 
