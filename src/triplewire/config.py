@@ -29,6 +29,7 @@ class Settings:
     # evaluation of one subscription against one publication
     max_bindings: int = 1_000  # distinct bindings kept; more are cut and `truncated` says so
     max_steps: int = 2_000_000  # candidate triples and rows looked at, past it the pair is refused
+    operator_seconds: int = 10  # one call of an operator, past it the call is unknown
     max_regex_bytes: int = 1_024  # UTF-8 bytes of a regular expression
 
     # inputs

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from triplewire.errors import LimitError, OperatorError
 from triplewire.ir import calls, patterns
@@ -59,7 +60,8 @@ def evaluate(subscription: Subscription, publication: Publication, world: World)
 
 
 def _answer(plan: Plan, subscription: Subscription, publication: Publication, world: World) -> Answer:
-    state = Evaluation(publication, world, lambda where, solution, state: _exists(plan, where, solution, state))
+    exists = partial(_exists, plan)
+    state = Evaluation(publication, world, plan.outputs, exists)
     names = () if subscription.ask else subscription.select
     rows: dict[tuple[Term | None, ...], None] = {}
     truncated = False
@@ -157,7 +159,7 @@ def _after(step: Step, solution: Solution, scope: Scope) -> Iterator[Solution]:
         case Nested(group):
             return _joined(group, solution, scope)
         case Union(branches):
-            return (found for branch in branches for found in _joined(branch, solution, scope))
+            return (found for branch in branches for found in _branch(branch, solution, scope))
         case Values():
             return _inline(step, solution, scope.state)
         case LeftJoin(group):
@@ -184,19 +186,30 @@ def _independent(sensitive: Names, solution: Solution, scope: Scope) -> bool:
     return sensitive.isdisjoint(solution) or all(n in scope.given for n in sensitive if n in solution)
 
 
+def _branch(group: Group, solution: Solution, scope: Scope) -> Iterator[Solution]:
+    """A branch of an Or; what only a call binds in it stays in it (semantics, section 3)."""
+    outputs = scope.state.outputs
+    for found in _joined(group, solution, scope):
+        if outputs.isdisjoint(found):
+            yield found
+        else:
+            yield {name: term for name, term in found.items() if name in solution or name not in outputs}
+
+
 def _left_join(group: Group, solution: Solution, scope: Scope) -> Iterator[Solution]:
     """LeftJoin: the conditions of the optional group see both sides."""
+    alone, unknown, failed = True, scope.state.unknown_calls, False
     if _independent(group.sensitive_steps, solution, scope):
         merged = _steps(group, solution, scope)
     else:
-        rows = scope.table(group, whole=False).compatible(solution, scope.state)
-        merged = (solution | row for row in rows)
-    alone = True
+        table = scope.table(group, whole=False)
+        failed = table.unknown
+        merged = (solution | row for row in table.compatible(solution, scope.state))
     for found in merged:
         if _kept(group, found, scope):
             alone = False
             yield found
-    if alone:
+    if alone and not failed and scope.state.unknown_calls == unknown:  # after a failed call nobody knows whether it stands alone
         yield solution
 
 

@@ -140,7 +140,7 @@ def _instance_of(node: InstanceOf, solution: Solution, state: Evaluation) -> boo
 
 def _full_text(node: FullText, solution: Solution, state: Evaluation) -> bool:
     term = _variable(node.variable, solution, state)
-    return isinstance(term, Literal) and term.has_text and satisfies(node.expression, term.lexical)
+    return isinstance(term, Literal) and term.has_text and satisfies(node.expression, term.lexical, state.step)
 
 
 # --- logic -------------------------------------------------------------------------------------------------------

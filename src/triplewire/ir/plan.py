@@ -133,11 +133,12 @@ class Group:
 @dataclass(frozen=True, slots=True)
 class Plan:
     """A subscription, ready to run. Without a triple for each of `required`, nothing matches. `existential` has the
-    groups of EXISTS by the identity of their nodes."""
+    groups of EXISTS by the identity of their nodes. `outputs` are the variables that only operator calls bind."""
 
     group: Group
     required: tuple[Constants, ...]
     existential: dict[int, Group]
+    outputs: Names
 
 
 _PLANS: dict[int, tuple[weakref.ref[Subscription], Plan]] = {}
@@ -161,7 +162,24 @@ def make_plan(where: Where, select: Names) -> Plan:
     existential = {id(group): planner.group(group, NONE) for group in groups}
     required = [_atom(pattern, NONE).constants for pattern in _conjunctive(where)]
     required.sort(key=lambda constants: sum(constant is None for constant in constants))
-    return Plan(planner.group(where, select), tuple(c for c in dict.fromkeys(required) if any(c)), existential)
+    group = planner.group(where, select)
+    return Plan(group, tuple(c for c in dict.fromkeys(required) if any(c)), existential, _outputs(where))
+
+
+def _outputs(where: Where) -> Names:
+    """The variables that stand in calls, but neither in a pattern nor in inline data nor behind BIND."""
+    called: set[str] = set()
+    bound: set[str] = set()
+    for node in walk(where):
+        if isinstance(node, Call):
+            called |= {argument.name for argument in node.arguments if isinstance(argument, Variable)}
+        elif isinstance(node, Pattern):
+            bound |= {term.name for term in (node.subject, node.predicate, node.object) if isinstance(term, Variable)}
+        elif isinstance(node, Values):
+            bound |= {variable.name for variable in node.variables}
+        elif isinstance(node, Bind):
+            bound.add(node.variable.name)
+    return frozenset(called - bound)
 
 
 def _conjunctive(where: Where) -> Iterator[Pattern]:

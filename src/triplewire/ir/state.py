@@ -46,11 +46,16 @@ class Evaluation:
     """One publication in one world, while one subscription is evaluated against it."""
 
     def __init__(
-        self, publication: Publication, world: World, exists: Callable[[Where, Solution, Evaluation], bool]
+        self,
+        publication: Publication,
+        world: World,
+        outputs: frozenset[str],
+        exists: Callable[[Where, Solution, Evaluation], bool],
     ) -> None:
         self.publication = publication
         self.graph = publication.graph
         self.world = world
+        self.outputs = outputs  # the variables that only operator calls bind
         self.exists = exists
         """Has the group a solution, with these values put in? Raises `UnknownCall` where a failed call decides."""
         self.steps_left = world.settings.max_steps
