@@ -6,7 +6,8 @@
     constraint := side ("=" | "!=" | "<" | "<=" | ">" | ">=") side | variable ("CONTAINS" | "FTCONTAINS" | "ISA") ...
     side       := constant | quantity | sum of products over variables and numbers
 
-A comparison is lenient, with one exception: arithmetic compares as numbers, whatever the variables' datatypes are.
+A comparison is lenient. Arithmetic, too, reads a value's text and no datatype: one that does not read as a number
+makes the comparison false, NaN and INF among them. It is exact, but for values written with an exponent (doubles).
 Calls: `languages.calls`; the tests that GQL has, too: `languages.conditions`.
 """
 
@@ -16,6 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from triplewire.ir.nodes import And, Call, Coercion, Compare, Expression, Filter, Function, Variable, Where
+from triplewire.ir.numbers import MAX_DIGITS, lenient_number
 from triplewire.ir.walk import walk
 from triplewire.languages.bare import COMPARISONS, BareTokens, Names, bounded, literal, number, read_raw
 from triplewire.languages.calls import call_ahead, converted, read_call
@@ -238,6 +240,9 @@ class _Query:
         for side in sides:
             if isinstance(side, IRI) or (isinstance(side, Literal) and not NUMERAL.fullmatch(side.lexical)):
                 self._tokens.fail(token, f"a sum compares with numbers only, found {side}")
+        for literal_ in (node for side in sides for node in walk(side) if isinstance(node, Literal)):
+            if _exact(literal_.lexical) is None:
+                self._tokens.fail(token, f"arithmetic with a number of more than {MAX_DIGITS:,} digits")
 
     def _in_unit_of(self, side: Expression | _Quantity, quantity: _Quantity, units: dict[str, set[str]]) -> Literal:
         if not isinstance(side, Variable):
@@ -252,6 +257,14 @@ class _Query:
         return number(converted(self._names, quantity.token, (quantity.number, quantity.unit), unit))
 
 
+def _exact(text: str) -> Literal | None:
+    """The number in `text` without exponent, so that it is computed exactly; None where that would be too long."""
+    value = lenient_number(text)
+    if value is None or abs(value.adjusted()) + len(value.as_tuple().digits) >= MAX_DIGITS:
+        return None
+    return number(f"{value:f}" if "e" in text.lower() else text)
+
+
 def _variables(side: Expression | _Quantity) -> bool:
     return any(isinstance(node, Variable) for node in walk(side))
 
@@ -262,8 +275,10 @@ def _numeric(expression: Expression | _Quantity) -> Expression:
         return Function(expression.name, tuple(map(_numeric, expression.arguments)))
     if isinstance(expression, Variable):
         text = Function("STR", (expression,))
-        return Function("COALESCE", (Function(XSD + "decimal", (text,)), Function(XSD + "double", (text,))))
+        decimal, double = (Function(XSD + name, (text,)) for name in ("decimal", "double"))
+        is_number = Function("REGEX", (text, Literal("[0-9]")))  # of what xsd:double reads, NaN and INF have no digit
+        return Function("IF", (is_number, Function("COALESCE", (decimal, double)), decimal))
     if isinstance(expression, Literal):
-        return number(expression.lexical)
+        return _exact(expression.lexical) or number(expression.lexical)
     assert not isinstance(expression, _Quantity)  # converted before
     return expression
