@@ -100,8 +100,9 @@ class Refusal:
         return cls(kind, subject, error.where, error.what, error.remedy)
 
     def __str__(self) -> str:
-        place = (
-            self.where if self.where.startswith(self.subject) else " ".join(filter(None, (self.subject, self.where)))
-        )
+        place = f"{self.subject} {self.where}".strip()
+        for whole, part in ((self.where, self.subject), (self.subject, self.where)):
+            if whole.startswith(part):  # said once is enough
+                place = whole
         text = f"refused {self.kind} {place}: {self.reason}"
         return f"{text}; {self.remedy}" if self.remedy else text

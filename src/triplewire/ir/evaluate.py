@@ -209,7 +209,9 @@ def _left_join(group: Group, solution: Solution, scope: Scope) -> Iterator[Solut
         if _kept(group, found, scope):
             alone = False
             yield found
-    if alone and not failed and scope.state.unknown_calls == unknown:  # after a failed call nobody knows whether it stands alone
+    if (
+        alone and not failed and scope.state.unknown_calls == unknown
+    ):  # after a failed call nobody knows whether it stands alone
         yield solution
 
 
