@@ -36,7 +36,7 @@ LITERALS = [
     *typed("integer", "-1", "0", "1", "2", "10"),
     *typed("decimal", "0.5", "-2.5"),
     *typed("double", "1.5", "0.25", "100"),
-    *typed("float", "1.5", "0.1"),
+    *typed("float", "1.5", "0.375"),
     *typed("boolean", "true", "false"),
     *typed(
         "dateTime",

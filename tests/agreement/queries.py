@@ -301,7 +301,7 @@ class Generator:
             lambda: f"({self.number(depth - 1)} {self.chance.choice('+-*')} {constant})",
             lambda: f"({constant} {self.chance.choice('+-*')} {self.number(depth - 1)})",
             lambda: f"(ABS({self.variable()}) {self.chance.choice('+-*')} ABS({self.variable()}))",
-            lambda: f"({self.variable()} / {constant})",
+            lambda: f"((ABS({self.variable()}) + 1) / {constant})",
             lambda: f"{self.chance.choice(('ABS', 'CEIL', 'FLOOR', 'ROUND'))}({self.number(depth - 1)})",
             lambda: f"(-{self.variable()})",
             lambda: f"STRLEN({self.text(depth - 1)})",
