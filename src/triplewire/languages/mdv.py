@@ -92,8 +92,7 @@ class _Rule:
         branches: Branches = self._or(negated=False) if tokens.accept("WHERE") else [[]]
         tokens.rest_is_empty()
         searched = self._class_parts()
-        variables = frozenset(self._classes)
-        compiled = tuple(compile_branch(registered, variables, searched, tests) for tests in branches)
+        compiled = tuple(compile_branch(registered, searched, tests) for tests in branches)
         where = compiled[0] if len(compiled) == 1 else Or(compiled)
         return Parsed((registered,), where, warnings=self._warnings())
 
