@@ -303,7 +303,7 @@ class Generator:
             lambda: f"(ABS({self.variable()}) {self.chance.choice('+-*')} ABS({self.variable()}))",
             lambda: f"((ABS({self.variable()}) + 1) / {constant})",
             lambda: f"{self.chance.choice(('ABS', 'CEIL', 'FLOOR', 'ROUND'))}({self.number(depth - 1)})",
-            lambda: f"(-{self.variable()})",
+            lambda: f"(-ABS({self.variable()}))",
             lambda: f"STRLEN({self.text(depth - 1)})",
             lambda: f"{self.chance.choice(('YEAR', 'MONTH', 'DAY', 'HOURS', 'MINUTES', 'SECONDS'))}({self.variable()})",
         )

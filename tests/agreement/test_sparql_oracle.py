@@ -50,7 +50,7 @@ What the generator leaves out because pyoxigraph 0.5 departs from SPARQL 1.1 the
 - = and != between two times of which one has no zone, within 14 hours (XSD 1.1: indeterminate; there: unequal);
 - order comparisons with NaN (XPath: false; there: an error), so nothing that makes a NaN;
 - a decimal zero divided by a decimal (zero; there: an error);
-- sums and differences of dates and durations (SPARQL 1.1 has none);
+- sums, differences and negatives of dates and durations (SPARQL 1.1 has none);
 - integers beyond 64 bits, decimals beyond 18 digits after the point (ours have 4,000), so no product of a
   quotient;
 - casts of doubles without an exact decimal, of strings with white space around them, and of doubles to xsd:string;
