@@ -30,6 +30,7 @@ DEEP = {
     "EXISTS": ("ASK { ?s ?p ?o ", "FILTER EXISTS {", "", "}", "}"),
     "NOT EXISTS": ("ASK { ?s ?p ?o ", "FILTER NOT EXISTS {", "", "}", "}"),
     "EXISTS in a condition": ("ASK { ?s ?p ?o ", "FILTER(1 || EXISTS {", "", "})", "}"),
+    "EXISTS in parentheses": ("ASK { ?s ?p ?o ", "FILTER(EXISTS {", "", "})", "}"),
     "OPTIONAL": ("ASK { ?s ?p ?o ", "OPTIONAL {", "", "}", "}"),
     "MINUS": ("ASK { ?s ?p ?o ", "MINUS {", "", "}", "}"),
     "UNION of UNIONs": ("ASK {", "{ ?s ?p ?o } UNION {", "", "}", "}"),
@@ -78,6 +79,15 @@ def is_read(text: str) -> bool:
     except LanguageError as error:
         return "64 levels" not in error.what
     return True
+
+
+@pytest.mark.parametrize("name", ["EXISTS", "NOT EXISTS", "EXISTS in a condition", "EXISTS in parentheses", "OPTIONAL"])
+def test_nested_groups_count_as_groups(name: str) -> None:
+    """A group is a level, the parentheses around it are one more; nothing counts twice."""
+    levels = 2 if "FILTER(" in DEEP[name][1] else 1
+    assert parse(deep(name, 63 // levels), CONTEXT)
+    with pytest.raises(LanguageError, match="nested more than 64 levels deep"):
+        parse(deep(name, 64 // levels), CONTEXT)
 
 
 FLAT = {
@@ -139,7 +149,7 @@ def test_a_raised_depth_limit_ends_in_an_error_too() -> None:
 
 def test_a_text_past_the_size_limit_is_refused() -> None:
     text = "ASK { ?s ?p ?o } #" + "\\u0041" * 11_000  # longer as written than as resolved
-    with pytest.raises(LanguageError, match="longer than 65536 bytes"):
+    with pytest.raises(LanguageError, match=r"^1:1: the text is longer than 65536 bytes"):
         parse(text, CONTEXT)
 
 

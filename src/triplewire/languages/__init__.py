@@ -41,11 +41,11 @@ def parse(
     """
     context = Context(
         source=id,
-        prefixes=prefixes or {},
+        prefixes={} if prefixes is None else prefixes,
         base=base,
         operators=built_in_operators() if operators is None else operators,
-        rules=rules or {},
-        settings=settings or Settings(),
+        rules={} if rules is None else rules,
+        settings=Settings() if settings is None else settings,
     )
     compile_text: Language = plugins.find("language", language)
     parsed = compile_text(text, context)

@@ -36,9 +36,8 @@ class Tokens:
         self.context = context
         limit = context.settings.max_query_bytes
         if len(text) > limit or len(text.encode("utf-8", "surrogatepass")) > limit:
-            raise LanguageError(
-                f"the text is longer than {limit} bytes", source=context.source, remedy="raise max_query_bytes"
-            )
+            what = f"the text is longer than {limit} bytes"
+            raise LanguageError(what, source=context.source, line=1, column=1, remedy="raise max_query_bytes")
         self._tokens = list(self._scan(pattern))
         self._at = 0
         self._depth = 0

@@ -6,7 +6,7 @@ stages may walk a condition recursively.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from difflib import get_close_matches
 
 from triplewire.ir.nodes import (
@@ -25,6 +25,7 @@ from triplewire.ir.nodes import (
 from triplewire.languages import fulltext
 from triplewire.languages.sparql.calls import call, operator_name
 from triplewire.languages.sparql.functions import AGGREGATES, CASTS, FUNCTIONS, RANDOM, SYNONYMS, Arity
+from triplewire.languages.sparql.regex import check_regex
 from triplewire.languages.sparql.terms import Terms
 from triplewire.languages.tokens import Token
 from triplewire.model.terms import IRI
@@ -83,7 +84,7 @@ class Expressions:
             read = self._disjunction()
             self._inside = not outermost
             limit = tokens.context.settings.max_query_depth
-            # a tree is no deeper than its text is long, so short ones need no look
+            # a tree is no deeper than its text is long, so short ones need no look; groups are limited by `nested`
             if outermost and tokens.peek().offset - first.offset > limit and _deeper(read, limit):
                 tokens.fail(first, f"an expression of more than {limit} levels", "raise max_query_depth, or shorten it")
             return read
@@ -158,16 +159,19 @@ class Expressions:
             return self._word(tokens.next())
         tokens.unexpected("an expression")
 
-    def _arguments(self) -> tuple[Expression, ...]:
-        """Expressions in parentheses, with commas between them; there may be none."""
+    def _arguments(self, starts: list[Token] | None = None) -> tuple[Expression, ...]:
+        """Expressions in parentheses, with commas between them; there may be none. `starts` gets their first tokens."""
+        starts = [] if starts is None else starts
         tokens = self._tokens
         tokens.expect("(")
         if tokens.accept(")"):
             return ()
         if tokens.at("DISTINCT"):
             tokens.unsupported(tokens.peek(), "DISTINCT in a function call (an aggregate)")
+        starts.append(tokens.peek())
         read = [self.expression()]
         while tokens.accept(","):
+            starts.append(tokens.peek())
             read.append(self.expression())
         tokens.expect(")")
         return tuple(read)
@@ -210,9 +214,11 @@ class Expressions:
         tokens.fail(token, f"there is no function {token}", f"did you mean {near[0]}?" if near else "")
 
     def _function(self, token: Token, name: str, arity: Arity) -> Expression:
-        arguments = self._arguments()
+        starts: list[Token] = []
+        arguments = self._arguments(starts)
         if len(arguments) < arity.least or (arity.most is not None and len(arguments) > arity.most):
             self._tokens.fail(token, f"{token.text} takes {arity}, not {len(arguments)}")
+        check_regex(self._tokens, name, list(zip(starts, arguments, strict=True)))
         if name == "IRI" and self._terms.base:
             arguments += (IRI(self._terms.base),)
         return Function(name, arguments)
@@ -232,15 +238,30 @@ class Expressions:
 
 
 def _deeper(expression: Expression, limit: int) -> bool:
-    """Is the tree more than `limit` nodes deep, groups and full-text expressions included? Looks level by level."""
+    """Is the tree more than `limit` expressions deep, those in groups and full-text ones included? Looks level by
+    level."""
     level: list[object] = [expression]
     for _ in range(limit):
-        below: list[object] = []
-        for node in level:
-            for name in getattr(node, "__match_args__", ()):  # the fields of a dataclass; other values are leaves
-                value = getattr(node, name)
-                below.extend(value if isinstance(value, tuple) else (value,))
-        level = [node for node in below if hasattr(node, "__match_args__")]
+        level = [below for node in level for below in _expressions_below(node)]
         if not level:
             return False
     return True
+
+
+def _expressions_below(node: object) -> Iterator[object]:
+    """The next expressions below a node, through the parts of groups."""
+    waiting = _children(node)
+    while waiting:
+        below = waiting.pop()
+        if isinstance(below, Where):
+            waiting.extend(_children(below))
+        else:
+            yield below
+
+
+def _children(node: object) -> list[object]:
+    found: list[object] = []
+    for name in getattr(node, "__match_args__", ()):  # the fields of a dataclass; other values are leaves
+        value = getattr(node, name)
+        found.extend(value if isinstance(value, tuple) else (value,))
+    return [child for child in found if hasattr(child, "__match_args__")]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterator
+from typing import NoReturn
 
 from triplewire.languages.context import Context
 from triplewire.languages.tokens import Token, Tokens
@@ -29,6 +30,7 @@ PATTERN = re.compile(
       (?P<skip>[ \t\r\n]+|\#[^\n\r]*)
     | (?P<variable>[?$]{_VARIABLE})
     | (?P<iri><[^<>"{{}}|^`\\\x00-\x20]*>)
+    | (?P<broken><[A-Za-z][A-Za-z0-9+.-]*+://[^<>\n\r]*+>?+)   # no comparison: `//` is nowhere in an expression
     | (?P<blank>_:[{_BASE}_0-9]{_LABEL})
     | (?P<name>(?:[{_BASE}]{_LABEL})?:(?:{_LOCAL})?)
     | (?P<stray>[A-Za-z_]\w*+(?:[-.]++\w++){{16,}})   # no name, as the colon is missing; never part of a query
@@ -44,6 +46,8 @@ PATTERN = re.compile(
 )
 
 _CODEPOINT = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|.)", re.DOTALL)
+_IRI_START = re.compile(r"""<[^<>"{}|^`\\\x00-\x20]*+([^<>\n\r])""")
+_BROKEN_IRI = re.compile(_IRI_START.pattern + r"[^<>\n\r]*+>")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -67,6 +71,11 @@ class QueryTokens(Tokens):
                 if self.text.startswith(token.text * 3, token.offset):
                     self.fail(token, "this string is never closed")
                 self.fail(token, "this string is not closed on its line", "three quotation marks enclose several lines")
+            if token.kind == "broken":
+                wrong = _IRI_START.match(token.text)
+                if wrong is None:
+                    self.fail(token, "this IRI is not closed on its line")
+                self.fail(Token("?", wrong[1], token.offset + wrong.start(1)), f"an IRI cannot hold {wrong[1]!r}")
             if token.kind == "stray":
                 self.fail(token, f"{token} is no name", "a prefixed name needs a colon")
             yield token
@@ -89,6 +98,13 @@ class QueryTokens(Tokens):
             self._ends.append(length)
             self._shifts.append(done - length)
         self.text = "".join(out) + self._written[done:]
+
+    def unexpected(self, expected: str) -> NoReturn:
+        """As `Tokens.unexpected`; of a `<` that was to open an IRI it says why it does not."""
+        token = self.peek()
+        wrong = _BROKEN_IRI.match(self.text, token.offset)
+        remedy = f"an IRI cannot hold {wrong[1]!r}" if wrong else ""
+        self.fail(token, f"found {token}, expected {expected}", remedy)
 
     def place(self, offset: int) -> tuple[int, int]:
         """Line and column in the text as written."""

@@ -1,7 +1,7 @@
 """Property paths (SPARQL 1.1, 9 and 18.2.2.4): read into a small tree, then written as patterns, filters and Or.
 
-Bindings are distinct, so that paths which give duplicates in SPARQL need no care here. Recursive paths are refused,
-but for `rdf:type/rdfs:subClassOf*`, which the taxonomy answers.
+Bindings are distinct, so that paths which give duplicates in SPARQL need no care here. Recursive paths and those of
+length zero are refused, but for `rdf:type/rdfs:subClassOf*`, which the taxonomy answers.
 """
 
 from __future__ import annotations
@@ -15,8 +15,12 @@ from triplewire.languages.tokens import END, Token
 from triplewire.model.terms import IRI, RDF_TYPE, RDFS
 
 SUBCLASS_OF = IRI(RDFS + "subClassOf")
-_REMEDY = "write a sequence of a fixed length; for classes rdf:type/rdfs:subClassOf*"
-_NAMES = {"*": "zero or more", "+": "one or more", "?": "zero or one"}
+_RECURSIVE = "write a sequence of a fixed length; for classes rdf:type/rdfs:subClassOf*"
+_REFUSED = {
+    "*": ("the recursive path '*' (zero or more)", _RECURSIVE),
+    "+": ("the recursive path '+' (one or more)", _RECURSIVE),
+    "?": ("the zero-length path '?' (zero or one)", "write both cases, with and without the step, and UNION"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +148,7 @@ def _read_excluding(terms: Terms) -> Excluding:
 
 
 def translate(terms: Terms, subject: PatternTerm, path: Path, object_: PatternTerm) -> list[Where]:
-    """Parts of a group that hold when `path` leads from `subject` to `object_`. Refuses recursive paths by name."""
+    """Parts of a group that hold when `path` leads from `subject` to `object_`. Refuses repeated paths by name."""
     match path:
         case IRI():
             return [terms.pattern(subject, path, object_)]
@@ -203,4 +207,4 @@ def _parts(branch: Where) -> list[Where]:
 
 
 def _refuse(terms: Terms, token: Token) -> NoReturn:
-    terms.tokens.unsupported(token, f"the recursive path '{token.text}' ({_NAMES[token.text]})", _REMEDY)
+    terms.tokens.unsupported(token, *_REFUSED[token.text])
