@@ -153,6 +153,11 @@ def test_a_text_past_the_size_limit_is_refused() -> None:
         parse(text, CONTEXT)
 
 
+def test_a_long_regular_expression_is_refused_where_it_stands() -> None:
+    with pytest.raises(LimitError, match=r"^1:33: a regular expression of more than 1024 bytes; raise max_regex_bytes"):
+        parse('ASK { ?s ?p ?o FILTER regex(?o, "' + "a" * 1_025 + '") }', CONTEXT)
+
+
 def test_chains_are_flat() -> None:
     where = parse("ASK { ?s ?p ?o FILTER(1 || 2 || 3) FILTER(1 && 2 && 3) {} UNION {} UNION {} }", CONTEXT).where
     assert isinstance(where, And)

@@ -16,7 +16,7 @@ from triplewire.languages.tokens import Token, Tokens
 from triplewire.model.terms import XSD_STRING, Literal
 
 _ARGUMENTS = {"REGEX": (1, 2), "REPLACE": (1, 3)}  # where pattern and flags stand
-_LACKING = re.compile(r"\\[1-9]|\(\?(?:[=!>]|<[=!])")
+_LACKING = re.compile(r"\\[1-9]|\(\?(?:[=!>]|<[=!])|-\[")  # back-references, look-around, class subtraction
 
 
 def check_regex(tokens: Tokens, function: str, arguments: Sequence[tuple[Token, Expression]]) -> None:
@@ -24,33 +24,25 @@ def check_regex(tokens: Tokens, function: str, arguments: Sequence[tuple[Token, 
     if function not in _ARGUMENTS:
         return
     pattern, flags = (_constant(arguments, at) for at in _ARGUMENTS[function])
-    limit = tokens.context.settings.max_regex_bytes
     if flags is not None:
-        try:
-            compile_regex("", flags[1], limit)
-        except RegexError as error:
-            tokens.fail(flags[0], str(error))
-    if pattern is None or (flags is None and len(arguments) > _ARGUMENTS[function][1]):
-        return  # what it means depends on a solution
-    token, text = pattern
+        _compile(tokens, flags[0], "", flags[1])
+    if pattern is not None and (flags is not None or len(arguments) <= _ARGUMENTS[function][1]):
+        _compile(tokens, *pattern, flags[1] if flags else "")
+
+
+def _compile(tokens: Tokens, token: Token, pattern: str, flags: str) -> None:
+    limit = tokens.context.settings.max_regex_bytes
     line, column = tokens.place(token.offset)
-    if len(text.encode("utf-8", "surrogatepass")) > limit:
-        raise LimitError(
-            f"a regular expression of more than {limit} bytes",
-            source=tokens.context.source,
-            line=line,
-            column=column,
-            remedy="raise max_regex_bytes, or shorten it",
-        )
+    source = tokens.context.source
+    if len(pattern.encode("utf-8", "surrogatepass")) > limit:
+        what, remedy = f"a regular expression of more than {limit} bytes", "raise max_regex_bytes, or shorten it"
+        raise LimitError(what, source=source, line=line, column=column, remedy=remedy)
     try:
-        compile_regex(text, flags[1] if flags else "", limit)
+        compile_regex(pattern, flags, limit)
     except RegexError as error:
-        if not _LACKING.search(text) and "not supported" not in str(error):
-            tokens.fail(token, str(error))
-        remedy = "write it without what RE2 lacks (back-references, look-around, class subtraction)"
-        raise UnsupportedQuery(
-            str(error), source=tokens.context.source, line=line, column=column, remedy=remedy
-        ) from None
+        lacking = _LACKING.search(pattern) is not None
+        remedy = "write it without back-references, look-around and class subtraction" if lacking else ""
+        raise UnsupportedQuery(str(error), source=source, line=line, column=column, remedy=remedy) from None
 
 
 def _constant(arguments: Sequence[tuple[Token, Expression]], at: int) -> tuple[Token, str] | None:
@@ -58,5 +50,6 @@ def _constant(arguments: Sequence[tuple[Token, Expression]], at: int) -> tuple[T
     if len(arguments) <= at:
         return None
     token, argument = arguments[at]
-    is_plain = isinstance(argument, Literal) and argument.datatype == XSD_STRING
-    return (token, argument.lexical) if is_plain and isinstance(argument, Literal) else None
+    if not isinstance(argument, Literal) or argument.datatype != XSD_STRING:
+        return None
+    return token, argument.lexical
