@@ -180,7 +180,7 @@ def _held_branch(pieces: Pieces, part: Or, branches: tuple[Where, ...], solution
     """The first branch that gives the solution; those after it need not be asked."""
     findings: list[Finding] = []
     for branch in branches:
-        if findings and findings[-1].verdict is Verdict.HOLDS:
+        if any(finding.verdict is Verdict.HOLDS for finding in findings):
             findings.append(Finding(show(branch), Verdict.NOT_REACHED))
         elif _contributes(pieces, (branch,), solution):
             findings.append(_held(pieces, branch, solution))

@@ -118,7 +118,7 @@ def _instead(pattern: Pattern, partial: Binding, graph: Graph) -> tuple[int, str
     others = dict.fromkeys(term_text(triple.predicate) for triple in of_subject)
     if others and not (isinstance(pattern.subject, Variable) and pattern.subject.name not in partial):
         return 4, f"{subject} has no {predicate}; it has {', '.join(list(others)[:8])}"
-    return 4, f"no triple has the predicate {predicate}"
+    return 4, f"no triple has the predicate {predicate}" if len(graph) else "the publication has no triples"
 
 
 def _described(term: PatternTerm, partial: Binding) -> str:
@@ -148,8 +148,9 @@ def condition_lines(pieces: Pieces, condition: Expression, solution: Binding, tr
             return [f"{_valued(pieces, operand, solution)} {'does' if truth else 'does not'}: {verb}"]
         case In(operand, choices, negated):
             listed = ", ".join(show(choice) for choice in choices)
-            within = (truth is True) != negated
-            return [f"{_valued(pieces, operand, solution)} is {'' if within else 'not '}one of {listed}{_error(truth)}"]
+            if truth is None:
+                return [f"{_valued(pieces, operand, solution)} cannot be compared with each of {listed}"]
+            return [f"{_valued(pieces, operand, solution)} is {'not ' if truth is negated else ''}one of {listed}"]
         case InstanceOf():
             return _instance_lines(pieces, condition, solution, truth is True)
         case FullText(variable, expression):
