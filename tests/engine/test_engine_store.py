@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -194,3 +195,24 @@ def test_an_operator_is_missing(tmp_path: Path) -> None:
     build().save(tmp_path)
     with pytest.raises(StoreError, match="mob"):
         Engine.load(tmp_path, operators={})
+
+
+def test_threads_save_and_load_one_directory(tmp_path: Path) -> None:
+    """Each load sees one state or another, whole."""
+    engines = [Engine(), Engine()]
+    for number, engine in enumerate(engines):
+        for value in range(20 + number):
+            engine.subscribe(f"ASK {{ ?s ?p {value} }}")
+    engines[0].save(tmp_path / "a")
+
+    def save(number: int) -> None:
+        for _ in range(10):
+            engines[number].save(tmp_path / "a")
+
+    with ThreadPoolExecutor(2) as pool:
+        saves = [pool.submit(save, number) for number in range(2)]
+        seen = {len(Engine.load(tmp_path / "a").subscriptions) for _ in range(20)}
+        for one in saves:
+            one.result()
+    assert seen <= {20, 21}
+    assert len(list((tmp_path / "a").iterdir())) == 3

@@ -17,6 +17,7 @@ import dataclasses
 import hashlib
 import json
 import os
+import threading
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +33,8 @@ from triplewire.model.operator import Operator
 FORMAT, VERSION = "triplewire engine", 1
 MANIFEST = "manifest.json"
 MANIFEST_BYTES = 1024 * 1024
+
+_saving = threading.Lock()  # two threads that save to one directory would sweep away each other's files
 
 
 @dataclass(frozen=True)
@@ -66,21 +69,8 @@ def save(directory: Path, state: Saved, operators: Mapping[str, Operator]) -> No
         "files": {},
     }
     try:
-        if directory.exists() and any(directory.iterdir()):
-            _read_manifest(directory)
-        directory.mkdir(parents=True, exist_ok=True)
-        for part, (suffix, text) in contents.items():
-            data = text.encode("utf-8", "surrogatepass")
-            sha = hashlib.sha256(data).hexdigest()
-            name = f"{part}.{sha[:16]}.{suffix}"
-            _write(directory / name, data)
-            manifest["files"][part] = {"name": name, "bytes": len(data), "sha256": sha}
-        _write(directory / MANIFEST, json.dumps(manifest, indent=1).encode() + b"\n")
-        kept = {MANIFEST, *(entry["name"] for entry in manifest["files"].values())}
-        for part in contents:
-            for old in directory.glob(f"{part}.*"):
-                if old.name not in kept:
-                    old.unlink()
+        with _saving:
+            _replace(directory, manifest, contents)
     except OSError as error:
         raise StoreError(f"it cannot be written: {error.strerror or error}", source=str(directory)) from error
 
@@ -88,9 +78,9 @@ def save(directory: Path, state: Saved, operators: Mapping[str, Operator]) -> No
 def load(directory: Path, operators: Mapping[str, Operator], settings: Settings | None = None) -> Saved:
     """The state that was saved; `settings` take the place of the saved ones. Raises `StoreError`."""
     try:
-        manifest = _read_manifest(directory)
-        rows = _lines(directory, _checked(directory, manifest, "subscriptions"))
-        taxonomy = json.loads(_checked(directory, manifest, "taxonomy"))
+        manifest, subscriptions, hierarchy = _read(directory)
+        rows = _lines(directory, subscriptions)
+        taxonomy = json.loads(hierarchy)
     except OSError as error:
         raise StoreError(f"it cannot be read: {error.strerror or error}", source=str(directory)) from error
     if settings is None:
@@ -226,6 +216,25 @@ def _compiled(
 # --- files -----------------------------------------------------------------------------------------------------------
 
 
+def _replace(directory: Path, manifest: dict[str, Any], contents: Mapping[str, tuple[str, str]]) -> None:
+    """Write the data files, (suffix, text) by part, and the manifest that names them; remove those before."""
+    if directory.exists() and any(directory.iterdir()):
+        _read_manifest(directory)
+    directory.mkdir(parents=True, exist_ok=True)
+    for part, (suffix, text) in contents.items():
+        data = text.encode("utf-8", "surrogatepass")
+        sha = hashlib.sha256(data).hexdigest()
+        name = f"{part}.{sha[:16]}.{suffix}"
+        _write(directory / name, data)
+        manifest["files"][part] = {"name": name, "bytes": len(data), "sha256": sha}
+    _write(directory / MANIFEST, json.dumps(manifest, indent=1).encode() + b"\n")
+    kept = {entry["name"] for entry in manifest["files"].values()}
+    for part in contents:
+        for old in directory.glob(f"{part}.*"):
+            if old.name not in kept:
+                old.unlink()
+
+
 def _write(path: Path, data: bytes) -> None:
     """Write aside, make it last, rename."""
     aside = path.with_name(f".{path.name}.{os.getpid()}.part")
@@ -237,6 +246,17 @@ def _write(path: Path, data: bytes) -> None:
         os.replace(aside, path)
     finally:
         aside.unlink(missing_ok=True)
+
+
+def _read(directory: Path) -> tuple[dict[str, Any], bytes, bytes]:
+    """The manifest, the subscriptions and the taxonomy of one state; read again where a save came in between."""
+    while True:
+        manifest = _read_manifest(directory)
+        try:
+            return manifest, _checked(directory, manifest, "subscriptions"), _checked(directory, manifest, "taxonomy")
+        except (StoreError, OSError):
+            if _read_manifest(directory) == manifest:
+                raise
 
 
 def _read_manifest(directory: Path) -> dict[str, Any]:
