@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from triplewire.errors import TriplewireError
 
 PREFIX = "TRIPLEWIRE_"
+MOST = 2**62  # larger numbers mean nothing to an operating system
+MOST_SECONDS = 10**9
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +58,10 @@ class Settings:
             text = environment.get(name)
             if text is None:
                 continue
-            if not text.isdecimal() or int(text) == 0:
-                raise TriplewireError(f"{text!r} is not a positive number", source=name, remedy="give digits only")
+            most = MOST_SECONDS if field.name.endswith("_seconds") else MOST
+            if not text.isdecimal() or len(text) > len(str(MOST)) or not 1 <= int(text) <= most:
+                raise TriplewireError(
+                    f"{text!r} is not a number from 1 to {most}", source=name, remedy="use digits only"
+                )
             changes[field.name] = int(text)
         return cls(**changes)

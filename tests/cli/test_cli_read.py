@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -51,3 +53,11 @@ def test_output(folder: Path) -> None:
     done = triplewire("read", "many.nq", "--output", "out.nq")
     assert (done.code, done.out) == (0, "")
     assert Path("out.nq").read_text() == (folder / "many.nq").read_text()
+
+
+@pytest.mark.skipif(not Path("/dev/stdout").exists(), reason="there is no /dev/stdout here")
+def test_output_to_a_pipe(folder: Path) -> None:
+    code = "from triplewire.cli import main; main()"
+    command = [sys.executable, "-c", code, "read", "many.nq", "--output", "/dev/stdout"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
+    assert (done.returncode, done.stdout) == (0, triplewire("read", "many.nq").out)

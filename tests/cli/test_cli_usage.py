@@ -51,11 +51,23 @@ def test_wrong_usage(folder: Path, arguments: list[str]) -> None:
     assert sorted(folder.iterdir()) == before
 
 
-def test_a_wrong_setting_is_wrong_usage(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TRIPLEWIRE_MAX_TRIPLES", "lots")
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("MAX_TRIPLES", "lots"),
+        ("MAX_TRIPLES", ""),
+        ("MAX_TRIPLES", "0"),
+        ("MAX_TRIPLES", "-1"),
+        ("MAX_TRIPLES", "9" * 5_000),
+        ("PARSE_SECONDS", "99999999999"),
+        ("PARSE_BYTES", "9999999999999999999"),
+    ],
+)
+def test_a_wrong_setting_is_wrong_usage(folder: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
+    monkeypatch.setenv(f"TRIPLEWIRE_{name}", value)
     done = triplewire("read", "a.ttl")
     assert done.code == 2
-    assert "TRIPLEWIRE_MAX_TRIPLES" in done.err
+    assert f"TRIPLEWIRE_{name}" in done.err
 
 
 @pytest.mark.parametrize("command", ["", "read", "match", "explain"])
@@ -120,6 +132,53 @@ def test_the_reader_goes_away(folder: Path) -> None:
         run.stdout.close()
         said = run.stderr.read()
         assert (run.wait(), said) == (141, b"")
+
+
+def test_the_reader_of_the_messages_goes_away(folder: Path) -> None:
+    for number in range(1_500):
+        (folder / f"bad{number}.ttl").write_text("bad")
+    command = [*COMMAND, "match", "--subscriptions", "title.rq", "--publications", ".", "--format", "jsonl"]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, cwd=folder) as run:
+        assert run.stderr is not None
+        run.stderr.readline()
+        run.stderr.close()
+        assert run.wait() == 141
+
+
+FULL = Path("/dev/full")
+FULL_SAID = "triplewire: [Errno 28] No space left on device"
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="there is no /dev/full here")
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["read", "a.ttl"],
+        ["match", "--subscriptions", "title.rq", "--publications", "a.ttl"],
+        ["explain", "--subscription", "title", "--subscriptions", "title.rq", "--publications", "a.ttl"],
+        ["read", "a.ttl", "--output", str(FULL)],
+    ],
+    ids=["read", "match", "explain", "read to a file"],
+)
+def test_a_full_disk_is_one_line_and_74(folder: Path, arguments: list[str]) -> None:
+    with FULL.open("w") as full:
+        done = subprocess.run(
+            [*COMMAND, *arguments], stdout=full, stderr=subprocess.PIPE, text=True, check=False, cwd=folder
+        )
+    assert (done.returncode, done.stderr.splitlines()) == (74, [FULL_SAID])
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_streams(folder: Path, closed: str) -> None:
+    """As daemons are started. What would go there is for nobody; files are written all the same."""
+    line = f'"$@" match --subscriptions title.rq --publications a.ttl broken.ttl --output out.jsonl {closed}'
+    assert subprocess.run(["sh", "-c", line, "sh", *COMMAND], check=False, cwd=folder).returncode == 1
+    assert len((folder / "out.jsonl").read_text().splitlines()) == 1
+    line = f'"$@" match --subscriptions title.rq --publications a.ttl broken.ttl {closed}'
+    done = subprocess.run(["sh", "-c", line, "sh", *COMMAND], capture_output=True, text=True, check=False, cwd=folder)
+    assert done.returncode == 1
+    assert done.stdout.count("\n") == (0 if " >" in f" {closed}" else 1)
+    assert "refused" not in done.stdout
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals are sent otherwise there")

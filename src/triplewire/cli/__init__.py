@@ -1,8 +1,9 @@
 """The command line: `triplewire read`, `match`, `explain`, `pipeline`. One file a command.
 
 Data goes to standard output, messages and progress to standard error. Exit codes: 0 done; 1 some input was refused,
-and the rest was processed; 2 wrong usage; 70 a fault of the program; 130 interrupted; 141 the reader of the output
-went away. `arguments` has the options that commands share, `report` the messages, `output` the forms of the results.
+and the rest was processed; 2 wrong usage; 70 a fault of the program; 74 a file cannot be read or written; 130
+interrupted; 141 the reader of the output went away. `arguments` has the options that commands share, `report` the
+messages, `output` the forms of the results.
 """
 
 from __future__ import annotations
@@ -64,6 +65,9 @@ def main() -> None:
 
 def run(arguments: list[str]) -> int:
     """Run one command line; returns its exit code. Never raises, never shows a traceback."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:  # the caller closed it: what goes there is for nobody
+            setattr(sys, name, open(os.devnull, "w" if number else "r"))  # noqa: SIM115  # until the end
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # what a test puts in its place may not have it
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
@@ -76,6 +80,9 @@ def run(arguments: list[str]) -> int:
     except TriplewireError as error:
         say(f"triplewire: {one_line(str(error))}")
         return 1
+    except OSError as error:  # a full disk, for one
+        say(f"triplewire: {one_line(str(error))}")
+        return 74
     except Exception as error:  # the last resort: a fault of ours must not look like an answer
         say(f"triplewire: internal error, please report it: {type(error).__name__}: {one_line(str(error))}")
         if os.environ.get("TRIPLEWIRE_TRACEBACK"):

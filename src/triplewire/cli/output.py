@@ -16,7 +16,7 @@ from typing import IO, NamedTuple, TypeAlias
 
 import typer
 
-from triplewire.cli.report import one_line
+from triplewire.cli.report import leave, one_line
 from triplewire.ir.show import show_term
 from triplewire.model.match import Binding, Match, bindings_to_json
 
@@ -125,10 +125,10 @@ def print_table(columns: Iterable[str], rows: Iterable[tuple[str, ...]], empty: 
 @contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
     """A new file beside `path`, which takes its place when the block ends well and vanishes when it does not."""
-    target = path.resolve()
-    if target.exists() and not target.is_file():  # a device or a pipe cannot be replaced
-        yield target
+    if path.exists() and not path.is_file():  # a device or a pipe cannot be replaced
+        yield path
         return
+    target = path.resolve()
     aside = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
         aside.touch(exist_ok=False)
@@ -152,9 +152,7 @@ def text_output(path: Path | None) -> Iterator[IO[str]]:
         yield sys.stdout
         sys.stdout.flush()
     except BrokenPipeError:
-        # what is still buffered has no reader: let the interpreter flush it to nowhere
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise typer.Exit(141) from None
+        leave(sys.stdout)
 
 
 def check_writable(path: Path | None, suffixes: tuple[str, ...] = ()) -> None:
@@ -163,5 +161,6 @@ def check_writable(path: Path | None, suffixes: tuple[str, ...] = ()) -> None:
         return
     if suffixes and path.suffix not in suffixes:
         raise typer.BadParameter(f"{path}: the name must end in {' or '.join(suffixes)}", param_hint="--output")
-    if path.is_dir() or not os.access(path.resolve().parent, os.W_OK):
+    place = path if path.exists() and not path.is_file() else path.resolve().parent  # as `whole_file` writes it
+    if path.is_dir() or not os.access(place, os.W_OK):
         raise typer.BadParameter(f"{path} cannot be written", param_hint="--output")

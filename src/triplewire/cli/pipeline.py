@@ -1,6 +1,6 @@
 """`triplewire pipeline run` and `demo`: the pipeline on Spark, from the command line.
 
-The pipeline itself: `triplewire.pipeline`. What the demo shows: `triplewire.cli.showing`.
+The pipeline itself: `triplewire.pipeline`. What the demo shows: `triplewire.cli.demo`.
 """
 
 from __future__ import annotations

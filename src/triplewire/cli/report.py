@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NoReturn, TextIO, TypeVar
 
 from triplewire.errors import Refusal
 
@@ -25,7 +26,17 @@ def one_line(text: str) -> str:
 
 def say(text: str) -> None:
     """One line on standard error."""
-    print(text, file=sys.stderr, flush=True)
+    try:
+        print(text, file=sys.stderr, flush=True)
+    except BrokenPipeError:
+        leave(sys.stderr)
+
+
+def leave(stream: TextIO) -> NoReturn:
+    """End the process: the reader of this stream went away."""
+    # what is still buffered has no reader: let the interpreter flush it to nowhere
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    raise SystemExit(141) from None
 
 
 class Report:
