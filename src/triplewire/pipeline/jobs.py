@@ -106,9 +106,9 @@ def compile_filter(
         except TriplewireError as error:
             refuse(Refusal.of("subscription", subscription.id, error))
             continue
-        for warning in registered.warnings if on_warning else ():
-            assert on_warning is not None
-            on_warning(registered.id, warning)
+        if on_warning is not None:
+            for warning in registered.warnings:
+                on_warning(registered.id, warning)
     return Filter.of(engine)
 
 
