@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import gzip
 import io
+import os
 import sys
 from pathlib import Path
 
 import pytest
 
+from triplewire.encode.schema import from_batch, to_batch
 from triplewire.errors import ReadError, Refusal
 from triplewire.read import read, read_document, to_nquads
 from triplewire.read.names import document_iri, id_iri
@@ -25,6 +27,13 @@ def test_a_folder_is_read_recursively_in_sorted_order(tmp_path: Path) -> None:
     assert [p.source for p in found] == [str(tmp_path / n) for n in ("a.ttl", "b/a b%.ttl", "b/z.ttl", "c.ttl")]
     assert found[1].id == f"file://{tmp_path}/b/a%20b%25.ttl"
     assert [p.id for p in read(str(tmp_path / "c.ttl"), tmp_path / "a.ttl")] == [found[3].id, found[0].id]
+
+
+def test_a_file_name_that_is_no_utf_8(tmp_path: Path) -> None:
+    (tmp_path / os.fsdecode(b"a\xff.ttl")).write_bytes(TURTLE)
+    (publication,) = read(tmp_path)
+    assert (publication.source, publication.id) == (f"{tmp_path}/a\ufffd.ttl", f"file://{tmp_path}/a%FF.ttl")
+    assert list(from_batch(to_batch([publication]))) == [publication]
 
 
 def test_gzip_is_recognised_by_its_content(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from triplewire.read.names import document_iri
 from triplewire.read.pieces import Collected, pieces
 from triplewire.read.sniff import sniff
 from triplewire.read.split import by_subject
+from triplewire.read.surrogates import replaced
 from triplewire.read.syntax import Syntax
 
 SPLITS = ("item", "document", "subject")
@@ -43,6 +44,7 @@ def read_document(
     """
     settings = settings or Settings()
     document = document_iri(source)
+    source = replaced(source)  # a file name that is no UTF-8; the document's IRI keeps its bytes
     found: list[Publication] = []
     try:
         found.extend(_publications(data, source, document, base, split, settings, on_refusal, loader))
