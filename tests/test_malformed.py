@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from triplewire.languages.files import read_subscriptions
 
 from triplewire.errors import LanguageError, ReadError, Refusal, TriplewireError
 from triplewire.languages import parse
+from triplewire.languages.files import read_subscriptions
 from triplewire.read import read
 
 FOLDER = Path(__file__).resolve().parent / "cases" / "malformed"

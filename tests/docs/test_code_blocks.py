@@ -15,12 +15,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from triplewire.read.taxonomy import load_taxonomy
 
 from docs.blocks import ROOT, Block, blocks, markdown_files
 from triplewire.engine import Engine
 from triplewire.errors import TriplewireError
 from triplewire.read import read
+from triplewire.read.taxonomy import load_taxonomy
 
 QUERIES = ("sparql", "gql", "mdv", "predicates")
 ALL = [block for path in markdown_files() for block in blocks(path)]

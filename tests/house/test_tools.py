@@ -11,8 +11,8 @@ from house.source import ROOT
 
 COMMANDS = {
     "types": ["mypy", "--strict", "src"],
-    "style": ["ruff", "check", "."],
-    "form": ["ruff", "format", "--check", "."],
+    "style": ["ruff", "check", "--no-cache", "."],
+    "form": ["ruff", "format", "--no-cache", "--check", "."],
 }
 
 

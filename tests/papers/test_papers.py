@@ -6,13 +6,13 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from triplewire.ir.taxonomy import EMPTY, Taxonomy
-from triplewire.read.taxonomy import load_taxonomy
 
 from papers.cases import Case, Table, load, load_tables
 from triplewire.engine import Engine
+from triplewire.ir.taxonomy import EMPTY, Taxonomy
 from triplewire.model.publication import Publication
 from triplewire.read import read
+from triplewire.read.taxonomy import load_taxonomy
 
 CASES = list(load())
 
