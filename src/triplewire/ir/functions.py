@@ -18,7 +18,7 @@ from urllib.parse import urljoin
 
 from triplewire.ir import dates, numbers, regexes, strings
 from triplewire.ir.casts import CASTS
-from triplewire.ir.compare import value_of
+from triplewire.ir.compare import label_of, value_of
 from triplewire.ir.dates import DATE_TIME, Moment
 from triplewire.ir.numbers import DECIMAL, INTEGER, ExpressionError, Number, number_literal
 from triplewire.ir.strings import compatible, like, simple, string_of
@@ -70,6 +70,14 @@ def _moment(term: Term, fields: str) -> Moment:
     if isinstance(value, Moment) and (not fields or value.datatype in dates.HAS_FIELD[fields]):
         return value
     raise ExpressionError(f"{term} has no {fields or 'time zone'}")
+
+
+def _lenient_number(a: Sequence[Term], _: Surroundings) -> Term:
+    """What lenient comparison reads: the text, whatever the datatype. A decimal, so that arithmetic is exact."""
+    value = None if isinstance(a[0], BlankNode) else numbers.lenient_number(label_of(a[0]))
+    if value is None or abs(value.adjusted()) + len(value.as_tuple().digits) >= numbers.MAX_DIGITS:
+        raise ExpressionError(f"{a[0]} does not read as a number, or has too many digits")
+    return number_literal(Number(DECIMAL, value))
 
 
 def _integer(value: int) -> Literal:
@@ -200,6 +208,7 @@ FUNCTIONS: dict[str, Implementation] = {
     "CEIL": _of_number(numbers.ceiling),
     "FLOOR": _of_number(numbers.floor),
     "ROUND": _of_number(numbers.nearest),
+    "NUMBER": _lenient_number,
     "STR": _str,
     "LANG": lambda a, _: Literal(_literal(a[0]).language),
     "DATATYPE": lambda a, _: IRI(_literal(a[0]).datatype),

@@ -207,7 +207,8 @@ class FullText:
 @dataclass(frozen=True, slots=True)
 class Function:
     """A SPARQL 1.1 function by its upper-case name ("STRLEN", "IF", "COALESCE"), an arithmetic operator ("+", "-", "*",
-    "/", "NEGATE", "PLUS"), "BOUND", or a cast by its datatype IRI. "IRI" (also for URI; "ISIRI" for isURI) has the
+    "/", "NEGATE", "PLUS"), "BOUND", "NUMBER" (the exact decimal that a label reads as in lenient comparison), or a
+    cast by its datatype IRI. "IRI" (also for URI; "ISIRI" for isURI) has the
     text's base as its second argument where the text has one."""
 
     name: str

@@ -7,7 +7,7 @@
     side       := constant | quantity | sum of products over variables and numbers
 
 A comparison is lenient. Arithmetic, too, reads a value's text and no datatype: one that does not read as a number
-makes the comparison false, NaN and INF among them. It is exact, but for values written with an exponent (doubles).
+makes the comparison false, NaN and INF among them. It is exact, quotients to 18 digits behind the point.
 Calls: `languages.calls`; the tests that GQL has, too: `languages.conditions`.
 """
 
@@ -25,7 +25,7 @@ from triplewire.languages.conditions import FLIPPED, NUMERAL, TESTS, Conditions
 from triplewire.languages.context import Context, Parsed
 from triplewire.languages.quantities import UNITS
 from triplewire.languages.tokens import END, Token
-from triplewire.model.terms import IRI, XSD, Literal
+from triplewire.model.terms import IRI, Literal
 
 _ENDS = (",", "}", *COMPARISONS)
 
@@ -274,10 +274,7 @@ def _numeric(expression: Expression | _Quantity) -> Expression:
     if isinstance(expression, Function):
         return Function(expression.name, tuple(map(_numeric, expression.arguments)))
     if isinstance(expression, Variable):
-        text = Function("STR", (expression,))
-        decimal, double = (Function(XSD + name, (text,)) for name in ("decimal", "double"))
-        is_number = Function("REGEX", (text, Literal("[0-9]")))  # of what xsd:double reads, NaN and INF have no digit
-        return Function("IF", (is_number, Function("COALESCE", (decimal, double)), decimal))
+        return Function("NUMBER", (expression,))
     if isinstance(expression, Literal):
         return _exact(expression.lexical) or number(expression.lexical)
     assert not isinstance(expression, _Quantity)  # converted before
