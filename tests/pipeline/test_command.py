@@ -65,6 +65,8 @@ def test_run_without_a_refusal(tmp_path: Path, capsys: pytest.CaptureFixture[str
 
 WRONG = {
     "no such input": ["--input", "absent", "--output", "out"],
+    "no such subscriptions": ["--input", str(EXAMPLES), "--output", "out", "--subscriptions", "absent.rq"],
+    "no such taxonomy": ["--input", str(EXAMPLES), "--output", "out", "--taxonomy", "absent.ttl"],
     "an unknown matcher": ["--input", str(EXAMPLES), "--output", "out", "--matcher", "psychic"],
     "watching a batch": ["--input", str(EXAMPLES), "--output", "out", "--watch", "5"],
     "no setting": ["--input", str(EXAMPLES), "--output", "out", "--conf", "spark.ui.enabled"],

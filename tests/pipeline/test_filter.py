@@ -16,6 +16,7 @@ from triplewire.config import Settings
 from triplewire.encode.schema import to_batch
 from triplewire.engine import Engine
 from triplewire.errors import Refusal
+from triplewire.languages import parse
 from triplewire.model.match import bindings_to_json
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, Literal, Triple
@@ -139,6 +140,12 @@ def test_the_entailment_travels(
     assert len(found) == boats
 
 
+def test_one_subscription_or_several() -> None:
+    one = parse("ASK { ?s ?p ?o }", id="any")
+    assert compile_filter(one) == compile_filter([one])
+    assert [known.id for known in compile_filter(one).engine().subscriptions] == ["any"]
+
+
 def test_only_text_travels(examples: Path) -> None:
     packed = compile_filter(examples / "subscriptions", taxonomy=examples / "taxonomy.ttl")
     assert all(isinstance(text, str) for text in (packed.files, packed.version))
@@ -146,6 +153,9 @@ def test_only_text_travels(examples: Path) -> None:
 
 
 def test_the_filter_needs_no_spark() -> None:
-    code = "import sys, triplewire.pipeline.filter as f; print('pyspark' in sys.modules, f.loaded())"
+    code = (
+        "import sys, triplewire.pipeline.filter as f; from triplewire.pipeline import match_publications, publications;"
+        "print('pyspark' in sys.modules, f.loaded())"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False", "0"]

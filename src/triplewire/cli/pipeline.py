@@ -26,6 +26,7 @@ from triplewire.cli.arguments import (
     SplitOption,
     SubscriptionFiles,
     TaxonomyFile,
+    check_files,
     settings_from_environment,
 )
 from triplewire.cli.report import Report, one_line, say
@@ -136,6 +137,8 @@ def _prepare(
     from triplewire.pipeline.sinks import Output
     from triplewire.pipeline.sources import check_source, local_path
 
+    check_files(subscriptions, [taxonomy] if taxonomy else [])
+    settings = settings_from_environment()
     try:
         check_source(source)
         plugins.find("matcher", matcher)
@@ -151,7 +154,6 @@ def _prepare(
         refused.append(refusal)
         report.refuse(refusal)
 
-    settings = settings_from_environment()
     packed = compile_filter(
         subscriptions,
         taxonomy=taxonomy,

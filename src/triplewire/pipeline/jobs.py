@@ -28,8 +28,9 @@ from triplewire.read.taxonomy import load_taxonomy
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-Subscriptions: TypeAlias = "str | os.PathLike[str] | Iterable[str | os.PathLike[str] | Subscription] | Engine | Filter"
-"""A file or folder of subscriptions, several of them, subscriptions that `parse` made, an engine, or a packed one."""
+Given: TypeAlias = "str | os.PathLike[str] | Subscription"
+Subscriptions: TypeAlias = "Given | Iterable[Given] | Engine | Filter"
+"""A file or folder of subscriptions, one that `parse` made, several of these, an engine, or a packed one."""
 
 
 def match_publications(
@@ -113,11 +114,9 @@ def compile_filter(
 
 
 def _each(
-    subscriptions: str | os.PathLike[str] | Iterable[str | os.PathLike[str] | Subscription],
-    settings: Settings,
-    refuse: Callable[[Refusal], None],
+    subscriptions: Given | Iterable[Given], settings: Settings, refuse: Callable[[Refusal], None]
 ) -> Iterable[Subscription]:
-    given = [subscriptions] if isinstance(subscriptions, str | os.PathLike) else list(subscriptions)
+    given = [subscriptions] if isinstance(subscriptions, str | os.PathLike | Subscription) else list(subscriptions)
     files = [os.fspath(one) for one in given if not isinstance(one, Subscription)]
     yield from (one for one in given if isinstance(one, Subscription))
     yield from read_subscriptions(files, settings=settings, on_refusal=refuse)
