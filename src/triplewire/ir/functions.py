@@ -14,7 +14,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import TypeAlias
-from urllib.parse import urljoin
 
 from triplewire.ir import dates, numbers, regexes, strings
 from triplewire.ir.casts import CASTS
@@ -22,6 +21,7 @@ from triplewire.ir.compare import label_of, value_of
 from triplewire.ir.dates import DATE_TIME, Moment
 from triplewire.ir.numbers import DECIMAL, INTEGER, ExpressionError, Number, number_literal
 from triplewire.ir.strings import compatible, like, simple, string_of
+from triplewire.model.references import is_absolute, resolve
 from triplewire.model.terms import IRI, LANG_STRING, BlankNode, Literal, Term
 
 
@@ -37,7 +37,6 @@ class Surroundings:
 Implementation: TypeAlias = Callable[[Sequence[Term], Surroundings], Term | bool]
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
-_NO_IRI = re.compile(r'[\x00-\x20<>"{}|^`\\]')
 _LANGUAGE_TAG = re.compile(r"[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*")
 
 
@@ -99,8 +98,8 @@ def _iri(a: Sequence[Term], _: Surroundings) -> Term:
         return a[0]
     text = simple(a[0])
     if not _SCHEME.match(text) and len(a) > 1 and isinstance(a[1], IRI):
-        text = urljoin(a[1].value, text)
-    if not _SCHEME.match(text) or _NO_IRI.search(text):
+        text = resolve(text, a[1].value)
+    if not is_absolute(text):
         raise ExpressionError(f"{text!r} is no absolute IRI")
     return IRI(text)
 

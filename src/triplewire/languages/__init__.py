@@ -1,7 +1,7 @@
 """The four query languages. Each compiles to the same intermediate form; nothing later asks which one it was.
 
 `parse` is the way in. To add a language: a function as in `context.Language`, named in `triplewire.plugins`.
-`files` reads subscription files; `fulltext` is the shared grammar of full-text expressions; `tokens` and `names` are
+`files` reads subscription files; `fulltext` is the shared grammar of full-text expressions; `tokens` is
 shared by all.
 """
 

@@ -15,9 +15,10 @@ from typing import NamedTuple
 from triplewire.errors import LimitError
 from triplewire.ir.nodes import Label
 from triplewire.languages.context import Context
-from triplewire.languages.names import PREDECLARED, RSS, label_iri, resolve
 from triplewire.languages.strings import string_value
 from triplewire.languages.tokens import END, Token, Tokens
+from triplewire.model.namespaces import PREDECLARED, RSS, label_iri
+from triplewire.model.references import resolve
 from triplewire.model.terms import IRI, XSD, Literal, unescape
 
 STRINGS = r"""

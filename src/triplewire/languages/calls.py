@@ -10,9 +10,9 @@ import re
 
 from triplewire.ir.nodes import Call, Variable
 from triplewire.languages.bare import Names, Raw, literal, read_raw
-from triplewire.languages.names import PREDECLARED
 from triplewire.languages.quantities import convert, units_like
 from triplewire.languages.tokens import Token
+from triplewire.model.namespaces import PREDECLARED
 from triplewire.model.operator import Operator
 from triplewire.model.terms import IRI, Literal
 

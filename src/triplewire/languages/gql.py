@@ -16,8 +16,8 @@ from triplewire.languages.bare import BareTokens, Names, bounded, literal, read_
 from triplewire.languages.calls import call_ahead, read_call
 from triplewire.languages.conditions import Conditions
 from triplewire.languages.context import Context, Parsed
-from triplewire.languages.names import label_iri
 from triplewire.languages.tokens import END, Token
+from triplewire.model.namespaces import label_iri
 from triplewire.model.terms import IRI
 
 _SUBJECT, _PREDICATE, _OBJECT = "a subject", "a predicate", "an object"

@@ -30,9 +30,9 @@ from triplewire.ir.walk import walk
 from triplewire.languages.bare import COMPARISONS, IRIS, STRINGS, WORD, BareTokens, Names, bounded, namespaced, number
 from triplewire.languages.context import Context, Parsed
 from triplewire.languages.mdv_branches import CONTAINS, Path, Side, Test, compile_branch, inline
-from triplewire.languages.names import RSS, label_iri
 from triplewire.languages.strings import string_value
 from triplewire.languages.tokens import Token
+from triplewire.model.namespaces import RSS, label_iri
 from triplewire.model.terms import IRI, RDF_TYPE, Literal
 
 KEYWORDS = frozenset({"SEARCH", "REGISTER", "WHERE", "AND", "OR", "NOT", CONTAINS.upper()})

@@ -1,7 +1,7 @@
 """The prefixes that everybody knows: what query texts may use without a declaration, and what output shortens by; and
 how a plain label becomes the last part of an IRI.
 
-Expansion of names in query texts: `triplewire.languages.names`.
+Resolution of references against a base: `triplewire.model.references`.
 """
 
 from __future__ import annotations

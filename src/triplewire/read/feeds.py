@@ -21,6 +21,7 @@ from feedparser.sanitizer import replace_doctype
 
 from triplewire.errors import ReadError
 from triplewire.model.publication import Publication
+from triplewire.model.references import is_absolute
 from triplewire.model.terms import IRI, RDF_TYPE, Literal, Node, Triple
 from triplewire.read import guard
 from triplewire.read.elements import Elements, is_unknown, item_elements, person
@@ -30,7 +31,6 @@ from triplewire.read.instants import parse_instant
 from triplewire.read.items import DATE, ITEM, LINK, Channel, Feed, Item, publications
 from triplewire.read.limits import check_limits
 from triplewire.read.markup import to_text
-from triplewire.read.names import is_absolute
 from triplewire.read.rdf import parse
 from triplewire.read.rdf_attributes import qualified
 from triplewire.read.sniff import ascii_view

@@ -12,8 +12,9 @@ from dataclasses import dataclass, field, replace
 
 from triplewire.config import Settings
 from triplewire.model.publication import Publication
+from triplewire.model.references import is_absolute
 from triplewire.model.terms import IRI, RDF_TYPE, XSD, Literal, Term, Triple
-from triplewire.read.names import id_iri, is_absolute, legal
+from triplewire.read.names import id_iri, legal
 from triplewire.read.split import by_subject
 from triplewire.read.surrogates import NOTE, replaced
 

@@ -11,8 +11,8 @@ import pyoxigraph as ox
 
 from triplewire.config import Settings
 from triplewire.errors import ReadError
+from triplewire.model.references import is_absolute
 from triplewire.model.terms import IRI, BlankNode, Node, Triple, parse_term
-from triplewire.read.names import is_absolute
 from triplewire.read.pieces import Piece, RefusedLine
 from triplewire.read.rdf import Terms, syntax_error
 from triplewire.read.split import Statement

@@ -9,9 +9,10 @@ import re
 
 from triplewire.errors import LimitError
 from triplewire.ir.nodes import Pattern, PatternTerm, Variable
-from triplewire.languages.names import PREDECLARED, resolve
 from triplewire.languages.strings import string_value
 from triplewire.languages.tokens import Token, Tokens
+from triplewire.model.namespaces import PREDECLARED
+from triplewire.model.references import resolve
 from triplewire.model.terms import IRI, RDF_TYPE, XSD, Literal
 
 _LOCAL_ESCAPE = re.compile(r"\\(.)")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from triplewire.languages.names import label_iri, resolve
+from triplewire.model.namespaces import label_iri
+from triplewire.model.references import resolve
 
 BASE = "http://a/b/c/d;p?q"
 

@@ -1,15 +1,39 @@
-"""Names in query texts: resolution against a base, labels in a namespace. The predeclared prefixes are in `model`."""
+"""What an absolute IRI is (RFC 3987), and references against a base (RFC 3986).
+
+Prefixes and labels in a namespace: `triplewire.model.namespaces`.
+"""
 
 from __future__ import annotations
 
+import ipaddress
 import re
 
-from triplewire.model.namespaces import PREDECLARED as PREDECLARED
-from triplewire.model.namespaces import RSS as RSS
-from triplewire.model.namespaces import label_iri as label_iri
-
+# RFC 3987, 2.2. Characters above ASCII: ucschar, and iprivate in queries.
+_UCS = "\xa0-\ud7ff\uf900-\ufdcf\ufdf0-\uffef" + "".join(
+    f"{chr(plane << 16)}-{chr((plane << 16) + 0xFFFD)}" for plane in range(1, 15)
+)
+_PRIVATE = "\ue000-\uf8ff\U000f0000-\U000ffffd\U00100000-\U0010fffd"
+PLAIN = rf"A-Za-z0-9._~!$&'()*+,;={_UCS}-"  # iunreserved and sub-delims
+_HEX = "%[0-9A-Fa-f]{2}"
+_ABSOLUTE = re.compile(
+    r"[A-Za-z][A-Za-z0-9+.-]*+:"
+    rf"(?://(?:(?:[{PLAIN}:]|{_HEX})*@)?(?:\[(?P<v6>[0-9A-Fa-f:.]+)\]|(?:[{PLAIN}]|{_HEX})*+)(?::[0-9]*+)?(?=[/?#]|\Z)"
+    rf"|(?!//))"
+    rf"(?:[{PLAIN}:@/]|{_HEX})*+(?:\?(?:[{PLAIN}{_PRIVATE}:@/?]|{_HEX})*+)?(?:#(?:[{PLAIN}:@/?]|{_HEX})*+)?"
+)
 # scheme, authority, path, query, fragment (RFC 3986, appendix B); a part that is absent is None
 _PARTS = re.compile(r"(?:([A-Za-z][A-Za-z0-9+.-]*):)?(?://([^/?#]*))?([^?#]*)(?:\?([^#]*))?(?:#(.*))?", re.DOTALL)
+
+
+def is_absolute(text: str) -> bool:
+    """Is it an absolute IRI (RFC 3987)?"""
+    match = _ABSOLUTE.fullmatch(text)
+    if match is None or match["v6"] is None:
+        return match is not None
+    try:
+        return bool(ipaddress.IPv6Address(match["v6"]))
+    except ValueError:
+        return False
 
 
 def resolve(reference: str, base: str) -> str:
