@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import os
 import shutil
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ import pytest
 from triplewire.config import Settings
 from triplewire.encode.schema import to_batch
 from triplewire.errors import ReadError, Refusal
+from triplewire.pipeline.session import use_utf8
 from triplewire.pipeline.sources import FileReader, escape, local_path, passed_over, publications
 from triplewire.read import read
 
@@ -126,6 +128,32 @@ def test_content_from_elsewhere() -> None:
 def test_what_a_stream_passes_over(folder: Path) -> None:
     names = {str(file.relative_to(folder)) for file, _ in passed_over(folder)}
     assert names == {"_aside/in a folder.ttl", "_name.ttl", "copy.ttl._COPYING_", "empty.ttl"}
+
+
+def test_a_name_that_is_not_utf8_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    try:
+        (tmp_path / "\udcff.ttl").write_text(TURTLE, encoding="utf-8")
+    except OSError:
+        pytest.skip("this file system holds no such names")
+    found, refusals = on_spark(spark, tmp_path)
+    assert (found, len(refusals)) == ([], 1)
+    assert refusals[0].subject.endswith("\\udcff.ttl")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Java takes the names of files from elsewhere there")
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ({}, "C.UTF-8"),
+        ({"LC_ALL": "C", "LANG": "de_DE.UTF-8"}, "C.UTF-8"),
+        ({"LANG": "de_DE.ISO-8859-1"}, "C.UTF-8"),
+        ({"LANG": "de_DE.UTF-8"}, None),
+        ({"LC_CTYPE": "C.utf8", "LANG": "C"}, None),
+    ],
+)
+def test_java_spells_all_names(before: dict[str, str], after: str | None) -> None:
+    use_utf8(before)
+    assert before.get("LC_ALL") == after
 
 
 def test_names() -> None:

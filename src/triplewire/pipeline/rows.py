@@ -59,5 +59,10 @@ def refused(refusals: Iterable[Refusal], schema: pa.Schema) -> pa.RecordBatch:
 
 
 def storable(refusal: Refusal) -> dict[str, str]:
-    """A row of `DEAD_LETTERS`, its texts without the lone surrogates that UTF-8 cannot hold."""
-    return {name: value.encode("utf-8", "backslashreplace").decode("utf-8") for name, value in asdict(refusal).items()}
+    """A row of `DEAD_LETTERS`."""
+    return {name: storable_text(value) for name, value in asdict(refusal).items()}
+
+
+def storable_text(text: str) -> str:
+    """The text without the lone surrogates that UTF-8 cannot hold, as in names of files that are not UTF-8."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")

@@ -13,7 +13,7 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -79,6 +79,7 @@ def spark_session(
     from pyspark.sql import SparkSession
 
     java = use_java()
+    use_utf8(os.environ)
     os.environ["PYSPARK_PYTHON"] = sys.executable  # else workers take whatever python3 the path has
     if not master or master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
@@ -96,6 +97,13 @@ def spark_session(
         return SparkSession.builder.getOrCreate()
     except PySparkRuntimeError as error:
         raise TriplewireError(f"Spark did not start on {java}: {_first_line(error)}", remedy=_see(log, java)) from error
+
+
+def use_utf8(environment: MutableMapping[str, str]) -> None:
+    """A locale of UTF-8 where there is another: Java's listings lack, without a word, names its locale cannot spell."""
+    locale = environment.get("LC_ALL") or environment.get("LC_CTYPE") or environment.get("LANG") or "C"
+    if sys.platform == "linux" and not locale.lower().replace("-", "").endswith("utf8"):
+        environment["LC_ALL"] = "C.UTF-8"
 
 
 def running_session() -> SparkSession | None:

@@ -21,7 +21,7 @@ from triplewire.config import Settings
 from triplewire.encode.schema import to_batch
 from triplewire.errors import ReadError, Refusal
 from triplewire.model.publication import Publication
-from triplewire.pipeline.rows import PUBLICATION_ROWS, columns_of, refused, widened
+from triplewire.pipeline.rows import PUBLICATION_ROWS, columns_of, refused, storable_text, widened
 from triplewire.read import read, read_document
 from triplewire.read.sources import files_below
 
@@ -66,7 +66,8 @@ def publications(
         files = reader.load(roots if remote else [escape(root) for root in roots])
     rows = _with_content(files, settings) if remote else files.selectExpr("path", "length", "binary(null) AS content")
     if not remote and not streaming and (more := passed_over(path)):
-        listed = [(f"file:{file}", _size(file), None) for file, _ in more]
+        # Spark cannot hold a name that is not UTF-8: the worker will not find it, and the refusal tells
+        listed = [(f"file:{storable_text(str(file))}", _size(file), None) for file, _ in more]
         rows = rows.union(spark.createDataFrame(listed, "path string, length long, content binary"))
     return rows.mapInArrow(FileReader(split, settings), columns_of(PUBLICATION_ROWS))
 
@@ -150,13 +151,16 @@ def escape(path: str) -> str:
 
 def passed_over(path: str | Path) -> list[tuple[Path, str]]:
     """The local files that Spark's own listing leaves out, and why: empty ones, names that begin with `_` or end in
-    `._COPYING_`, and what lies in a folder named so. In batch they are read all the same; a stream cannot have them."""
+    `._COPYING_`, what lies in a folder named so, and names that are not UTF-8. In batch all but the last are read
+    all the same; a stream cannot have them."""
     out: list[tuple[Path, str]] = []
     for root in map(Path, local_roots(path)):
         for file in files_below(root) if root.is_dir() else [root]:
             names = file.relative_to(root).parts or (file.name,)
             if any((name.startswith("_") and "=" not in name) or name.endswith("._COPYING_") for name in names):
                 out.append((file, "such names"))
+            elif storable_text(str(file)) != str(file):
+                out.append((file, "names that are not UTF-8"))
             elif _size(file) == 0:
                 out.append((file, "empty files"))
     return out
