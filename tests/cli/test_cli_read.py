@@ -23,6 +23,19 @@ def test_nquads(folder: Path) -> None:
     }
 
 
+def test_blank_nodes_of_two_publications_stay_two(folder: Path) -> None:
+    Path("one.ttl").write_text('_:x <urn:p> "1" , _:p3.x .')
+    Path("two.ttl").write_text('_:x <urn:p> "2" .')
+    done = triplewire("read", "one.ttl", "two.ttl")
+    assert [line.split(" <file:")[0] for line in done.out.splitlines()] == [
+        '_:x <urn:p> "1"',
+        "_:x <urn:p> _:p1.p3.x",
+        '_:p2.x <urn:p> "2"',
+    ]
+    again = read(done.out.encode())
+    assert [len({t.subject for t in publication.triples}) for publication in again] == [1, 1]
+
+
 def test_the_rest_is_read(folder: Path) -> None:
     done = triplewire("read", "broken.ttl", "many.nq", "--format", "nquads")
     assert done.code == 1

@@ -91,7 +91,10 @@ def match_command(
         cost = (
             f"{seen:,} publications, {len(engine.subscriptions):,} subscriptions, {time.perf_counter() - begun:.1f} s"
         )
-        say(f"{len(rows):,} matches ({cost})" + (f" written to {file}" if file else ""))
+        say(
+            f"{len(rows):,} {'match' if len(rows) == 1 else 'matches'} ({cost})"
+            + (f" written to {file}" if file else "")
+        )
     raise typer.Exit(report.exit_code)
 
 

@@ -52,11 +52,13 @@ def read_command(
         form = Format.TABLE if file is None and sys.stdout.isatty() else Format.NQUADS
     report = Report()
     rows: list[tuple[str, ...]] = []
+    written = 0
     with output.text_output(file) as stream:
         for chunk in read_chunks(files, split, report, streaming=file is None and form is Format.NQUADS):
             for publication in chunk:
                 if form is Format.NQUADS:
-                    stream.write(to_nquads(publication))
+                    written += 1
+                    stream.write(to_nquads(publication, written))
                     continue
                 instant = publication.published
                 rows.append(
