@@ -13,7 +13,6 @@ from collections import defaultdict
 from collections.abc import Generator, Iterable, Sequence
 from typing import TypeAlias
 
-from triplewire.model.publication import Publication
 from triplewire.model.terms import BlankNode, Term, Triple
 
 WORK_BUDGET = 200_000
@@ -25,13 +24,13 @@ _COPIED_AT_ONCE = 16  # identifiers that are copied in the time of one step
 _NO_XML_CHARACTER = re.compile("[\ufffe\uffff]")  # `str(term)` escapes all others that RDFC-1.0, A, wants escaped
 
 
-def content_hash(publication: Publication) -> str:
-    """SHA-256 (hex) over the canonical lines: equal for publications whose graphs are isomorphic.
+def content_hash(triples: Iterable[Triple]) -> str:
+    """SHA-256 (hex) over the canonical lines: equal for isomorphic graphs.
 
     Past the work budget the labels follow the order of the triples: equal triples in equal order still give equal
     hashes, but a rearranged copy may not.
     """
-    return _sha256("".join(canonical_lines(publication.triples)))
+    return _sha256("".join(canonical_lines(triples)))
 
 
 def canonical_lines(triples: Iterable[Triple], budget: int = WORK_BUDGET) -> list[str]:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from triplewire.model.canonical import content_hash
 from triplewire.model.terms import IRI, Node, Term, Triple
 
 
@@ -84,3 +85,8 @@ class Publication:
     def graph(self) -> Graph:
         """The triples, indexed; each once."""
         return Graph(self.triples)
+
+    @cached_property
+    def content_hash(self) -> str:
+        """What it says, whatever its blank nodes are called, as SHA-256 (hex): `triplewire.model.canonical`."""
+        return content_hash(self.triples)
