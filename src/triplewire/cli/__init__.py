@@ -17,7 +17,7 @@ import typer
 
 from triplewire.cli import explain, match, pipeline, read
 from triplewire.cli.arguments import spread
-from triplewire.cli.report import one_line, say
+from triplewire.cli.report import one_line, say, to_nowhere
 from triplewire.errors import TriplewireError
 
 __all__ = ["main"]
@@ -81,6 +81,7 @@ def run(arguments: list[str]) -> int:
         say(f"triplewire: {one_line(str(error))}")
         return 1
     except OSError as error:  # a full disk, for one
+        to_nowhere(sys.stdout)
         say(f"triplewire: {one_line(str(error))}")
         return 74
     except Exception as error:  # the last resort: a fault of ours must not look like an answer

@@ -6,7 +6,7 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, NoReturn, TextIO, TypeVar
 
 from triplewire.errors import Refusal
@@ -34,9 +34,14 @@ def say(text: str) -> None:
 
 def leave(stream: TextIO) -> NoReturn:
     """End the process: the reader of this stream went away."""
-    # what is still buffered has no reader: let the interpreter flush it to nowhere
-    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    to_nowhere(stream)
     raise SystemExit(141) from None
+
+
+def to_nowhere(stream: TextIO) -> None:
+    """What is still buffered cannot be written any more: let the interpreter flush it to nowhere when it ends."""
+    with suppress(OSError):  # a stream that is no file has no such end
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 class Report:

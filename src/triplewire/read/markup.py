@@ -19,7 +19,7 @@ _BLOCK = (
 _BLOCKS = frozenset(_BLOCK.split())
 _TAG = re.compile(
     rf"<(?P<close>/?)(?P<name>{'|'.join(sorted((_INLINE + ' ' + _BLOCK).split(), key=len, reverse=True))})"
-    r"""(?=[\s/>])(?:"[^"<]*"|'[^'<]*'|[^<>"'])*+>""",
+    r"""(?=[\s/>])(?:"[^"<]*+"|'[^'<]*+'|[^<>"'])*+>""",
     re.IGNORECASE,
 )
 _HIDDEN = re.compile(r"<!--|<(script|style)(?=[\s/>])", re.IGNORECASE)

@@ -16,7 +16,7 @@ from triplewire.read.syntax import Syntax
 RDF_NAMESPACE = b"http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 _RSS_1 = re.compile(rb"""xmlns(?::([\w.-]+))?\s*=\s*["']http://purl\.org/rss/1\.0/["']""", re.IGNORECASE)
 _RSS_090 = re.compile(rb"http://(?:channel|my)\.netscape\.com/rdf/simple/0\.9/", re.IGNORECASE)
-_PROLOG = re.compile(rb"(?:\s++|<\?.*?\?>|<!--.*?-->)*+", re.DOTALL)
+_PROLOG = re.compile(rb"(?:\s++|<\?.*?\?>|<!--.*?-->)*", re.DOTALL)
 _ROOT = re.compile(rb"<([A-Za-z_][\w.-]*+)(?::([\w.-]++))?+(\s[^>]*+)?+/?>")
 _FEED_TAG = re.compile(rb"<(?:[\w.-]+:)?(?:rss|feed|channel|item|entry)[\s>/]", re.IGNORECASE)
 _HTML = re.compile(rb"<(?:!doctype\s+html|html)[\s>]", re.IGNORECASE)
