@@ -22,8 +22,8 @@ from triplewire.model.references import resolve
 from triplewire.model.terms import IRI, XSD, Literal, unescape
 
 STRINGS = r"""
-      (?P<string>\"\"\"(?:[^"\\]++|\\.|(?!\"\"\")")*+\"\"\"|(?!\"\"\")"(?:[^"\\\n\r]++|\\.)*+"
-                |(?<!\w)(?:'''(?:[^'\\]++|\\.|(?!''')')*+'''|(?!''')'(?:[^'\\\n\r]++|\\.)*+'))
+      (?P<string>\"\"\"(?:[^"\\]++|\\.|(?!\"\"\")")*\"\"\"|(?!\"\"\")"(?:[^"\\\n\r]++|\\.)*+"
+                |(?<!\w)(?:'''(?:[^'\\]++|\\.|(?!''')')*'''|(?!''')'(?:[^'\\\n\r]++|\\.)*+'))
     | (?P<unclosed>"|(?<!\w)')"""
 """Quoted strings as in Turtle. An apostrophe directly behind a letter belongs to the word (`Prof's page`)."""
 

@@ -10,8 +10,8 @@ from triplewire.read.guard.place import line_and_column
 from triplewire.read.guard.text import check_utf8
 
 _TOKEN = re.compile(
-    rb"'''(?:[^'\\]++|\\.|(?!''')')*+'''"
-    rb'|"""(?:[^"\\]++|\\.|(?!""")")*+"""'
+    rb"'''(?:[^'\\]++|\\.|(?!''')')*'''"
+    rb'|"""(?:[^"\\]++|\\.|(?!""")")*"""'
     rb"|'(?:[^'\\\r\n]++|\\.)*+'"
     rb'|"(?:[^"\\\r\n]++|\\.)*+"'
     rb'|<[^<>"{}|^`\x00-\x20]*+>'
