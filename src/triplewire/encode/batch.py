@@ -1,0 +1,72 @@
+"""A batch of publications as flat arrays: distinct terms, distinct words, and triples of ids.
+
+Made from N-Quads bytes by `triplewire.encode.nquads`, from Arrow columns by `triplewire.encode.arrow`, from parsed
+publications by `triplewire.encode.publications`. It knows nothing of subscriptions: `triplewire.select` asks it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Bytes: TypeAlias = NDArray[np.uint8]
+Ids: TypeAlias = NDArray[np.int32]
+Offsets: TypeAlias = NDArray[np.int64]
+Hashes: TypeAlias = NDArray[np.uint64]
+
+IRI_KIND, BLANK_KIND, LITERAL_KIND = 1, 2, 3
+NO_NUMBER, EXACT_NUMBER, LONG_NUMBER = 0, 1, 2
+"""Of a term's text: it reads as no number; `number` is it, exactly comparable; it reads as one that needs more digits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """The distinct terms of a batch, by id. Two ids are two different RDF terms."""
+
+    text: Bytes  # holds the text of each term: IRI, blank node label, or lexical form; UTF-8, no escapes
+    start: Offsets
+    end: Offsets
+    kind: Bytes
+    suffix: Ids  # into `suffixes`; 0 but for literals of another datatype than xsd:string
+    suffixes: tuple[str, ...]  # "" first; "@en" for a language, else a datatype IRI
+    hash: Hashes
+    number: NDArray[np.float64]  # what the trimmed text reads as in lenient comparison (semantics, section 2)
+    number_state: Bytes
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """The words of the literals that have text, by the default analyser (semantics, section 5)."""
+
+    offset: Offsets  # term -> its slice of `ids`; one longer than the terms
+    ids: Ids  # words in the order of their positions
+    text: Bytes  # holds the distinct words
+    start: Offsets
+    end: Offsets
+    hash: Hashes
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Publications, each a slice of the triples, which are sorted by (subject, predicate, object) and distinct."""
+
+    ids: Sequence[str]
+    offset: Offsets  # publication -> its slice of the triples; one longer than the publications
+    subject: Ids
+    predicate: Ids
+    object: Ids
+    terms: Terms
+    words: Words
+
+    def __len__(self) -> int:
+        return len(self.offset) - 1

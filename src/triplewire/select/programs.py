@@ -1,0 +1,44 @@
+"""Subscriptions as flat arrays: what the trie is built from, and what verification joins.
+
+A term id is a position in the segment's table of constants, a test id in its table of tests
+(`triplewire.select.tests`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from triplewire.encode.batch import Bytes, Ids, Offsets
+
+EXACT = 1  # flag of a subscription: its clauses say all (`triplewire.ir.evidence`)
+ASK = 2  # flag: one empty binding
+DISTINCT = 4  # flag: two different solutions of a clause are two different bindings (all its variables are selected)
+
+
+@dataclass(frozen=True, slots=True)
+class Programs:
+    """The clauses of the subscriptions 0 .. n-1, with their patterns and tests.
+
+    A position of a pattern is a term id >= 0, or -1 - v for the variable v of the clause. In every clause the selected
+    variables come first, in the order of the selection: v < selected[subscription]; one that stands in no pattern of a
+    clause is unbound there.
+    """
+
+    clause_offset: Offsets  # subscription -> its slice of the clauses
+    pattern_offset: Offsets  # clause -> its slice of the patterns
+    pattern: Ids  # shape (patterns, 3)
+    test_offset: Offsets  # clause -> its slice of the tests
+    test_variable: Ids
+    test: Ids  # test ids
+    variables: Ids  # clause -> how many variables it has, the selected ones counted
+    selected: Ids  # subscription -> how many variables it selects; 0 for ASK
+    flags: Bytes  # subscription -> EXACT | ASK | DISTINCT
+
+    def __len__(self) -> int:
+        return len(self.flags)
+
+    def owners(self) -> Ids:
+        """The subscription of each clause."""
+        return np.repeat(np.arange(len(self), dtype=np.int32), np.diff(self.clause_offset))
