@@ -1,0 +1,227 @@
+"""Which tests on single nodes must hold for a condition to hold? The conditions of `triplewire.ir.evidence`.
+
+A filter keeps a solution where its condition is true; an error is as good as false. So of `&&` all parts must be true,
+of `||` one, and `!` goes inwards by De Morgan's laws, which hold in SPARQL's three-valued logic.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeAlias, TypeVar, cast
+
+from triplewire.ir.nodes import (
+    AllOf,
+    AnyOf,
+    Compare,
+    Exists,
+    Expression,
+    FullText,
+    Function,
+    Holds,
+    In,
+    InstanceOf,
+    Label,
+    Negate,
+    TextRelation,
+    TextTest,
+    Variable,
+)
+from triplewire.ir.text import Near, Phrase, Prefix, TextAnd, TextExpression, TextNot, TextOr, Word
+from triplewire.ir.walk import walk
+from triplewire.model.terms import IRI, Literal
+
+Test: TypeAlias = Expression
+"""A condition on one node: an expression over `X`, true of the node, or a bare `Label` that the node answers to."""
+
+X = Variable("x")
+Tests: TypeAlias = tuple[tuple[str, Test], ...]
+Alternatives: TypeAlias = list[Tests]
+
+T = TypeVar("T")
+_NOTHING: Alternatives = [()]
+
+
+class Necessary:
+    """Tests for conditions over certainly bound variables; `exact` until something had to be left out."""
+
+    def __init__(self, bound: frozenset[str], most: int) -> None:
+        self.bound = bound
+        self.most = most
+        self.exact = True
+
+    def of(self, condition: Expression) -> Alternatives:
+        """At least one of these must hold, in full; where `exact`, that is all. At most `most` of them."""
+        if type(condition) is FullText:
+            name = condition.variable.name
+            if name not in self.bound:
+                return self._nothing()
+            before = self.exact
+            parts = self._text(condition.expression)
+            if self.exact is not before:  # what was left out is in the whole
+                self.exact = before
+                parts = [(*some, condition.expression) for some in parts]
+            return [tuple([(name, FullText(X, part)) for part in dict.fromkeys(some)]) for some in parts]
+        if type(condition) is AllOf:
+            return _product([self.of(part) for part in condition.conditions], self)
+        if type(condition) is Negate:
+            inner = condition.condition
+            if type(inner) is Negate:
+                return self.of(inner.condition)
+            if type(inner) is AllOf:
+                return self.of(AnyOf(tuple([Negate(part) for part in inner.conditions])))
+            if type(inner) is AnyOf:
+                return self.of(AllOf(tuple([Negate(part) for part in inner.conditions])))
+        if type(condition) is AnyOf:
+            return self._any_of(condition)
+        return self._single(condition)
+
+    def _nothing(self) -> Alternatives:
+        self.exact = False
+        return _NOTHING
+
+    def _single(self, condition: Expression) -> Alternatives:
+        """A condition that is tested as a whole, if it is about one bound variable."""
+        names = variables(condition)
+        if names is None or len(names) != 1:
+            return self._nothing()
+        (name,) = names
+        return [((name, over_x(condition)),)] if name in self.bound else self._nothing()
+
+    def _any_of(self, condition: AnyOf) -> Alternatives:
+        names = variables(condition)
+        single = names is not None and len(names) == 1
+        if single and (all(map(_is_key, condition.conditions)) or not all(map(_narrows, condition.conditions))):
+            return self._single(condition)
+        before = self.exact
+        found = [tests for part in condition.conditions for tests in self.of(part)]
+        if len(found) > self.most and single:
+            self.exact = before
+            return self._single(condition)
+        if () in found:
+            return self._nothing()
+        return self.limited(found)
+
+    def limited(self, alternatives: list[tuple[T, ...]]) -> list[tuple[T, ...]]:
+        """No more than `most`: past it, what all have in common."""
+        if len(alternatives) <= self.most:
+            return alternatives
+        self.exact = False
+        return [common(alternatives)]
+
+    def _text(self, expression: TextExpression) -> list[tuple[TextExpression, ...]]:
+        """The same for a text: parts that it must satisfy."""
+        kind = type(expression)
+        if kind is Word or kind is Prefix or kind is TextNot:
+            return [(expression,)]
+        if isinstance(expression, TextAnd):
+            return _product([self._text(operand) for operand in expression.operands], self)
+        if isinstance(expression, TextOr):
+            words = tuple([operand for operand in expression.operands if isinstance(operand, Word | Prefix)])
+            if len(words) == len(expression.operands):
+                return [(expression,)]
+            found: list[tuple[TextExpression, ...]] = [(TextOr(words),)] if words else []
+            for operand in expression.operands:
+                if not isinstance(operand, Word | Prefix):
+                    found += self._text(operand)
+            return found if len(found) <= self.most else [(expression,)]
+        return [(*_words(expression), expression)]
+
+
+def _words(expression: TextExpression) -> list[TextExpression]:
+    """The words without which a phrase or NEAR occurs nowhere."""
+    if isinstance(expression, Phrase):
+        return list(expression.items)
+    if isinstance(expression, Near):
+        return [word for operand in expression.operands for word in _words(operand)]
+    if isinstance(expression, TextOr):
+        return [expression] if all(isinstance(o, Word | Prefix) for o in expression.operands) else []
+    return [expression] if isinstance(expression, Word | Prefix) else []
+
+
+def common(alternatives: Iterable[Sequence[T]]) -> tuple[T, ...]:
+    """What is in all of them, in the order of the first."""
+    first, *others = alternatives
+    kept = [set(other) for other in others]
+    return tuple([part for part in dict.fromkeys(first) if all(part in other for other in kept)])
+
+
+def _product(factors: list[list[tuple[T, ...]]], necessary: Necessary) -> list[tuple[T, ...]]:
+    """All combinations; a factor with which there would be too many is reduced to its common parts."""
+    found: list[tuple[T, ...]] = [()]
+    for factor in sorted(factors, key=len):
+        if len(found) * len(factor) > necessary.most:
+            necessary.exact = False
+            factor = [common(factor)]
+        found = [a + b for a in found for b in factor]
+    return found
+
+
+# --- expressions -------------------------------------------------------------------------------------------------
+
+
+def variables(expression: Expression) -> frozenset[str] | None:
+    """The variables of an expression; None where its value depends on more than these."""
+    if type(expression) is Compare:  # the frequent one
+        left, right = expression.left, expression.right
+        if type(left) is Variable and isinstance(right, IRI | Literal | Label):
+            return frozenset((left.name,))
+    names = set()
+    for node in walk(expression):
+        if isinstance(node, Variable):
+            names.add(node.name)
+        elif isinstance(node, Exists | Holds) or (isinstance(node, Function) and node.name == "NOW"):
+            return None
+    return frozenset(names)
+
+
+def over_x(expression: Expression) -> Test:
+    """An expression of one variable, over `X`."""
+    if type(expression) is Compare and type(expression.left) is Variable:
+        right = expression.right
+        if isinstance(right, IRI | Literal | Label):
+            return Compare(expression.op, X, right, expression.coercion)
+    return cast(Test, _renamed(expression))
+
+
+def _renamed(node: Any) -> Any:
+    """Registered trees are shallow, so recursion is safe."""
+    if isinstance(node, Variable):
+        return X
+    if isinstance(node, tuple):
+        return tuple([_renamed(part) for part in node])
+    if not dataclasses.is_dataclass(node) or isinstance(node, IRI | Literal | Label):
+        return node
+    kind: Any = type(node)
+    return kind(*[_renamed(getattr(node, field.name)) for field in dataclasses.fields(node)])
+
+
+def _is_key(test: Expression) -> bool:
+    """Does the text of a node decide, by a look-up? A disjunction of such tests is one more of them."""
+    if isinstance(test, AnyOf):
+        return all(map(_is_key, test.conditions))
+    if isinstance(test, FullText):
+        return _is_of_words(test.expression)
+    if isinstance(test, TextTest):
+        return not test.negated and test.relation is not TextRelation.REGEX
+    if isinstance(test, In):
+        return not test.negated
+    return isinstance(test, InstanceOf) or (isinstance(test, Compare) and test.op == "=")
+
+
+def _is_of_words(expression: TextExpression) -> bool:
+    operands = expression.operands if isinstance(expression, TextOr) else (expression,)
+    return all(isinstance(operand, Word | Prefix) for operand in operands)
+
+
+def _narrows(test: Expression) -> bool:
+    """Can an index find the nodes of which it holds?"""
+    if isinstance(test, AnyOf):
+        return all(map(_narrows, test.conditions))
+    if isinstance(test, AllOf):
+        return any(map(_narrows, test.conditions))
+    if isinstance(test, FullText):
+        return not isinstance(test.expression, TextNot)
+    if isinstance(test, Compare):
+        return test.op != "!="
+    return _is_key(test)
