@@ -11,29 +11,31 @@ returns: `result`. Why a pair matched or not: `explain`.
 
 from __future__ import annotations
 
+import os
 import threading
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from triplewire import plugins
 from triplewire.config import Settings
 from triplewire.engine import store
+from triplewire.engine.compiler import Compiler
 from triplewire.engine.explain import Explanation, explain
+from triplewire.engine.pairs import PairSnapshot
+from triplewire.engine.registered import Registered
 from triplewire.engine.result import MatchResult
+from triplewire.engine.rules import Rules, Seen
+from triplewire.engine.stats import Clock
 from triplewire.errors import LimitError, Refusal, SubscriptionError, TriplewireError
-from triplewire.ir.entailment import with_subclasses
 from triplewire.ir.evaluate import World
-from triplewire.ir.nodes import Call, InstanceOf, Label
 from triplewire.ir.normalize import check
-from triplewire.ir.show import show
 from triplewire.ir.subscription import Subscription
 from triplewire.ir.taxonomy import EMPTY, Taxonomy
-from triplewire.ir.walk import walk
 from triplewire.languages import parse
-from triplewire.matchers import MakeMatcher, Matcher
+from triplewire.matchers import Chunk, MakeSnapshot, Snapshot
 from triplewire.model.operator import Operator
 from triplewire.model.publication import Publication
 from triplewire.operators import built_in_operators
@@ -42,6 +44,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 ENTAILMENTS = ("none", "rdfs")
+CHUNK = 1_024  # publications matched together
+LOADED_TOGETHER = 16_384  # subscriptions of a file that are registered together
 
 
 class Engine:
@@ -65,19 +69,23 @@ class Engine:
     ) -> None:
         if entailment not in ENTAILMENTS:
             raise TriplewireError(f"there is no entailment {entailment!r}", remedy=f"known: {', '.join(ENTAILMENTS)}")
-        self._entailment = entailment
-        self._make: MakeMatcher = plugins.find("matcher", matcher)
-        self._matcher_name = matcher
-        self._world = World(
+        world = World(
             EMPTY if taxonomy is None else taxonomy,
             built_in_operators() if operators is None else operators,
             settings or Settings(),
         )
-        self._lock = threading.Lock()  # held by writers, and by the reader that builds a new snapshot
-        self._subscriptions: dict[str, Subscription] = {}
-        self._rules: dict[str, Subscription] = {}  # those in MDV, which other MDV rules may name
-        self._snapshot: Matcher | None = None  # over the current subscriptions; None after a change
+        self._compiler = Compiler(world, entailment)
+        self._matcher_name = matcher
+        self._lock = threading.Lock()  # held by whoever puts a new snapshot in place of another
+        self._snapshot = self._empty()  # read once a call: a snapshot is never changed, only replaced
+        self._working: threading.Thread | None = None
         self._last_number = 0
+
+    def _empty(self) -> Snapshot:
+        found = plugins.find("matcher", self._matcher_name)
+        if isinstance(found, MakeSnapshot):
+            return found.empty(self._compiler)
+        return PairSnapshot(found, self._compiler)
 
     # --- subscriptions -----------------------------------------------------------------------------------------------
 
@@ -96,11 +104,13 @@ class Engine:
         the taxonomy does not know). Raises `SubscriptionError` when the id is taken or an operator is unknown, and
         what `parse` raises.
         """
-        world = self._world
+        world = self._compiler.world
         with self._lock:
             if isinstance(query, Subscription):
+                plain = False
                 subscription = replace(query, id=id or query.id, where=check(query, world.settings))
             else:
+                rules = Seen(Rules(self._snapshot))
                 subscription = parse(
                     query,
                     language,
@@ -108,42 +118,137 @@ class Engine:
                     prefixes=prefixes,
                     base=base,
                     operators=world.operators,
-                    rules=self._rules,
+                    rules=rules,
                     settings=world.settings,
                 )
+                plain = not rules.used
             if not subscription.id:
                 subscription = replace(subscription, id=self._fresh_id())
-            if subscription.id in self._subscriptions:
-                raise SubscriptionError(
-                    "the id is taken", source=subscription.id, remedy="choose another, or unsubscribe the first one"
-                )
-            check_operators(subscription, world.operators)
-            warnings = dict.fromkeys((*subscription.warnings, *unknown_classes(subscription, world.taxonomy)))
-            subscription = replace(subscription, warnings=tuple(warnings))
-            self._subscriptions[subscription.id] = subscription
-            if subscription.language == "mdv":
-                self._rules[subscription.id] = subscription
-            self._snapshot = None
-            return subscription
+            if subscription.id in self._snapshot:
+                raise self._taken(subscription.id)
+            subscription = self._compiler.checked(subscription)
+            self._snapshot = self._snapshot.changed((subscription,), (), plain=plain)
+        self._work_aside()
+        return subscription
 
     def _fresh_id(self) -> str:
         while True:
             self._last_number += 1
-            if (name := f"s{self._last_number}") not in self._subscriptions:
+            if (name := f"s{self._last_number}") not in self._snapshot:
                 return name
+
+    @staticmethod
+    def _taken(id: str) -> SubscriptionError:
+        return SubscriptionError("the id is taken", source=id, remedy="choose another, or unsubscribe the first one")
 
     def unsubscribe(self, id: str) -> bool:
         """Remove a subscription; False when there is none of this id. A rule that names it keeps its meaning."""
         with self._lock:
-            self._rules.pop(id, None)
-            self._snapshot = None
-            return self._subscriptions.pop(id, None) is not None
+            if id not in self._snapshot:
+                return False
+            self._snapshot = self._snapshot.changed((), (id,))
+        self._work_aside()
+        return True
+
+    def load_subscriptions(
+        self,
+        paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+        *,
+        on_refusal: Callable[[Refusal], None] | None = None,
+        on_warning: Callable[[str, str], None] | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> int:
+        """Register the subscriptions of files and folders (`triplewire.languages.files`); returns how many.
+
+        What is wrong goes to `on_refusal` and the rest is loaded; without it, the first refusal is raised as
+        `SubscriptionError`, and what was loaded before it stays. `on_warning` gets a subscription's id and what its
+        author should know; `progress` gets the number of those registered so far, now and then.
+        """
+        # it brings Arrow along, which takes a fifth of a second to load
+        from triplewire.languages.files import read_subscriptions
+
+        refuse = _raise if on_refusal is None else on_refusal
+        files = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+        compiler = self._compiler
+        found = read_subscriptions(
+            files, operators=compiler.world.operators, settings=compiler.world.settings, on_refusal=refuse
+        )
+        loaded = 0
+        while some := list(islice(found, LOADED_TOGETHER)):
+            loaded += len(self._register(some, refuse, on_warning))
+            if progress is not None:
+                progress(loaded)
+        self._work_aside()
+        return loaded
+
+    def _register(
+        self,
+        some: Sequence[Subscription],
+        refuse: Callable[[Refusal], None],
+        on_warning: Callable[[str, str], None] | None,
+    ) -> list[Subscription]:
+        """Register subscriptions together, those that can be."""
+        checked: dict[str, Subscription] = {}
+        refusals: list[Refusal] = []  # told outside of the lock: whoever is told may call the engine
+        with self._lock:
+            for subscription in some:
+                try:
+                    if subscription.id in self._snapshot or subscription.id in checked:
+                        raise self._taken(subscription.id)
+                    checked[subscription.id] = self._compiler.checked(subscription)
+                except TriplewireError as error:
+                    refusals.append(Refusal.of("subscription", subscription.id, error))
+            self._snapshot = self._snapshot.changed(tuple(checked.values()), ())
+        for refusal in refusals:
+            refuse(refusal)
+        for subscription in checked.values() if on_warning is not None else ():
+            for warning in subscription.warnings:
+                on_warning(subscription.id, warning)
+        return list(checked.values())
 
     @property
-    def subscriptions(self) -> tuple[Subscription, ...]:
-        """What is registered now, in the order of registration."""
+    def subscriptions(self) -> Sequence[Subscription]:
+        """What is registered now, in the order of registration: a view that later changes leave alone."""
+        return Registered(self._snapshot)
+
+    def settle(self) -> None:
+        """Do now, and wait for, what is otherwise done aside: take changes into the index for good."""
+        while True:
+            with self._lock:
+                working = self._working
+            if working is not None:
+                working.join()
+                continue
+            work = self._snapshot.due()
+            if work is None:
+                return
+            self._install(work())
+
+    def _work_aside(self) -> None:
+        """Start a thread for work that is due, unless one is at it."""
+        if self._working is None and self._snapshot.due() is not None:
+            with self._lock:
+                if self._working is None:
+                    self._working = threading.Thread(target=self._work, name="triplewire-merge", daemon=True)
+                    self._working.start()
+
+    def _work(self) -> None:
+        while True:
+            with self._lock:  # so that no change comes between the last look and the end
+                work = self._snapshot.due()
+                if work is None:
+                    self._working = None
+                    return
+            try:
+                install = work()
+            except BaseException:
+                self._working = None
+                raise
+            self._install(install)
+
+    def _install(self, install: Callable[[Snapshot], Snapshot]) -> None:
         with self._lock:
-            return tuple(self._subscriptions.values())
+            self._snapshot = install(self._snapshot)
 
     # --- publications ------------------------------------------------------------------------------------------------
 
@@ -153,32 +258,20 @@ class Engine:
         A pair that cannot be decided (a limit is passed, an operator fails) becomes one of the result's refusals; the
         others go on. What the iterable itself raises is passed on.
         """
-        matcher, result, begun = self._matcher(), MatchResult(), time.perf_counter()
-        for stated in [publications] if isinstance(publications, Publication) else publications:
-            publication = self._entailed(stated)
-            candidates = matcher.selector.candidates(publication)
-            result.publications += 1
-            result.pairs += len(candidates)
-            for subscription, outcome in matcher.verifier.verify(publication, candidates):
-                result.add(publication, subscription, outcome)
-        result.seconds = time.perf_counter() - begun
+        snapshot, clock = self._snapshot, Clock()
+        result = MatchResult(snapshot)
+        given = iter([publications] if isinstance(publications, Publication) else publications)
+        while some := self._next(given, clock):
+            chunk = Chunk(some)
+            result.add(chunk, snapshot.match(chunk, clock))
+        result.stats.seconds = clock.seconds()
         return result
 
-    def _entailed(self, publication: Publication) -> Publication:
-        return publication if self._entailment == "none" else self._world.taxonomy.properties.entail(publication)
-
-    def _meant(self, subscription: Subscription) -> Subscription:
-        return subscription if self._entailment == "none" else with_subclasses(subscription)
-
-    def _matcher(self) -> Matcher:
-        matcher = self._snapshot  # one read: a matcher is never changed, only replaced
-        if matcher is None:
-            with self._lock:
-                matcher = self._snapshot
-                if matcher is None:
-                    meant = tuple(map(self._meant, self._subscriptions.values()))
-                    matcher = self._snapshot = self._make(meant, self._world)
-        return matcher
+    def _next(self, publications: Iterator[Publication], clock: Clock) -> list[Publication]:
+        with clock("read"):
+            some = list(islice(publications, CHUNK))
+        with clock("encode"):
+            return [self._compiler.entailed(one) for one in some]
 
     def match_batch(
         self, batch: pa.RecordBatch, *, on_refusal: Callable[[Refusal], None] | None = None
@@ -191,7 +284,7 @@ class Engine:
         # Arrow takes a fifth of a second to load, and most programs never hand over a batch
         from triplewire.encode.schema import from_batch, matches_to_batch
 
-        result = self.match(from_batch(batch, settings=self._world.settings, on_refusal=on_refusal))
+        result = self.match(from_batch(batch, settings=self._compiler.world.settings, on_refusal=on_refusal))
         for refusal in result.refusals:
             if on_refusal is None:
                 raise SubscriptionError(refusal.reason, source=refusal.subject, remedy=refusal.remedy)
@@ -203,11 +296,12 @@ class Engine:
 
         Raises `SubscriptionError` when there is no such subscription, `LimitError` where the evaluation passes one.
         """
-        subscription = self._subscriptions.get(subscription_id)
+        subscription = self._snapshot.get(subscription_id)
         if subscription is None:
             raise SubscriptionError("there is no subscription of this id", source=subscription_id)
+        compiler = self._compiler
         try:
-            return explain(self._meant(subscription), self._entailed(publication), self._world)
+            return explain(compiler.meant(subscription), compiler.entailed(publication), compiler.world)
         except RecursionError:
             raise LimitError(
                 "the query is nested too deep to be explained", source=subscription.id, remedy="lower max_query_depth"
@@ -221,8 +315,9 @@ class Engine:
         Raises `StoreError` when the directory holds anything but a saved engine, when it cannot be written, and when a
         subscription would not come back as it is (one that was not made from its text).
         """
-        world = self._world
-        state = store.Saved(self.subscriptions, world.taxonomy, world.settings, self._matcher_name, self._entailment)
+        world = self._compiler.world
+        some = tuple(self.subscriptions)
+        state = store.Saved(some, world.taxonomy, world.settings, self._matcher_name, self._compiler.entailment)
         store.save(Path(path), state, world.operators)
 
     @classmethod
@@ -252,25 +347,5 @@ class Engine:
         return engine
 
 
-def check_operators(subscription: Subscription, operators: Mapping[str, Operator]) -> None:
-    """Raises `SubscriptionError` when the subscription calls an operator that is not there, or with other arguments."""
-    for node in walk(subscription.where):
-        if not isinstance(node, Call):
-            continue
-        operator = operators.get(node.operator)
-        if operator is None:
-            known = ", ".join(sorted(operators)) or "none"
-            raise SubscriptionError(
-                f"there is no operator named {node.operator!r}", source=subscription.id, remedy=f"known: {known}"
-            )
-        if len(operator.parameters) != len(node.arguments):
-            what = f"{node.operator} takes {len(operator.parameters)} arguments, not {len(node.arguments)}"
-            raise SubscriptionError(what, source=subscription.id)
-
-
-def unknown_classes(subscription: Subscription, taxonomy: Taxonomy) -> Iterator[str]:
-    """A warning for each class of the subscription that the taxonomy does not know (semantics, section 4)."""
-    for node in walk(subscription.where):
-        if isinstance(node, InstanceOf) and not taxonomy.resolve(node.cls):
-            name = node.cls.text if isinstance(node.cls, Label) else show(node.cls)
-            yield f"the taxonomy knows no class {name!r}: only direct instances can match"
+def _raise(refusal: Refusal) -> None:
+    raise SubscriptionError(refusal.reason, source=refusal.where or refusal.subject, remedy=refusal.remedy)

@@ -1,53 +1,167 @@
-"""What `Engine.match` returns: the matches, the pairs that failed, and what it cost."""
+"""What `Engine.match` returns: the matches, the pairs that failed, and what it cost.
+
+The matches lie in arrays, chunk by chunk; `Match` objects, with their bindings, are made when they are asked for.
+"""
 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import overload
 
+import numpy as np
+from numpy.typing import NDArray
+
+from triplewire.encode.batch import Ids
 from triplewire.engine.construct import construct
-from triplewire.errors import Refusal, TriplewireError
-from triplewire.ir.evaluate import Answer
-from triplewire.ir.subscription import Subscription
+from triplewire.engine.stats import Stats
+from triplewire.errors import Refusal
+from triplewire.matchers import Chunk, Rows, Snapshot
 from triplewire.model.match import Match
-from triplewire.model.publication import Publication
+
+_AT_ONCE = 1_024  # matches whose bindings are made together
 
 
-@dataclass
+@dataclass(frozen=True)
+class Part:
+    """The matches of one chunk of publications, all arrays in the order promised by `MatchResult`.
+
+    `publications` are the ids of the chunk's publications; `publication` numbers them, `subscription` numbers the
+    subscriptions of the snapshot (`subscription_ids`).
+    """
+
+    snapshot: Snapshot
+    chunk: Chunk
+    rows: Rows
+    matched_at: dt.datetime
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @cached_property
+    def order(self) -> NDArray[np.int64]:
+        """The places of the rows, by publication and then by the subscriptions' ids."""
+        rows = self.rows
+        return np.lexsort((self.snapshot.ranks(rows.subscription), rows.publication))
+
+    @property
+    def publications(self) -> Sequence[str]:
+        """The ids of the publications of the chunk."""
+        return self.chunk.ids
+
+    @property
+    def publication(self) -> Ids:
+        """Match -> number of its publication in `publications`."""
+        return self.rows.publication[self.order]
+
+    @property
+    def subscription(self) -> Ids:
+        """Match -> number of its subscription."""
+        return self.rows.subscription[self.order]
+
+    @property
+    def truncated(self) -> NDArray[np.bool_]:
+        """Match -> were its bindings cut?"""
+        return self.rows.truncated[self.order]
+
+    def matches(self, start: int, end: int) -> list[Match]:
+        """Some of the matches as objects."""
+        places = self.order[start:end]
+        names, ids = self.chunk.ids, self.snapshot.ids(self.rows.subscription[places])
+        details = self.snapshot.details(self.chunk, self.rows, places)
+        columns = zip(
+            self.rows.publication[places].tolist(), ids, details, self.rows.truncated[places].tolist(), strict=True
+        )
+        return [
+            Match(
+                names[publication],
+                id_,
+                bindings,
+                truncated,
+                self.matched_at,
+                None if template is None else construct(template, bindings),
+            )
+            for publication, id_, (bindings, template), truncated in columns
+        ]
+
+
 class MatchResult(Sequence[Match]):
     """The matches in the order of the publications given, then of the subscriptions' ids; it is their sequence.
 
-    `refusals` are the pairs that could not be decided (a limit, a failed operator), of kind "pair"; `publications` and
-    `pairs` count what was looked at, `truncated` the matches whose bindings were cut; `seconds` is wall time.
+    A match becomes an object, with its bindings, when it is asked for; `parts` has the arrays. `refusals` are the pairs
+    that could not be decided (a limit, a failed operator), of kind "pair"; `stats` counts what was looked at, and the
+    seconds of each stage.
     """
 
-    matches: list[Match] = field(default_factory=list, repr=False)
-    refusals: list[Refusal] = field(default_factory=list)
-    publications: int = 0
-    pairs: int = 0
-    truncated: int = 0
-    seconds: float = 0.0
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.refusals: list[Refusal] = []
+        self.stats = Stats()
+        self.parts: list[Part] = []
+        self._snapshot = snapshot
+        self._starts = [0]  # of each part, and the end
+        self._kept: tuple[int, int, list[Match]] = 0, 0, []  # the matches made last: where they begin and end
 
-    def add(self, publication: Publication, subscription: Subscription, outcome: Answer | TriplewireError) -> None:
-        """Record what a verifier said of a pair."""
-        pair = f"{publication.id} {subscription.id}"
-        if isinstance(outcome, TriplewireError):
-            self.refusals.append(Refusal.of("pair", pair, outcome))
-            return
-        self.refusals += [Refusal.of("pair", pair, failure) for failure in outcome.failures]
-        if not outcome.bindings:
-            return
-        payload = None
-        if subscription.construct is not None:
-            payload = construct(subscription.construct, outcome.bindings)
-        now = dt.datetime.now(dt.UTC)
-        self.matches.append(Match(publication.id, subscription.id, outcome.bindings, outcome.truncated, now, payload))
-        self.truncated += outcome.truncated
+    def add(self, chunk: Chunk, rows: Rows) -> None:
+        """Record what the snapshot said of a chunk."""
+        if rows.failures:
+            self.refusals += self._refused(chunk, rows)
+        stats = self.stats
+        stats.publications += len(chunk)
+        stats.triples += rows.triples
+        stats.atoms += rows.atoms
+        stats.candidates += rows.candidates
+        stats.verified += rows.verified
+        stats.matches += len(rows)
+        stats.truncated += int(np.count_nonzero(rows.truncated))
+        if len(rows):
+            self.parts.append(Part(self._snapshot, chunk, rows, dt.datetime.now(dt.UTC)))
+            self._starts.append(self._starts[-1] + len(rows))
+
+    def _refused(self, chunk: Chunk, rows: Rows) -> Iterator[Refusal]:
+        """The failures by publication, then by subscription; several of one pair stay in their order."""
+        publication, subscription, errors = zip(*rows.failures, strict=True)
+        numbers = np.array(subscription, np.int32)
+        ids = self._snapshot.ids(numbers)
+        order = np.lexsort((self._snapshot.ranks(numbers), np.array(publication)))
+        names = chunk.ids
+        for place in order.tolist():
+            yield Refusal.of("pair", f"{names[publication[place]]} {ids[place]}", errors[place])
+
+    @property
+    def matches(self) -> list[Match]:
+        """All matches as objects."""
+        return list(self)
+
+    @property
+    def publications(self) -> int:
+        """How many publications were looked at."""
+        return self.stats.publications
+
+    @property
+    def pairs(self) -> int:
+        """How many pairs the selector named."""
+        return self.stats.candidates
+
+    @property
+    def truncated(self) -> int:
+        """How many matches had their bindings cut."""
+        return self.stats.truncated
+
+    @property
+    def seconds(self) -> float:
+        """The time of the match call."""
+        return sum(self.stats.seconds.values())
 
     def __len__(self) -> int:
-        return len(self.matches)
+        return self._starts[-1]
+
+    def __iter__(self) -> Iterator[Match]:
+        for part in self.parts:
+            for start in range(0, len(part), _AT_ONCE):
+                yield from part.matches(start, start + _AT_ONCE)
 
     @overload
     def __getitem__(self, index: int) -> Match: ...
@@ -56,4 +170,18 @@ class MatchResult(Sequence[Match]):
     def __getitem__(self, index: slice) -> list[Match]: ...
 
     def __getitem__(self, index: int | slice) -> Match | list[Match]:
-        return self.matches[index]
+        numbers = range(len(self))[index]
+        return self._one(numbers) if isinstance(numbers, int) else [self._one(number) for number in numbers]
+
+    def _one(self, number: int) -> Match:
+        begin, end, made = self._kept  # one read, so that threads may ask at once
+        if not begin <= number < end:
+            place = bisect_right(self._starts, number) - 1
+            start = (number - self._starts[place]) // _AT_ONCE * _AT_ONCE
+            made = self.parts[place].matches(start, start + _AT_ONCE)
+            begin = self._starts[place] + start
+            self._kept = begin, begin + len(made), made
+        return made[number - begin]
+
+    def __repr__(self) -> str:
+        return f"<MatchResult: {len(self)} matches, {self.publications} publications, {len(self.refusals)} refusals>"

@@ -1,0 +1,52 @@
+"""The subscriptions of an engine as a sequence: a view of one moment, in which each is looked up when asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import overload
+
+from triplewire.ir.subscription import Subscription
+from triplewire.matchers import Snapshot
+
+
+class Registered(Sequence[Subscription]):
+    """The subscriptions of a snapshot in the order of their registration. Equal to any sequence of the same ones."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+
+    def __len__(self) -> int:
+        return len(self._snapshot)
+
+    def __iter__(self) -> Iterator[Subscription]:
+        return self._snapshot.all()
+
+    @overload
+    def __getitem__(self, index: int) -> Subscription: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Subscription, ...]: ...
+
+    def __getitem__(self, index: int | slice) -> Subscription | tuple[Subscription, ...]:
+        numbers = range(len(self))[index]
+        if isinstance(numbers, int):
+            return next(self._snapshot.all(numbers))
+        if not numbers:
+            return ()
+        first, last = min(numbers), max(numbers)
+        some = tuple(islice(self._snapshot.all(first), last - first + 1))
+        return tuple(some[number - first] for number in numbers)
+
+    def __contains__(self, subscription: object) -> bool:
+        return isinstance(subscription, Subscription) and self._snapshot.get(subscription.id) == subscription
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Sequence) or isinstance(other, str | bytes):
+            return NotImplemented
+        return len(self) == len(other) and all(mine == theirs for mine, theirs in zip(self, other, strict=True))
+
+    __hash__ = None  # type: ignore[assignment]  # as lists, which it may be equal to
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} subscriptions>"

@@ -1,0 +1,46 @@
+"""The MDV rules that other rules may name, as mappings from id to subscription."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from triplewire.ir.subscription import Subscription
+from triplewire.matchers import Snapshot
+
+
+class Rules(Mapping[str, Subscription]):
+    """The MDV rules among the subscriptions of a snapshot, looked up there one by one."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+
+    def __getitem__(self, name: str) -> Subscription:
+        found = self._snapshot.get(name)
+        if found is None or found.language != "mdv":
+            raise KeyError(name)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return (one.id for one in self._snapshot.all() if one.language == "mdv")
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+class Seen(Mapping[str, Subscription]):
+    """Rules, and which of them were asked for and found."""
+
+    def __init__(self, rules: Mapping[str, Subscription]) -> None:
+        self.rules = rules
+        self.used: set[str] = set()
+
+    def __getitem__(self, name: str) -> Subscription:
+        rule = self.rules[name]
+        self.used.add(name)
+        return rule
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.rules)
+
+    def __len__(self) -> int:
+        return len(self.rules)

@@ -1,0 +1,93 @@
+"""What a match call cost: counts, and the seconds of each stage. No two stages overlap, so they add up to the whole."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+OTHER = "other"  # what belongs to no named stage
+
+COUNTS = ("publications", "triples", "atoms", "candidates", "verified", "matches", "truncated")
+
+
+class Clock:
+    """A clock that runs for one stage at a time. Entering a stage stops the one around it until the end."""
+
+    def __init__(self, begun: float | None = None) -> None:
+        self._stage = OTHER
+        self._at = time.perf_counter() if begun is None else begun
+        self._seconds: defaultdict[str, float] = defaultdict(float)
+
+    @contextmanager
+    def __call__(self, stage: str) -> Iterator[None]:
+        """The time inside belongs to `stage`."""
+        outer = self._switch(stage)
+        try:
+            yield
+        finally:
+            self._switch(outer)
+
+    def _switch(self, stage: str) -> str:
+        now = time.perf_counter()
+        self._seconds[self._stage] += now - self._at
+        outer, self._stage, self._at = self._stage, stage, now
+        return outer
+
+    def seconds(self) -> dict[str, float]:
+        """Seconds by stage until now; their sum is the time since the beginning."""
+        self._switch(self._stage)
+        return dict(self._seconds)
+
+
+@dataclass(slots=True)
+class Stats:
+    """Of one match call, or of many. `atoms` are the indexed conditions that the publications satisfied, `candidates`
+    the pairs and clauses that the selector named, `verified` those that had to be looked at once more."""
+
+    publications: int = 0
+    triples: int = 0
+    atoms: int = 0
+    candidates: int = 0
+    verified: int = 0
+    matches: int = 0
+    truncated: int = 0
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    def add(self, other: Stats) -> None:
+        """Count another call as well."""
+        for name in COUNTS:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        for stage, seconds in other.seconds.items():
+            self.seconds[stage] = self.seconds.get(stage, 0.0) + seconds
+
+    def to_json(self, seconds: Mapping[str, float] | None = None) -> dict[str, Any]:
+        """A JSON object, with the largest memory that this process has used so far."""
+        counts: dict[str, Any] = {name: getattr(self, name) for name in COUNTS}
+        return counts | {"peak_bytes": peak_bytes(), "seconds": dict(self.seconds if seconds is None else seconds)}
+
+
+def peak_bytes() -> int:
+    """The largest resident memory of this process so far; 0 where the system does not say."""
+    try:
+        import resource  # Unix only
+    except ImportError:
+        return 0
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
+
+
+def process_age() -> float:
+    """Seconds since this process was started; where the system does not say, the processor time that it has used."""
+    try:
+        with open("/proc/self/stat", "rb") as stream:
+            started = int(stream.read().rpartition(b")")[2].split()[19])  # field 22: ticks after the machine's start
+        age = time.clock_gettime(time.CLOCK_BOOTTIME) - started / os.sysconf("SC_CLK_TCK")
+    except (OSError, AttributeError, ValueError, IndexError):
+        return time.process_time()
+    return max(age, 0.0)
