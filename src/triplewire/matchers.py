@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -45,11 +45,14 @@ class Chunk:
     """Some publications on their way through the stages: as objects, as a batch, or both.
 
     Whichever form is missing is made of the other one when it is asked for. A batch knows neither source nor date nor
-    attachments; where the publications came as objects, `publication` gives those.
+    attachments; where the publications came as objects, `publication` gives those. `source` is where a batch was read.
     """
 
-    def __init__(self, publications: Sequence[Publication] | None = None, batch: Batch | None = None) -> None:
+    def __init__(
+        self, publications: Sequence[Publication] | None = None, batch: Batch | None = None, source: str = ""
+    ) -> None:
         assert publications is not None or batch is not None
+        self._source = source
         self._publications = publications
         self._batch = batch
         self._decoder: Decoder | None = None
@@ -77,7 +80,9 @@ class Chunk:
 
     def publication(self, number: int) -> Publication:
         """One of the publications."""
-        return self._publications[number] if self._publications is not None else self.decoder.publication(number)
+        if self._publications is not None:
+            return self._publications[number]
+        return replace(self.decoder.publication(number), source=self._source)
 
     @property
     def decoder(self) -> Decoder:
@@ -115,8 +120,11 @@ class Rows:
 class Snapshot(Protocol):
     """Subscriptions as they stand at one moment. Never changed, so any number of threads may use it at once.
 
-    Each subscription has a number of this snapshot, below `numbers`.
+    Each subscription has a number of this snapshot. `columnar`: publications are taken as batches; without it, as
+    objects.
     """
+
+    columnar: bool
 
     def changed(self, added: Sequence[Subscription], removed: Collection[str], *, plain: bool = False) -> Snapshot:
         """A snapshot without those removed, then with those added; this one stays as it is.

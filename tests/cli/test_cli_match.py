@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -177,3 +180,61 @@ def test_hostile_text_does_not_reach_the_terminal(folder: Path) -> None:
         done = triplewire("match", "--subscriptions", "title.rq", "--publications", "evil.nq", "--format", form)
         assert "\x1b" not in done.out
         assert "[bold]red" in done.out
+
+
+def test_stats(folder: Path) -> None:
+    start = ["match", "--subscriptions", "title.rq", "rows.jsonl", "--publications", A, B, "many.nq"]
+    for more in ([], ["--no-bindings"]):
+        begun = time.perf_counter()
+        done = triplewire(*start, *more, "--stats", "stats.json")
+        took = time.perf_counter() - begun
+        stats = json.loads(Path("stats.json").read_text("utf-8"))
+        assert stats["publications"] == 5
+        assert stats["triples"] == 8
+        assert stats["matches"] == len(done.rows)
+        assert stats["truncated"] == 0
+        assert stats["candidates"] >= stats["matches"]
+        assert stats["peak_bytes"] > 1 << 20
+        seconds = stats["seconds"]
+        assert {"start", "load", "read", "select", "verify", "write"} <= seconds.keys()
+        assert all(value >= 0 for value in seconds.values())
+        # whatever else this process has done so far is "start"
+        assert sum(value for stage, value in seconds.items() if stage != "start") <= took
+
+
+def test_stats_of_a_process(folder: Path) -> None:
+    """The stages add up to what an observer of the whole process measures."""
+    command = ["match", "--subscriptions", "rows.jsonl", "--publications", "many.nq", "--stats", "stats.json"]
+    begun = time.perf_counter()
+    start = "from triplewire.cli import main; main()"
+    subprocess.run([sys.executable, "-c", start, *command], cwd=folder, check=False, capture_output=True)
+    took = time.perf_counter() - begun
+    seconds = json.loads(Path("stats.json").read_text("utf-8"))["seconds"]
+    assert sum(seconds.values()) <= took * 1.02 + 0.01  # the system counts a process's age in hundredths
+    assert sum(seconds.values()) >= took * 0.5
+
+
+def test_stats_that_cannot_be_written(folder: Path) -> None:
+    done = triplewire("match", "--subscriptions", "title.rq", "--publications", A, "--stats", "nowhere/stats.json")
+    assert done.code == 2
+    assert "--stats" in done.err
+
+
+NAMES = [f"{letter}{number}" for letter in "zaé\U0001f600" for number in (1, 10, 2)]
+
+
+def test_many_rows_in_order(folder: Path) -> None:
+    """By code points, whatever the order of the files and of the publications."""
+    rows = [{"id": name, "language": "sparql", "query": "ASK { ?s ?p ?o }"} for name in NAMES]
+    Path("many.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    quads = "".join(f'<urn:s> <urn:p> "x" <urn:{name}> .\n' for name in NAMES)
+    Path("first.nq").write_text(quads, "utf-8")
+    Path("second.nq").write_text(quads.replace("urn:z", "urn:b"), "utf-8")
+    start = ["match", "--subscriptions", "many.jsonl", "--publications", "first.nq", "second.nq", "--no-bindings"]
+    expected = sorted((f"urn:{p}".replace(*change), s) for change in ("zz", "zb") for p in NAMES for s in NAMES)
+    done = triplewire(*start)
+    assert [(row["publication"], row["subscription"]) for row in done.rows] == expected
+    triplewire(*start, "--output", "out.parquet")
+    table = pq.read_table("out.parquet")
+    assert list(zip(*(table.column(n).to_pylist() for n in ("publication", "subscription")), strict=True)) == expected
+    assert {str(table.schema.field(name).type) for name in ("publication", "subscription")} == {"string"}

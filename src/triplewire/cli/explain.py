@@ -20,7 +20,7 @@ from triplewire.cli.arguments import (
     check_files,
     settings_from_environment,
 )
-from triplewire.cli.match import build_engine, read_chunks
+from triplewire.cli.match import load, new_engine, read_chunks
 from triplewire.cli.report import Report
 from triplewire.errors import Refusal, TriplewireError
 
@@ -51,15 +51,8 @@ def explain_command(
     """
     check_files(subscriptions, publications, [taxonomy] if taxonomy else [])
     report = Report()
-    engine = build_engine(
-        subscriptions,
-        taxonomy,
-        "reference",
-        settings_from_environment(),
-        report,
-        only=subscription,
-        entailment=entailment,
-    )
+    engine = new_engine(taxonomy, "reference", settings_from_environment(), entailment)
+    load(engine, subscriptions, report, only=subscription)
     if not engine.subscriptions:
         report.say(f"there is no subscription {subscription!r} in these files")
         raise typer.Exit(report.exit_code or 2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import json
 import sys
 import time
 from collections.abc import Iterable, Iterator
@@ -25,9 +26,10 @@ from triplewire.cli.arguments import (
     settings_from_environment,
 )
 from triplewire.cli.report import Report, say
-from triplewire.errors import Refusal, TriplewireError
+from triplewire.errors import TriplewireError
 
 if TYPE_CHECKING:
+    from triplewire.cli.matches import Ordered
     from triplewire.config import Settings
     from triplewire.engine import Engine
     from triplewire.model.publication import Publication
@@ -60,6 +62,10 @@ def match_command(
     ] = True,
     split: SplitOption = Split.ITEM,
     entailment: EntailmentOption = Entailment.NONE,
+    stats: Annotated[
+        Path | None,
+        typer.Option("--stats", metavar="FILE", help="Write counts and the seconds of each stage, as JSON."),
+    ] = None,
 ) -> None:
     """
     \b
@@ -70,49 +76,52 @@ def match_command(
     """
     check_files(subscriptions, publications, [taxonomy] if taxonomy else [])
     output.check_writable(file, (".jsonl", ".parquet"))
+    output.check_writable(stats, option="--stats")
     if file is not None and form is Format.TABLE:
         raise typer.BadParameter("a table is for the terminal; leave --format or --output out", param_hint="--format")
     if file is None and form is None:
         form = Format.TABLE if sys.stdout.isatty() else Format.JSONL
-    report = Report()
-    engine = build_engine(subscriptions, taxonomy, matcher, settings_from_environment(), report, entailment=entailment)
-    show = output.no_bindings
+    # --help does without Arrow and the engine
+    from triplewire.cli.matches import Collected
+    from triplewire.engine.stats import Clock, Stats
+
+    clock, report = Clock.of_process(), Report()
+    with clock("load"):
+        settings = settings_from_environment()
+        engine = new_engine(taxonomy, matcher, settings, entailment)
+        load(engine, subscriptions, report)
+    show = None
     if bindings:
         show = output.bindings_short if form is Format.TABLE else output.bindings_json
-    begun, rows, seen = time.perf_counter(), [], 0
-    for chunk in read_chunks(publications, split, report):
-        result = engine.match(chunk)
-        seen += result.publications
-        for refusal in result.refusals:
-            report.refuse(refusal)
-        rows += [output.Row(m.publication, m.subscription, show(m), m.truncated) for m in result]
-    write(output.in_order(rows), form, file, bindings)
+    begun, totals, collected = time.perf_counter(), Stats(), Collected(show)
+    with report.progress("publications") as advance:
+        for result in engine.match_files(
+            *map(str, publications), split=split.value, on_refusal=report.refuse, clock=clock
+        ):
+            advance(result.publications)
+            totals.add(result.stats)
+            for refusal in result.refusals:
+                report.refuse(refusal)
+            with clock("bindings" if bindings else "write"):
+                collected.add(result)
+    with clock("write"):
+        write(collected.ordered(), form, file)
     if file is not None or sys.stderr.isatty():
-        cost = (
-            f"{seen:,} publications, {len(engine.subscriptions):,} subscriptions, {time.perf_counter() - begun:.1f} s"
-        )
-        say(
-            f"{len(rows):,} {'match' if len(rows) == 1 else 'matches'} ({cost})"
-            + (f" written to {file}" if file else "")
-        )
+        seconds = time.perf_counter() - begun
+        cost = f"{totals.publications:,} publications, {len(engine.subscriptions):,} subscriptions, {seconds:.1f} s"
+        count = f"{len(collected):,} {'match' if len(collected) == 1 else 'matches'}"
+        say(f"{count} ({cost})" + (f" written to {file}" if file else ""))
+    if stats is not None:
+        with output.text_output(stats) as stream:
+            stream.write(json.dumps(totals.to_json(clock.seconds()), indent=1) + "\n")
     raise typer.Exit(report.exit_code)
 
 
-def build_engine(
-    files: Iterable[Path],
-    taxonomy: Path | None,
-    matcher: str,
-    settings: Settings,
-    report: Report,
-    *,
-    only: str = "",
-    entailment: str = "none",
-) -> Engine:
-    """An engine with the subscriptions of the files, or with the one of id `only`; what is refused is reported."""
+def new_engine(taxonomy: Path | None, matcher: str, settings: Settings, entailment: str = "none") -> Engine:
+    """An engine without subscriptions."""
     # --help does without the engine and the parsers behind these
     from triplewire import plugins
     from triplewire.engine import Engine
-    from triplewire.languages.files import read_subscriptions
     from triplewire.read.taxonomy import load_taxonomy
 
     try:
@@ -120,17 +129,26 @@ def build_engine(
     except TriplewireError as error:
         raise typer.BadParameter(str(error), param_hint="--matcher") from error
     classes = load_taxonomy(taxonomy, settings) if taxonomy is not None else None
-    engine = Engine(taxonomy=classes, matcher=matcher, settings=settings, entailment=entailment)
-    for subscription in read_subscriptions([str(f) for f in files], settings=settings, on_refusal=report.refuse):
-        if only and subscription.id != only:
-            continue
-        try:
-            registered = engine.subscribe(subscription)
-        except TriplewireError as error:
-            report.refuse(Refusal.of("subscription", subscription.id, error))
-        else:
-            report.warn(registered.id, registered.warnings)
-    return engine
+    return Engine(taxonomy=classes, matcher=matcher, settings=settings, entailment=entailment)
+
+
+def load(engine: Engine, files: Iterable[Path], report: Report, *, only: str = "") -> None:
+    """Register the subscriptions of the files, or the one of id `only`; what is refused is reported."""
+    loaded = 0
+    with report.progress("subscriptions") as advance:
+
+        def progress(count: int) -> None:
+            nonlocal loaded
+            advance(count - loaded)
+            loaded = count
+
+        engine.load_subscriptions(
+            map(str, files),
+            on_refusal=report.refuse,
+            on_warning=lambda id_, warning: report.warn(id_, [warning]),
+            progress=progress,
+            ids=[only] if only else None,
+        )
 
 
 def read_chunks(
@@ -148,16 +166,18 @@ def read_chunks(
             yield chunk
 
 
-def write(rows: list[output.Row], form: Format | None, file: Path | None, bindings: bool) -> None:
+def write(rows: Ordered, form: Format | None, file: Path | None) -> None:
     """The rows where and how the user wants them."""
+    # --help does without Arrow
+    from triplewire.cli.matches import write_json_lines, write_parquet
+
     if file is not None and file.suffix == ".parquet":
         with output.whole_file(file) as aside:
-            output.write_parquet(aside, rows, bindings)
+            write_parquet(aside, rows)
         return
     with output.text_output(file) as stream:
         if file is None and form is Format.TABLE:
-            columns = ("publication", "subscription", "bindings")[: 3 if bindings else 2]
-            shown = ((row.publication, row.subscription, row.bindings)[: len(columns)] for row in rows)
-            output.print_table(columns, shown, "no matches")
+            columns = ("publication", "subscription", "bindings")[: 2 if rows.bindings is None else 3]
+            output.print_table(columns, rows.shown(), "no matches")
         else:
-            output.write_json_lines(stream, rows, bindings)
+            write_json_lines(stream, rows)

@@ -1,4 +1,4 @@
-"""How results are written: N-Quads and tables of publications; JSON Lines, Parquet and tables of matches.
+"""How results are written: tables, and files. The rows of matches: `triplewire.cli.matches`.
 
 A file is written aside and renamed when it is complete: nobody ever sees half of one.
 """
@@ -8,11 +8,10 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from operator import itemgetter
 from pathlib import Path
-from typing import IO, NamedTuple, TypeAlias
+from typing import IO
 
 import typer
 
@@ -20,20 +19,7 @@ from triplewire.cli.report import leave, one_line
 from triplewire.ir.show import show_term
 from triplewire.model.match import Binding, Match, bindings_to_json
 
-ROW_GROUP = 65_536  # rows of one Parquet row group
 SHOWN_BINDINGS, SHOWN_CHARACTERS = 3, 60  # of one match in a table; characters of one term
-
-
-class Row(NamedTuple):
-    """A match as it is written: the bindings are text already, which takes less memory than terms."""
-
-    publication: str
-    subscription: str
-    bindings: str
-    truncated: bool
-
-
-ShowBindings: TypeAlias = Callable[[Match], str]
 
 
 def bindings_json(match: Match) -> str:
@@ -56,49 +42,6 @@ def _short(binding: Binding) -> str:
         (name, text if len(text) <= SHOWN_CHARACTERS else text[: SHOWN_CHARACTERS - 3] + "...") for name, text in terms
     )
     return "  ".join(f"?{name} = {text}" for name, text in cut)
-
-
-def no_bindings(match: Match) -> str:
-    """Nothing, for volume."""
-    return ""
-
-
-def in_order(rows: Iterable[Row]) -> list[Row]:
-    """By publication, then by subscription, as strings."""
-    return sorted(rows, key=itemgetter(0, 1))
-
-
-def write_json_lines(stream: IO[str], rows: Iterable[Row], bindings: bool) -> None:
-    """One JSON object a line, as the README describes it."""
-    dumps = json.JSONEncoder(ensure_ascii=False).encode
-    for publication, subscription, text, truncated in rows:
-        held = f', "bindings": {text}' if bindings else ""
-        cut = "true" if truncated else "false"
-        pair = f'"publication": {dumps(publication)}, "subscription": {dumps(subscription)}'
-        stream.write(f'{{{pair}{held}, "truncated": {cut}}}\n')
-
-
-def write_parquet(path: Path, rows: list[Row], bindings: bool) -> None:
-    """The same columns as JSON Lines; the bindings are JSON text."""
-    # Arrow takes a fifth of a second to load, and the other formats do without
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    fields = [("publication", pa.string()), ("subscription", pa.string())]
-    fields += [("bindings", pa.string())] if bindings else []
-    schema = pa.schema([*fields, ("truncated", pa.bool_())])
-    with pq.ParquetWriter(path, schema) as writer:
-        for start in range(0, len(rows), ROW_GROUP):
-            some = rows[start : start + ROW_GROUP]
-            columns = [[_storable(getattr(row, name)) for row in some] for name in schema.names]
-            writer.write_batch(
-                pa.record_batch([pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)], schema=schema)
-            )
-
-
-def _storable(value: str | bool) -> str | bool:
-    """Text without the lone surrogates that UTF-8 cannot hold."""
-    return value.encode("utf-8", "backslashreplace").decode("utf-8") if isinstance(value, str) else value
 
 
 def print_table(columns: Iterable[str], rows: Iterable[tuple[str, ...]], empty: str) -> None:
@@ -155,12 +98,12 @@ def text_output(path: Path | None) -> Iterator[IO[str]]:
         leave(sys.stdout)
 
 
-def check_writable(path: Path | None, suffixes: tuple[str, ...] = ()) -> None:
+def check_writable(path: Path | None, suffixes: tuple[str, ...] = (), option: str = "--output") -> None:
     """Wrong usage when a file of this name cannot be written here."""
     if path is None:
         return
     if suffixes and path.suffix not in suffixes:
-        raise typer.BadParameter(f"{path}: the name must end in {' or '.join(suffixes)}", param_hint="--output")
+        raise typer.BadParameter(f"{path}: the name must end in {' or '.join(suffixes)}", param_hint=option)
     place = path if path.exists() and not path.is_file() else path.resolve().parent  # as `whole_file` writes it
     if path.is_dir() or not os.access(place, os.W_OK):
-        raise typer.BadParameter(f"{path} cannot be written", param_hint="--output")
+        raise typer.BadParameter(f"{path} cannot be written", param_hint=option)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, NoReturn, TextIO, TypeVar
 
 from triplewire.errors import Refusal
@@ -79,8 +80,18 @@ class Report:
 
         `streaming`: results go to standard output meanwhile; if that is a terminal too, they are progress enough.
         """
-        if not sys.stderr.isatty() or (streaming and sys.stdout.isatty()):
+        if streaming and sys.stdout.isatty():
             yield iter(items)
+            return
+        with self.progress(what) as advance:
+            yield _counted(items, advance)
+
+    @contextmanager
+    def progress(self, what: str) -> Iterator[Callable[[int], None]]:
+        """A function that is told how many more there are, for a running count on standard error where that is a
+        terminal."""
+        if not sys.stderr.isatty():
+            yield lambda more: None
             return
         # the bar is for people only, and costs a tenth of a second to load
         from rich.console import Console
@@ -90,6 +101,12 @@ class Report:
         with Progress(*columns, console=Console(stderr=True), transient=True) as self._progress:
             task = self._progress.add_task(what, total=None)
             try:
-                yield iter(self._progress.track(items, task_id=task))
+                yield partial(self._progress.advance, task)
             finally:
                 self._progress = None
+
+
+def _counted(items: Iterable[T], advance: Callable[[int], None]) -> Iterator[T]:
+    for item in items:
+        advance(1)
+        yield item

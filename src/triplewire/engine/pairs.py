@@ -28,6 +28,8 @@ class PairSnapshot:
     None where it was removed.
     """
 
+    columnar = False
+
     def __init__(
         self,
         make: MakeMatcher,

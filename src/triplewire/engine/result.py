@@ -44,8 +44,7 @@ class Part:
     @cached_property
     def order(self) -> NDArray[np.int64]:
         """The places of the rows, by publication and then by the subscriptions' ids."""
-        rows = self.rows
-        return np.lexsort((self.snapshot.ranks(rows.subscription), rows.publication))
+        return pair_order(self.rows.publication, self.snapshot.ranks(self.rows.subscription))
 
     @property
     def publications(self) -> Sequence[str]:
@@ -67,6 +66,10 @@ class Part:
         """Match -> were its bindings cut?"""
         return self.rows.truncated[self.order]
 
+    def __iter__(self) -> Iterator[Match]:
+        for start in range(0, len(self), _AT_ONCE):
+            yield from self.matches(start, start + _AT_ONCE)
+
     def matches(self, start: int, end: int) -> list[Match]:
         """Some of the matches as objects."""
         places = self.order[start:end]
@@ -86,6 +89,13 @@ class Part:
             )
             for publication, id_, (bindings, template), truncated in columns
         ]
+
+
+def pair_order(first: Ids, second: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The places of pairs in ascending order; equal ones stay as they are. All numbers are at least 0."""
+    if len(second) and second.max() >> 32:
+        second = np.unique(second, return_inverse=True)[1]
+    return np.argsort(first.astype(np.int64) << 32 | second, kind="stable")
 
 
 class MatchResult(Sequence[Match]):
@@ -125,7 +135,7 @@ class MatchResult(Sequence[Match]):
         publication, subscription, errors = zip(*rows.failures, strict=True)
         numbers = np.array(subscription, np.int32)
         ids = self._snapshot.ids(numbers)
-        order = np.lexsort((self._snapshot.ranks(numbers), np.array(publication)))
+        order = pair_order(np.array(publication, np.int32), self._snapshot.ranks(numbers))
         names = chunk.ids
         for place in order.tolist():
             yield Refusal.of("pair", f"{names[publication[place]]} {ids[place]}", errors[place])
@@ -160,8 +170,7 @@ class MatchResult(Sequence[Match]):
 
     def __iter__(self) -> Iterator[Match]:
         for part in self.parts:
-            for start in range(0, len(part), _AT_ONCE):
-                yield from part.matches(start, start + _AT_ONCE)
+            yield from part
 
     @overload
     def __getitem__(self, index: int) -> Match: ...

@@ -19,10 +19,17 @@ COUNTS = ("publications", "triples", "atoms", "candidates", "verified", "matches
 class Clock:
     """A clock that runs for one stage at a time. Entering a stage stops the one around it until the end."""
 
-    def __init__(self, begun: float | None = None) -> None:
+    def __init__(self) -> None:
         self._stage = OTHER
-        self._at = time.perf_counter() if begun is None else begun
+        self._at = time.perf_counter()
         self._seconds: defaultdict[str, float] = defaultdict(float)
+
+    @classmethod
+    def of_process(cls) -> Clock:
+        """A clock that counts from the start of the process: until now, the stage "start"."""
+        clock = cls()
+        clock._seconds["start"] = process_age()
+        return clock
 
     @contextmanager
     def __call__(self, stage: str) -> Iterator[None]:
@@ -43,6 +50,12 @@ class Clock:
         """Seconds by stage until now; their sum is the time since the beginning."""
         self._switch(self._stage)
         return dict(self._seconds)
+
+    def lap(self) -> dict[str, float]:
+        """The same, and the clock begins anew."""
+        seconds = self.seconds()
+        self._seconds.clear()
+        return seconds
 
 
 @dataclass(slots=True)

@@ -33,6 +33,16 @@ def read(
     becomes a `Refusal` of kind "publication" and the rest is read.
     """
     settings = settings or Settings()
+    for name, data in documents(*sources, settings=settings, on_refusal=on_refusal):
+        yield from read_document(
+            data, name, base=base, split=split, settings=settings, on_refusal=on_refusal, loader=loader
+        )
+
+
+def documents(
+    *sources: Source, settings: Settings, on_refusal: Callable[[Refusal], None] | None = None
+) -> Iterator[tuple[str, bytes]]:
+    """The name and the bytes of each document of all sources, gzipped or not, as `read` takes them."""
     for source in sources:
         for name, load in _documents(source, settings):
             try:
@@ -42,10 +52,8 @@ def read(
                 if on_refusal is None:
                     raise refused from None
                 on_refusal(Refusal.of("publication", name, refused))
-                continue
-            yield from read_document(
-                data, name, base=base, split=split, settings=settings, on_refusal=on_refusal, loader=loader
-            )
+            else:
+                yield name, data
 
 
 def files_below(folder: Path) -> Iterator[Path]:

@@ -1,0 +1,88 @@
+"""Publications on their way from files to a matcher, a chunk at a time.
+
+N-Quads and N-Triples go from bytes to columns directly where they are plain (`triplewire.encode.nquads`); everything
+else, and whatever is malformed or unusual, takes the way through the guarded readers (`triplewire.read`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+
+from triplewire.encode.batch import Batch
+from triplewire.engine.compiler import Compiler
+from triplewire.engine.stats import Clock
+from triplewire.errors import ReadError, Refusal
+from triplewire.matchers import Chunk
+from triplewire.model.publication import Publication
+from triplewire.read import read_document
+from triplewire.read.gunzip import gunzip
+from triplewire.read.names import document_iri
+from triplewire.read.sniff import sniff
+from triplewire.read.sources import Source, documents
+from triplewire.read.syntax import Syntax
+
+CHUNK = 1_024  # publications that are matched together
+
+
+def chunks_of(publications: Iterator[Publication], compiler: Compiler, clock: Clock) -> Iterator[Chunk]:
+    """Publications as chunks, with all that follows from them where entailment is on."""
+    while True:
+        with clock("read"):
+            some = list(islice(publications, CHUNK))
+        if not some:
+            return
+        with clock("encode"):
+            some = [compiler.entailed(one) for one in some]
+        yield Chunk(some)
+
+
+def chunks_of_files(
+    sources: Sequence[Source],
+    split: str,
+    compiler: Compiler,
+    clock: Clock,
+    on_refusal: Callable[[Refusal], None] | None,
+    columnar: bool,
+) -> Iterator[Chunk]:
+    """The publications of files, folders and streams; `columnar`: as columns where that is possible."""
+    settings = compiler.world.settings
+    direct = columnar and split == "item" and compiler.entailment == "none"
+    waiting: list[Publication] = []
+
+    found = documents(*sources, settings=settings, on_refusal=on_refusal)
+    while True:
+        with clock("read"):
+            document = next(found, None)
+        if document is None:
+            break
+        name, data = document
+        batch = _columns(data, name, compiler, clock) if direct else None
+        if batch is not None:
+            yield from chunks_of(iter(waiting), compiler, clock)  # the order of the files is kept
+            waiting = []
+            yield Chunk(batch=batch, source=name)
+            continue
+        with clock("read"):
+            waiting += read_document(data, name, split=split, settings=settings, on_refusal=on_refusal)
+        while len(waiting) >= CHUNK:
+            yield from chunks_of(iter(waiting[:CHUNK]), compiler, clock)
+            del waiting[:CHUNK]
+    yield from chunks_of(iter(waiting), compiler, clock)
+
+
+def _columns(data: bytes, name: str, compiler: Compiler, clock: Clock) -> Batch | None:
+    """A document as columns; None where it has to take the other way."""
+    # compiled kernels, which the reference matcher does without
+    from triplewire.encode.nquads import encode_nquads
+
+    settings = compiler.world.settings
+    with clock("read"):
+        try:
+            plain = gunzip(data, settings.max_input_bytes)
+            if sniff(plain, name) is not Syntax.N_QUADS:
+                return None
+        except ReadError:
+            return None  # the other way says what is wrong
+    with clock("encode"):
+        return encode_nquads(plain, document_iri(name), settings)
