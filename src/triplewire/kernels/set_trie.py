@@ -1,0 +1,333 @@
+"""All stored sets that are subsets of a given set: a walk through a trie of labels (architecture: "Set-trie").
+
+The trie is flat. Row n of `nodes` is (label, first child, first item, marks); children and items end where those of row
+n + 1 begin. Siblings are ascending by label. A label from `first_range` on leads to a range node: the labels of its
+children are ranks, and those within the interval of that range atom are walked. A node's items are the clauses whose
+set ends there. Its marks: the largest need of its items, and STAR where the node is a star, that is, a label of the
+second trie, whose sets are stars. Tries are built by `triplewire.select.trie`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+SUBS, CHECKS, STARS, NODES, COUNTED = 0, 1, 2, 3, 4  # places in `counts`
+LABEL, FIRST, ITEM, MARKS = 0, 1, 2, 3  # columns of `nodes`
+STAR = 256  # in the marks
+ROOM = 8  # children a present label for which they are scanned; more are searched
+LOOSE = 32  # in a freedom: two of the predicates are the same, or one is variable
+GENERAL = 31  # a freedom that only the general formula bounds; smaller ones count variable objects
+FREEDOM = 63  # the bits of a need that are its freedom; those above are the status
+
+
+@njit(cache=True, nogil=True)
+def _lower(nodes: Any, low: int, high: int, wanted: int) -> int:
+    """The first of the siblings low .. high whose label is not below `wanted`."""
+    while low < high:
+        middle = (low + high) >> 1
+        if nodes[middle, LABEL] < wanted:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@njit(cache=True, nogil=True)
+def _mark(present: Any, span_atom: Any, stamp: Any, now: int, span_of: Any, first_range: int) -> None:
+    """Mark what is present, and where the interval of each range atom is."""
+    for i in range(present.size):
+        stamp[present[i]] = now
+    for i in range(span_atom.size):
+        stamp[span_atom[i]] = now
+        span_of[span_atom[i] - first_range] = i
+
+
+@njit(cache=True, nogil=True)
+def _roots(root: Any, present: Any, span_atom: Any, queue: Any, queue_span: Any) -> int:
+    """Begin the queue: the children of the root whose label is present."""
+    tail = 0
+    for i in range(present.size):
+        queue[tail] = root[present[i]]
+        queue_span[tail] = -1
+        tail += root[present[i]] >= 0
+    for i in range(span_atom.size):
+        queue[tail] = root[span_atom[i]]
+        queue_span[tail] = i
+        tail += root[span_atom[i]] >= 0
+    return tail
+
+
+@njit(cache=True, nogil=True)
+def _searched(begin: int, end: int, nodes: Any, present: Any, span_atom: Any, queue: Any, queue_span: Any,
+              tail: int) -> int:  # fmt: skip
+    """Add the children begin .. end whose label is present, by one search a label; few are, of many children."""
+    for i in range(present.size):
+        child = _lower(nodes, begin, end, present[i])
+        if child < end and nodes[child, LABEL] == present[i]:
+            queue[tail] = child
+            queue_span[tail] = -1
+            tail += 1
+    for i in range(span_atom.size):
+        child = _lower(nodes, begin, end, span_atom[i])
+        if child < end and nodes[child, LABEL] == span_atom[i]:
+            queue[tail] = child
+            queue_span[tail] = i
+            tail += 1
+    return tail
+
+
+@njit(cache=True, nogil=True)
+def _subsets(nodes: Any, root: Any, present: Any, span_atom: Any, span_ends: Any, span_of: Any,
+             first_range: int, stamp: Any, now: int, queue: Any, queue_span: Any) -> int:  # fmt: skip
+    """The nodes that are reached by present labels, in `queue`; returns their number. Breadth first: each node waits
+    in the queue until its children are looked at."""
+    _mark(present, span_atom, stamp, now, span_of, first_range)
+    tail = _roots(root, present, span_atom, queue, queue_span)
+    most = ROOM * (present.size + span_atom.size)
+    head = 0
+    while head < tail:
+        node, span = queue[head], queue_span[head]
+        head += 1
+        begin, end = nodes[node, FIRST], nodes[node + 1, FIRST]
+        if begin == end:
+            continue
+        if span >= 0:  # below a range node come ordinary nodes
+            begin = _lower(nodes, begin, end, span_ends[span, 0])
+            end = _lower(nodes, begin, end, span_ends[span, 1])
+            for child in range(begin, end):
+                queue[tail] = child
+                queue_span[tail] = -1
+                tail += 1
+        elif end - begin > most:
+            tail = _searched(begin, end, nodes, present, span_atom, queue, queue_span, tail)
+        else:
+            for child in range(begin, end):
+                a = nodes[child, LABEL]
+                queue[tail] = child
+                queue_span[tail] = -1 if a < first_range else span_of[a - first_range]
+                tail += stamp[a] == now  # without a branch, which would be guessed wrong half the time
+    return tail
+
+
+@njit(cache=True, nogil=True)
+def _count_objects(t0: int, t1: int, subject: Any, predicate: Any, term: Any, most: Any, stamp: Any, now: int) -> None:
+    """For each known predicate of the triples t0 .. t1: the most objects that a subject has."""
+    a = t0
+    while a < t1:
+        b = a + 1
+        while b < t1 and predicate[b] == predicate[a] and subject[b] == subject[a]:
+            b += 1
+        known = term[predicate[a]]
+        if known >= 0:
+            if stamp[known] != now:
+                stamp[known] = now
+                most[known] = 0
+            most[known] = max(most[known], b - a)
+        a = b
+
+
+@njit(cache=True, nogil=True)
+def _settled(clause: int, multi: bool, freedom: Any, pattern_offset: Any, pattern: Any, most: Any, stamp: Any, now: int,
+             subjects: int, degree: int, cap: int) -> bool:  # fmt: skip
+    """Is a clause that joins nothing a match with at most `cap` solutions, by the number of objects that a subject has
+    under its predicates? `multi`: it asks that there is but one object."""
+    counted = freedom[clause, 0] + freedom[clause, 1] + freedom[clause, 2] > 0  # ASK counts nothing
+    bound = 1
+    for _ in range(freedom[clause, 0]):
+        bound *= subjects
+        if bound > cap:
+            return False
+    for i in range(pattern_offset[clause], pattern_offset[clause + 1]):
+        objects = 1
+        if pattern[i, 1] < 0:
+            objects = degree
+        elif pattern[i, 2] < 0 and stamp[pattern[i, 1]] == now:
+            objects = most[pattern[i, 1]]
+        if multi and objects > 1:
+            return False
+        if counted:
+            bound *= objects
+        if bound > cap:
+            return False
+    return True
+
+
+@njit(cache=True, nogil=True)
+def _settle(begin: int, end: int, out_check: Any, out_sub: Any, subs: int, status: Any, owner: Any, multi: bool,
+            freedom: Any, pattern_offset: Any, pattern: Any, most: Any, stamp: Any, now: int, subjects: int,
+            degree: int, cap: int) -> tuple[int, int]:  # fmt: skip
+    """Accept those clauses of out_check[begin:end] that need no check after all; returns the new ends."""
+    at = begin
+    for i in range(begin, end):
+        clause = out_check[i]
+        several = status[clause] == 1 and multi
+        if status[clause] < 2 and _settled(clause, several, freedom, pattern_offset, pattern, most, stamp, now,
+                                           subjects, degree, cap):  # fmt: skip
+            if subs < out_sub.size:
+                out_sub[subs] = owner[clause]
+            subs += 1
+        else:
+            out_check[at] = clause
+            at += 1
+    return subs, at
+
+
+@njit(cache=True, nogil=True)
+def _copy(begin: int, end: int, source: Any, out: Any, at: int) -> int:
+    """Append source[begin:end] if there is room; returns the end with all of them."""
+    if at + end - begin <= out.size:
+        for i in range(begin, end):
+            out[at + i - begin] = source[i]
+    return at + end - begin
+
+
+@njit(cache=True, nogil=True)
+def _emit(nodes: Any, item: Any, need: Any, subscription: Any, star_of: Any, queue: Any, tail: int, safe: int,
+          loose: int, multi: bool, out_sub: Any, out_check: Any, star_list: Any, star_stamp: Any, now: int,
+          counts: Any) -> None:  # fmt: skip
+    """Hand out the items and stars of the nodes in the queue."""
+    subs, checks = counts[SUBS], counts[CHECKS]
+    least = 2 << 6 if not multi else 1 << 6  # the status from which on items are not matches at once
+    for i in range(tail):
+        node = queue[i]
+        begin, end = nodes[node, ITEM], nodes[node + 1, ITEM]
+        if begin < end:
+            if nodes[node, MARKS] & 255 <= safe:
+                subs = _copy(begin, end, subscription, out_sub, subs)
+            else:
+                for j in range(begin, end):
+                    most = loose + LOOSE if need[j] & LOOSE else safe
+                    if need[j] < least and need[j] & FREEDOM <= most:
+                        subs = _copy(j, j + 1, subscription, out_sub, subs)
+                    else:
+                        checks = _copy(j, j + 1, item, out_check, checks)
+        if nodes[node, MARKS] & STAR and star_stamp[star_of[node]] != now:
+            star_stamp[star_of[node]] = now
+            star_list[counts[STARS]] = star_of[node]
+            counts[STARS] += 1
+    counts[SUBS] = subs
+    counts[CHECKS] = checks
+    counts[NODES] += tail
+
+
+@njit(cache=True, nogil=True)
+def _distinct(out: Any, begin: int, end: int, seen: Any, now: int) -> int:
+    """Drop repetitions among out[begin:end]; returns the new end."""
+    at = begin
+    for i in range(begin, end):
+        if seen[out[i]] != now:
+            seen[out[i]] = now
+            out[at] = out[i]
+            at += 1
+    return at
+
+
+@njit(cache=True, nogil=True)
+def _safe_freedom(r0: int, r1: int, run_most: Any, cap: int) -> int:
+    """The largest k such that a clause of one star, with variable objects under k different predicates, has at most
+    `cap` solutions; -1 where there is none. run_most[r]: the largest numbers of objects of one predicate."""
+    bound, k, columns = r1 - r0, -1, run_most.shape[1]
+    while bound <= cap and k < GENERAL - 1:
+        k += 1
+        most = 1
+        for r in range(r0, r1):
+            most = max(most, run_most[r, min(k, columns - 1)])
+        if most == 1:
+            return GENERAL - 1
+        bound *= most
+    return k
+
+
+@njit(cache=True, nogil=True)
+def _safe_loose(r0: int, r1: int, run_most: Any, degree: int, cap: int) -> int:
+    """The same where the predicates may be the same, and one may be variable. degree: most triples of a subject."""
+    most = 1
+    for r in range(r0, r1):
+        most = max(most, run_most[r, 0])
+    bound, k = (r1 - r0) * degree, 0
+    while bound <= cap and k < GENERAL - 1:
+        k += 1
+        bound *= most
+    return k
+
+
+@njit(cache=True, nogil=True)
+def _degree(r0: int, r1: int, run_first: Any) -> int:
+    """The most triples of a subject."""
+    degree = 1
+    for r in range(r0, r1):
+        degree = max(degree, run_first[r + 1] - run_first[r])
+    return degree
+
+
+@njit(cache=True, nogil=True)
+def _walk(p: int, r0: int, r1: int, safe: int, loose: int, run_atoms: Any, run_multi: Any, first: Any, second: Any,
+          work: Any, outs: Any, counts: Any) -> tuple[int, bool]:  # fmt: skip
+    """Walk both tries for the runs r0 .. r1 of a publication. Returns (walks that accepted something, is any run
+    multi?)."""
+    atom_offset, atoms, span_offset, span_atom, span_ends = run_atoms
+    nodes, root, item, need, subscription, star_of, first_range = first
+    stamp, span_of, stars_stamp, queue, queue_span = work
+    out_sub, out_check, star_list, star_stamp = outs
+    emitting, any_multi = 0, False
+    for r in range(r0, r1):
+        before = counts[SUBS]
+        s0, s1 = span_offset[r], span_offset[r + 1]
+        tail = _subsets(nodes, root, atoms[atom_offset[r] : atom_offset[r + 1]], span_atom[s0:s1], span_ends[s0:s1],
+                        span_of, first_range, stamp, r + 1, queue, queue_span)  # fmt: skip
+        _emit(nodes, item, need, subscription, star_of, queue, tail, safe, loose, run_multi[r], out_sub, out_check,
+              star_list, star_stamp, p + 1, counts)  # fmt: skip
+        emitting += counts[SUBS] > before
+        any_multi = any_multi or run_multi[r]
+    if counts[STARS] > 0:
+        before = counts[SUBS]
+        nodes, root, item, need, subscription, star_of, first_range = second
+        tail = _subsets(nodes, root, star_list[: counts[STARS]], span_atom[:0], span_ends[:0], span_of, first_range,
+                        stars_stamp, p + 1, queue, queue_span)  # fmt: skip
+        _emit(nodes, item, need, subscription, star_of, queue, tail, safe, loose, any_multi, out_sub, out_check,
+              star_list, star_stamp, p + 1, counts)  # fmt: skip
+        emitting += counts[SUBS] > before
+    return emitting, any_multi
+
+
+@njit(cache=True, nogil=True)
+def match(p0: int, p1: int, publication_run: Any, run_atoms: Any, facts: Any, first: Any, second: Any, clauses: Any,
+          always: Any, may_repeat: bool, cap: int, work: Any, seen: Any, outs: Any, sub_offset: Any, check_offset: Any,
+          visited: Any) -> int:  # fmt: skip
+    """The subscriptions and the clauses to check of the publications p0 .. p1, as slices of outs[0] and outs[1].
+
+    All stamps in `work`, `seen` and outs[3] are below the numbers of the publications and runs to come. Returns the
+    first publication that found no room, else p1.
+    """
+    out_sub, out_check, _, _ = outs
+    run_first, run_most, run_multi, subject, predicate, term = facts
+    status, owner, freedom, pattern_offset, pattern = clauses
+    seen_sub, seen_clause, objects, objects_stamp = seen
+    counts = np.zeros(4, np.int64)
+    for p in range(p0, p1):
+        r0, r1 = publication_run[p], publication_run[p + 1]
+        counts[:] = 0
+        counts[SUBS], counts[CHECKS] = sub_offset[p], check_offset[p]
+        safe = _safe_freedom(r0, r1, run_most, cap)
+        degree = _degree(r0, r1, run_first)
+        loose = _safe_loose(r0, r1, run_most, degree, cap)
+        emitting, multi = _walk(p, r0, r1, safe, loose, run_atoms, run_multi, first, second, work, outs, counts)
+        counts[CHECKS] = _copy(0, always.size, always, out_check, counts[CHECKS])
+        if counts[SUBS] + counts[CHECKS] - check_offset[p] > out_sub.size or counts[CHECKS] > out_check.size:
+            return p
+        subs, checks = counts[SUBS], _distinct(out_check, check_offset[p], counts[CHECKS], seen_clause, p + 1)
+        if checks > check_offset[p]:
+            _count_objects(run_first[r0], run_first[r1], subject, predicate, term, objects, objects_stamp, p + 1)
+            subs, checks = _settle(check_offset[p], checks, out_check, out_sub, subs, status, owner, multi, freedom,
+                                   pattern_offset, pattern, objects, objects_stamp, p + 1, r1 - r0, degree,
+                                   cap)  # fmt: skip
+            emitting += subs > counts[SUBS]
+        if emitting > 1 or may_repeat:
+            subs = _distinct(out_sub, sub_offset[p], subs, seen_sub, p + 1)
+        sub_offset[p + 1] = subs
+        check_offset[p + 1] = checks
+        visited[0] += counts[NODES]
+    return p1

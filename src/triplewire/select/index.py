@@ -1,0 +1,162 @@
+"""The index over a set of subscriptions: their constants, tests, programs and tries. Never changed once built.
+
+`IndexBuilder` takes subscriptions one after the other; `Index.arrays` is what is saved. Ids and texts of the
+subscriptions, live changes and storage: `triplewire.engine`.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from triplewire.encode.names import Names, term_names
+from triplewire.ir.evidence import Clause, Evidence, Position
+from triplewire.ir.nodes import Variable
+from triplewire.model.terms import IRI, Literal
+from triplewire.select.programs import ASK, DISTINCT, EXACT, Programs
+from triplewire.select.tests import Tests, TestTable
+from triplewire.select.trie import SetTrie, Trie, build_trie
+
+Arrays = Mapping[str, NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class Index:
+    """What the select and verify stages need of the subscriptions 0 .. n-1."""
+
+    terms: Names  # the constants of patterns
+    tests: Tests
+    programs: Programs
+    trie: Trie
+
+    def __len__(self) -> int:
+        return len(self.programs)
+
+    @cached_property
+    def _lazy_places(self) -> dict[int, int]:
+        """Lazy test -> a place in `programs.test` where it stands."""
+        where = np.flatnonzero(np.asarray(self.tests.is_lazy)[self.programs.test])
+        found, first = np.unique(self.programs.test[where], return_index=True)
+        return dict(zip(found.tolist(), where[first].tolist(), strict=True))
+
+    def place(self, test: int) -> tuple[int, int, int]:
+        """Where a lazy test is stated: (subscription, its clause from 0, the clause's test from 0)."""
+        at = self._lazy_places[test]
+        clause = int(np.searchsorted(self.programs.test_offset, at, side="right")) - 1
+        subscription = int(np.searchsorted(self.programs.clause_offset, clause, side="right")) - 1
+        first = int(self.programs.clause_offset[subscription])
+        return subscription, clause - first, at - int(self.programs.test_offset[clause])
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Everything as flat arrays, for `from_arrays`."""
+        parts: dict[str, Arrays] = {"terms": self.terms.arrays(), "tests": self.tests.arrays()}
+        parts["programs"] = {f.name: getattr(self.programs, f.name) for f in fields(self.programs)}
+        for name in ("atoms", "stars"):
+            parts[name] = _to_arrays(getattr(self.trie, name))
+        parts["trie"] = _to_arrays(self.trie)
+        return {f"{part}.{name}": column for part, columns in parts.items() for name, column in columns.items()}
+
+    @classmethod
+    def from_arrays(cls, arrays: Arrays) -> Index:
+        """What `arrays` gave; the arrays are used as they are (they may be memory maps). Raises `KeyError`."""
+        parts: dict[str, dict[str, NDArray[Any]]] = {}
+        for name, column in arrays.items():
+            part, _, rest = name.partition(".")
+            parts.setdefault(part, {})[rest] = column
+        tries = {name: SetTrie(**_from_arrays(SetTrie, parts[name])) for name in ("atoms", "stars")}
+        trie = Trie(**_from_arrays(Trie, parts["trie"]), **tries)
+        programs = Programs(**parts["programs"])
+        return cls(Names.from_arrays(parts["terms"]), Tests.from_arrays(parts["tests"]), programs, trie)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays."""
+        return sum(column.nbytes for column in self.arrays().values())
+
+
+def _to_arrays(value: Any) -> dict[str, NDArray[Any]]:
+    """The columns of a dataclass; numbers as arrays of one."""
+    columns = ((f.name, getattr(value, f.name)) for f in fields(value))
+    return {name: np.atleast_1d(column) for name, column in columns if isinstance(column, np.ndarray | int)}
+
+
+def _from_arrays(kind: type, columns: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
+    scalars = {f.name: f.type for f in fields(kind) if f.type in ("int", "bool")}
+    return {
+        name: (bool if scalars[name] == "bool" else int)(column[0]) if name in scalars else column
+        for name, column in columns.items()
+    }
+
+
+class IndexBuilder:
+    """Collects subscriptions; `build` makes the index of them, numbered in the order in which they came."""
+
+    def __init__(self) -> None:
+        self._terms: dict[IRI | Literal, int] = {}
+        self._tests = TestTable()
+        self._clause_offset = array("q", [0])
+        self._pattern_offset = array("q", [0])
+        self._pattern = array("i")
+        self._test_offset = array("q", [0])
+        self._test_variable = array("i")
+        self._test = array("i")
+        self._variables = array("i")
+        self._selected = array("i")
+        self._flags = array("B")
+
+    def __len__(self) -> int:
+        return len(self._flags)
+
+    def add(self, evidence: Evidence, select: Sequence[str], ask: bool) -> None:
+        """The next subscription. `select` names its selected variables, none of an ASK query."""
+        selected = () if ask else tuple(dict.fromkeys(select))
+        flags = (EXACT if evidence.exact else 0) | (ASK if ask else 0)
+        distinct = True
+        for clause in evidence.clauses:
+            variables = {name: number for number, name in enumerate(selected)}
+            self._clause(clause, variables)
+            distinct = distinct and len(variables) == len(selected)
+        self._clause_offset.append(len(self._pattern_offset) - 1)
+        self._selected.append(len(selected))
+        self._flags.append(flags | (DISTINCT if distinct else 0))
+
+    def _clause(self, clause: Clause, variables: dict[str, int]) -> None:
+        for pattern in clause.patterns:
+            self._pattern.extend([self._position(position, variables) for position in pattern])
+        for name, test in clause.tests:
+            self._test_variable.append(variables[name])
+            self._test.append(self._tests.add(test))
+        self._pattern_offset.append(len(self._pattern) // 3)
+        self._test_offset.append(len(self._test))
+        self._variables.append(len(variables))
+
+    def _position(self, position: Position, variables: dict[str, int]) -> int:
+        if isinstance(position, Variable):
+            return -1 - variables.setdefault(position.name, len(variables))
+        return self._terms.setdefault(position, len(self._terms))
+
+    def build(self, frequency: dict[int, float] | None = None) -> Index:
+        """The index of all that was added. `frequency`: see `build_trie`."""
+        terms, tests = term_names(list(self._terms)), self._tests.freeze()
+        programs = Programs(
+            _array(self._clause_offset, np.int64),
+            _array(self._pattern_offset, np.int64),
+            _array(self._pattern, np.int32).reshape(-1, 3),
+            _array(self._test_offset, np.int64),
+            _array(self._test_variable, np.int32),
+            _array(self._test, np.int32),
+            _array(self._variables, np.int32),
+            _array(self._selected, np.int32),
+            _array(self._flags, np.uint8),
+        )
+        return Index(terms, tests, programs, build_trie(programs, tests, len(self._terms), frequency))
+
+
+def _array(values: array[int], kind: Any) -> NDArray[Any]:
+    return np.frombuffer(values, kind).copy() if values else np.zeros(0, kind)

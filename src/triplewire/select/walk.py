@@ -1,0 +1,149 @@
+"""Which subscriptions could match each publication of a batch? The walk through the tries, columnar.
+
+Law: never too few. A publication's clause is accepted (it matches, and its bindings are not cut) or to be checked by
+`triplewire.verify.columnar`. How the tries are built: `triplewire.select.trie`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from triplewire.encode.batch import Batch, Ids, Offsets
+from triplewire.kernels import atoms as atom_kernels
+from triplewire.kernels import set_trie
+from triplewire.select.features import Features
+from triplewire.select.programs import Programs
+from triplewire.select.trie import SetTrie, Trie
+
+_ATOMS_A_TRIPLE = 8  # room for atoms, at first
+_MOST = 4  # predicates with the most objects, of a subject
+_ROOM = 1 << 16  # rows, at first
+
+
+@dataclass(frozen=True, slots=True)
+class Selected:
+    """The outcome for a batch. Accepted subscriptions are those of the slice `offset` of each publication, each once;
+    clauses to check those of `check_offset`, each once. `atoms` counts what the publications satisfied, `nodes` the
+    trie nodes that were visited."""
+
+    offset: Offsets
+    subscription: Ids
+    check_offset: Offsets
+    check_clause: Ids
+    atoms: int
+    nodes: int
+
+    @property
+    def candidates(self) -> int:
+        """Accepted subscriptions and clauses to check."""
+        return len(self.subscription) + len(self.check_clause)
+
+
+@dataclass(frozen=True, slots=True)
+class SubjectAtoms:
+    """The atoms of each run of triples with one subject."""
+
+    first: Offsets  # run -> its first triple; one entry more
+    publication_run: Ids  # publication -> its slice of the runs
+    offset: Offsets
+    atoms: Ids
+    span_offset: Offsets
+    span_atom: Ids
+    span_ends: Ids  # shape (range atoms, 2): the ranks that are satisfied
+    most: Ids  # shape (runs, 4): the largest numbers of objects of one predicate
+    multi: Any  # run -> do tests hold of two objects of one predicate?
+
+
+def subject_atoms(trie: Trie, batch: Batch, features: Features) -> SubjectAtoms:
+    """The atoms that each subject of each publication satisfies."""
+    triples = len(batch.subject)
+    first, publication = np.empty(triples + 1, np.int64), np.empty(triples + 1, np.int32)
+    runs = atom_kernels.runs(batch.offset, batch.subject, first, publication)
+    publication_run = np.searchsorted(publication[:runs], np.arange(len(batch) + 1)).astype(np.int32)
+    columns = (batch.subject, batch.predicate, batch.object)
+    asked = (
+        features.term, features.offset, features.test, features.node_offset, features.node_term, features.node_test,
+    )  # fmt: skip
+    ranges = (trie.range_offset, trie.range_atom, trie.range_group, trie.range_op, features.low, features.high)
+    predicates = trie.any_key, trie.flags, trie.range_row
+    offset, span_offset = np.zeros(runs + 1, np.int64), np.zeros(runs + 1, np.int64)
+    atoms = np.empty(_ATOMS_A_TRIPLE * triples + 1024, np.int32)
+    spans = np.empty(1024, np.int32), np.empty((1024, 2), np.int32)
+    most, multi = np.zeros((runs, _MOST), np.int32), np.zeros(runs, np.bool_)
+    stamp, wanted, done = np.zeros(len(trie.keys), np.int32), np.empty(4096, np.int64), 0
+    while True:
+        done = atom_kernels.batch_atoms(
+            first, publication, done, runs, columns, asked, (trie.keys, trie.slots), predicates, ranges, stamp, wanted,
+            offset, atoms, span_offset, spans, most, multi,
+        )  # fmt: skip
+        if done == runs:
+            break
+        stamp[:] = 0
+        wanted, atoms = _larger(wanted, 0), _larger(atoms, len(trie.keys))
+        more = len(trie.keys) - trie.first_range
+        spans = _larger(spans[0], more), _larger(spans[1], more)
+    return SubjectAtoms(first, publication_run, offset, atoms, span_offset, spans[0], spans[1], most, multi)
+
+
+def _larger(array: Any, more: int) -> Any:
+    """The array with room for twice as many rows, or for `more` of them if that is more."""
+    grown = np.empty((len(array) + max(len(array), more), *array.shape[1:]), array.dtype)
+    grown[: len(array)] = array
+    return grown
+
+
+def walk(trie: Trie, programs: Programs, batch: Batch, features: Features, found: SubjectAtoms, cap: int) -> Selected:
+    """The subscriptions whose clauses are satisfied, and the clauses to check. `cap` is `max_bindings`."""
+    publications, subscriptions = len(batch), len(programs)
+    offset, check_offset = np.zeros(publications + 1, np.int64), np.zeros(publications + 1, np.int64)
+    accepted, checks = np.empty(_ROOM, np.int32), np.empty(_ROOM, np.int32)
+    stars = len(trie.stars.root)
+    star_list, star_stamp = np.empty(stars, np.int32), np.zeros(stars, np.int32)
+    nodes = max(len(trie.atoms), len(trie.stars))
+    work = (
+        np.zeros(len(trie.keys), np.int32),
+        np.zeros(max(len(trie.keys) - trie.first_range, 1), np.int32),
+        np.zeros(stars, np.int32),
+        np.empty(nodes + 1, np.int32),  # every node is reached once at the most; what is not used costs nothing
+        np.empty(nodes + 1, np.int32),
+    )
+    seen = (
+        np.zeros(subscriptions, np.int32),
+        np.zeros(len(trie.owner), np.int32),
+        np.empty(len(trie.flags), np.int32),
+        np.zeros(len(trie.flags), np.int32),
+    )
+    run_atoms = found.offset, found.atoms, found.span_offset, found.span_atom, found.span_ends
+    facts = found.first, found.most, found.multi, batch.subject, batch.predicate, features.term
+    clauses = trie.status, trie.owner, trie.freedom, programs.pattern_offset, programs.pattern
+    first, second = _arrays(trie.atoms, trie.first_range), _arrays(trie.stars, stars)
+    visited, done = np.zeros(1, np.int64), 0
+    while True:
+        outs = (accepted, checks, star_list, star_stamp)
+        done = set_trie.match(
+            done, publications, found.publication_run, run_atoms, facts, first, second, clauses, trie.always,
+            trie.may_repeat, cap, work, seen, outs, offset, check_offset, visited,
+        )  # fmt: skip
+        if done == publications:
+            break
+        star_stamp[:] = 0
+        share = publications / (done + 1)  # what the publications so far needed tells what the others will
+        accepted = _larger(accepted, int(1.2 * share * offset[done]) + subscriptions)
+        checks = _larger(checks, int(1.2 * share * check_offset[done]) + len(trie.owner))
+    return Selected(
+        offset, accepted[: offset[-1]], check_offset, checks[: check_offset[-1]], int(found.offset[-1]), int(visited[0])
+    )
+
+
+def _arrays(trie: SetTrie, first_range: int) -> tuple[Any, ...]:
+    """A trie as the kernel takes it."""
+    return trie.nodes, trie.root, trie.item, trie.need, trie.subscription, trie.star, first_range
+
+
+def select(trie: Trie, programs: Programs, batch: Batch, features: Features, cap: int) -> Selected:
+    """Both steps: the atoms of each subject, then the walk."""
+    with np.errstate(over="ignore"):  # hashes wrap around where the kernels run as plain Python
+        return walk(trie, programs, batch, features, subject_atoms(trie, batch, features), cap)
