@@ -1,0 +1,125 @@
+"""A table of distinct byte strings, numbered, as flat arrays: constants of queries, words, ids of subscriptions.
+
+It is never changed, holds no Python object a string, and may lie in memory maps. Look-ups compare the bytes; the hash
+(`triplewire.kernels.names`) only tells where to look.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from triplewire.encode.batch import BLANK_KIND, IRI_KIND, LITERAL_KIND, Bytes, Hashes, Ids, Offsets, Terms
+from triplewire.kernels import names as kernels
+from triplewire.model.terms import IRI, XSD_STRING, Literal, Term
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """The strings 0 .. n-1. `kind` is that of terms (their key is text, then 0xFF and the suffix where there is one),
+    and empty for other strings."""
+
+    text: Bytes
+    offset: Offsets  # one longer than there are strings
+    hash: Hashes
+    slots: Ids
+    seed: NDArray[np.int64]  # of the hash, one number; unused for terms
+    kind: Bytes
+
+    def __len__(self) -> int:
+        return len(self.hash)
+
+    def __getitem__(self, number: int) -> bytes:
+        return self.text[self.offset[number] : self.offset[number + 1]].tobytes()
+
+    @classmethod
+    def build(cls, strings: Sequence[bytes], seed: int) -> Names:
+        """The table of these strings, which are distinct."""
+        text, offset = _joined(strings)
+        hashes = kernels.hash_spans(text, offset[:-1], offset[1:], seed)
+        return cls(text, offset, hashes, _slots(hashes), np.array([seed]), np.zeros(0, np.uint8))
+
+    def find(self, string: bytes) -> int:
+        """The number of a string, or -1."""
+        text, span = np.frombuffer(string or b"\0", np.uint8), np.array([0, len(string)])
+        hashes = kernels.hash_spans(text, span[:1], span[1:], int(self.seed[0]))
+        return int(self.find_all(text, span[:1], span[1:], hashes)[0])
+
+    def find_all(self, text: Bytes, start: Offsets, end: Offsets, hashes: Hashes) -> Ids:
+        """The number of each span of `text`, or -1. The hashes are those of this table's seed."""
+        found = np.empty(len(start), np.int32)
+        kernels.find(text, start, end, hashes, self.text, self.offset, self.hash, self.slots, found)
+        return found
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """All of it, for `from_arrays`."""
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Names:
+        """What `arrays` gave. Raises `KeyError` where something is missing."""
+        return cls(**{f.name: arrays[f.name] for f in fields(cls)})
+
+
+def _joined(strings: Sequence[bytes]) -> tuple[Bytes, Offsets]:
+    offset = np.zeros(len(strings) + 1, np.int64)
+    np.cumsum(np.fromiter(map(len, strings), np.int64, len(strings)), out=offset[1:])
+    return np.frombuffer(b"".join(strings), np.uint8), offset
+
+
+def _slots(hashes: Hashes) -> Ids:
+    slots = np.empty(1 << max((2 * len(hashes)).bit_length(), 1), np.int32)
+    kernels.build(hashes, slots)
+    return slots
+
+
+# --- terms -----------------------------------------------------------------------------------------------------------
+
+
+def suffix_of(term: Term) -> str:
+    """What of a literal is not its lexical form: "" for xsd:string, "@en" for a language, else the datatype IRI."""
+    if not isinstance(term, Literal) or term.datatype == XSD_STRING:
+        return ""
+    return f"@{term.language}" if term.language else term.datatype
+
+
+def _key(term: Term) -> tuple[int, str, str]:
+    if isinstance(term, IRI):
+        return IRI_KIND, term.value, ""
+    if isinstance(term, Literal):
+        return LITERAL_KIND, term.lexical, suffix_of(term)
+    return BLANK_KIND, term.label, ""
+
+
+def term_names(terms: Iterable[Term]) -> Names:
+    """The table of these terms, which are distinct."""
+    keys = [_key(term) for term in terms]
+    suffixes = {"": 0}
+    suffix = np.array([suffixes.setdefault(key[2], len(suffixes)) for key in keys], np.int32)
+    kind = np.array([key[0] for key in keys], np.uint8)
+    suffix_text, suffix_offset = _joined([_encoded(text) for text in suffixes])
+    text, offset = _joined([_encoded(key[1]) for key in keys])
+    hashes = np.empty(len(keys), np.uint64)
+    with np.errstate(over="ignore"):
+        kernels.hash_terms_into(text, offset[:-1], offset[1:], kind, suffix, suffix_text, suffix_offset, hashes)
+    whole, offset = _joined([_encoded(t) + b"\xff" + _encoded(s) if s else _encoded(t) for _, t, s in keys])
+    return Names(whole, offset, hashes, _slots(hashes), np.array([0]), kind)
+
+
+def find_terms(names: Names, terms: Terms) -> Ids:
+    """The number that each term of a batch has in a table of terms, or -1."""
+    suffix_text, suffix_offset = _joined([_encoded(text) for text in terms.suffixes])
+    found = np.empty(len(terms), np.int32)
+    kernels.find_terms(
+        terms.text, terms.start, terms.end, terms.kind, terms.suffix, suffix_text, suffix_offset, terms.hash,
+        names.text, names.offset, names.kind, names.hash, names.slots, found,
+    )  # fmt: skip
+    return found
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")

@@ -1,0 +1,123 @@
+"""Tables of byte strings: hashing, building, looking up. A hash never decides: the bytes are compared.
+
+The hash is FNV-1a over 64 bits, folded once at the end; strings of different kinds begin from different seeds. A term's
+text is followed by 0xFF and its suffix, where it has one. Used through `triplewire.encode.names`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+OFFSET, PRIME = np.uint64(14695981039346656037), np.uint64(1099511628211)
+SEPARATOR = np.uint64(0xFF)
+
+
+@njit(cache=True, nogil=True)
+def _folded(h: Any) -> Any:
+    return h ^ (h >> np.uint64(32))
+
+
+@njit(cache=True, nogil=True)
+def _hashed(h: Any, text: Any, start: int, end: int) -> Any:
+    for i in range(start, end):
+        h = (h ^ np.uint64(text[i])) * PRIME
+    return h
+
+
+@njit(cache=True, nogil=True)
+def hash_spans_into(text: Any, start: Any, end: Any, seed: int, out: Any) -> None:
+    """The hash of each span start .. end of `text`."""
+    first = OFFSET ^ np.uint64(seed)
+    for i in range(start.size):
+        out[i] = _folded(_hashed(first, text, start[i], end[i]))
+
+
+@njit(cache=True, nogil=True)
+def hash_terms_into(text: Any, start: Any, end: Any, kind: Any, suffix: Any, suffix_text: Any, suffix_offset: Any,
+                    out: Any) -> None:  # fmt: skip
+    """The hash of each term. `suffix` is a number of the strings in `suffix_text`, 0 for none."""
+    for i in range(start.size):
+        h = _hashed(OFFSET ^ np.uint64(kind[i]), text, start[i], end[i])
+        if suffix[i] > 0:
+            h = (h ^ SEPARATOR) * PRIME
+            h = _hashed(h, suffix_text, suffix_offset[suffix[i]], suffix_offset[suffix[i] + 1])
+        out[i] = _folded(h)
+
+
+def hash_spans(text: Any, start: Any, end: Any, seed: int) -> Any:
+    """The hash (uint64) of each span start .. end of `text`."""
+    out = np.empty(len(start), np.uint64)
+    with np.errstate(over="ignore"):
+        hash_spans_into(text, start, end, seed, out)
+    return out
+
+
+@njit(cache=True, nogil=True)
+def build(hashes: Any, slots: Any) -> None:
+    """Fill `slots`, a power of two at least twice as many as the rows, with row numbers by open addressing; -1 is
+    empty. The rows are distinct."""
+    mask = slots.size - 1
+    slots[:] = -1
+    for row in range(hashes.size):
+        at = np.int64(hashes[row] & np.uint64(mask))
+        while slots[at] >= 0:
+            at = (at + 1) & mask
+        slots[at] = row
+
+
+@njit(cache=True, nogil=True)
+def _same(a: Any, start: int, end: int, b: Any, first: int) -> bool:
+    for i in range(end - start):  # noqa: SIM110  # compiled, a loop is quicker than a generator
+        if a[start + i] != b[first + i]:
+            return False
+    return True
+
+
+@njit(cache=True, nogil=True)
+def find(text: Any, start: Any, end: Any, hashes: Any, own_text: Any, own_offset: Any, own_hash: Any, slots: Any,
+         out: Any) -> None:  # fmt: skip
+    """The row of each span in a table, or -1."""
+    mask = slots.size - 1
+    for i in range(start.size):
+        at, out[i] = np.int64(hashes[i] & np.uint64(mask)), -1
+        length = end[i] - start[i]
+        while slots[at] >= 0:
+            row = slots[at]
+            alike = own_hash[row] == hashes[i] and own_offset[row + 1] - own_offset[row] == length
+            if alike and _same(text, start[i], end[i], own_text, own_offset[row]):
+                out[i] = row
+                break
+            at = (at + 1) & mask
+
+
+@njit(cache=True, nogil=True)
+def _same_term(text: Any, start: int, end: int, suffix_text: Any, s0: int, s1: int, own_text: Any, o0: int,
+               o1: int) -> bool:  # fmt: skip
+    length = end - start
+    if s1 == s0:
+        return o1 - o0 == length and _same(text, start, end, own_text, o0)
+    if o1 - o0 != length + 1 + s1 - s0 or own_text[o0 + length] != 0xFF:
+        return False
+    return _same(text, start, end, own_text, o0) and _same(suffix_text, s0, s1, own_text, o0 + length + 1)
+
+
+@njit(cache=True, nogil=True)
+def find_terms(text: Any, start: Any, end: Any, kind: Any, suffix: Any, suffix_text: Any, suffix_offset: Any,
+               hashes: Any, own_text: Any, own_offset: Any, own_kind: Any, own_hash: Any, slots: Any,
+               out: Any) -> None:  # fmt: skip
+    """The row of each term in a table of terms, or -1."""
+    mask = slots.size - 1
+    for i in range(start.size):
+        at, out[i] = np.int64(hashes[i] & np.uint64(mask)), -1
+        s0, s1 = suffix_offset[suffix[i]], suffix_offset[suffix[i] + 1]
+        while slots[at] >= 0:
+            row = slots[at]
+            o0, o1 = own_offset[row], own_offset[row + 1]
+            alike = own_hash[row] == hashes[i] and own_kind[row] == kind[i]
+            if alike and _same_term(text, start[i], end[i], suffix_text, s0, s1, own_text, o0, o1):
+                out[i] = row
+                break
+            at = (at + 1) & mask
