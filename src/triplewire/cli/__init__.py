@@ -1,4 +1,4 @@
-"""The command line: `triplewire read`, `match`, `explain`, `pipeline`. One file a command.
+"""The command line: `triplewire read`, `match`, `explain`, `bench`, `pipeline`. One file a command.
 
 Data goes to standard output, messages and progress to standard error. Exit codes: 0 done; 1 some input was refused,
 and the rest was processed; 2 wrong usage; 70 a fault of the program; 74 a file cannot be read or written; 130
@@ -15,7 +15,7 @@ from typing import Annotated
 
 import typer
 
-from triplewire.cli import explain, match, pipeline, read
+from triplewire.cli import bench, explain, match, pipeline, read
 from triplewire.cli.arguments import spread
 from triplewire.cli.report import one_line, say, to_nowhere
 from triplewire.errors import TriplewireError
@@ -33,6 +33,7 @@ app = typer.Typer(
 app.command("read", short_help="Show the publications in files.")(read.read_command)
 app.command("match", short_help="Match publications against subscriptions.")(match.match_command)
 app.command("explain", short_help="Say why a subscription matches a publication, or not.")(explain.explain_command)
+app.command("bench", short_help="Measure matching on the papers' workloads.")(bench.bench_command)
 app.add_typer(pipeline.app, name="pipeline")
 
 

@@ -1,0 +1,10 @@
+"""One step of an experiment in a process of its own; `triplewire.bench.run` starts it, with the job as its argument."""
+
+from __future__ import annotations
+
+import sys
+
+from triplewire.bench.run import main
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

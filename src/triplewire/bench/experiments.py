@@ -1,0 +1,310 @@
+"""What is measured of each workload, and the targets. Each experiment runs in a process of its own (`run`).
+
+A target is named here and nowhere else, and holds for the default matcher at the sizes stated: at other sizes the same
+figures have none. 5 ns a match are allowed for on top of what a publication may cost.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+from triplewire.bench import measure
+from triplewire.bench.measure import Timed
+from triplewire.bench.report import Row
+from triplewire.bench.workloads import RTF_SUBSCRIPTIONS, SEED, WORKLOADS, Case, Place, rtf_case, same_structure
+from triplewire.engine import Engine
+
+NANOSECONDS_A_MATCH = 5
+ENCODED_MICROS, BYTES_MICROS, HUGE_MICROS = 8, 60, 100
+BINDING_MICROS = 2
+INDEX_MEGABYTES = 40
+GROWTH, FLAT = 2.0, 2.0
+HUGE, HUGE_MINUTES, HUGE_GIGABYTES = 10_000_000, 10, 4
+SUBSCRIBE_MILLIS, SLOWER_PERCENT = 1, 10
+TWO_THREADS, OVER_REFERENCE = 1.8, 1_000
+MEGA, GIGA = 1e6, 1e9
+
+_STEPS = (1, 8, 64, 512, 100_000)  # publications that are tried in turn
+_ASKED = 20_000  # matches whose bindings are asked for
+_SUBSCRIBED = 100  # subscriptions that come one at a time
+_HUGE_PUBLICATIONS, _HUGE_AT_ONCE = 256, 64  # their match rows alone take 1.2 MB a publication
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """`prepare` writes the files, in a process of its own, and `measure` reads them: so memory is the engine's."""
+
+    workload: str
+    about: str
+    prepare: Callable[[Place], list[Case]]
+    measure: Callable[[Place, list[Case], str], Iterator[Row]]
+    apart: bool = False  # each case in a process of its own
+
+
+@dataclass(frozen=True, slots=True)
+class _Loaded:
+    """An engine over a case, and what it cost to get it."""
+
+    engine: Engine
+    seconds: float
+    index_bytes: int
+
+
+def _load(case: Case, matcher: str) -> _Loaded:
+    before = measure.resident_bytes()
+    begun = time.perf_counter()
+    engine = measure.load(matcher, case.subscriptions)
+    seconds = time.perf_counter() - begun
+    return _Loaded(engine, seconds, max(0, measure.resident_bytes() - before))
+
+
+def _inputs(place: Place, case: Case) -> list[measure.Input]:
+    return measure.split_publications(case.publications, _STEPS, place.work)
+
+
+def _allowed(micros: float, timing: Timed, wanted: bool) -> float | None:
+    return micros + timing.matches * NANOSECONDS_A_MATCH / 1e3 if wanted else None
+
+
+# --- any workload ----------------------------------------------------------------------------------------------------
+
+
+def _plain(workload: str) -> Experiment:
+    def run(place: Place, cases: list[Case], matcher: str) -> Iterator[Row]:
+        for case in cases:
+            yield from _figures(workload, place, case, matcher)
+            yield Row(workload, f"{case.label}: peak memory", measure.most_bytes() / MEGA, "MB")
+
+    return Experiment(workload, "counts, times, memory", WORKLOADS[workload], run, apart=True)
+
+
+def _figures(workload: str, place: Place, case: Case, matcher: str) -> Iterator[Row]:
+    """The counts and times of one case; RTF with 50 % text has the targets."""
+
+    def row(name: str, value: float, unit: str, target: float | None = None) -> Row:
+        return Row(workload, f"{case.label}: {name}", value, unit, target)
+
+    aimed = workload == "rtf" and case.label == "50 % text" and place.sized(RTF_SUBSCRIPTIONS) == RTF_SUBSCRIPTIONS
+    inputs = _inputs(place, case)
+    measure.from_bytes(Engine(matcher=matcher), inputs[0])  # compile, before memory is looked at
+    loaded = _load(case, matcher)
+    engine = loaded.engine
+    yield row("subscriptions", len(engine.subscriptions), "")
+    yield row("load", loaded.seconds, "s")
+    source = measure.affordable(lambda given: measure.from_bytes(engine, given), inputs)
+    whole = measure.timed(lambda: measure.from_bytes(engine, source))
+    batch = measure.encoded(source)
+    measure.from_encoded(engine, batch)
+    part = measure.timed(lambda: measure.from_encoded(engine, batch))
+    stats = part.stats
+    yield row("publications", stats.publications, "")
+    yield row("triples a publication", stats.triples / stats.publications, "")
+    yield row("matches a publication", part.matches, "")
+    if stats.matches:
+        yield row("candidates a match", stats.candidates / stats.matches, "")
+    yield row(
+        "match rows from encoded publications", part.micros, "us/publication", _allowed(ENCODED_MICROS, part, aimed)
+    )
+    yield row("match rows from N-Quads", whole.micros, "us/publication", _allowed(BYTES_MICROS, whole, aimed))
+    yield row("N-Quads", source.bytes / 1e6 / whole.seconds, "MB/s")
+    yield row("index memory", loaded.index_bytes / MEGA, "MB", INDEX_MEGABYTES if aimed else None)
+    if stats.matches:
+        asked = _binding_micros(engine, batch)
+        yield row("bindings, when asked for", asked, "us/match", BINDING_MICROS if aimed else None)
+    if aimed:
+        yield Row(workload, "two threads over one", _two_threads(engine, batch), "x", TWO_THREADS, at_least=True)
+
+
+def _binding_micros(engine: Engine, batch: object) -> float:
+    """What a match costs more when its bindings are looked at."""
+    figures = []
+    for _ in range(measure.RUNS):
+        result = measure.from_encoded(engine, batch)  # type: ignore[arg-type]
+        count = min(len(result), _ASKED)
+        begun = time.perf_counter()
+        for match in islice(result, count):
+            assert match.bindings
+        figures.append((time.perf_counter() - begun) / count * 1e6)
+    return statistics.median(figures)
+
+
+def _two_threads(engine: Engine, batch: object) -> float:
+    """The time of two runs in one thread, over the time of one run in each of two."""
+
+    def once() -> None:
+        measure.from_encoded(engine, batch)  # type: ignore[arg-type]
+
+    ratios = []
+    for _ in range(measure.RUNS):
+        begun = time.perf_counter()
+        once()
+        once()
+        alone = time.perf_counter() - begun
+        threads = [threading.Thread(target=once) for _ in range(2)]
+        begun = time.perf_counter()
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        ratios.append(alone / (time.perf_counter() - begun))
+    return statistics.median(ratios)
+
+
+# --- two matchers ----------------------------------------------------------------------------------------------------
+
+
+def compare(workload: str, place: Place, cases: list[Case], first: str, second: str) -> Iterator[Row]:
+    """Two matchers over the same cases, their runs in turn."""
+    for case in cases:
+        yield from _compared(workload, place, case, first, second, None)
+
+
+def _compared(workload: str, place: Place, case: Case, first: str, second: str, target: float | None) -> Iterator[Row]:
+    names = (first, second)
+    engines = [measure.load(name, case.subscriptions) for name in names]
+    inputs = _inputs(place, case)
+    sources = [
+        measure.affordable(lambda given, e=engine: measure.from_bytes(e, given), inputs, runs=3)  # type: ignore[misc]  # mypy cannot type the default
+        for engine in engines
+    ]
+    source = min(sources, key=lambda one: one.count)
+    runs: list[list[Timed]] = [[], []]
+    for _ in range(3):
+        for engine, timings in zip(engines, runs, strict=True):
+            timings.append(measure.timed(lambda e=engine: measure.from_bytes(e, source), runs=1))  # type: ignore[misc]  # as above
+    for name, timings in zip(names, runs, strict=True):
+        micros = statistics.median(t.micros for t in timings)
+        yield Row(workload, f"{case.label}: {name}, from N-Quads", micros, "us/publication")
+    counts = [timings[0].stats.matches for timings in runs]
+    yield Row(workload, f"{case.label}: publications", source.count)
+    yield Row(workload, f"{case.label}: matches of {first} over those of {second}", counts[0] / max(1, counts[1]), "x")
+    ratio = statistics.median(b.seconds / a.seconds for a, b in zip(*runs, strict=True))
+    yield Row(workload, f"{case.label}: {first} faster than {second}", ratio, "x", target, at_least=True)
+
+
+def _over_reference(place: Place, cases: list[Case], matcher: str) -> Iterator[Row]:
+    full = place.size is None
+    yield from _compared("rtf", place, cases[0], matcher, "reference", OVER_REFERENCE if full else None)
+
+
+# --- growth ----------------------------------------------------------------------------------------------------------
+
+
+def _grown_cases(place: Place) -> list[Case]:
+    full = place.sized(10 * RTF_SUBSCRIPTIONS)
+    small = max(1, full // 10)
+    return [
+        rtf_case(place, 50, small, label=f"{small:,} queries"),
+        rtf_case(place, 50, small, alien=full - small, label=f"{full:,} queries"),
+    ]
+
+
+def _growth(place: Place, cases: list[Case], matcher: str) -> Iterator[Row]:
+    """Ten times the subscriptions at the same matches; then subscriptions that come one at a time."""
+    figures: list[Timed] = []
+    full = place.size is None
+    for case in cases:
+        engine = _load(case, matcher).engine
+        source = measure.affordable(lambda given: measure.from_bytes(engine, given), _inputs(place, case))  # noqa: B023  # used before the next round
+        batch = measure.encoded(source)
+        figures.append(measure.timed(lambda: measure.from_encoded(engine, batch)))  # noqa: B023  # as above
+        yield Row("rtf", f"{case.label}: match rows from encoded publications", figures[-1].micros, "us/publication")
+        yield Row("rtf", f"{case.label}: matches a publication", figures[-1].matches)
+    ratio = figures[1].micros / figures[0].micros
+    yield Row("rtf", "ten times the queries, the same matches", ratio, "x", GROWTH if full else None)
+    yield from _one_at_a_time(engine, place, batch, full)
+
+
+def _one_at_a_time(engine: Engine, place: Place, batch: object, full: bool) -> Iterator[Row]:
+    before = measure.timed(lambda: measure.from_encoded(engine, batch))  # type: ignore[arg-type]
+    newcomers = rtf_case(place, 50, _SUBSCRIBED, seed=SEED + 1)
+    millis, after = [], []
+    with newcomers.subscriptions.open(encoding="utf-8") as lines:
+        for number, line in enumerate(lines):
+            row = json.loads(line)
+            begun = time.perf_counter()
+            engine.subscribe(row["query"], row["language"], id=f"new{number}")
+            millis.append((time.perf_counter() - begun) * 1e3)
+            if number % 10 == 0:
+                after.append(measure.timed(lambda: measure.from_encoded(engine, batch), runs=1).seconds)  # type: ignore[arg-type]
+    name = f"subscribe, with {len(engine.subscriptions):,} standing"
+    yield Row("rtf", name, statistics.median(millis), "ms", SUBSCRIBE_MILLIS if full else None)
+    slower = (statistics.median(after) / before.seconds - 1) * 100
+    yield Row("rtf", "next match slower by", slower, "%", SLOWER_PERCENT if full else None)
+
+
+def _same_structure_cases(place: Place) -> list[Case]:
+    large = place.sized(1_000_000)
+    sizes = (min(large, max(100, large // 1_000)), large)
+    return [same_structure(place, size, windows=windows) for windows in (False, True) for size in sizes]
+
+
+def _same_structure(place: Place, cases: list[Case], matcher: str) -> Iterator[Row]:
+    figures = []
+    for case in cases:
+        engine = measure.load(matcher, case.subscriptions)
+        source = measure.affordable(lambda given: measure.from_bytes(engine, given), _inputs(place, case))  # noqa: B023  # used before the next round
+        batch = measure.encoded(source)
+        figures.append(measure.timed(lambda: measure.from_encoded(engine, batch)))  # noqa: B023  # as above
+        yield Row("cluster", f"{case.label}: match rows", figures[-1].micros, "us/publication")
+        yield Row("cluster", f"{case.label}: matches a publication", figures[-1].matches)
+    target = FLAT if place.size is None else None
+    yield Row("cluster", "same structure, 1,000 times as many", figures[1].micros / figures[0].micros, "x", target)
+    yield Row("cluster", "windows, 1,000 times as many", figures[3].micros / figures[2].micros, "x")
+
+
+# --- ten million -----------------------------------------------------------------------------------------------------
+
+
+def _huge_cases(place: Place) -> list[Case]:
+    return [rtf_case(place, 50, place.sized(HUGE), seed=SEED + 2, label=f"{place.sized(HUGE):,} queries")]
+
+
+def _huge(place: Place, cases: list[Case], matcher: str) -> Iterator[Row]:
+    case, full = cases[0], place.size is None
+    source = measure.split_publications(case.publications, (1, _HUGE_AT_ONCE, _HUGE_PUBLICATIONS), place.work)
+    measure.from_bytes(Engine(matcher=matcher), source[0])
+    loaded = _load(case, matcher)
+    minutes = loaded.seconds / 60
+    yield Row("rtf", f"{case.label}: load", minutes, "min", HUGE_MINUTES if full else None)
+    yield Row("rtf", f"{case.label}: index memory", loaded.index_bytes / MEGA, "MB")
+    engine = loaded.engine
+    batch = measure.encoded(measure.affordable(lambda given: measure.from_bytes(engine, given), source[:2]))
+    timing = measure.timed(lambda: measure.from_encoded(engine, batch))
+    yield Row("rtf", f"{case.label}: matches a publication", timing.matches)
+    name = f"{case.label}: match rows from encoded publications"
+    yield Row("rtf", name, timing.micros, "us/publication", _allowed(HUGE_MICROS, timing, full))
+    peak = measure.most_bytes() / GIGA
+    yield Row("rtf", f"{case.label}: peak memory, load and match", peak, "GB", HUGE_GIGABYTES if full else None)
+
+
+def _reference_cases(place: Place) -> list[Case]:
+    size = place.sized(10_000)
+    return [rtf_case(place, 50, size, label=f"{size:,} queries")]
+
+
+EXPERIMENTS: dict[str, Experiment] = {
+    **{name: _plain(name) for name in WORKLOADS},
+    "rtf-reference": Experiment("rtf", "against matcher reference", _reference_cases, _over_reference),
+    "cluster-same": Experiment("cluster", "same structure, other constraints", _same_structure_cases, _same_structure),
+    "rtf-growth": Experiment("rtf", "a million queries, and one at a time", _grown_cases, _growth),
+    "rtf-huge": Experiment("rtf", "ten million queries", _huge_cases, _huge),
+}
+"""All experiments of `triplewire bench all`, in its order. Those of the workloads' names also run by themselves."""
+
+
+def to_json(cases: list[Case]) -> list[list[str]]:
+    """Cases for another process."""
+    return [[case.label, str(case.subscriptions), str(case.publications)] for case in cases]
+
+
+def from_json(items: list[list[str]]) -> list[Case]:
+    """The cases that `to_json` wrote."""
+    return [Case(label, Path(subscriptions), Path(publications)) for label, subscriptions, publications in items]

@@ -1,0 +1,114 @@
+"""Run experiments, each in processes of its own, and collect their rows.
+
+A process is started anew for each step, so that one experiment's memory and compiled code are not another's.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from triplewire.bench.experiments import EXPERIMENTS, compare, from_json, to_json
+from triplewire.bench.report import Row, from_line, to_line
+from triplewire.bench.workloads import WORKLOADS, Place
+from triplewire.errors import TriplewireError
+
+ALL = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to run: a workload or all; `compared` are two matchers, or empty."""
+
+    workload: str
+    matcher: str
+    compared: tuple[str, ...] = ()
+    size: int | None = None
+    data: Path | None = None
+
+    def names(self) -> list[str]:
+        """The experiments."""
+        if self.workload != ALL:
+            return [self.workload]
+        return list(WORKLOADS if self.compared else EXPERIMENTS)
+
+
+def run(plan: Plan, progress: Callable[[str], None]) -> Iterator[Row]:
+    """The rows of all experiments as they come. One that fails gives a row that says so, and the others go on."""
+    names = plan.names()
+    with tempfile.TemporaryDirectory(prefix="triplewire-bench-") as folder:
+        for number, name in enumerate(names, 1):
+            experiment, begun = EXPERIMENTS[name], time.perf_counter()
+            progress(f"[{number}/{len(names)}] {experiment.workload}: {experiment.about} ...")
+            try:
+                yield from _experiment(plan, name, folder)
+            except _Failed as failure:
+                progress(str(failure))
+                yield Row(experiment.workload, f"{experiment.about}: failed", None, "", 0.0, note=str(failure))
+            progress(f"[{number}/{len(names)}] done in {time.perf_counter() - begun:.0f} s")
+
+
+class _Failed(Exception):
+    """A step ended before its time."""
+
+
+def _experiment(plan: Plan, name: str, folder: str) -> Iterator[Row]:
+    job: dict[str, Any] = {
+        "name": name, "work": folder, "size": plan.size, "data": None if plan.data is None else str(plan.data),
+        "matcher": plan.matcher, "compared": plan.compared,
+    }  # fmt: skip
+    (written,) = _step({**job, "step": "prepare"})
+    cases = json.loads(written)
+    for some in [[case] for case in cases] if EXPERIMENTS[name].apart else [cases]:
+        for line in _step({**job, "step": "measure", "cases": some}):
+            yield from_line(line)
+
+
+def _step(job: dict[str, Any]) -> Iterator[str]:
+    """The lines that the process of a step writes."""
+    command = [sys.executable, "-m", "triplewire.bench", json.dumps(job)]
+    with tempfile.TemporaryFile() as errors:  # no pipe: nobody reads it before the end
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True) as process:
+            assert process.stdout is not None
+            try:
+                yield from process.stdout
+            except BaseException:
+                process.kill()
+                raise
+        if process.returncode:
+            errors.seek(0)
+            said = errors.read().decode("utf-8", "replace").strip().splitlines()
+            raise _Failed(said[-1] if said else f"exit code {process.returncode}")
+
+
+def step(job: dict[str, Any]) -> None:
+    """One step, in the process started for it: lines of JSON to standard output."""
+    experiment = EXPERIMENTS[job["name"]]
+    place = Place(Path(job["work"]), job["size"], None if job["data"] is None else Path(job["data"]))
+    if job["step"] == "prepare":
+        print(json.dumps(to_json(experiment.prepare(place))))
+        return
+    cases = from_json(job["cases"])
+    if job["compared"]:
+        rows = compare(experiment.workload, place, cases, *job["compared"])
+    else:
+        rows = experiment.measure(place, cases, job["matcher"])
+    for row in rows:
+        print(to_line(row), flush=True)
+
+
+def main(argument: str) -> int:
+    """The process of one step; its error goes to standard error in one line."""
+    try:
+        step(json.loads(argument))
+    except TriplewireError as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0

@@ -1,0 +1,82 @@
+"""`triplewire bench`: the papers' workloads, measured on this machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from triplewire.cli import output
+from triplewire.cli.report import say
+from triplewire.errors import TriplewireError
+
+if TYPE_CHECKING:
+    from triplewire.bench.report import Row
+
+DATA_VARIABLE = "TRIPLEWIRE_BENCH_DATA"
+WORKLOADS = ("rtf", "gtopss", "cluster", "mdv", "mixed", "adversarial")
+
+
+def bench_command(
+    workload: Annotated[str, typer.Argument(metavar="WORKLOAD", help=f"{', '.join(WORKLOADS)}, or all.")],
+    matcher: Annotated[str, typer.Option(metavar="NAME", help="The matcher to measure.")] = "reference",
+    subscriptions: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="So many subscriptions instead of the workload's own number.")
+    ] = None,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", help="Write the rows, one JSON object a line.")
+    ] = None,
+    plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the rows as SVG.")] = None,
+    compare: Annotated[
+        tuple[str, str] | None, typer.Option(metavar="A B", help="Pair two matchers and print their ratios.")
+    ] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", envvar=DATA_VARIABLE, help="Real publications and queries; default: generated."),
+    ] = None,
+) -> None:
+    """
+    \b
+    triplewire bench rtf --subscriptions 100000
+    triplewire bench all --json bench.json --plot bench.svg
+    triplewire bench cluster --compare trie reference --subscriptions 1000
+
+    Measure matching on the papers' workloads, drawn with fixed seeds. `all` also measures every target; where one is
+    missed the report says by how much, which is no failure of the command. Files go to the temporary folder.
+    """
+    # --help does without the generators, which draw with NumPy
+    from triplewire import plugins
+    from triplewire.bench.plot import to_svg
+    from triplewire.bench.report import summary, table_head, table_line
+    from triplewire.bench.run import ALL, Plan, run
+
+    if workload not in (*WORKLOADS, ALL):
+        raise typer.BadParameter(f"{workload!r}; known: {', '.join((*WORKLOADS, ALL))}", param_hint="WORKLOAD")
+    for option, name in (("--matcher", matcher), *(("--compare", name) for name in compare or ())):
+        try:
+            plugins.find("matcher", name)
+        except TriplewireError as error:
+            raise typer.BadParameter(str(error), param_hint=option) from error
+    if data is not None and not data.is_dir():
+        raise typer.BadParameter(f"{data} is no folder", param_hint="--data")
+    for option, file in (("--json", json_file), ("--plot", plot)):
+        if file is not None and (file.is_dir() or not os.access(file.resolve().parent, os.W_OK)):
+            raise typer.BadParameter(f"{file} cannot be written", param_hint=option)
+    rows: list[Row] = []
+    with output.text_output(None) as stream:
+        print(table_head(), file=stream, flush=True)
+        for row in run(Plan(workload, matcher, compare or (), subscriptions, data), say):
+            rows.append(row)
+            print(table_line(row), file=stream, flush=True)
+        for line in summary(rows):
+            print(line, file=stream)
+    if json_file is not None:
+        with output.text_output(json_file) as stream:
+            stream.writelines(json.dumps(row.to_json(), ensure_ascii=False) + "\n" for row in rows)
+    if plot is not None:
+        with output.text_output(plot) as stream:
+            stream.write(to_svg(rows, f"triplewire bench {workload} ({sys.platform})"))

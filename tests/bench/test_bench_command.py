@@ -1,0 +1,126 @@
+"""`triplewire bench`: tiny runs of every workload, the forms of the report, two matchers, wrong usage."""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+
+from cli.runner import triplewire
+from triplewire import plugins
+from triplewire.bench import measure
+from triplewire.bench.experiments import EXPERIMENTS
+from triplewire.bench.plot import to_svg
+from triplewire.bench.report import Row, from_line, summary, table_line, to_line
+from triplewire.bench.workloads import WORKLOADS, Place
+
+KEYS = ["workload", "name", "value", "unit", "target", "met"]
+
+
+@pytest.mark.parametrize("workload", WORKLOADS)
+def test_all_matchers_give_the_same_counts(workload: str, tmp_path: Path) -> None:
+    for case in WORKLOADS[workload](Place(tmp_path, 60)):
+        source = measure.split_publications(case.publications, (12,), tmp_path)[0]
+        counts = {}
+        for name in plugins.names("matcher"):
+            engine = measure.load(name, case.subscriptions)
+            stats = [
+                measure.from_bytes(engine, source).stats,
+                measure.from_encoded(engine, measure.encoded(source)).stats,
+            ]
+            counts[name] = [(one.publications, one.triples, one.matches, one.truncated) for one in stats]
+        expected = counts["reference"]
+        assert expected[0] == expected[1]
+        assert expected[0][0] == source.count
+        assert all(found == expected for found in counts.values()), f"{case.label}: {counts}"
+
+
+def test_a_run_reports_counts_and_times(tmp_path: Path) -> None:
+    file, picture = tmp_path / "rows.json", tmp_path / "rows.svg"
+    done = triplewire(
+        "bench", "gtopss", "--matcher", "reference", "--subscriptions", 60, "--json", file, "--plot", picture
+    )
+    assert done.code == 0, done.err
+    rows = [json.loads(line) for line in file.read_text().splitlines()]
+    assert all(list(row) == KEYS for row in rows)
+    figures = {row["name"].removeprefix("table 1: "): row["value"] for row in rows}
+    assert figures["subscriptions"] == 60
+    assert figures["triples a publication"] == pytest.approx(90, abs=1)
+    assert figures["matches a publication"] == 1
+    assert {"load", "match rows from N-Quads", "index memory", "peak memory", "candidates a match"} <= set(figures)
+    assert all(row["target"] is None and row["met"] is None for row in rows), "targets hold at full size only"
+    assert ET.fromstring(picture.read_text()).tag.endswith("svg")
+    assert "1/1" in done.err
+    assert len(done.out.splitlines()) == len(rows) + 1
+
+
+def test_two_matchers_are_paired(tmp_path: Path) -> None:
+    file = tmp_path / "rows.json"
+    done = triplewire("bench", "gtopss", "--compare", "reference", "reference", "--subscriptions", 40, "--json", file)
+    assert done.code == 0, done.err
+    figures = {row["name"]: row["value"] for row in map(json.loads, file.read_text().splitlines())}
+    assert figures["table 1: matches of reference over those of reference"] == 1
+    assert figures["table 1: reference faster than reference"] > 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["nothing"], "known: rtf"),
+        (["rtf", "--matcher", "none"], "no matcher named 'none'"),
+        (["rtf", "--compare", "reference", "none"], "no matcher named 'none'"),
+        (["rtf", "--compare", "reference"], "2 arguments"),
+        (["rtf", "--subscriptions", "0"], "greater than or equal to 1"),
+        (["rtf", "--data", "not/there"], "is no folder"),
+        (["rtf", "--json", "not/there/rows.json"], "cannot be written"),
+        (["rtf", "--plot", "not/there/rows.svg"], "cannot be written"),
+        ([], "WORKLOAD"),
+    ],
+)
+def test_wrong_usage(arguments: list[str], said: str) -> None:
+    done = triplewire("bench", *arguments)
+    assert done.code == 2
+    assert said in done.err
+
+
+def test_a_step_that_fails_is_a_row_and_the_run_goes_on(tmp_path: Path) -> None:
+    """Here the folder of real data lacks its publications."""
+    file = tmp_path / "rows.json"
+    done = triplewire("bench", "rtf", "--data", tmp_path, "--subscriptions", 5, "--json", file)
+    assert done.code == 0
+    (row,) = [json.loads(line) for line in file.read_text().splitlines()]
+    assert (row["value"], row["met"]) == (None, False)
+    assert "mixed-5000.nq.gz does not exist" in done.err
+    assert "MISSED" in done.out
+
+
+def test_every_target_of_the_full_run_is_named() -> None:
+    assert list(EXPERIMENTS)[: len(WORKLOADS)] == list(WORKLOADS), "the short ones come first"
+    assert list(EXPERIMENTS)[-1] == "rtf-huge"
+
+
+def test_rows_say_whether_their_target_is_met() -> None:
+    assert Row("w", "n", 1.0, "s").met is None
+    assert Row("w", "n", 1.0, "s", 1.0).met
+    assert not Row("w", "n", 1.1, "s", 1.0).met
+    assert Row("w", "n", 2.0, "x", 1.8, at_least=True).met
+    missed = Row("w", "n", 0.9, "x", 1.8, at_least=True)
+    assert missed.missed_by() == "50% short"
+    assert Row("w", "n", 15.0, "s", 10.0).missed_by() == "50% over"
+    assert Row("w", "n", None, "s", 10.0, note="no room").missed_by() == "no room"
+    assert "MISSED, 50% short" in table_line(missed)
+    assert list(summary([missed, Row("w", "m", 1, "s", 2)])) == ["1 of 2 targets met", "missed: w: n: 50% short"]
+    assert from_line(to_line(missed)) == missed
+
+
+def test_the_picture_shows_targets_where_there_are_any() -> None:
+    rows = [Row("w", "<n>", 3.0, "us/x", 2.0), Row("w", "fast", 5_000.0, "x", 1_000, at_least=True), Row("w", "c", 7)]
+    picture = to_svg(rows, "a & b")
+    tree = ET.fromstring(picture)
+    assert picture.count("<rect") == 2
+    assert picture.count("<line") == 1
+    assert "&lt;n&gt;" in picture
+    widths = [float(bar.get("width", "0")) for bar in tree.iter("{http://www.w3.org/2000/svg}rect")]
+    assert widths[0] > widths[1], "what misses its target is longer than what meets it"
