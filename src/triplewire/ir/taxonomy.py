@@ -104,14 +104,14 @@ class Taxonomy:
             return NONE
         return (self.names.get(cls.text, NONE) | frozenset((cls.text,))) & self.classes
 
-    def _meant(self, cls: IRI | Label) -> frozenset[str]:
+    def meant(self, cls: IRI | Label) -> frozenset[str]:
         """As `resolve`; an unknown class is at least the class of that IRI, which rdf:type triples may name."""
         known = self.resolve(cls)
         if known:
             return known
         return frozenset((cls.value,) if isinstance(cls, IRI) else filter(None, (cls.iri, cls.text)))
 
-    def _nodes(self, node: Term, cls: IRI | Label) -> frozenset[str]:
+    def stands_for(self, node: Term, cls: IRI | Label) -> frozenset[str]:
         """What a node stands for: itself; a literal for the classes and instances of that name, which resolves as the
         name of the class does."""
         if isinstance(node, IRI):
@@ -147,8 +147,8 @@ class Taxonomy:
 
     def _witness(self, node: Term, relation: Relation, cls: IRI | Label, graph: Graph) -> tuple[str, str, str] | None:
         """What the node stands for, its direct class (or itself, where it is a class), and the class that is meant."""
-        meant = self._meant(cls)
-        for start, direct, is_class in self._readings(node, relation, cls, graph):
+        meant = self.meant(cls)
+        for start, direct, is_class in self.readings(node, relation, cls, graph):
             if relation is Relation.DIRECT and is_class:
                 found = meant & self.superclasses.get(direct, NONE)
             elif relation is Relation.DIRECT:
@@ -161,7 +161,7 @@ class Taxonomy:
                 return start, direct, min(found)
         return None
 
-    def _readings(
+    def readings(
         self, node: Term, relation: Relation, named: IRI | Label, graph: Graph
     ) -> Iterator[tuple[str, str, bool]]:
         """(what the node stands for, a class, is the node that class itself?) for each way to read the node."""
@@ -172,7 +172,7 @@ class Taxonomy:
         if isinstance(node, BlankNode):
             for cls in _types(node, graph):
                 yield str(node), cls, False
-        for start in sorted(self._nodes(node, named)):
+        for start in sorted(self.stands_for(node, named)):
             if start in self.classes:
                 yield start, start, True
             for cls in sorted(self.classes_of.get(start, NONE)) + _types(IRI(start), graph):

@@ -11,7 +11,18 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from triplewire.encode.batch import Ids, Offsets
+from triplewire.encode.batch import BLANK_KIND, IRI_KIND, LITERAL_KIND, Batch, Hashes, Ids, Offsets, Terms
+from triplewire.encode.names import Names, find_terms
+from triplewire.ir.evaluate import World
+from triplewire.kernels.names import hash_spans
+from triplewire.select.lookup import TEXT_SEED
+from triplewire.select.postings import AN_IRI, OTHER_LITERAL, TEXT_LITERAL, TOO_LONG
+from triplewire.select.stated import ClassFeatures, without
+from triplewire.select.substrings import Pairs
+from triplewire.select.tests import Tests
+from triplewire.select.values import places
+from triplewire.select.views import text_of
+from triplewire.select.words import gathered, words_by
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,8 +32,8 @@ class Features:
 
     Range tests: each belongs to a range group and has a rank, the place of its constant among the group's distinct
     constants in ascending order. `low` counts the constants below the term's value, `high` those below or equal;
-    both are -1 where the term has no value of the group's kind. So `> c` holds for ranks < low, `>= c` for ranks < high,
-    `< c` for ranks >= high, `<= c` for ranks >= low, `= c` for low <= rank < high.
+    both are -1 where the term has no value of the group's kind. So `> c` holds for ranks < low, `>= c` for ranks <
+    high, `< c` for ranks >= high, `<= c` for ranks >= low. A test for `=` is no range test.
     """
 
     term: Ids  # batch term -> the segment's term id, or -1
@@ -33,3 +44,65 @@ class Features:
     node_offset: Offsets  # publication -> its slice of `node_term` and `node_test`; all zero where no test asks for it
     node_term: Ids  # batch terms, ascending within a slice: what holds of a node in this publication only (classes)
     node_test: Ids  # ascending for each term
+
+
+def features(batch: Batch, terms: Names, tests: Tests, world: World) -> Features:
+    """What the batch is to a segment with these constants and tests."""
+    pairs: list[Pairs] = []
+    has_text = _text_suffixes(batch.terms)[batch.terms.suffix] & (batch.terms.kind == LITERAL_KIND)
+    for table in tests.words:
+        words = words_by(table.analyzer, batch.words, np.flatnonzero(has_text), lambda term: text_of(batch.terms, term))
+        pairs.append(table.pairs(words))
+    pairs += _of_texts(batch.terms, tests, has_text, world.settings.max_literal_bytes)
+    (low, high), points = places(batch, tests.scales, tests.groups)
+    pairs += points
+    node_offset, node_term, node_test = _no_nodes(len(batch))
+    if tests.classes is not None:
+        classes = ClassFeatures(batch, tests.classes.index(world.taxonomy), _text_hashes(batch.terms))
+        static = classes.static()
+        pairs.append(static)
+        node_offset, node_term, node_test = without(classes.stated(), static, len(batch), len(tests))
+    offset, test = gathered(pairs, len(batch.terms))
+    return Features(find_terms(terms, batch.terms), offset, test, low, high, node_offset, node_term, node_test)
+
+
+def _no_nodes(publications: int) -> tuple[Offsets, Ids, Ids]:
+    return np.zeros(publications + 1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.int32)
+
+
+def _text_suffixes(terms: Terms) -> NDArray[np.bool_]:
+    """Which suffixes do literals with text have?"""
+    return np.array([suffix == "" or suffix[0] == "@" for suffix in terms.suffixes], np.bool_)
+
+
+def _text_hashes(terms: Terms) -> Hashes:
+    hashes: Hashes = hash_spans(terms.text, terms.start, terms.end, TEXT_SEED)
+    return hashes
+
+
+def _of_texts(terms: Terms, tests: Tests, has_text: NDArray[np.bool_], longest: int) -> list[Pairs]:
+    """The tests that ask for a text or a part of one."""
+    pairs = []
+    if tests.literals is not None or tests.substrings is not None:
+        kind = _kinds(terms, tests.literals.suffixes if tests.literals else (), has_text, longest)
+        if tests.literals is not None:
+            pairs.append(tests.literals.pairs(terms.text, terms.start, terms.end, _text_hashes(terms), kind))
+        if tests.substrings is not None:
+            rows = np.flatnonzero(
+                terms.kind == LITERAL_KIND if tests.substrings.of_literals else terms.kind != BLANK_KIND
+            )
+            pairs.append(tests.substrings.pairs(terms.text, terms.start, terms.end, rows.astype(np.int32), kind))
+    return pairs
+
+
+def _kinds(terms: Terms, wanted: tuple[str, ...], has_text: NDArray[np.bool_], longest: int) -> Ids:
+    """Of each term what postings tell it by: its kind, and beside it the number of its suffix among those wanted."""
+    number = {suffix: at for at, suffix in enumerate(wanted, 1)}
+    suffix = np.array([16 * number.get(suffix, 0) for suffix in terms.suffixes], np.int32)[terms.suffix]
+    literal = terms.kind == LITERAL_KIND
+    kind = np.where(literal, np.where(has_text, TEXT_LITERAL, OTHER_LITERAL) + suffix, 0)
+    kind[terms.kind == IRI_KIND] = AN_IRI
+    for row in np.flatnonzero((terms.end - terms.start > longest) & (kind > 0)).tolist():
+        if len(text_of(terms, row)) > longest:
+            kind[row] |= TOO_LONG
+    return kind.astype(np.int32)

@@ -1,0 +1,212 @@
+"""The tests of a segment: conditions on one node, numbered, behind look-ups that find the nodes of which they hold.
+
+`TestTable` collects tests, `Tests` is what it freezes to: flat arrays. A test is indexed by its postings
+(`triplewire.select.postings`), or it is lazy: then nothing is known of it but its number. Which tests the terms of a
+batch satisfy: `triplewire.select.features`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from triplewire.encode.batch import Bytes, Ids
+from triplewire.ir.evidence import Test
+from triplewire.ir.nodes import FullText
+from triplewire.ir.text import Word
+from triplewire.select.classes import Classes
+from triplewire.select.columns import Arrays, Strings, prefixed, to_bytes, to_text, under
+from triplewire.select.lookup import Literals, collect_literals
+from triplewire.select.postings import DEFAULT, ORDERS, Posting, postings
+from triplewire.select.ranges import ScaleTests, collect_scales
+from triplewire.select.substrings import Substrings, collect_substrings
+from triplewire.select.words import WordTests, collect_words
+
+LAZY, INDEXED, RANGE = 0, 1, 2
+"""Kinds of tests: only evaluated; found in the slices of Features; compared by rank."""
+
+OPS = ("", *ORDERS)
+"""By the number in `Tests.op`."""
+
+
+@dataclass(frozen=True)
+class Tests:
+    """The tests 0 .. n-1, of which each that is not lazy has postings. Never changed; the parts beside the columns keep what they have worked out.
+
+    `kind`: LAZY, INDEXED or RANGE. `group`, `op` and `rank` are those of range tests (see Features), else -1, 0, -1.
+    """
+
+    kind: Bytes
+    group: Ids
+    op: Bytes
+    rank: Ids
+    groups: int
+    specs: Strings  # what each was made of: "" a lazy test, "w" and a word, else postings in JSON
+    words: tuple[WordTests, ...]
+    substrings: Substrings | None
+    literals: Literals | None
+    scales: tuple[ScaleTests, ...]
+    classes: Classes | None
+
+    def __len__(self) -> int:
+        return len(self.kind)
+
+    __test__: ClassVar[bool] = False  # no case for pytest
+
+    @property
+    def is_lazy(self) -> NDArray[np.bool_]:
+        """Which tests can only be evaluated?"""
+        lazy: NDArray[np.bool_] = self.kind == LAZY
+        return lazy
+
+    def arrays(self) -> Arrays:
+        """All of it as flat arrays, for `from_arrays`."""
+        meta = {
+            "groups": self.groups,
+            "words": [table.meta() for table in self.words],
+            "scales": [scale.meta() for scale in self.scales],
+            "literals": self.literals.meta() if self.literals else None,
+            "classes": self.classes.meta() if self.classes else None,
+        }
+        found: Arrays = {name: getattr(self, name) for name in ("kind", "group", "op", "rank")}
+        found |= {"specs": self.specs.text, "spec_offset": self.specs.offset}
+        found["meta"] = np.frombuffer(json.dumps(meta).encode("ascii"), np.uint8)
+        for number, table in enumerate(self.words):
+            found |= prefixed(f"words{number}", table.arrays())
+        for number, scale in enumerate(self.scales):
+            found |= prefixed(f"scales{number}", scale.arrays())
+        for name, part in (("substrings", self.substrings), ("literals", self.literals), ("classes", self.classes)):
+            if part is not None:
+                found |= prefixed(name, part.arrays())
+        return found
+
+    @classmethod
+    def from_arrays(cls, arrays: Arrays) -> Tests:
+        """What `arrays` gave. Raises `KeyError` or `ValueError` where something is missing."""
+        meta: dict[str, Any] = json.loads(arrays["meta"].tobytes())
+        found: dict[str, Any] = {name: arrays[name] for name in ("kind", "group", "op", "rank")}
+        found["specs"] = Strings(arrays["specs"], arrays["spec_offset"])  # type: ignore[arg-type]
+        found["groups"] = meta["groups"]
+        kinds: dict[str, Any] = {"words": WordTests, "scales": ScaleTests}
+        for name, kind in kinds.items():
+            parts = enumerate(meta[name])
+            found[name] = tuple([kind.from_arrays(under(f"{name}{number}", arrays), part) for number, part in parts])
+        substrings = under("substrings", arrays)
+        found["substrings"] = Substrings.from_arrays(substrings) if substrings else None
+        literals, classes = meta["literals"], meta["classes"]
+        found["literals"] = Literals.from_arrays(under("literals", arrays), literals) if literals is not None else None
+        found["classes"] = Classes.from_arrays(under("classes", arrays), classes) if classes is not None else None
+        return cls(**found)
+
+    @classmethod
+    def union(cls, tables: Sequence[Tests]) -> tuple[Tests, list[Ids]]:
+        """One table for several, and for each of them the new number of each test. Equal tests become one; a lazy test
+        stays one of its own."""
+        specs: list[bytes] = []
+        known: dict[bytes, int] = {}
+        numbers = []
+        for table in tables:
+            number = np.empty(len(table), np.int32)
+            for test, spec in enumerate(table.specs):
+                new = known.get(spec, -1) if spec else -1
+                if new < 0:
+                    new = len(specs)
+                    specs.append(spec)
+                    if spec:
+                        known[spec] = new
+                number[test] = new
+            numbers.append(number)
+        return build(specs), numbers
+
+
+class TestTable:
+    """Collects the tests of a segment. The same test has one number."""
+
+    __test__ = False  # no case for pytest
+
+    def __init__(self) -> None:
+        self._specs: list[bytes] = []
+        self._words: dict[str, int] = {}
+        self._known: dict[Test, int] = {}
+        self._indexed: dict[bytes, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._specs)
+
+    def add(self, test: Test) -> int:
+        """The number of the test."""
+        if type(test) is FullText:
+            expression = test.expression
+            if type(expression) is Word and expression.analyzer == DEFAULT:
+                return self.word(expression.word)
+        number = self._known.get(test)
+        if number is None:
+            found = postings(test)
+            if found is not None and len(found) == 1 and found[0][0] == "w":
+                number = self.word(str(found[0][1]))
+            elif found is not None:
+                spec = json.dumps(found, separators=(",", ":")).encode("ascii")
+                number = self._indexed.get(spec)
+                if number is None:
+                    number = self._indexed[spec] = self._next(spec)
+            else:
+                number = self._next(b"")
+            self._known[test] = number
+        return number
+
+    def word(self, word: str) -> int:
+        """The number of the test for a word of the default analyser."""
+        number = self._words.get(word)
+        if number is None:
+            number = self._words[word] = self._next(b"w" + to_bytes(word))
+        return number
+
+    def _next(self, spec: bytes) -> int:
+        self._specs.append(spec)
+        return len(self._specs) - 1
+
+    def freeze(self) -> Tests:
+        """The table as it is now."""
+        return build(self._specs)
+
+
+def build(specs: Sequence[bytes]) -> Tests:
+    """The table of tests that were made of these."""
+    kind = np.full(len(specs), INDEXED, np.uint8)
+    found: dict[str, list[tuple[Posting, int]]] = {}
+    words: list[tuple[Posting, int]] = found.setdefault("w", [])
+    for test, spec in enumerate(specs):
+        if not spec:
+            kind[test] = LAZY
+        elif spec[:1] == b"w":
+            words.append((("w", to_text(spec[1:])), test))
+        else:
+            for posting in json.loads(spec):
+                found.setdefault(posting[0], []).append((tuple(posting), test))
+
+    def of(*names: str) -> list[tuple[Posting, int]]:
+        return [pair for name in names for pair in found.get(name, ())]
+
+    group, rank = np.full(len(specs), -1, np.int32), np.full(len(specs), -1, np.int32)
+    op = np.zeros(len(specs), np.uint8)
+    scales, orders = collect_scales(of("n", "i", "N", "M"))
+    for test, its_group, its_op, its_rank in orders:
+        kind[test], group[test], op[test], rank[test] = RANGE, its_group, OPS.index(its_op), its_rank
+    return Tests(
+        kind,
+        group,
+        op,
+        rank,
+        1 + max((scale.earlier for scale in scales), default=-1),
+        Strings.of(specs),
+        collect_words(of("w", "p", "W", "P")),
+        collect_substrings(of("s")),
+        collect_literals(of("t", "e")),
+        scales,
+        Classes.collect(of("c")),
+    )
