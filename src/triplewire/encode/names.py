@@ -43,11 +43,42 @@ class Names:
         hashes = kernels.hash_spans(text, offset[:-1], offset[1:], seed)
         return cls(text, offset, hashes, _slots(hashes), np.array([seed]), np.zeros(0, np.uint8))
 
+    def taken(self, numbers: NDArray[np.integer[Any]]) -> Names:
+        """The table of some of the strings, numbered in that order."""
+        text, offset = _gathered(self, numbers)
+        hashes = self.hash[numbers]
+        kind = self.kind[numbers] if len(self.kind) else self.kind
+        return Names(text, offset, hashes, _slots(hashes), self.seed, kind)
+
+    def extended(self, other: Names, numbers: NDArray[np.integer[Any]]) -> tuple[Names, Ids]:
+        """This table with some strings of another one of its sort behind its own, as far as they are new; and the
+        number of each of those strings here."""
+        own, found = other.taken(numbers), np.empty(len(numbers), np.int32)
+        kernels.find_alike(
+            own.text, own.offset, own.kind, own.hash, self.text, self.offset, self.kind, self.hash, self.slots, found
+        )
+        fresh = np.flatnonzero(found < 0)
+        found[fresh] = len(self) + np.arange(len(fresh), dtype=np.int32)
+        more = own.taken(fresh)
+        hashes = np.concatenate((self.hash, more.hash))
+        return Names(
+            np.concatenate((self.text, more.text)),
+            np.concatenate((self.offset, more.offset[1:] + self.offset[-1])),
+            hashes,
+            _slots(hashes),
+            self.seed,
+            np.concatenate((self.kind, more.kind)),
+        ), found
+
     def find(self, string: bytes) -> int:
         """The number of a string, or -1."""
         text, span = np.frombuffer(string or b"\0", np.uint8), np.array([0, len(string)])
         hashes = kernels.hash_spans(text, span[:1], span[1:], int(self.seed[0]))
         return int(self.find_all(text, span[:1], span[1:], hashes)[0])
+
+    def order(self) -> NDArray[np.int64]:
+        """The numbers in the order of their strings, by bytes."""
+        return np.array(sorted(range(len(self)), key=self.__getitem__), np.int64)
 
     def find_all(self, text: Bytes, start: Offsets, end: Offsets, hashes: Hashes) -> Ids:
         """The number of each span of `text`, or -1. The hashes are those of this table's seed."""
@@ -63,6 +94,15 @@ class Names:
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Names:
         """What `arrays` gave. Raises `KeyError` where something is missing."""
         return cls(**{f.name: arrays[f.name] for f in fields(cls)})
+
+
+def _gathered(names: Names, numbers: NDArray[np.integer[Any]]) -> tuple[Bytes, Offsets]:
+    lengths = np.diff(names.offset)[numbers]
+    offset = np.zeros(len(numbers) + 1, np.int64)
+    np.cumsum(lengths, out=offset[1:])
+    text = np.empty(offset[-1], np.uint8)
+    kernels.gather(names.text, names.offset[:-1][numbers], offset, text)
+    return text, offset
 
 
 def _joined(strings: Sequence[bytes]) -> tuple[Bytes, Offsets]:

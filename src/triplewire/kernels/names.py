@@ -121,3 +121,29 @@ def find_terms(text: Any, start: Any, end: Any, kind: Any, suffix: Any, suffix_t
                 out[i] = row
                 break
             at = (at + 1) & mask
+
+
+@njit(cache=True, nogil=True)
+def find_alike(text: Any, offset: Any, kind: Any, hashes: Any, own_text: Any, own_offset: Any, own_kind: Any,
+               own_hash: Any, slots: Any, out: Any) -> None:  # fmt: skip
+    """The row of each string of one table in another, or -1. Either both are of terms, or neither."""
+    mask = slots.size - 1
+    for i in range(hashes.size):
+        at, out[i] = np.int64(hashes[i] & np.uint64(mask)), -1
+        length = offset[i + 1] - offset[i]
+        while slots[at] >= 0:
+            row = slots[at]
+            alike = own_hash[row] == hashes[i] and own_offset[row + 1] - own_offset[row] == length
+            alike = alike and (kind.size == 0 or own_kind[row] == kind[i])
+            if alike and _same(text, offset[i], offset[i + 1], own_text, own_offset[row]):
+                out[i] = row
+                break
+            at = (at + 1) & mask
+
+
+@njit(cache=True, nogil=True)
+def gather(text: Any, start: Any, offset: Any, out: Any) -> None:
+    """Copy strings to where `offset` says."""
+    for i in range(start.size):
+        for j in range(offset[i + 1] - offset[i]):
+            out[offset[i] + j] = text[start[i] + j]

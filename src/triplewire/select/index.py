@@ -15,13 +15,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from triplewire.encode.batch import Batch
 from triplewire.encode.names import Names, term_names
 from triplewire.ir.evidence import Clause, Evidence, Position
 from triplewire.ir.nodes import Variable
 from triplewire.model.terms import IRI, Literal
+from triplewire.select.features import Features
 from triplewire.select.programs import ASK, DISTINCT, EXACT, Programs
 from triplewire.select.tests import Tests, TestTable
 from triplewire.select.trie import SetTrie, Trie, build_trie
+from triplewire.select.walk import Selected, select
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -44,6 +47,10 @@ class Index:
         where = np.flatnonzero(np.asarray(self.tests.is_lazy)[self.programs.test])
         found, first = np.unique(self.programs.test[where], return_index=True)
         return dict(zip(found.tolist(), where[first].tolist(), strict=True))
+
+    def select(self, batch: Batch, features: Features, cap: int) -> Selected:
+        """What of the batch could match; `cap` is `max_bindings`."""
+        return select(self.trie, self.programs, batch, features, cap)
 
     def place(self, test: int) -> tuple[int, int, int]:
         """Where a lazy test is stated: (subscription, its clause from 0, the clause's test from 0)."""
