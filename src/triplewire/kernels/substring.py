@@ -88,7 +88,8 @@ def _step(node: int, byte: int, first: Any, label: Any, root: Any, fail: Any) ->
         if found > 0:
             return found
         node = fail[node]
-    return root[byte]
+    start: int = root[byte]
+    return start
 
 
 @njit(cache=True, nogil=True)

@@ -36,7 +36,7 @@ OPS = ("", *ORDERS)
 
 @dataclass(frozen=True)
 class Tests:
-    """The tests 0 .. n-1, of which each that is not lazy has postings. Never changed; the parts beside the columns keep what they have worked out.
+    """The tests 0 .. n-1. Never changed; the parts beside the columns keep what they have worked out.
 
     `kind`: LAZY, INDEXED or RANGE. `group`, `op` and `rank` are those of range tests (see Features), else -1, 0, -1.
     """
@@ -104,15 +104,16 @@ class Tests:
         return cls(**found)
 
     @classmethod
-    def union(cls, tables: Sequence[Tests]) -> tuple[Tests, list[Ids]]:
+    def union(cls, tables: Sequence[Tests], used: Sequence[Ids] | None = None) -> tuple[Tests, list[Ids]]:
         """One table for several, and for each of them the new number of each test. Equal tests become one; a lazy test
-        stays one of its own."""
+        stays one of its own. Where `used` names tests of each table, the others are left behind (-1)."""
         specs: list[bytes] = []
         known: dict[bytes, int] = {}
         numbers = []
-        for table in tables:
-            number = np.empty(len(table), np.int32)
-            for test, spec in enumerate(table.specs):
+        for at, table in enumerate(tables):
+            number = np.full(len(table), -1, np.int32)
+            for test in range(len(table)) if used is None else used[at].tolist():
+                spec = table.specs[test]
                 new = known.get(spec, -1) if spec else -1
                 if new < 0:
                     new = len(specs)
