@@ -7,15 +7,16 @@ clauses whose parts are there; where `exact` holds, that is all there is to the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, TypeVar
 
 from triplewire.ir.necessary import Alternatives, Necessary, Test, Tests, X, common
 from triplewire.ir.nodes import And, Expression, Filter, Label, Or, Pattern, PatternTerm, Values, Variable, Where
 from triplewire.ir.subscription import Subscription
 from triplewire.model.terms import IRI, Literal
 
+T = TypeVar("T")
 Position: TypeAlias = IRI | Literal | Variable
 
 
@@ -46,7 +47,7 @@ def evidence(subscription: Subscription, *, most: int) -> Evidence:
         branches = normal.group(subscription.where)
     except RecursionError:  # only where max_query_depth was raised past what Python can hold
         return Evidence((Clause((), ()),), False)
-    clauses = tuple(dict.fromkeys([_clause(branch) for branch in branches]))
+    clauses = _distinct([_clause(branch) for branch in branches])
     # a clause without patterns binds nothing, so there is nothing to look for
     return Evidence(clauses, normal.exact and all(clause.patterns for clause in clauses))
 
@@ -85,10 +86,13 @@ def _clause(branch: _Branch) -> Clause:
             tests.append((variable.name, term))  # type: ignore[arg-type]
         return variable
 
-    patterns = [
-        (position(p.subject), position(p.predicate), position(p.object)) for p in dict.fromkeys(branch.patterns)
-    ]
-    return Clause(tuple(dict.fromkeys(patterns)), tuple(dict.fromkeys(tests)))
+    distinct = _distinct(branch.patterns)  # before each wildcard becomes a variable of its own
+    patterns = [(position(p.subject), position(p.predicate), position(p.object)) for p in distinct]
+    return Clause(_distinct(patterns) if given else tuple(patterns), _distinct(tests))
+
+
+def _distinct(parts: Sequence[T]) -> tuple[T, ...]:
+    return tuple(dict.fromkeys(parts)) if len(parts) > 1 else tuple(parts)
 
 
 def _joined(a: _Branch, b: _Branch) -> _Branch | None:
@@ -144,8 +148,7 @@ class _Normal:
                 factors.append(self._values(part))
             else:
                 self.exact = False  # it only takes away, or adds to what is there
-        distinct = tuple(dict.fromkeys(patterns))
-        branches = [_Branch(distinct, _variables(distinct), ())] if distinct else [_EMPTY]
+        branches = [_Branch(tuple(patterns), _variables(patterns), ())] if patterns else [_EMPTY]
         if factors:
             branches = self._product(branches, factors)
         return self._filtered(branches, conditions) if conditions else branches
