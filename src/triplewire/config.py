@@ -28,6 +28,8 @@ class Settings:
     max_branches: int = 64  # branches of the disjunctive normal form
     max_patterns: int = 256  # triple patterns of one subscription
 
+    merge_subscriptions: int = 1_024  # of the latest, kept in an index of their own; with more the next one begins
+
     # evaluation of one subscription against one publication
     max_bindings: int = 1_000  # distinct bindings kept; more are cut and `truncated` says so
     max_steps: int = 2_000_000  # candidate triples and rows looked at, past it the pair is refused

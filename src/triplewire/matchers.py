@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,6 +56,7 @@ class Chunk:
         self._publications = publications
         self._batch = batch
         self._decoder: Decoder | None = None
+        self.kept: dict[int, tuple[Any, Any]] = {}  # what a snapshot has worked out and may need again
 
     def __len__(self) -> int:
         return len(self._publications) if self._publications is not None else len(self.batch)

@@ -15,13 +15,13 @@ import os
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
+from itertools import groupby, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from triplewire import plugins
 from triplewire.config import Settings
-from triplewire.engine import store
+from triplewire.engine import saved_rows, store
 from triplewire.engine.compiler import Compiler
 from triplewire.engine.explain import Explanation, explain
 from triplewire.engine.incoming import chunks_of, chunks_of_files
@@ -330,16 +330,26 @@ class Engine:
 
     # --- storage -----------------------------------------------------------------------------------------------------
 
-    def save(self, path: str | Path) -> None:
+    def save(self, path: str | Path, *, index: bool = True) -> None:
         """Write everything but the operators to a directory, in place of what was saved there before.
 
+        With `index`, the index of a matcher that has one is written as well, so that loading need not make it anew.
         Raises `StoreError` when the directory holds anything but a saved engine, when it cannot be written, and when a
         subscription would not come back as it is (one that was not made from its text).
         """
-        world = self._compiler.world
-        some = tuple(self.subscriptions)
-        state = store.Saved(some, world.taxonomy, world.settings, self._matcher_name, self._compiler.entailment)
-        store.save(Path(path), state, world.operators)
+        snapshot, compiler = self._snapshot, self._compiler
+        world = compiler.world
+        head = store.header(world.settings, self._matcher_name, compiler.entailment, len(snapshot))
+        parts = {"taxonomy": store.taxonomy_part(world.taxonomy)}
+        if not (index and snapshot.columnar and len(snapshot)):
+            lines = list(saved_rows.rows(snapshot.all(), compiler))
+            store.save(Path(path), lambda: head, {"subscriptions": ("jsonl", lambda s: s.writelines(lines)), **parts})
+            return
+        # compiled kernels, which the other matchers do without
+        from triplewire.engine.stored import StoredSegment
+
+        stored = StoredSegment.of(snapshot, compiler)
+        store.save(Path(path), lambda: {**head, **stored.manifest()}, {**stored.parts(), **parts})
 
     @classmethod
     def load(
@@ -349,13 +359,15 @@ class Engine:
         matcher: str | None = None,
         operators: Mapping[str, Operator] | None = None,
         settings: Settings | None = None,
+        verify: bool = False,
     ) -> Engine:
         """The engine that `save` wrote, with its matcher and settings unless others are given.
 
-        Raises `StoreError` when the directory is damaged, of a newer version or no saved engine.
+        A saved index is opened as a memory map, in about the same time whatever its size; of files larger than
+        8 MiB, sizes and samples are checked, and with `verify` every byte. Raises `StoreError` when the directory is
+        damaged, of a newer version or no saved engine.
         """
-        operators = built_in_operators() if operators is None else operators
-        saved = store.load(Path(path), operators, settings)
+        saved = store.load(Path(path), settings, whole=verify)
         engine = cls(
             taxonomy=saved.taxonomy,
             matcher=saved.matcher if matcher is None else matcher,
@@ -363,9 +375,25 @@ class Engine:
             settings=saved.settings,
             entailment=saved.entailment,
         )
-        for subscription in saved.subscriptions:
-            engine.subscribe(subscription)
+        engine._fill(saved, str(path))
         return engine
+
+    def _fill(self, saved: store.Saved, source: str) -> None:
+        """Take over the subscriptions of a saved engine: its index, or else what its texts give."""
+        compiler = self._compiler
+        if self._snapshot.columnar and saved.index is not None:
+            from triplewire.engine.stored import opened  # as in `save`
+
+            snapshot = opened(saved, compiler, source)
+            if snapshot is not None:
+                self._snapshot = snapshot
+                return
+        with saved.subscriptions as lines:
+            rows = {row["id"]: row for row in (saved_rows.parsed_row(line, source) for line in lines)}
+        found = saved_rows.compiled_rows(rows, compiler, source)
+        for plain, some in groupby(found, lambda one: not rows[one.id].get("rules")):
+            while together := [saved_rows.checked(one, compiler, source) for one in islice(some, LOADED_TOGETHER)]:
+                self._snapshot = self._snapshot.changed(together, (), plain=plain)
 
 
 def _raise(refusal: Refusal) -> None:

@@ -10,16 +10,21 @@ from __future__ import annotations
 import os
 import tempfile
 import threading
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import IO, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
-from triplewire.encode.batch import Ids, Offsets
+from triplewire.encode.batch import Bytes, Ids, Offsets
 from triplewire.errors import StoreError
 
 IN_MEMORY = 1 << 20  # bytes of rows before they go to a file
+MOST_SOURCES = 200  # of one segment
+_MOVED_TOGETHER = 4_096  # rows
+_BLOCK = 1 << 20  # bytes
 
 
 class TextSource(Protocol):
@@ -49,7 +54,7 @@ class TextWriter:
 
     def append(self, rows: Sequence[bytes]) -> tuple[Offsets, Ids]:
         """Add rows; returns where each begins and how long it is."""
-        lengths = np.array([len(row) for row in rows], np.int32)
+        lengths = np.array(list(map(len, rows)), np.int32)
         starts = np.zeros(len(rows), np.int64)
         np.cumsum(lengths[:-1], out=starts[1:])
         data = b"".join(rows)
@@ -78,11 +83,10 @@ class TextWriter:
 class TextFile:
     """The rows of a saved engine, read from its file. The file may be removed or replaced meanwhile."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, file: IO[bytes]) -> None:
         self._lock = threading.Lock()
-        self._file = open(path, "rb")  # noqa: SIM115  # it lives as long as the rows
-        self._size = os.fstat(self._file.fileno()).st_size
+        self._file = file
+        self._size = file.seek(0, os.SEEK_END)
 
     @property
     def size(self) -> int:
@@ -92,7 +96,79 @@ class TextFile:
     def read(self, start: int, length: int) -> bytes:
         """The bytes at this place. Raises `StoreError` where they are missing."""
         with self._lock:
-            return _read(self._file, start, length, str(self._path))
+            return _read(self._file, start, length, self._file.name)
+
+
+@dataclass(frozen=True)
+class Texts:
+    """Where the text of each subscription lies: source, start and length. One without a text has the length 0."""
+
+    sources: tuple[TextSource, ...]
+    source: Bytes
+    start: Offsets
+    length: Ids
+
+    @classmethod
+    def of(cls, writer: TextWriter, rows: Sequence[bytes]) -> Texts:
+        """New rows."""
+        return cls((writer,), np.zeros(len(rows), np.uint8), *writer.append(rows))
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    def read(self, number: int) -> bytes:
+        """The text of a subscription."""
+        source: TextSource = self.sources[self.source[number]]
+        return source.read(int(self.start[number]), int(self.length[number]))
+
+    def blocks(self) -> Iterator[bytes]:
+        """All texts in order; those that lie one behind the other are read together."""
+        start, length = self.start, self.length
+        follows = (self.source[1:] == self.source[:-1]) & (start[1:] == start[:-1] + length[:-1])
+        begins = (
+            np.concatenate(([0], np.flatnonzero(~follows) + 1, [len(self)])) if len(self) else np.zeros(1, np.int64)
+        )
+        for first, end in pairwise(begins.tolist()):
+            source, at = self.sources[self.source[first]], int(start[first])
+            left = int(start[end - 1]) + int(length[end - 1]) - at
+            while left > 0:
+                block = source.read(at, min(left, _BLOCK))
+                yield block
+                at, left = at + len(block), left - len(block)
+
+    def taken(self, kept: NDArray[np.int64]) -> Texts:
+        """Those of some subscriptions."""
+        return Texts(self.sources, self.source[kept], self.start[kept], self.length[kept])
+
+    @classmethod
+    def joined(cls, parts: Sequence[Texts]) -> Texts:
+        """Those of several segments, one behind the other. The rows stay where they are."""
+        sources = tuple({id(source): source for part in parts for source in part.sources}.values())
+        place = {id(source): number for number, source in enumerate(sources)}
+        if len(sources) > MOST_SOURCES:
+            return cls.of(TextWriter(), [part.read(number) for part in parts for number in range(len(part))])
+        source = [np.array([place[id(one)] for one in part.sources], np.uint8)[part.source] for part in parts]
+        starts, lengths = [part.start for part in parts], [part.length for part in parts]
+        return cls(sources, np.concatenate(source), np.concatenate(starts), np.concatenate(lengths))
+
+    def tidied(self, least: int) -> Texts:
+        """The same texts; those in sources smaller than `least` bytes, or of which less than half is used, are written
+        together into a new one. So no more is left on disk than is needed."""
+        used = np.bincount(self.source, self.length, len(self.sources))
+        size = np.array([one.size for one in self.sources])
+        moved = (size < least) | (2 * used < size)
+        if not moved.any():
+            return self
+        writer = TextWriter()
+        rows = np.flatnonzero(moved[self.source])
+        start = self.start.copy()
+        for begin in range(0, len(rows), _MOVED_TOGETHER):
+            some = rows[begin : begin + _MOVED_TOGETHER]
+            start[some], _ = writer.append([self.read(number) for number in some.tolist()])
+        kept = np.flatnonzero(~moved)
+        place = np.full(len(self.sources), len(kept), np.uint8)
+        place[kept] = np.arange(len(kept))
+        return Texts((*(self.sources[one] for one in kept), writer), place[self.source], start, self.length)
 
 
 def _read(file: IO[bytes], start: int, length: int, source: str) -> bytes:

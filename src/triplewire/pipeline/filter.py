@@ -44,7 +44,7 @@ class Filter:
     def of(cls, engine: Engine) -> Filter:
         """Pack an engine. Raises `StoreError` when one of its subscriptions cannot be compiled from its text again."""
         with tempfile.TemporaryDirectory(prefix="triplewire-") as folder:
-            engine.save(folder)
+            engine.save(folder, index=False)
             contents = {file.name: file.read_bytes().decode(*_TEXT) for file in sorted(Path(folder).iterdir())}
         files = json.dumps(contents)
         return cls(files, hashlib.sha256(files.encode()).hexdigest())

@@ -1,0 +1,229 @@
+"""A set of subscriptions with its index, never changed: the index itself, ids, texts on disk, what is selected.
+
+Subscriptions have the numbers 0 .. n-1 in the order of their registration. Several segments make a snapshot
+(`triplewire.engine.snapshot`); the index is `triplewire.select.index`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from triplewire.encode.batch import Bytes, Ids
+from triplewire.encode.names import Names
+from triplewire.engine.home import Home, text_row
+from triplewire.engine.ids import id_names, id_ranks, id_texts, ids_joined
+from triplewire.engine.texts import Texts, TextWriter
+from triplewire.errors import TriplewireError
+from triplewire.ir.evidence import evidence
+from triplewire.ir.nodes import Call
+from triplewire.ir.subscription import Subscription
+from triplewire.ir.walk import walk
+from triplewire.matchers import Chunk, Detail, Stage
+from triplewire.select.features import Features, features
+from triplewire.select.index import Index, IndexBuilder
+from triplewire.select.merge import merge
+from triplewire.select.walk import select
+from triplewire.verify.columnar import Columnar
+
+LONG_TEXTS = 16 << 20  # bytes of texts that are left where they are when segments are merged
+
+Selection: TypeAlias = "tuple[str, ...] | None"
+"""The selected variables; None for ASK."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """The matches of a chunk in one segment: columns and counts as in `triplewire.matchers.Rows`."""
+
+    publication: Ids
+    subscription: Ids
+    truncated: NDArray[np.bool_]
+    failures: Sequence[tuple[int, int, TriplewireError]]
+    atoms: int
+    candidates: int
+    verified: int
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Subscriptions and their index. `construct` marks CONSTRUCT queries, whose template is in the text."""
+
+    home: Home = field(repr=False)
+    index: Index = field(repr=False)
+    ids: Names = field(repr=False)
+    texts: Texts = field(repr=False)
+    selections: tuple[Selection, ...] = field(repr=False)  # those that occur
+    selection: Ids = field(repr=False)  # subscription -> its place in `selections`
+    construct: Bytes = field(repr=False)
+    pinned: Mapping[int, Subscription] = field(repr=False)  # those that their text does not give by itself
+    operators: frozenset[tuple[str, int]] = frozenset()  # those called, with the number of arguments
+
+    def __len__(self) -> int:
+        return len(self.selection)
+
+    @cached_property
+    def rank(self) -> Ids:
+        """Subscription -> how many ids come before its own."""
+        return id_ranks(self.ids)
+
+    def id_bytes(self, number: int) -> bytes:
+        """The id of a subscription, as it is looked up."""
+        return self.ids[number]
+
+    def id_texts(self, numbers: Ids) -> list[str]:
+        """The ids of some subscriptions."""
+        return id_texts(self.ids, numbers)
+
+    def stated(self, number: int) -> Subscription:
+        """A subscription as it was registered."""
+        pinned = self.pinned.get(number)
+        return pinned if pinned is not None else self._compiled(number)[0]
+
+    def meant(self, number: int) -> Subscription:
+        """A subscription as it is evaluated."""
+        pinned = self._meant.get(number)
+        return pinned if pinned is not None else self._compiled(number)[1]
+
+    @cached_property
+    def _meant(self) -> Mapping[int, Subscription]:
+        return {number: self.home.meaning.meant(one) for number, one in self.pinned.items()}
+
+    def _compiled(self, number: int) -> tuple[Subscription, Subscription]:
+        texts = self.texts
+        source = texts.sources[texts.source[number]]
+        return self.home.compiled(source, int(texts.start[number]), int(texts.length[number]))
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays; what is mapped from a file is counted as well."""
+        own: list[NDArray[Any]] = [
+            self.selection,
+            self.construct,
+            self.texts.source,
+            self.texts.start,
+            self.texts.length,
+            self.rank,
+        ]
+        return self.index.nbytes + sum(array.nbytes for array in [*own, *self.ids.arrays().values()])
+
+    # --- matching
+
+    @cached_property
+    def _columnar(self) -> Columnar:
+        index = self.index
+        return Columnar(index.programs, index.tests, index.terms, self.meant, self.home.meaning.world)
+
+    def _features(self, chunk: Chunk) -> Features:
+        """The chunk in the eyes of this segment; kept with the chunk, as the bindings need it again."""
+        owner, found = chunk.kept.get(id(self), (None, None))
+        if owner is not self or found is None:
+            found = features(chunk.batch, self.index.terms, self.index.tests, self.home.meaning.world)
+            chunk.kept[id(self)] = self, found
+        assert isinstance(found, Features)
+        return found
+
+    def match(self, chunk: Chunk, gone: NDArray[np.bool_] | None, stage: Stage) -> Found:
+        """The matches of a chunk, but for the subscriptions that are `gone`."""
+        batch = chunk.batch
+        settings = self.home.meaning.world.settings
+        with stage("select"):
+            seen = self._features(chunk)
+            selected = select(self.index.trie, self.index.programs, batch, seen, settings.max_bindings)
+            publications = np.arange(len(batch), dtype=np.int32)
+            publication = np.repeat(publications, np.diff(selected.offset))
+            subscription = selected.subscription
+            check_publication = np.repeat(publications, np.diff(selected.check_offset))
+            check = selected.check_clause
+            if gone is not None:
+                kept = ~gone[subscription]
+                publication, subscription = publication[kept], subscription[kept]
+                kept = ~gone[self.index.trie.owner[check]]
+                check_publication, check = check_publication[kept], check[kept]
+        with stage("verify"):
+            verdict = self._columnar.verify(batch, seen, check_publication, check)
+            return Found(
+                np.concatenate((publication, verdict.publication)),
+                np.concatenate((subscription, verdict.subscription)),
+                np.concatenate((np.zeros(len(publication), np.bool_), verdict.truncated)),
+                verdict.failures,
+                selected.atoms,
+                selected.candidates,
+                len(check),
+            )
+
+    def details(self, chunk: Chunk, publication: Ids, subscription: Ids) -> Sequence[Detail]:
+        """The bindings of matches."""
+        return ()
+
+    # --- making
+
+    @classmethod
+    def of(cls, home: Home, writer: TextWriter, subscriptions: Sequence[Subscription], plain: bool) -> Segment:
+        """A segment of these subscriptions, whose texts go to `writer`. `plain`: each is what its text gives."""
+        most = home.meaning.world.settings.max_branches
+        builder = IndexBuilder()
+        selections: dict[Selection, int] = {}
+        selection, pinned, rows = [], {}, []
+        operators: set[tuple[str, int]] = set()
+        for number, one in enumerate(subscriptions):
+            operators.update((node.operator, len(node.arguments)) for node in walk(one.where) if isinstance(node, Call))
+            builder.add(evidence(home.meaning.meant(one), most=most), one.select, one.ask)
+            selection.append(selections.setdefault(_selection(one), len(selections)))
+            if plain or home.meaning.is_plain(one):
+                rows.append(text_row(one))
+            else:
+                pinned[number] = one
+                rows.append(b"")
+        return cls(
+            home,
+            builder.build(),
+            id_names([one.id for one in subscriptions]),
+            Texts.of(writer, rows),
+            tuple(selections),
+            np.array(selection, np.int32),
+            np.array([one.construct is not None for one in subscriptions], np.uint8),
+            pinned,
+            frozenset(operators),
+        )
+
+    @classmethod
+    def merged(cls, parts: Sequence[Segment], kept: Sequence[NDArray[np.int64]]) -> Segment:
+        """One segment of some subscriptions of several, which have different ids, in the order of the segments."""
+        selections: dict[Selection, int] = {}
+        selection, pinned, start = [], {}, 0
+        for part, some in zip(parts, kept, strict=True):
+            place = np.array([selections.setdefault(one, len(selections)) for one in part.selections] or [0], np.int32)
+            selection.append(place[part.selection[some]])
+            for number, one in part.pinned.items():
+                at = int(np.searchsorted(some, number))
+                if at < len(some) and some[at] == number:
+                    pinned[start + at] = one
+            start += len(some)
+        pairs = list(zip(parts, kept, strict=True))
+        return cls(
+            parts[0].home,
+            merge([(part.index, some) for part, some in pairs]),
+            ids_joined([part.ids for part in parts], kept),
+            Texts.joined([part.texts.taken(some) for part, some in pairs]),
+            tuple(selections),
+            np.concatenate(selection),
+            np.concatenate([part.construct[some] for part, some in pairs]),
+            pinned,
+            frozenset().union(*(part.operators for part in parts)),
+        )
+
+    def settled(self) -> Segment:
+        """The same, ready to stay for long: texts in few files, ids in order."""
+        segment = replace(self, texts=self.texts.tidied(LONG_TEXTS))
+        assert len(segment.rank) == len(segment)  # worked out here, and kept
+        return segment
+
+
+def _selection(subscription: Subscription) -> Selection:
+    return None if subscription.ask else tuple(dict.fromkeys(subscription.select))

@@ -1,0 +1,323 @@
+"""Live subscriptions behind the index: a large segment, a few small ones, and which subscriptions are gone.
+
+A change makes a new snapshot: what is added goes to the last segment, the young one, which is small and made anew; what
+is removed is only marked. A young segment that has grown is left as it is, and the next one begins. Work aside
+(`due`) merges segments and drops what is gone, so that there are never many: each is a multiple of those after it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from triplewire.encode.batch import Ids
+from triplewire.engine.home import Home
+from triplewire.engine.ids import id_key
+from triplewire.engine.segment import Segment
+from triplewire.engine.texts import Texts, TextWriter
+from triplewire.ir.subscription import Subscription
+from triplewire.matchers import Chunk, Detail, Install, Meaning, Rows, Snapshot, Stage
+
+FACTOR = 8  # a segment has at least so many times the subscriptions of all after it, or is merged with them
+GONE = 4  # a segment is made anew when more than 1 / GONE of it is gone
+WASTE = 1 << 18  # bytes of texts that no subscription has any more, in the young segment
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A segment, and which of its subscriptions are gone (ascending)."""
+
+    segment: Segment
+    gone: Ids
+
+    @property
+    def alive(self) -> int:
+        """How many are there."""
+        return len(self.segment) - len(self.gone)
+
+    @cached_property
+    def mask(self) -> NDArray[np.bool_] | None:
+        """Subscription -> is it gone? None where none is."""
+        if not len(self.gone):
+            return None
+        mask = np.zeros(len(self.segment), np.bool_)
+        mask[self.gone] = True
+        return mask
+
+    def kept(self) -> NDArray[np.int64]:
+        """The subscriptions that are there, ascending."""
+        return np.arange(len(self.segment)) if self.mask is None else np.flatnonzero(~self.mask)
+
+    def find(self, id: bytes) -> int:
+        """The number of a subscription that is there, or -1."""
+        number = self.segment.ids.find(id)
+        if number < 0 or not len(self.gone):
+            return number
+        place = int(np.searchsorted(self.gone, number))
+        return -1 if place < len(self.gone) and self.gone[place] == number else number
+
+    def without(self, numbers: Collection[int]) -> Layer:
+        """The same without some more."""
+        return Layer(self.segment, np.union1d(self.gone, np.array(sorted(numbers), np.int32)).astype(np.int32))
+
+
+NONE: Ids = np.zeros(0, np.int32)
+
+
+class SegmentSnapshot:
+    """Subscriptions in layers, the oldest first. Their numbers run through the segments."""
+
+    columnar = True
+
+    def __init__(self, home: Home, layers: Sequence[Layer] = ()) -> None:
+        self.home = home
+        self.layers = tuple(layers)
+        self._starts = [0]
+        for layer in self.layers:
+            self._starts.append(self._starts[-1] + len(layer.segment))
+
+    # --- changes
+
+    @property
+    def _young(self) -> int:
+        """As many subscriptions fill a segment."""
+        return self.home.meaning.world.settings.merge_subscriptions
+
+    def changed(
+        self, added: Sequence[Subscription], removed: Collection[str], *, plain: bool = False
+    ) -> SegmentSnapshot:
+        """See `triplewire.matchers.Snapshot`."""
+        layers = list(self.layers)
+        numbers = defaultdict(list)
+        for id_ in removed:
+            place, number = self._find(id_)
+            if place >= 0:
+                numbers[place].append(number)
+        for place, some in numbers.items():
+            layers[place] = layers[place].without(some)
+        if not added:
+            return SegmentSnapshot(self.home, [layer for layer in layers if layer.alive])
+        writer, young = TextWriter(), None
+        if layers and max(len(layers[-1].segment), len(added)) < self._young:
+            young = layers.pop()
+            source = young.segment.texts.sources[-1]
+            writer = source if isinstance(source, TextWriter) else writer
+        new = Segment.of(self.home, writer, added, plain)
+        if young is not None and young.alive:
+            new, _ = merged([young, Layer(new, NONE)])
+            if _wasteful(new.texts):
+                new = replace(new, texts=new.texts.tidied(0))
+        layers.append(Layer(new, NONE))
+        return SegmentSnapshot(self.home, [layer for layer in layers if layer.alive])
+
+    def with_segment(self, segment: Segment) -> SegmentSnapshot:
+        """The same with a segment of subscriptions that are new."""
+        return SegmentSnapshot(self.home, (*self.layers, Layer(segment, NONE)))
+
+    def due(self) -> Callable[[], Install] | None:
+        """See `triplewire.matchers.Snapshot`."""
+        layers = self.layers
+        if layers and len(layers[-1].segment) < self._young:
+            layers = layers[:-1]  # changes still make it anew
+        first = len(layers) - 1
+        total = layers[first].alive if layers else 0
+        while first > 0 and layers[first - 1].alive < FACTOR * total:
+            first -= 1
+            total += layers[first].alive
+        if first < len(layers) - 1:
+            return Work(layers[first:])
+        for layer in layers:
+            if GONE * len(layer.gone) > len(layer.segment):
+                return Work((layer,))
+        return None
+
+    def whole(self) -> Segment | None:
+        """All subscriptions as one segment; None where there are none."""
+        if not self.layers:
+            return None
+        only = self.layers[0]
+        return only.segment if len(self.layers) == 1 and not len(only.gone) else merged(self.layers)[0]
+
+    # --- matching
+
+    def match(self, chunk: Chunk, stage: Stage) -> Rows:
+        """See `triplewire.matchers.Snapshot`."""
+        with stage("encode"):
+            batch = chunk.batch
+        found = [layer.segment.match(chunk, layer.mask, stage) for layer in self.layers]
+        if not found:
+            return Rows(NONE, NONE, np.zeros(0, np.bool_), triples=len(batch.subject))
+        shifted = list(zip(found, map(np.int32, self._starts), strict=False))
+        return Rows(
+            np.concatenate([one.publication for one in found]),
+            np.concatenate([one.subscription + start for one, start in shifted]),
+            np.concatenate([one.truncated for one in found]),
+            tuple((p, s + int(start), error) for one, start in shifted for p, s, error in one.failures),
+            triples=int(batch.offset[-1] - batch.offset[0]),
+            atoms=sum(one.atoms for one in found),
+            candidates=sum(one.candidates for one in found),
+            verified=sum(one.verified for one in found),
+        )
+
+    def details(self, chunk: Chunk, rows: Rows, places: NDArray[np.int64]) -> Sequence[Detail]:
+        """See `triplewire.matchers.Snapshot`."""
+        publication, numbers = rows.publication[places], rows.subscription[places]
+        out: list[Detail] = [((), None)] * len(places)
+        for layer, mine, local in self._by_layer(numbers):
+            for place, detail in zip(
+                mine.tolist(), layer.segment.details(chunk, publication[mine], local), strict=True
+            ):
+                out[place] = detail
+        return out
+
+    # --- look-ups
+
+    def _by_layer(self, numbers: Ids) -> Iterator[tuple[Layer, NDArray[np.int64], Ids]]:
+        """The layers that the numbers belong to: which of the numbers, and what they are in its segment."""
+        for layer, start, end in zip(self.layers, self._starts, self._starts[1:], strict=False):
+            mine = np.flatnonzero((numbers >= start) & (numbers < end))
+            if len(mine):
+                yield layer, mine, numbers[mine] - np.int32(start)
+
+    def ids(self, numbers: Ids) -> list[str]:
+        """See `triplewire.matchers.Snapshot`."""
+        out = [""] * len(numbers)
+        for layer, mine, local in self._by_layer(numbers):
+            for place, id_ in zip(mine.tolist(), layer.segment.id_texts(local), strict=True):
+                out[place] = id_
+        return out
+
+    def ranks(self, numbers: Ids) -> NDArray[np.int64]:
+        """See `triplewire.matchers.Snapshot`. One segment has its ranks; the few ids of the others are looked up."""
+        if len(self.layers) == 1:
+            return self.layers[0].segment.rank[numbers].astype(np.int64)
+        used, inverse = np.unique(numbers, return_inverse=True)
+        parts = list(self._by_layer(used))
+        if not parts:
+            return np.zeros(0, np.int64)
+        parts.sort(key=lambda part: len(part[1]), reverse=True)
+        ranks = np.empty(len(used), np.int64)
+        layer, mine, local = parts[0]
+        order = np.argsort(layer.segment.rank[local])
+        keys = _Keys(layer.segment, local[order])
+        others = sorted(
+            (other.segment.id_bytes(number), place)
+            for other, places, numbers_ in parts[1:]
+            for place, number in zip(places.tolist(), numbers_.tolist(), strict=True)
+        )
+        before = np.array([bisect_left(keys, id_) for id_, _ in others], np.int64)  # how many of the first layer
+        ranks[mine[order]] = np.arange(len(mine)) + np.searchsorted(before, np.arange(len(mine)), side="right")
+        for number, (_, place) in enumerate(others):
+            ranks[place] = before[number] + number
+        return ranks[inverse]
+
+    def _find(self, id: str) -> tuple[int, int]:
+        """The place of the layer and the number in its segment; the place is -1 where there is none."""
+        key = id_key(id)
+        for place in range(len(self.layers) - 1, -1, -1):
+            number = self.layers[place].find(key)
+            if number >= 0:
+                return place, number
+        return -1, -1
+
+    def __len__(self) -> int:
+        return sum(layer.alive for layer in self.layers)
+
+    def __contains__(self, id: object) -> bool:
+        return isinstance(id, str) and self._find(id)[0] >= 0
+
+    def get(self, id: str) -> Subscription | None:
+        """See `triplewire.matchers.Snapshot`."""
+        place, number = self._find(id)
+        return self.layers[place].segment.stated(number) if place >= 0 else None
+
+    def all(self, start: int = 0) -> Iterator[Subscription]:
+        """See `triplewire.matchers.Snapshot`."""
+        for layer in self.layers:
+            if start < layer.alive:
+                for number in layer.kept()[start:].tolist():
+                    yield layer.segment.stated(number)
+            start = max(start - layer.alive, 0)
+
+
+def _wasteful(texts: Texts) -> bool:
+    """Does what is gone take up most of the texts' sources?"""
+    size = sum(source.size for source in texts.sources)
+    return size > WASTE and int(texts.length.sum()) * GONE < size
+
+
+class _Keys(Sequence[bytes]):
+    """The ids of some subscriptions, for `bisect`."""
+
+    def __init__(self, segment: Segment, numbers: Ids) -> None:
+        self._segment = segment
+        self._numbers = numbers
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def __getitem__(self, place: int) -> bytes:  # type: ignore[override]  # no slices are asked for
+        return self._segment.id_bytes(int(self._numbers[place]))
+
+
+def merged(layers: Sequence[Layer]) -> tuple[Segment, list[NDArray[np.int64]]]:
+    """One segment of what is there in several, and which subscriptions of each those are."""
+    kept = [layer.kept() for layer in layers]
+    return Segment.merged([layer.segment for layer in layers], kept), kept
+
+
+class Work:
+    """Layers to be merged aside. Its outcome is put into whatever snapshot there is then."""
+
+    def __init__(self, layers: Sequence[Layer]) -> None:
+        self._layers = tuple(layers)
+
+    def __call__(self) -> Install:
+        """Do it."""
+        segment, kept = merged(self._layers)
+        segment = segment.settled()
+
+        def install(latest: Snapshot) -> Snapshot:
+            assert isinstance(latest, SegmentSnapshot)
+            return self._installed(latest, segment, kept)
+
+        return install
+
+    def _installed(
+        self, latest: SegmentSnapshot, segment: Segment, kept: Sequence[NDArray[np.int64]]
+    ) -> SegmentSnapshot:
+        """The latest snapshot with the merged segment in place of those that it was made of. What has been removed
+        from them since is removed from it."""
+        number_of = {id(layer.segment): number for number, layer in enumerate(self._layers)}
+        left = {number_of[id(layer.segment)]: layer for layer in latest.layers if id(layer.segment) in number_of}
+        gone, start = [], 0
+        for number, (before, some) in enumerate(zip(self._layers, kept, strict=True)):
+            if number in left:
+                since = np.setdiff1d(left[number].gone, before.gone)
+                gone.append(start + np.searchsorted(some, since))
+            else:
+                gone.append(np.arange(start, start + len(some)))  # all of it
+            start += len(some)
+        whole = Layer(segment, np.concatenate(gone).astype(np.int32))
+        layers = [layer for layer in latest.layers if id(layer.segment) not in number_of]
+        # those merged were neighbours; what came before them still does
+        place = next((n for n, layer in enumerate(latest.layers) if id(layer.segment) in number_of), 0)
+        layers.insert(place, whole)
+        return SegmentSnapshot(latest.home, [layer for layer in layers if layer.alive])
+
+
+class Trie:
+    """The matcher "trie"."""
+
+    def empty(self, meaning: Meaning) -> SegmentSnapshot:
+        """See `triplewire.matchers.MakeSnapshot`."""
+        return SegmentSnapshot(Home(meaning))
+
+
+TRIE = Trie()
