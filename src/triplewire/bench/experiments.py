@@ -12,7 +12,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 
 from triplewire.bench import measure
@@ -30,11 +29,12 @@ HUGE, HUGE_MINUTES, HUGE_GIGABYTES = 10_000_000, 10, 4
 SUBSCRIBE_MILLIS, SLOWER_PERCENT = 1, 10
 TWO_THREADS, OVER_REFERENCE = 1.8, 1_000
 MEGA, GIGA = 1e6, 1e9
+MICROS = "us/publication"
 
 _STEPS = (1, 8, 64, 512, 100_000)  # publications that are tried in turn
 _ASKED = 20_000  # matches whose bindings are asked for
 _SUBSCRIBED = 100  # subscriptions that come one at a time
-_HUGE_PUBLICATIONS, _HUGE_AT_ONCE = 256, 64  # their match rows alone take 1.2 MB a publication
+_HUGE_PUBLICATIONS = 128  # their match rows alone take 2 MB a publication
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,58 +88,59 @@ def _plain(workload: str) -> Experiment:
 def _figures(workload: str, place: Place, case: Case, matcher: str) -> Iterator[Row]:
     """The counts and times of one case; RTF with 50 % text has the targets."""
 
-    def row(name: str, value: float, unit: str, target: float | None = None) -> Row:
+    def row(name: str, value: float, unit: str = "", target: float | None = None) -> Row:
         return Row(workload, f"{case.label}: {name}", value, unit, target)
 
     aimed = workload == "rtf" and case.label == "50 % text" and place.sized(RTF_SUBSCRIPTIONS) == RTF_SUBSCRIPTIONS
     inputs = _inputs(place, case)
-    measure.from_bytes(Engine(matcher=matcher), inputs[0])  # compile, before memory is looked at
+    measure.match(Engine(matcher=matcher), inputs[0])  # compile, before memory is looked at
     loaded = _load(case, matcher)
     engine = loaded.engine
-    yield row("subscriptions", len(engine.subscriptions), "")
+    yield row("subscriptions", len(engine.subscriptions))
     yield row("load", loaded.seconds, "s")
-    source = measure.affordable(lambda given: measure.from_bytes(engine, given), inputs)
-    whole = measure.timed(lambda: measure.from_bytes(engine, source))
-    batch = measure.encoded(source)
-    measure.from_encoded(engine, batch)
-    part = measure.timed(lambda: measure.from_encoded(engine, batch))
-    stats = part.stats
-    yield row("publications", stats.publications, "")
-    yield row("triples a publication", stats.triples / stats.publications, "")
-    yield row("matches a publication", part.matches, "")
+    source = measure.affordable(engine, inputs)
+    found = measure.timed(engine, source)
+    stats = found.stats
+    yield row("publications", stats.publications)
+    yield row("triples a publication", stats.triples / stats.publications)
+    yield row("matches a publication", found.matches)
     if stats.matches:
-        yield row("candidates a match", stats.candidates / stats.matches, "")
-    yield row(
-        "match rows from encoded publications", part.micros, "us/publication", _allowed(ENCODED_MICROS, part, aimed)
-    )
-    yield row("match rows from N-Quads", whole.micros, "us/publication", _allowed(BYTES_MICROS, whole, aimed))
-    yield row("N-Quads", source.bytes / 1e6 / whole.seconds, "MB/s")
+        yield row("candidates a match", stats.candidates / stats.matches)
+    for stage in found.stages:
+        yield row(f"  {stage}", found.stage_micros(stage), MICROS)
+    yield row("match rows from an encoded batch", found.encoded_micros, MICROS, _allowed(ENCODED_MICROS, found, aimed))
+    yield row("match rows from N-Quads bytes", found.micros, MICROS, _allowed(BYTES_MICROS, found, aimed))
+    yield row("N-Quads", source.bytes / MEGA / found.seconds, "MB/s")
     yield row("index memory", loaded.index_bytes / MEGA, "MB", INDEX_MEGABYTES if aimed else None)
     if stats.matches:
-        asked = _binding_micros(engine, batch)
+        asked = _binding_micros(engine, inputs)
         yield row("bindings, when asked for", asked, "us/match", BINDING_MICROS if aimed else None)
     if aimed:
-        yield Row(workload, "two threads over one", _two_threads(engine, batch), "x", TWO_THREADS, at_least=True)
+        yield Row(workload, "two threads over one", _two_threads(engine, source), "x", TWO_THREADS, at_least=True)
 
 
-def _binding_micros(engine: Engine, batch: object) -> float:
+def _binding_micros(engine: Engine, inputs: list[measure.Input]) -> float:
     """What a match costs more when its bindings are looked at."""
     figures = []
     for _ in range(measure.RUNS):
-        result = measure.from_encoded(engine, batch)  # type: ignore[arg-type]
-        count = min(len(result), _ASKED)
-        begun = time.perf_counter()
-        for match in islice(result, count):
-            assert match.bindings
-        figures.append((time.perf_counter() - begun) / count * 1e6)
+        count = 0
+        for source in inputs:  # few publications, or more of them where they have few matches
+            for result in engine.match_files(source.path):
+                begun = time.perf_counter()
+                for match in result:
+                    assert match.bindings
+                seconds, count = time.perf_counter() - begun, len(result)
+            if count >= _ASKED:
+                break
+        figures.append(seconds / max(1, count) * 1e6)
     return statistics.median(figures)
 
 
-def _two_threads(engine: Engine, batch: object) -> float:
+def _two_threads(engine: Engine, source: measure.Input) -> float:
     """The time of two runs in one thread, over the time of one run in each of two."""
 
     def once() -> None:
-        measure.from_encoded(engine, batch)  # type: ignore[arg-type]
+        measure.match(engine, source)
 
     ratios = []
     for _ in range(measure.RUNS):
@@ -170,18 +171,15 @@ def _compared(workload: str, place: Place, case: Case, first: str, second: str, 
     names = (first, second)
     engines = [measure.load(name, case.subscriptions) for name in names]
     inputs = _inputs(place, case)
-    sources = [
-        measure.affordable(lambda given, e=engine: measure.from_bytes(e, given), inputs, runs=3)  # type: ignore[misc]  # mypy cannot type the default
-        for engine in engines
-    ]
+    sources = [measure.affordable(engine, inputs, runs=3) for engine in engines]
     source = min(sources, key=lambda one: one.count)
     runs: list[list[Timed]] = [[], []]
     for _ in range(3):
         for engine, timings in zip(engines, runs, strict=True):
-            timings.append(measure.timed(lambda e=engine: measure.from_bytes(e, source), runs=1))  # type: ignore[misc]  # as above
+            timings.append(measure.timed(engine, source, runs=1))
     for name, timings in zip(names, runs, strict=True):
         micros = statistics.median(t.micros for t in timings)
-        yield Row(workload, f"{case.label}: {name}, from N-Quads", micros, "us/publication")
+        yield Row(workload, f"{case.label}: {name}, from N-Quads", micros, MICROS)
     counts = [timings[0].stats.matches for timings in runs]
     yield Row(workload, f"{case.label}: publications", source.count)
     yield Row(workload, f"{case.label}: matches of {first} over those of {second}", counts[0] / max(1, counts[1]), "x")
@@ -212,18 +210,17 @@ def _growth(place: Place, cases: list[Case], matcher: str) -> Iterator[Row]:
     full = place.size is None
     for case in cases:
         engine = _load(case, matcher).engine
-        source = measure.affordable(lambda given: measure.from_bytes(engine, given), _inputs(place, case))  # noqa: B023  # used before the next round
-        batch = measure.encoded(source)
-        figures.append(measure.timed(lambda: measure.from_encoded(engine, batch)))  # noqa: B023  # as above
-        yield Row("rtf", f"{case.label}: match rows from encoded publications", figures[-1].micros, "us/publication")
+        source = measure.affordable(engine, _inputs(place, case))
+        figures.append(measure.timed(engine, source))
+        yield Row("rtf", f"{case.label}: match rows from an encoded batch", figures[-1].encoded_micros, MICROS)
         yield Row("rtf", f"{case.label}: matches a publication", figures[-1].matches)
-    ratio = figures[1].micros / figures[0].micros
+    ratio = figures[1].encoded_micros / figures[0].encoded_micros
     yield Row("rtf", "ten times the queries, the same matches", ratio, "x", GROWTH if full else None)
-    yield from _one_at_a_time(engine, place, batch, full)
+    yield from _one_at_a_time(engine, place, source, full)
 
 
-def _one_at_a_time(engine: Engine, place: Place, batch: object, full: bool) -> Iterator[Row]:
-    before = measure.timed(lambda: measure.from_encoded(engine, batch))  # type: ignore[arg-type]
+def _one_at_a_time(engine: Engine, place: Place, source: measure.Input, full: bool) -> Iterator[Row]:
+    before = measure.timed(engine, source)
     newcomers = rtf_case(place, 50, _SUBSCRIBED, seed=SEED + 1)
     millis, after = [], []
     with newcomers.subscriptions.open(encoding="utf-8") as lines:
@@ -233,10 +230,10 @@ def _one_at_a_time(engine: Engine, place: Place, batch: object, full: bool) -> I
             engine.subscribe(row["query"], row["language"], id=f"new{number}")
             millis.append((time.perf_counter() - begun) * 1e3)
             if number % 10 == 0:
-                after.append(measure.timed(lambda: measure.from_encoded(engine, batch), runs=1).seconds)  # type: ignore[arg-type]
+                after.append(measure.timed(engine, source, runs=1).encoded_micros)
     name = f"subscribe, with {len(engine.subscriptions):,} standing"
     yield Row("rtf", name, statistics.median(millis), "ms", SUBSCRIBE_MILLIS if full else None)
-    slower = (statistics.median(after) / before.seconds - 1) * 100
+    slower = (statistics.median(after) / before.encoded_micros - 1) * 100
     yield Row("rtf", "next match slower by", slower, "%", SLOWER_PERCENT if full else None)
 
 
@@ -250,14 +247,18 @@ def _same_structure(place: Place, cases: list[Case], matcher: str) -> Iterator[R
     figures = []
     for case in cases:
         engine = measure.load(matcher, case.subscriptions)
-        source = measure.affordable(lambda given: measure.from_bytes(engine, given), _inputs(place, case))  # noqa: B023  # used before the next round
-        batch = measure.encoded(source)
-        figures.append(measure.timed(lambda: measure.from_encoded(engine, batch)))  # noqa: B023  # as above
-        yield Row("cluster", f"{case.label}: match rows", figures[-1].micros, "us/publication")
+        figures.append(measure.timed(engine, measure.affordable(engine, _inputs(place, case))))
+        yield Row("cluster", f"{case.label}: match rows from an encoded batch", figures[-1].encoded_micros, MICROS)
         yield Row("cluster", f"{case.label}: matches a publication", figures[-1].matches)
     target = FLAT if place.size is None else None
-    yield Row("cluster", "same structure, 1,000 times as many", figures[1].micros / figures[0].micros, "x", target)
-    yield Row("cluster", "windows, 1,000 times as many", figures[3].micros / figures[2].micros, "x")
+    yield Row(
+        "cluster",
+        "same structure, 1,000 times as many",
+        figures[1].encoded_micros / figures[0].encoded_micros,
+        "x",
+        target,
+    )
+    yield Row("cluster", "windows, 1,000 times as many", figures[3].encoded_micros / figures[2].encoded_micros, "x")
 
 
 # --- ten million -----------------------------------------------------------------------------------------------------
@@ -269,18 +270,18 @@ def _huge_cases(place: Place) -> list[Case]:
 
 def _huge(place: Place, cases: list[Case], matcher: str) -> Iterator[Row]:
     case, full = cases[0], place.size is None
-    source = measure.split_publications(case.publications, (1, _HUGE_AT_ONCE, _HUGE_PUBLICATIONS), place.work)
-    measure.from_bytes(Engine(matcher=matcher), source[0])
+    source = measure.split_publications(case.publications, (1, 16, _HUGE_PUBLICATIONS), place.work)
+    measure.match(Engine(matcher=matcher), source[0])
     loaded = _load(case, matcher)
     minutes = loaded.seconds / 60
     yield Row("rtf", f"{case.label}: load", minutes, "min", HUGE_MINUTES if full else None)
     yield Row("rtf", f"{case.label}: index memory", loaded.index_bytes / MEGA, "MB")
     engine = loaded.engine
-    batch = measure.encoded(measure.affordable(lambda given: measure.from_bytes(engine, given), source[:2]))
-    timing = measure.timed(lambda: measure.from_encoded(engine, batch))
+    timing = measure.timed(engine, measure.affordable(engine, source))
+    yield Row("rtf", f"{case.label}: publications", timing.stats.publications)
     yield Row("rtf", f"{case.label}: matches a publication", timing.matches)
-    name = f"{case.label}: match rows from encoded publications"
-    yield Row("rtf", name, timing.micros, "us/publication", _allowed(HUGE_MICROS, timing, full))
+    name = f"{case.label}: match rows from N-Quads bytes"
+    yield Row("rtf", name, timing.micros, MICROS, _allowed(HUGE_MICROS, timing, full))
     peak = measure.most_bytes() / GIGA
     yield Row("rtf", f"{case.label}: peak memory, load and match", peak, "GB", HUGE_GIGABYTES if full else None)
 

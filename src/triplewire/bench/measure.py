@@ -1,7 +1,6 @@
 """Clocks, memory, and the doors of the engine that are measured: bytes in, match rows out.
 
-A matcher that cannot take bytes gets publications that were parsed; what is timed is said where it is used
-(`experiments`).
+The stages are those of the engine's own clock (`triplewire.engine.stats`).
 """
 
 from __future__ import annotations
@@ -12,22 +11,20 @@ import os
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from triplewire.config import Settings
 from triplewire.engine import Engine
-from triplewire.engine.result import MatchResult
-from triplewire.engine.stats import Stats, peak_bytes
+from triplewire.engine.stats import Clock, Stats, peak_bytes
 from triplewire.errors import Refusal, SubscriptionError
-from triplewire.model.publication import Publication
-from triplewire.read import read
 
 RUNS = 5
 BUDGET_SECONDS = 20.0  # for all runs of one figure; slow matchers see fewer publications
-LARGE = 2**62
+INCOMING = ("read", "encode")  # the stages before there is a batch
 
 
 def load(matcher: str, path: Path) -> Engine:
@@ -37,7 +34,8 @@ def load(matcher: str, path: Path) -> Engine:
     def refuse(refusal: Refusal) -> None:
         raise SubscriptionError(refusal.reason, source=refusal.where or refusal.subject, remedy=refusal.remedy)
 
-    engine = Engine(matcher=matcher, settings=Settings(max_input_bytes=LARGE))
+    limit = max(Settings().max_input_bytes, path.stat().st_size)
+    engine = Engine(matcher=matcher, settings=Settings(max_input_bytes=limit))
     engine.load_subscriptions(path, on_refusal=refuse)
     engine.settle()
     return engine
@@ -79,63 +77,74 @@ def _part(work: Path, path: Path, count: int, data: bytes) -> Input:
     return Input(part, count)
 
 
-def from_bytes(engine: Engine, source: Input) -> MatchResult:
-    """End to end: N-Quads in, match rows out."""
-    return engine.match(read(source.path))
-
-
-def encoded(source: Input) -> Sequence[Publication]:
-    """The publications, ready to be matched."""
-    return list(read(source.path))
-
-
-def from_encoded(engine: Engine, publications: Sequence[Publication]) -> MatchResult:
-    """What is left when the publications are ready: match rows."""
-    return engine.match(publications)
-
-
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """The median of the seconds of some runs, and the counts of the last one."""
+    """The medians of some runs in seconds, from bytes to match rows and of each stage, and the counts of the last."""
 
     seconds: float
+    stages: dict[str, float]
     stats: Stats
 
     @property
     def micros(self) -> float:
-        """Microseconds a publication."""
-        return self.seconds / max(1, self.stats.publications) * 1e6
+        """Microseconds a publication, from bytes to match rows."""
+        return self._a_publication(self.seconds)
+
+    @property
+    def encoded_micros(self) -> float:
+        """Microseconds a publication when it is read and encoded already."""
+        return self._a_publication(sum(seconds for stage, seconds in self.stages.items() if stage not in INCOMING))
 
     @property
     def matches(self) -> float:
         """Matches a publication."""
         return self.stats.matches / max(1, self.stats.publications)
 
+    def stage_micros(self, stage: str) -> float:
+        """Microseconds a publication in one stage."""
+        return self._a_publication(self.stages.get(stage, 0.0))
 
-def timed(match: Callable[[], MatchResult], runs: int = RUNS) -> Timed:
-    """Run it some times, fewer where that takes long. What compiles and warms up has to be run before."""
-    seconds = []
+    def _a_publication(self, seconds: float) -> float:
+        return seconds / max(1, self.stats.publications) * 1e6
+
+
+def match(engine: Engine, source: Input, clock: Clock | None = None) -> Stats:
+    """Match the publications of a file; the match rows are made and dropped."""
+    totals, clock = Stats(), clock or Clock()
+    for result in engine.match_files(source.path, clock=clock):
+        if result.refusals:
+            raise SubscriptionError(f"a pair was refused: {result.refusals[0]}")
+        totals.add(result.stats)
+    return totals
+
+
+def timed(engine: Engine, source: Input, runs: int = RUNS) -> Timed:
+    """Match some times, fewer where that takes long. What compiles and warms up has to be run before."""
+    seconds: list[float] = []
+    stages: list[dict[str, float]] = []
     for _ in range(runs):
-        begun = time.perf_counter()
-        result = match()
+        clock, begun = Clock(), time.perf_counter()
+        stats = match(engine, source, clock)
         seconds.append(time.perf_counter() - begun)
-        stats = result.stats
-        del result  # its arrays need not stand beside those of the next run
+        stages.append(clock.seconds())
         if sum(seconds) > BUDGET_SECONDS:
             break
-    return Timed(statistics.median(seconds), stats)
+    names = dict.fromkeys(stage for one in stages for stage in one)
+    medians = {name: statistics.median(one.get(name, 0.0) for one in stages) for name in names}
+    return Timed(statistics.median(seconds), medians, stats)
 
 
-def affordable(match: Callable[[Input], MatchResult], inputs: Sequence[Input], runs: int = RUNS) -> Input:
+def affordable(engine: Engine, inputs: Sequence[Input], runs: int = RUNS) -> Input:
     """The largest input whose runs stay within the budget; it and the smaller ones have been run once, as warm-up."""
-    match(inputs[0])
-    for place, source in enumerate(inputs):
+    match(engine, inputs[0])
+    for source, larger in pairwise(inputs):
         begun = time.perf_counter()
-        match(source)
+        match(engine, source)
         seconds = time.perf_counter() - begun
-        if place + 1 == len(inputs) or seconds * runs * inputs[place + 1].count / source.count > BUDGET_SECONDS:
+        if seconds * runs * larger.count / source.count > BUDGET_SECONDS:
             return source
-    raise ValueError("no input")
+    match(engine, inputs[-1])
+    return inputs[-1]
 
 
 def resident_bytes() -> int:

@@ -21,6 +21,7 @@ TUPLES, WORDS = 4, 3
 SIZES = (0.13, 0.26, 0.26, 0.35)  # shares of queries with 1, 2, 3, 4 tuples
 KEPT_OBJECT = 0.55  # of a grown tuple's object, unless it is a class
 ANY_PREDICATE, ANY_OBJECT, ANY_TEXT_PREDICATE = 0.05, 0.02, 0.13  # shares of tuples with a `*`
+REDRAWN = 4  # times that a tuple which the query has already is drawn anew
 CHAINED = 0.01  # drawn tuples that go on from another tuple's object
 STRANGERS = 50_000  # objects that no publication has
 
@@ -73,7 +74,10 @@ class RtfQueries:
         tuples = random.choice(TUPLES, size, p=SIZES) + 1
         statements = np.empty((size, TUPLES), np.int64)
         for slot in range(TUPLES):
-            statement = first if slot == 0 else self._of_star(random, self._corpus.star[first])
+            statement = first
+            for _ in range(REDRAWN if slot else 0):  # until it is one that the query does not have yet
+                repeated = (statements[:, :slot] == statement[:, None]).any(axis=1)
+                statement = np.where(repeated, self._of_star(random, self._corpus.star[first]), statement)
             repeated = (statements[:, :slot] == statement[:, None]).any(axis=1) & grown
             statements[:, slot] = statement
             left, right = self._grown(random, statement, slot)
@@ -140,9 +144,11 @@ class RtfQueries:
         star = np.where(star_of[rows] >= 0, corpus.star[np.maximum(star_of[rows], 0)], -1)
         begin = np.searchsorted(self._texts_by_star, star)
         end = np.searchsorted(self._texts_by_star, star, side="right")
-        own = (star >= 0) & (end > begin)  # the others take a property that has texts, and any words
+        own = (star >= 0) & (end > begin)  # the others take any words, and half of them any property
         text = _within(random, np.where(own, begin, 0), np.where(own, end, len(corpus.text)))
         left = self._predicate[corpus.predicate[corpus.text[text]]]
+        blind = ~own & (random.random(size) < 0.5)
+        left[blind] = random.choice(self._predicate, np.count_nonzero(blind))
         out[rows, 2 * last] = np.where(random.random(size) < ANY_TEXT_PREDICATE, self._any_predicate, left)
         out[rows, 2 * last + 1] = self._variable[last]
         place = 2 * TUPLES

@@ -10,6 +10,7 @@ import json
 import shutil
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from triplewire.bench import adversarial, corpus, graphs, metadata, mixed, rtf
@@ -85,10 +86,14 @@ def rtf_case(place: Place, share: int, count: int, *, alien: int = 0, seed: int 
         _room_for(aside, (count + alien) * _BYTES_A_ROW)
         real = None if place.data is None or alien else place.data / _REAL_QUERIES.format(share=share)
         if real is None or not real.is_file() or _real_queries(real, aside, count) < count:
-            documents = corpus.from_nquads(publications)
-            RtfQueries(corpus.build(documents), share / 100).write(aside, count, seed, alien=alien)
+            RtfQueries(_corpus(publications), share / 100).write(aside, count, seed, alien=alien)
         aside.rename(path)
     return Case(label or f"{share} % text", path, publications)
+
+
+@lru_cache(maxsize=1)
+def _corpus(publications: Path) -> corpus.Corpus:
+    return corpus.build(corpus.from_nquads(publications))
 
 
 def _room_for(path: Path, size: int) -> None:
