@@ -57,7 +57,8 @@ class _Loaded:
     index_bytes: int
 
 
-def _load(case: Case, matcher: str) -> _Loaded:
+def _load(place: Place, case: Case, matcher: str) -> _Loaded:
+    measure.warm_up(matcher, case.subscriptions, _inputs(place, case)[0], place.work)
     before = measure.resident_bytes()
     begun = time.perf_counter()
     engine = measure.load(matcher, case.subscriptions)
@@ -93,8 +94,7 @@ def _figures(workload: str, place: Place, case: Case, matcher: str) -> Iterator[
 
     aimed = workload == "rtf" and case.label == "50 % text" and place.sized(RTF_SUBSCRIPTIONS) == RTF_SUBSCRIPTIONS
     inputs = _inputs(place, case)
-    measure.match(Engine(matcher=matcher), inputs[0])  # compile, before memory is looked at
-    loaded = _load(case, matcher)
+    loaded = _load(place, case, matcher)
     engine = loaded.engine
     yield row("subscriptions", len(engine.subscriptions))
     yield row("load", loaded.seconds, "s")
@@ -209,7 +209,7 @@ def _growth(place: Place, cases: list[Case], matcher: str) -> Iterator[Row]:
     figures: list[Timed] = []
     full = place.size is None
     for case in cases:
-        engine = _load(case, matcher).engine
+        engine = _load(place, case, matcher).engine
         source = measure.affordable(engine, _inputs(place, case))
         figures.append(measure.timed(engine, source))
         yield Row("rtf", f"{case.label}: match rows from an encoded batch", figures[-1].encoded_micros, MICROS)
@@ -246,7 +246,7 @@ def _same_structure_cases(place: Place) -> list[Case]:
 def _same_structure(place: Place, cases: list[Case], matcher: str) -> Iterator[Row]:
     figures = []
     for case in cases:
-        engine = measure.load(matcher, case.subscriptions)
+        engine = _load(place, case, matcher).engine
         figures.append(measure.timed(engine, measure.affordable(engine, _inputs(place, case))))
         yield Row("cluster", f"{case.label}: match rows from an encoded batch", figures[-1].encoded_micros, MICROS)
         yield Row("cluster", f"{case.label}: matches a publication", figures[-1].matches)
@@ -271,8 +271,7 @@ def _huge_cases(place: Place) -> list[Case]:
 def _huge(place: Place, cases: list[Case], matcher: str) -> Iterator[Row]:
     case, full = cases[0], place.size is None
     source = measure.split_publications(case.publications, (1, 16, _HUGE_PUBLICATIONS), place.work)
-    measure.match(Engine(matcher=matcher), source[0])
-    loaded = _load(case, matcher)
+    loaded = _load(place, case, matcher)
     minutes = loaded.seconds / 60
     yield Row("rtf", f"{case.label}: load", minutes, "min", HUGE_MINUTES if full else None)
     yield Row("rtf", f"{case.label}: index memory", loaded.index_bytes / MEGA, "MB")

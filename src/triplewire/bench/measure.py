@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 
 from triplewire.config import Settings
@@ -23,6 +23,7 @@ from triplewire.engine.stats import Clock, Stats, peak_bytes
 from triplewire.errors import Refusal, SubscriptionError
 
 RUNS = 5
+_WARM_UP = 100  # subscriptions
 BUDGET_SECONDS = 20.0  # for all runs of one figure; slow matchers see fewer publications
 INCOMING = ("read", "encode")  # the stages before there is a batch
 
@@ -39,6 +40,15 @@ def load(matcher: str, path: Path) -> Engine:
     engine.load_subscriptions(path, on_refusal=refuse)
     engine.settle()
     return engine
+
+
+def warm_up(matcher: str, subscriptions: Path, source: Input, work: Path) -> None:
+    """Import and compile what is needed, with the first subscriptions: neither time nor memory is the index's."""
+    few = work / f"{subscriptions.stem}-first-{os.getpid()}.jsonl"
+    with subscriptions.open("rb") as stream:
+        few.write_bytes(b"".join(islice(stream, _WARM_UP)))
+    match(load(matcher, few), source)
+    few.unlink()
 
 
 @dataclass(frozen=True, slots=True)
