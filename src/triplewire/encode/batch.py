@@ -20,7 +20,7 @@ Hashes: TypeAlias = NDArray[np.uint64]
 
 IRI_KIND, BLANK_KIND, LITERAL_KIND = 1, 2, 3
 NO_NUMBER, EXACT_NUMBER, LONG_NUMBER = 0, 1, 2
-"""Of a term's text: it reads as no number; `number` is it, exactly comparable; it reads as one that needs more digits."""
+"""Of a text: it reads as no number; `number` is it, exactly comparable; it reads as one that needs more digits."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ It is never changed, holds no Python object a string, and may lie in memory maps
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -135,8 +135,10 @@ def _key(term: Term) -> tuple[int, str, str]:
     return BLANK_KIND, term.label, ""
 
 
-def term_names(terms: Iterable[Term]) -> Names:
-    """The table of these terms, which are distinct."""
+def term_columns(
+    terms: Sequence[Term],
+) -> tuple[Bytes, Offsets, Offsets, Bytes, Ids, tuple[str, ...], Hashes]:
+    """The columns text, start, end, kind, suffix, suffixes and hash of these terms, as in `Terms` of a batch."""
     keys = [_key(term) for term in terms]
     suffixes = {"": 0}
     suffix = np.array([suffixes.setdefault(key[2], len(suffixes)) for key in keys], np.int32)
@@ -146,7 +148,17 @@ def term_names(terms: Iterable[Term]) -> Names:
     hashes = np.empty(len(keys), np.uint64)
     with np.errstate(over="ignore"):
         kernels.hash_terms_into(text, offset[:-1], offset[1:], kind, suffix, suffix_text, suffix_offset, hashes)
-    whole, offset = _joined([_encoded(t) + b"\xff" + _encoded(s) if s else _encoded(t) for _, t, s in keys])
+    return text, offset[:-1].copy(), offset[1:].copy(), kind, suffix, tuple(suffixes), hashes
+
+
+def term_names(terms: Sequence[Term]) -> Names:
+    """The table of these terms, which are distinct."""
+    text, start, end, kind, suffix, suffixes, hashes = term_columns(terms)
+    keys = (
+        text[a:b].tobytes() + (b"\xff" + _encoded(suffixes[s]) if s else b"")
+        for a, b, s in zip(start.tolist(), end.tolist(), suffix.tolist(), strict=True)
+    )
+    whole, offset = _joined(list(keys))
     return Names(whole, offset, hashes, _slots(hashes), np.array([0]), kind)
 
 

@@ -1,0 +1,45 @@
+"""From the ids of a batch back to terms and publications, each term object made once, when it is asked for."""
+
+from __future__ import annotations
+
+from triplewire.encode.batch import BLANK_KIND, IRI_KIND, Batch
+from triplewire.model.publication import Publication
+from triplewire.model.terms import IRI, BlankNode, Literal, Term, Triple
+
+
+class Decoder:
+    """Reads one batch. Safe with threads: at worst a term is made twice."""
+
+    def __init__(self, batch: Batch) -> None:
+        self._batch = batch
+        self._terms: dict[int, Term] = {}
+
+    def term(self, number: int) -> Term:
+        """The term with this number."""
+        found = self._terms.get(number)
+        if found is None:
+            found = self._terms[number] = self._made(number)
+        return found
+
+    def _made(self, number: int) -> Term:
+        terms = self._batch.terms
+        text = terms.text[terms.start[number] : terms.end[number]].tobytes().decode("utf-8", "surrogatepass")
+        kind = terms.kind[number]
+        if kind == IRI_KIND:
+            return IRI(text)
+        if kind == BLANK_KIND:
+            return BlankNode(text)
+        suffix = terms.suffixes[terms.suffix[number]]
+        if not suffix:
+            return Literal(text)
+        return Literal.tagged(text, suffix[1:]) if suffix[0] == "@" else Literal(text, suffix)
+
+    def publication(self, number: int) -> Publication:
+        """The publication with this number; it has an id and triples only."""
+        batch = self._batch
+        rows = range(int(batch.offset[number]), int(batch.offset[number + 1]))
+        columns = [
+            map(int, column[rows.start : rows.stop]) for column in (batch.subject, batch.predicate, batch.object)
+        ]
+        triples = [Triple(*map(self.term, row)) for row in zip(*columns, strict=True)]  # type: ignore[arg-type]  # nodes and IRIs stand where they may
+        return Publication(batch.ids[number], tuple(triples))
