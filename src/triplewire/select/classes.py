@@ -7,11 +7,13 @@ publication's rdf:type triples add to it is worked out for each.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeAlias
+from urllib.parse import unquote
 
 import numpy as np
 
@@ -30,7 +32,8 @@ from triplewire.select.postings import Posting
 Name: TypeAlias = IRI | Label
 Found: TypeAlias = frozenset[int]
 NO_GRAPH = Graph(())
-LONGEST_NAME = 1_024  # characters of a literal that may be a name in a namespace
+_CODES = re.compile("(%[0-7][0-9A-F]|%[CD].%[89AB].|%E.(?:%[89AB].){2}|%F.(?:%[89AB].){3})")  # of one character
+_MOST_CODES = 5  # of one name, whose spellings are still told one by one
 _KEPT = 200_000  # terms whose tests are remembered
 
 
@@ -98,7 +101,6 @@ class ClassIndex:
             if view is None:
                 view = self.views[namespace] = View(taxonomy, name if namespace else IRI(""))
             view.add(relation, name, numbers)
-        self.has_namespaces = any(namespace for namespace in self.views)
         self._kept: dict[Term, Found] = {}
         self._instances: dict[str, Found] = {}
 
@@ -108,12 +110,27 @@ class ClassIndex:
         return Names.build([to_bytes(name) for name in self.taxonomy.names], TEXT_SEED)
 
     @cached_property
-    def names(self) -> Names:
-        """All texts, IRIs among them, of which something may hold in any publication; but for names in namespaces."""
+    def names(self) -> tuple[Names, int]:
+        """All texts, IRIs among them, of which something may hold in any publication, and as `spelled`."""
         taxonomy = self.taxonomy
-        found = set(taxonomy.classes).union(taxonomy.classes_of, taxonomy.names)
-        found = found.union(*[view.below for view in self.views.values()])
-        return Names.build([to_bytes(name) for name in sorted(found)], TEXT_SEED)
+        stated = set(taxonomy.classes).union(taxonomy.classes_of)
+        texts, longest = self.spelled(stated)
+        stated = stated.union(taxonomy.names, texts, *[view.below for view in self.views.values()])
+        return Names.build([to_bytes(name) for name in sorted(stated)], TEXT_SEED), longest
+
+    def spelled(self, iris: Iterable[str]) -> tuple[set[str], int]:
+        """The texts that have one of these IRIs in one of the namespaces. They may be more than can be told: those have
+        at most so many bytes as the number says."""
+        found: set[str] = set()
+        longest = 0
+        starts = [namespace.rstrip(NOWHERE) for namespace in self.views if namespace]
+        for iri in iris if starts else ():
+            for start in starts:
+                if iri.startswith(start):
+                    texts = spellings(iri[len(start) :])
+                    found.update(texts or ())
+                    longest = longest if texts is not None else max(longest, len(iri) - len(start))
+        return found, longest
 
     def names_of(self, text: str) -> Iterable[tuple[str, frozenset[str]]]:
         """The IRIs that a literal of this text stands for, by namespace."""
@@ -139,6 +156,22 @@ class ClassIndex:
 
 
 NO_TESTS: Found = frozenset()
+
+
+def spellings(name: str) -> list[str] | None:
+    """The texts that an IRI spells so, percent-encoding what it cannot hold (`triplewire.model.namespaces`); None where
+    they are too many. A code of the text itself stays, so each code may or may not stand for a character."""
+    if "%" not in name:
+        return [name]
+    parts = _CODES.split(name)  # text and codes in turn
+    if len(parts) > 2 * _MOST_CODES + 1 or "%3F" in parts:  # %3F may be any lone surrogate
+        return None
+    found = [""]
+    for number, part in enumerate(parts):
+        character = unquote(part) if number % 2 else part
+        ends = [part] if character == part or beside(character, "x", "x") != part else [part, character]
+        found = [text + end for text in found for end in ends]
+    return found
 
 
 def namespace_of(name: Name) -> str:

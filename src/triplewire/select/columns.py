@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TypeAlias
 
 import numpy as np
@@ -45,6 +46,10 @@ class Strings(Sequence[bytes]):
         if at >= len(self):
             raise IndexError(at)
         return self.text[self.offset[at] : self.offset[at + 1]].tobytes()
+
+    def __iter__(self) -> Iterator[bytes]:
+        data, ends = self.text.tobytes(), self.offset.tolist()
+        return (data[start:end] for start, end in pairwise(ends))
 
 
 def grouped(rows: Iterable[int], count: int) -> tuple[Ids, Offsets]:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from triplewire.encode.batch import BLANK_KIND, IRI_KIND, LITERAL_KIND, Batch, Hashes, Ids, Offsets, Terms
 from triplewire.encode.names import Names, find_terms
+from triplewire.encode.text import has_text
 from triplewire.ir.evaluate import World
 from triplewire.kernels.names import hash_spans
 from triplewire.select.lookup import TEXT_SEED
@@ -49,11 +50,11 @@ class Features:
 def features(batch: Batch, terms: Names, tests: Tests, world: World) -> Features:
     """What the batch is to a segment with these constants and tests."""
     pairs: list[Pairs] = []
-    has_text = _text_suffixes(batch.terms)[batch.terms.suffix] & (batch.terms.kind == LITERAL_KIND)
+    texts = has_text(batch.terms.kind, batch.terms.suffix, batch.terms.suffixes)
     for table in tests.words:
-        words = words_by(table.analyzer, batch.words, np.flatnonzero(has_text), lambda term: text_of(batch.terms, term))
+        words = words_by(table.analyzer, batch.words, np.flatnonzero(texts), lambda term: text_of(batch.terms, term))
         pairs.append(table.pairs(words))
-    pairs += _of_texts(batch.terms, tests, has_text, world.settings.max_literal_bytes)
+    pairs += _of_texts(batch.terms, tests, texts, world.settings.max_literal_bytes)
     (low, high), points = places(batch, tests.scales, tests.groups)
     pairs += points
     node_offset, node_term, node_test = _no_nodes(len(batch))
@@ -70,21 +71,16 @@ def _no_nodes(publications: int) -> tuple[Offsets, Ids, Ids]:
     return np.zeros(publications + 1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.int32)
 
 
-def _text_suffixes(terms: Terms) -> NDArray[np.bool_]:
-    """Which suffixes do literals with text have?"""
-    return np.array([suffix == "" or suffix[0] == "@" for suffix in terms.suffixes], np.bool_)
-
-
 def _text_hashes(terms: Terms) -> Hashes:
     hashes: Hashes = hash_spans(terms.text, terms.start, terms.end, TEXT_SEED)
     return hashes
 
 
-def _of_texts(terms: Terms, tests: Tests, has_text: NDArray[np.bool_], longest: int) -> list[Pairs]:
+def _of_texts(terms: Terms, tests: Tests, texts: NDArray[np.bool_], longest: int) -> list[Pairs]:
     """The tests that ask for a text or a part of one."""
     pairs = []
     if tests.literals is not None or tests.substrings is not None:
-        kind = _kinds(terms, tests.literals.suffixes if tests.literals else (), has_text, longest)
+        kind = _kinds(terms, tests.literals.suffixes if tests.literals else (), texts, longest)
         if tests.literals is not None:
             pairs.append(tests.literals.pairs(terms.text, terms.start, terms.end, _text_hashes(terms), kind))
         if tests.substrings is not None:
@@ -95,12 +91,12 @@ def _of_texts(terms: Terms, tests: Tests, has_text: NDArray[np.bool_], longest: 
     return pairs
 
 
-def _kinds(terms: Terms, wanted: tuple[str, ...], has_text: NDArray[np.bool_], longest: int) -> Ids:
+def _kinds(terms: Terms, wanted: tuple[str, ...], texts: NDArray[np.bool_], longest: int) -> Ids:
     """Of each term what postings tell it by: its kind, and beside it the number of its suffix among those wanted."""
     number = {suffix: at for at, suffix in enumerate(wanted, 1)}
     suffix = np.array([16 * number.get(suffix, 0) for suffix in terms.suffixes], np.int32)[terms.suffix]
     literal = terms.kind == LITERAL_KIND
-    kind = np.where(literal, np.where(has_text, TEXT_LITERAL, OTHER_LITERAL) + suffix, 0)
+    kind = np.where(literal, np.where(texts, TEXT_LITERAL, OTHER_LITERAL) + suffix, 0)
     kind[terms.kind == IRI_KIND] = AN_IRI
     for row in np.flatnonzero((terms.end - terms.start > longest) & (kind > 0)).tolist():
         if len(text_of(terms, row)) > longest:

@@ -14,9 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from triplewire.encode.batch import IRI_KIND, LITERAL_KIND, Batch, Hashes, Ids, Offsets
+from triplewire.encode.names import Names
 from triplewire.model.terms import IRI, RDF_TYPE, Literal
-from triplewire.select.classes import LONGEST_NAME, ClassIndex
+from triplewire.select.classes import ClassIndex
 from triplewire.select.columns import to_bytes
+from triplewire.select.lookup import TEXT_SEED
 from triplewire.select.substrings import Pairs
 from triplewire.select.views import text_of
 
@@ -49,22 +51,21 @@ class ClassFeatures:
         terms = self.batch.terms
         rows: list[int] = []
         tests: list[int] = []
-        named = self.index.names.find_all(terms.text, terms.start, terms.end, self.text_hash) >= 0
+        names, longest = self.index.names
+        named = names.find_all(terms.text, terms.start, terms.end, self.text_hash) >= 0
         iris = np.flatnonzero(named & (terms.kind == IRI_KIND)).tolist()
         some = ((row, self.index.static(IRI(text_of(terms, row)))) for row in iris)
-        others = ((row, self.index.static(Literal(text))) for row, text in self._literals(named))
+        others = ((row, self.index.static(Literal(text))) for row, text in self._literals(named, longest))
         for found in (some, others):
             for row, numbers in found:
                 rows += [row] * len(numbers)
                 tests += numbers
         return np.array(rows, np.int32), np.array(tests, np.int32)
 
-    def _literals(self, named: NDArray[np.bool_]) -> Iterator[tuple[int, str]]:
-        """The literals that may stand for something that is named."""
+    def _literals(self, named: NDArray[np.bool_], longest: int) -> Iterator[tuple[int, str]]:
+        """The literals that may stand for something: those that are named, and the others of at most so many bytes."""
         terms = self.batch.terms
-        wanted = named
-        if self.index.has_namespaces:  # a name in a namespace is shorter than its IRI
-            wanted = named | (terms.end - terms.start <= 4 * LONGEST_NAME)
+        wanted = named if longest == 0 else named | (terms.end - terms.start <= longest)
         for row in np.flatnonzero(wanted & (terms.kind == LITERAL_KIND)).tolist():
             yield row, text_of(terms, row)
 
@@ -92,10 +93,12 @@ class ClassFeatures:
         if not len(typed):
             return
         number = {text_of(terms, int(row)): int(row) for row in typed}
-        named = np.isin(self.text_hash, self.text_hash[typed])
+        texts, longest = self.index.spelled(number)
+        spelled = Names.build([to_bytes(text) for text in {*number, *texts}], TEXT_SEED)
+        named = spelled.find_all(terms.text, terms.start, terms.end, self.text_hash) >= 0
         named |= self.index.texts.find_all(terms.text, terms.start, terms.end, self.text_hash) >= 0
         meant: dict[int, dict[str, list[int]]] = {}  # literal -> namespace -> typed IRIs
-        for row, text in self._literals(named):
+        for row, text in self._literals(named, longest):
             for namespace, iris in self.index.names_of(text):
                 found = [number[iri] for iri in iris if iri in number]
                 if found:

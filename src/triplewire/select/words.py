@@ -60,7 +60,7 @@ class WordTests:
     def pairs(self, words: Words) -> Pairs:
         """The tests that hold of each term, whose words these are, by this analyser."""
         row, offset, test = self._postings(words)
-        room = max(len(words.ids) // 4, 1_024)
+        room = len(words.ids)  # seldom more: a word is seldom in two tests
         while True:
             out_term, out_test = np.empty(room, np.int32), np.empty(room, np.int32)
             stamp = np.full(len(offset) - 1, -1, np.int32)
@@ -144,8 +144,8 @@ def _stemmed(analyzer: Analyzer, words: Words) -> Words:
     """Stemming alone makes one word of each: `analyse` of a word that is folded already is its stem."""
     texts = words.text.tobytes()
     spans = zip(words.start.tolist(), words.end.tolist(), strict=True)
-    stems = [to_bytes(stem(to_text(texts[start:end]), analyzer)) for start, end in spans]
-    return _words(words.offset, words.ids, stems)
+    found = stems([to_text(texts[start:end]) for start, end in spans], analyzer)
+    return _words(words.offset, words.ids, [to_bytes(word) for word in found])
 
 
 def _words(offset: Offsets, ids: Ids, distinct: Sequence[bytes]) -> Words:
@@ -154,6 +154,6 @@ def _words(offset: Offsets, ids: Ids, distinct: Sequence[bytes]) -> Words:
     return Words(offset, ids, column.text, start, end, hash_spans(column.text, start, end, WORD_SEED))
 
 
-def stem(word: str, analyzer: Analyzer) -> str:
-    """The stem of a word of the default analyser."""
-    return analyse(word, analyzer)[0]
+def stems(words: Sequence[str], analyzer: Analyzer) -> tuple[str, ...]:
+    """The stem of each word of the default analyser."""
+    return analyse(" ".join(words), analyzer)
