@@ -16,7 +16,7 @@ HAS_TERM, HAS_TEST, HAS_RANGE = 1, 2, 4  # what atoms a predicate has
 
 
 @njit(cache=True, nogil=True)
-def _key(predicate: int, kind: int, number: int) -> int:
+def _key(predicate: int, kind: int, number: int) -> Any:
     return (np.int64(predicate + 2) << 34) | (np.int64(kind) << 32) | np.int64(number)
 
 
@@ -41,7 +41,7 @@ def build_table(keys: Any, slots: Any) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _find(key: int, keys: Any, slots: Any) -> int:
+def _find(key: int, keys: Any, slots: Any) -> Any:
     mask = slots.size - 1
     at = _slot(key, mask)
     while slots[at] >= 0:

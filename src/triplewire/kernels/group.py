@@ -29,7 +29,7 @@ def number_graphs(graph: Any, number: Any, publication: Any, graphs: Any) -> int
 def _before(a: Any, b: Any) -> bool:
     for i in range(3):
         if a[i] != b[i]:
-            return a[i] < b[i]
+            return bool(a[i] < b[i])
     return False
 
 

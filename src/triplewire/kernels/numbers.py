@@ -29,7 +29,7 @@ def _exponent(text: Any, at: int, end: int) -> tuple[int, bool]:
         at += 1
     if at == end:
         return 0, False
-    value = 0
+    value: Any = 0
     while at < end:
         if not 48 <= text[at] <= 57:
             return 0, False
@@ -41,7 +41,8 @@ def _exponent(text: Any, at: int, end: int) -> tuple[int, bool]:
 @njit(cache=True, nogil=True)
 def _mantissa(text: Any, at: int, end: int) -> tuple[int, int, int, int, int]:
     """(digits as a number, their count without leading zeros, power of ten, digits seen, end)"""
-    value, significant, power, seen, point = 0, 0, 0, 0, False
+    value: Any = 0
+    significant, power, seen, point = 0, 0, 0, False
     while at < end:
         c = np.int64(text[at])
         if 48 <= c <= 57:

@@ -25,7 +25,7 @@ predicate; a candidate."""
 
 
 @njit(cache=True, nogil=True)
-def _key(predicate: int, kind: int, number: int) -> int:
+def _key(predicate: int, kind: int, number: int) -> Any:
     return (np.int64(predicate + 2) << 34) | (np.int64(kind) << 32) | np.int64(number)
 
 

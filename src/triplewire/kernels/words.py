@@ -51,7 +51,7 @@ def _put(out: Any, at: int, code: int) -> int:
 
 
 @njit(cache=True, nogil=True)
-def _intern(word: Any, length: int, h: Any, state: Any, word_text: Any, word_end: Any, hashes: Any, slots: Any) -> int:
+def _intern(word: Any, length: int, h: Any, state: Any, word_text: Any, word_end: Any, hashes: Any, slots: Any) -> Any:
     """The number of the word, or FULL. state: [words so far, bytes so far]. Word k is word_text[word_end[k - 1] ..
     word_end[k]]."""
     mask = slots.size - 1
@@ -81,7 +81,7 @@ def _intern(word: Any, length: int, h: Any, state: Any, word_text: Any, word_end
 
 
 @njit(cache=True, nogil=True)
-def _folded(code: int, fold: Any, folded: Any, out: Any) -> int:
+def _folded(code: int, fold: Any, folded: Any, out: Any) -> Any:
     """The code points that a code point folds to, in `out`; returns their number."""
     if code >= fold.size or fold[code] == 0:
         out[0] = code

@@ -76,8 +76,9 @@ class Index:
         for name, column in arrays.items():
             part, _, rest = name.partition(".")
             parts.setdefault(part, {})[rest] = column
-        tries = {name: SetTrie(**_from_arrays(SetTrie, parts[name])) for name in ("atoms", "stars")}
-        trie = Trie(**_from_arrays(Trie, parts["trie"]), **tries)
+        columns = _from_arrays(Trie, parts["trie"])
+        columns |= {name: SetTrie(**_from_arrays(SetTrie, parts[name])) for name in ("atoms", "stars")}
+        trie = Trie(**columns)
         programs = Programs(**parts["programs"])
         return cls(Names.from_arrays(parts["terms"]), Tests.from_arrays(parts["tests"]), programs, trie)
 
