@@ -45,14 +45,20 @@ class Chunk:
     """Some publications on their way through the stages: as objects, as a batch, or both.
 
     Whichever form is missing is made of the other one when it is asked for. A batch knows neither source nor date nor
-    attachments; where the publications came as objects, `publication` gives those. `source` is where a batch was read.
+    attachments: `source` is where a batch was read; `one` gives the publication of a number where there is more to it.
     """
 
     def __init__(
-        self, publications: Sequence[Publication] | None = None, batch: Batch | None = None, source: str = ""
+        self,
+        publications: Sequence[Publication] | None = None,
+        batch: Batch | None = None,
+        *,
+        source: str = "",
+        one: Callable[[int], Publication] | None = None,
     ) -> None:
         assert publications is not None or batch is not None
         self._source = source
+        self._one = one
         self._publications = publications
         self._batch = batch
         self._decoder: Decoder | None = None
@@ -83,6 +89,8 @@ class Chunk:
         """One of the publications."""
         if self._publications is not None:
             return self._publications[number]
+        if self._one is not None:
+            return self._one(number)
         return replace(self.decoder.publication(number), source=self._source)
 
     @property

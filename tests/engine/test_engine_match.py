@@ -38,15 +38,16 @@ def pairs(result: MatchResult) -> list[tuple[str, str]]:
     return [(match.publication, match.subscription) for match in result]
 
 
-def test_order_counts_and_bindings() -> None:
-    engine = Engine()
+def test_order_counts_and_bindings(matcher: str) -> None:
+    engine = Engine(matcher=matcher)
     for id_ in ("b", "a", "c"):
         engine.subscribe(TITLES, id=id_)
     engine.subscribe(NEW, id="new")
     before = dt.datetime.now(dt.UTC)
     result = engine.match([item("z", "one", 2001), item("y", "two")])
     assert pairs(result) == [(p, s) for p, ids in (("z", "abc"), ("y", ["a", "b", "c", "new"])) for s in ids]
-    assert (result.publications, result.pairs, len(result), result.truncated) == (2, 8, 7, 0)
+    assert (result.publications, len(result), result.truncated) == (2, 7, 0)
+    assert result.pairs >= 7
     assert result.refusals == []
     assert result[0].bindings == ({"t": Literal("one")},)
     assert result[0].matched_at is not None
@@ -54,16 +55,16 @@ def test_order_counts_and_bindings() -> None:
     assert [match.publication for match in result[:2]] == ["z", "z"]
 
 
-def test_one_publication_or_none() -> None:
-    engine = Engine()
+def test_one_publication_or_none(matcher: str) -> None:
+    engine = Engine(matcher=matcher)
     engine.subscribe(TITLES)
     assert len(engine.match(item("a", "one"))) == 1
     assert len(engine.match([])) == 0
-    assert len(Engine().match(item("a", "one"))) == 0
+    assert len(Engine(matcher=matcher).match(item("a", "one"))) == 0
 
 
-def test_ids() -> None:
-    engine = Engine()
+def test_ids(matcher: str) -> None:
+    engine = Engine(matcher=matcher)
     engine.subscribe(TITLES, id="s2")
     assert [engine.subscribe(TITLES).id for _ in range(2)] == ["s1", "s3"]
     compiled = parse(TITLES, id="mine")
@@ -74,8 +75,8 @@ def test_ids() -> None:
     assert [s.id for s in engine.subscriptions] == ["s2", "s1", "s3", "mine", "other"]
 
 
-def test_a_refused_subscription_leaves_nothing_behind() -> None:
-    engine = Engine()
+def test_a_refused_subscription_leaves_nothing_behind(matcher: str) -> None:
+    engine = Engine(matcher=matcher)
     with pytest.raises(LanguageError):
         engine.subscribe("SELECT", id="bad")
     with pytest.raises(TriplewireError, match="there is no language"):
@@ -84,8 +85,8 @@ def test_a_refused_subscription_leaves_nothing_behind() -> None:
     engine.subscribe(TITLES, id="bad")
 
 
-def test_unsubscribe() -> None:
-    engine = Engine()
+def test_unsubscribe(matcher: str) -> None:
+    engine = Engine(matcher=matcher)
     engine.subscribe(TITLES, id="a")
     engine.subscribe(TITLES, id="b")
     assert engine.unsubscribe("a")
@@ -95,8 +96,8 @@ def test_unsubscribe() -> None:
     assert pairs(engine.match(item("p", "x"))) == [("p", "a"), ("p", "b")]
 
 
-def test_a_match_call_sees_the_subscriptions_of_its_beginning() -> None:
-    engine = Engine()
+def test_a_match_call_sees_the_subscriptions_of_its_beginning(matcher: str) -> None:
+    engine = Engine(matcher=matcher)
     engine.subscribe(TITLES, id="first")
 
     def publications() -> Iterator[Publication]:
@@ -109,9 +110,9 @@ def test_a_match_call_sees_the_subscriptions_of_its_beginning() -> None:
     assert pairs(engine.match(item("c", "x"))) == [("c", "second")]
 
 
-def test_threads() -> None:
+def test_threads(matcher: str) -> None:
     """Readers always see a whole state: the pair of subscriptions registered and removed together stays together."""
-    engine = Engine()
+    engine = Engine(matcher=matcher)
     engine.subscribe(TITLES, id="always")
     publication, failures = item("p", "x"), list[BaseException]()
     stop = threading.Event()
@@ -147,9 +148,9 @@ def test_threads() -> None:
     assert pairs(engine.match(publication)) == [("p", "always")]
 
 
-def test_a_failing_operator_refuses_its_pair_alone() -> None:
+def test_a_failing_operator_refuses_its_pair_alone(matcher: str) -> None:
     answers = {"good": True, "no": False}
-    engine = Engine(operators={"mob": Stub("mob", 0, dict(answers))})
+    engine = Engine(matcher=matcher, operators={"mob": Stub("mob", 0, dict(answers))})
     engine.subscribe("mob()", "predicates", id="mob")
     engine.subscribe(TITLES, id="titles")
     result = engine.match([item("good", "x"), item("broken", "x"), item("no", "x")])
@@ -158,8 +159,8 @@ def test_a_failing_operator_refuses_its_pair_alone() -> None:
     assert "mob" in result.refusals[0].reason
 
 
-def test_a_limit_refuses_its_pair_alone() -> None:
-    engine = Engine(settings=Settings(max_steps=500))
+def test_a_limit_refuses_its_pair_alone(matcher: str) -> None:
+    engine = Engine(matcher=matcher, settings=Settings(max_steps=500))
     engine.subscribe(TITLES, id="cheap")
     engine.subscribe("SELECT * WHERE { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i . ?j ?k ?l }", id="dear")
     triples = tuple(Triple(iri(str(n)), iri("p"), iri("o")) for n in range(20))
@@ -171,15 +172,15 @@ def test_a_limit_refuses_its_pair_alone() -> None:
     assert "max_steps" in str(result.refusals[0])
 
 
-def test_truncated() -> None:
-    engine = Engine(settings=Settings(max_bindings=2))
+def test_truncated(matcher: str) -> None:
+    engine = Engine(matcher=matcher, settings=Settings(max_bindings=2))
     engine.subscribe("SELECT ?p WHERE { ?s ?p ?o }", id="all")
     result = engine.match(item("p", "x"))
     assert (len(result[0].bindings), result[0].truncated, result.truncated) == (2, True, 1)
 
 
-def test_unknown_classes_are_warned_of() -> None:
-    engine = Engine(taxonomy=Taxonomy.build([(EX + "UofT", EX + "University")]))
+def test_unknown_classes_are_warned_of(matcher: str) -> None:
+    engine = Engine(matcher=matcher, taxonomy=Taxonomy.build([(EX + "UofT", EX + "University")]))
     known = engine.subscribe(f"SELECT * WHERE ((?a, ?b, ?c) SUCHTHAT (?c ISA <= <{EX}University>))", "gql")
     assert known.warnings == ()
     unknown = engine.subscribe(f"SELECT * WHERE ((?a, ?b, ?c) SUCHTHAT (?c ISA <= <{EX}Zoo>))", "gql")
@@ -187,8 +188,8 @@ def test_unknown_classes_are_warned_of() -> None:
     assert "Zoo" in unknown.warnings[0]
 
 
-def test_operators_are_checked() -> None:
-    engine = Engine(operators={"one": Stub("one", 1, {})})
+def test_operators_are_checked(matcher: str) -> None:
+    engine = Engine(matcher=matcher, operators={"one": Stub("one", 1, {})})
     stranger = parse("mob(a)", "predicates", operators={"mob": Stub("mob", 1, {})})
     with pytest.raises(SubscriptionError, match=r"no operator named 'mob'.*known: one"):
         engine.subscribe(stranger, id="x")
@@ -197,8 +198,8 @@ def test_operators_are_checked() -> None:
         engine.subscribe(two, id="x")
 
 
-def test_a_rule_may_name_a_registered_rule() -> None:
-    engine = Engine()
+def test_a_rule_may_name_a_registered_rule(matcher: str) -> None:
+    engine = Engine(matcher=matcher)
     prefix = f"PREFIX e: <{EX}>\n"
     engine.subscribe(prefix + "search e:Provider c register c where c.e:memory > 64", "mdv", id="Big")
     engine.subscribe("search Big b register b where b.<" + EX + "host> contains 'passau'", "mdv", id="both")
@@ -215,8 +216,8 @@ def test_a_rule_may_name_a_registered_rule() -> None:
     assert pairs(engine.match(publication)) == [("p", "both")]
 
 
-def test_construct() -> None:
-    engine = Engine()
+def test_construct(matcher: str) -> None:
+    engine = Engine(matcher=matcher)
     template = "?s e:named ?t . _:n e:of ?s . _:n e:t ?t . ?t e:x ?s"
     engine.subscribe(f"CONSTRUCT {{ {template} }} WHERE {{ ?s rss:title ?t }}", id="c", prefixes={"e": EX})
     two = Publication("two", (*item("a", "x").triples, *item("b", "y").triples))
@@ -231,8 +232,8 @@ def test_construct() -> None:
         assert {t.predicate for t in graph if t.subject == node} == {iri("of"), iri("t")}
 
 
-def test_a_constructed_blank_node_is_new() -> None:
-    engine = Engine()
+def test_a_constructed_blank_node_is_new(matcher: str) -> None:
+    engine = Engine(matcher=matcher)
     engine.subscribe(f"CONSTRUCT {{ ?s <{EX}x> [] }} WHERE {{ ?s <{EX}p> ?o }}", id="c")
     labels = [f"{stem}{n}{rest}" for stem in ("c", "cc", "b") for n in range(3) for rest in ("", "_0", "_1")]
     triples = tuple(Triple(BlankNode(label), iri("p"), iri("o")) for label in labels)
@@ -242,8 +243,8 @@ def test_a_constructed_blank_node_is_new() -> None:
     assert not {t.object for t in graph} & {t.subject for t in graph}
 
 
-def test_match_batch() -> None:
-    engine = Engine(settings=Settings(max_bindings=1))
+def test_match_batch(matcher: str) -> None:
+    engine = Engine(matcher=matcher, settings=Settings(max_bindings=1))
     engine.subscribe(TITLES, id="titles")
     engine.subscribe("ASK { ?s rss:title ?t }", id="ask")
     batch = engine.match_batch(to_batch([item("a", "x"), Publication("nothing", ()), item("b", "é")]))
@@ -260,8 +261,8 @@ def test_match_batch() -> None:
     assert rows[0]["matched_at"].tzinfo is not None
 
 
-def test_match_batch_hands_over_what_it_refuses() -> None:
-    engine = Engine(operators={"mob": Stub("mob", 0, {})})
+def test_match_batch_hands_over_what_it_refuses(matcher: str) -> None:
+    engine = Engine(matcher=matcher, operators={"mob": Stub("mob", 0, {})})
     engine.subscribe("mob()", "predicates", id="mob")
     engine.subscribe(TITLES, id="titles")
     good = to_batch([item("a", "x")])
@@ -281,8 +282,8 @@ def test_unknown_matcher() -> None:
         Engine(matcher="magic")
 
 
-def test_subscriptions_of_the_engine_are_values() -> None:
-    engine = Engine()
+def test_subscriptions_of_the_engine_are_values(matcher: str) -> None:
+    engine = Engine(matcher=matcher)
     one = engine.subscribe(TITLES, id="a", prefixes={"x": EX})
     assert isinstance(one, Subscription)
     assert engine.subscriptions == (one,)

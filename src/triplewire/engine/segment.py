@@ -20,11 +20,12 @@ from triplewire.engine.home import Home, text_row
 from triplewire.engine.ids import id_names, id_ranks, id_texts, ids_joined
 from triplewire.engine.texts import Texts, TextWriter
 from triplewire.errors import TriplewireError
-from triplewire.ir.evidence import evidence
+from triplewire.ir.evaluate import evaluate
+from triplewire.ir.evidence import Evidence, evidence
 from triplewire.ir.nodes import Call
 from triplewire.ir.subscription import Subscription
 from triplewire.ir.walk import walk
-from triplewire.matchers import Chunk, Detail, Stage
+from triplewire.matchers import Chunk, Detail, Meaning, Stage
 from triplewire.select.features import Features, features
 from triplewire.select.index import Index, IndexBuilder
 from triplewire.select.merge import merge
@@ -48,6 +49,24 @@ class Found:
     atoms: int
     candidates: int
     verified: int
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A subscription on its way into a segment. `row` is its text, empty where that does not give it by itself."""
+
+    subscription: Subscription
+    evidence: Evidence
+    row: bytes
+    operators: frozenset[tuple[str, int]]
+
+    @classmethod
+    def of(cls, subscription: Subscription, meaning: Meaning, plain: bool) -> Prepared:
+        """`plain` says that the subscription is what its text gives by itself."""
+        row = text_row(subscription) if plain or meaning.is_plain(subscription) else b""
+        found = evidence(meaning.meant(subscription), most=meaning.world.settings.max_branches)
+        calls = (node for node in walk(subscription.where) if isinstance(node, Call))
+        return cls(subscription, found, row, frozenset((call.operator, len(call.arguments)) for call in calls))
 
 
 @dataclass(frozen=True)
@@ -159,37 +178,35 @@ class Segment:
 
     def details(self, chunk: Chunk, publication: Ids, subscription: Ids) -> Sequence[Detail]:
         """The bindings of matches."""
-        return ()
+        out: list[Detail] = []
+        for row, number in zip(publication.tolist(), subscription.tolist(), strict=True):
+            one = self.meant(number)
+            answer = evaluate(one, chunk.publication(row), self.home.meaning.world)
+            out.append((answer.bindings, one.construct))
+        return out
 
     # --- making
 
     @classmethod
-    def of(cls, home: Home, writer: TextWriter, subscriptions: Sequence[Subscription], plain: bool) -> Segment:
-        """A segment of these subscriptions, whose texts go to `writer`. `plain`: each is what its text gives."""
-        most = home.meaning.world.settings.max_branches
+    def of(cls, home: Home, some: Sequence[Prepared], writer: TextWriter | None) -> Segment:
+        """A segment of these subscriptions. Their texts go to `writer`; without one, they stay as objects."""
         builder = IndexBuilder()
         selections: dict[Selection, int] = {}
-        selection, pinned, rows = [], {}, []
-        operators: set[tuple[str, int]] = set()
-        for number, one in enumerate(subscriptions):
-            operators.update((node.operator, len(node.arguments)) for node in walk(one.where) if isinstance(node, Call))
-            builder.add(evidence(home.meaning.meant(one), most=most), one.select, one.ask)
-            selection.append(selections.setdefault(_selection(one), len(selections)))
-            if plain or home.meaning.is_plain(one):
-                rows.append(text_row(one))
-            else:
-                pinned[number] = one
-                rows.append(b"")
+        for one in some:
+            builder.add(one.evidence, one.subscription.select, one.subscription.ask)
+        numbers = [selections.setdefault(_selection(one.subscription), len(selections)) for one in some]
+        selection = np.array(numbers, np.int32)
+        kept = writer is None
         return cls(
             home,
             builder.build(),
-            id_names([one.id for one in subscriptions]),
-            Texts.of(writer, rows),
+            id_names([one.subscription.id for one in some]),
+            Texts.of(writer or TextWriter(), [b"" if kept else one.row for one in some]),
             tuple(selections),
-            np.array(selection, np.int32),
-            np.array([one.construct is not None for one in subscriptions], np.uint8),
-            pinned,
-            frozenset(operators),
+            selection,
+            np.array([one.subscription.construct is not None for one in some], np.uint8),
+            {number: one.subscription for number, one in enumerate(some) if kept or not one.row},
+            frozenset().union(*(one.operators for one in some)),
         )
 
     @classmethod

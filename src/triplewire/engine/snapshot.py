@@ -1,17 +1,20 @@
 """Live subscriptions behind the index: a large segment, a few small ones, and which subscriptions are gone.
 
-A change makes a new snapshot: what is added goes to the last segment, the young one, which is small and made anew; what
-is removed is only marked. A young segment that has grown is left as it is, and the next one begins. Work aside
-(`due`) merges segments and drops what is gone, so that there are never many: each is a multiple of those after it.
+A change makes a new snapshot. What is added is fresh at first: a few subscriptions whose segment is made when the next
+publications come. They go on to the young segment, which is small and made anew each time; when it has grown, it is
+left as it is, and the next one begins. What is removed is only marked. Work aside (`due`) merges segments and drops
+what is gone, so that there are never many: each is a multiple of those after it.
 """
 
 from __future__ import annotations
 
+import threading
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,11 +22,12 @@ from numpy.typing import NDArray
 from triplewire.encode.batch import Ids
 from triplewire.engine.home import Home
 from triplewire.engine.ids import id_key
-from triplewire.engine.segment import Segment
+from triplewire.engine.segment import Prepared, Segment
 from triplewire.engine.texts import Texts, TextWriter
 from triplewire.ir.subscription import Subscription
 from triplewire.matchers import Chunk, Detail, Install, Meaning, Rows, Snapshot, Stage
 
+FRESH = 64  # subscriptions that are fresh, at most
 FACTOR = 8  # a segment has at least so many times the subscriptions of all after it, or is merged with them
 GONE = 4  # a segment is made anew when more than 1 / GONE of it is gone
 WASTE = 1 << 18  # bytes of texts that no subscription has any more, in the young segment
@@ -75,12 +79,11 @@ class SegmentSnapshot:
 
     columnar = True
 
-    def __init__(self, home: Home, layers: Sequence[Layer] = ()) -> None:
+    def __init__(self, home: Home, layers: Sequence[Layer] = (), fresh: Sequence[Prepared] = ()) -> None:
         self.home = home
         self.layers = tuple(layers)
-        self._starts = [0]
-        for layer in self.layers:
-            self._starts.append(self._starts[-1] + len(layer.segment))
+        self.fresh = tuple(fresh)
+        self._lock = threading.Lock()  # held by the reader that makes the segment of those fresh
 
     # --- changes
 
@@ -93,32 +96,68 @@ class SegmentSnapshot:
         self, added: Sequence[Subscription], removed: Collection[str], *, plain: bool = False
     ) -> SegmentSnapshot:
         """See `triplewire.matchers.Snapshot`."""
-        layers = list(self.layers)
+        layers, fresh = self.layers, self.fresh
+        if removed:
+            layers, fresh = self._without(frozenset(removed))
+        meaning = self.home.meaning
+        prepared = [Prepared.of(one, meaning, plain) for one in added]
+        if len(fresh) + len(prepared) <= FRESH:
+            return SegmentSnapshot(self.home, layers, (*fresh, *prepared))
+        if fresh:
+            layers = self._grown(layers, fresh)
+        if len(prepared) > FRESH:
+            return SegmentSnapshot(self.home, self._grown(layers, prepared))
+        return SegmentSnapshot(self.home, layers, prepared)
+
+    def _without(self, ids: Collection[str]) -> tuple[tuple[Layer, ...], tuple[Prepared, ...]]:
+        fresh = tuple(one for one in self.fresh if one.subscription.id not in ids)
         numbers = defaultdict(list)
-        for id_ in removed:
-            place, number = self._find(id_)
-            if place >= 0:
-                numbers[place].append(number)
+        for key in map(id_key, ids):
+            for place, layer in enumerate(self.layers):
+                number = layer.find(key)
+                if number >= 0:
+                    numbers[place].append(number)
+        layers = list(self.layers)
         for place, some in numbers.items():
             layers[place] = layers[place].without(some)
-        if not added:
-            return SegmentSnapshot(self.home, [layer for layer in layers if layer.alive])
+        return tuple(layer for layer in layers if layer.alive), fresh
+
+    def _grown(self, layers: Sequence[Layer], some: Sequence[Prepared]) -> tuple[Layer, ...]:
+        """The layers with some more subscriptions: in the young segment, or in one of their own."""
         writer, young = TextWriter(), None
-        if layers and max(len(layers[-1].segment), len(added)) < self._young:
-            young = layers.pop()
+        if layers and max(len(layers[-1].segment), len(some)) < self._young:
+            young = layers[-1]
             source = young.segment.texts.sources[-1]
             writer = source if isinstance(source, TextWriter) else writer
-        new = Segment.of(self.home, writer, added, plain)
-        if young is not None and young.alive:
-            new, _ = merged([young, Layer(new, NONE)])
-            if _wasteful(new.texts):
-                new = replace(new, texts=new.texts.tidied(0))
-        layers.append(Layer(new, NONE))
-        return SegmentSnapshot(self.home, [layer for layer in layers if layer.alive])
+        new = Segment.of(self.home, some, writer)
+        if young is None:
+            return (*layers, Layer(new, NONE))
+        new, _ = merged([young, Layer(new, NONE)])
+        if _wasteful(new.texts):
+            new = replace(new, texts=new.texts.tidied(0))
+        return (*layers[:-1], Layer(new, NONE))
+
+    @cached_property
+    def _all_layers(self) -> tuple[Layer, ...]:
+        """All subscriptions, those fresh in a last segment."""
+        if not self.fresh:
+            return self.layers
+        with self._lock:
+            made: tuple[Layer, ...] | None = self.__dict__.get("_all_layers")
+            if made is None:  # no other reader has made it meanwhile
+                made = *self.layers, Layer(Segment.of(self.home, self.fresh, None), NONE)
+                self.__dict__["_all_layers"] = made
+            return made
+
+    @cached_property
+    def _starts(self) -> tuple[int, ...]:
+        """Of each layer, the number of its first subscription; and the end."""
+        return (0, *accumulate(len(layer.segment) for layer in self._all_layers))
 
     def with_segment(self, segment: Segment) -> SegmentSnapshot:
         """The same with a segment of subscriptions that are new."""
-        return SegmentSnapshot(self.home, (*self.layers, Layer(segment, NONE)))
+        layers = self._grown(self.layers, self.fresh) if self.fresh else self.layers
+        return SegmentSnapshot(self.home, (*layers, Layer(segment, NONE)))
 
     def due(self) -> Callable[[], Install] | None:
         """See `triplewire.matchers.Snapshot`."""
@@ -139,10 +178,10 @@ class SegmentSnapshot:
 
     def whole(self) -> Segment | None:
         """All subscriptions as one segment; None where there are none."""
-        if not self.layers:
+        layers = self._grown(self.layers, self.fresh) if self.fresh else self.layers
+        if not layers:
             return None
-        only = self.layers[0]
-        return only.segment if len(self.layers) == 1 and not len(only.gone) else merged(self.layers)[0]
+        return layers[0].segment if len(layers) == 1 and not len(layers[0].gone) else merged(layers)[0]
 
     # --- matching
 
@@ -150,10 +189,12 @@ class SegmentSnapshot:
         """See `triplewire.matchers.Snapshot`."""
         with stage("encode"):
             batch = chunk.batch
-        found = [layer.segment.match(chunk, layer.mask, stage) for layer in self.layers]
+        with stage("load"):
+            layers = self._all_layers
+        found = [layer.segment.match(chunk, layer.mask, stage) for layer in layers]
         if not found:
             return Rows(NONE, NONE, np.zeros(0, np.bool_), triples=len(batch.subject))
-        shifted = list(zip(found, map(np.int32, self._starts), strict=False))
+        shifted = list(zip(found, map(np.int32, self._starts), strict=False))  # the last start is the end
         return Rows(
             np.concatenate([one.publication for one in found]),
             np.concatenate([one.subscription + start for one, start in shifted]),
@@ -180,7 +221,7 @@ class SegmentSnapshot:
 
     def _by_layer(self, numbers: Ids) -> Iterator[tuple[Layer, NDArray[np.int64], Ids]]:
         """The layers that the numbers belong to: which of the numbers, and what they are in its segment."""
-        for layer, start, end in zip(self.layers, self._starts, self._starts[1:], strict=False):
+        for layer, start, end in zip(self._all_layers, self._starts, self._starts[1:], strict=False):
             mine = np.flatnonzero((numbers >= start) & (numbers < end))
             if len(mine):
                 yield layer, mine, numbers[mine] - np.int32(start)
@@ -195,8 +236,8 @@ class SegmentSnapshot:
 
     def ranks(self, numbers: Ids) -> NDArray[np.int64]:
         """See `triplewire.matchers.Snapshot`. One segment has its ranks; the few ids of the others are looked up."""
-        if len(self.layers) == 1:
-            return self.layers[0].segment.rank[numbers].astype(np.int64)
+        if len(self._all_layers) == 1:
+            return self._all_layers[0].segment.rank[numbers].astype(np.int64)
         used, inverse = np.unique(numbers, return_inverse=True)
         parts = list(self._by_layer(used))
         if not parts:
@@ -217,25 +258,30 @@ class SegmentSnapshot:
             ranks[place] = before[number] + number
         return ranks[inverse]
 
-    def _find(self, id: str) -> tuple[int, int]:
-        """The place of the layer and the number in its segment; the place is -1 where there is none."""
+    def _find(self, id: str) -> tuple[Layer, int] | None:
+        """The layer and the number in its segment; those fresh are not looked at."""
         key = id_key(id)
-        for place in range(len(self.layers) - 1, -1, -1):
-            number = self.layers[place].find(key)
+        for layer in reversed(self.layers):
+            number = layer.find(key)
             if number >= 0:
-                return place, number
-        return -1, -1
+                return layer, number
+        return None
 
     def __len__(self) -> int:
-        return sum(layer.alive for layer in self.layers)
+        return sum(layer.alive for layer in self.layers) + len(self.fresh)
 
     def __contains__(self, id: object) -> bool:
-        return isinstance(id, str) and self._find(id)[0] >= 0
+        if not isinstance(id, str):
+            return False
+        return any(one.subscription.id == id for one in self.fresh) or self._find(id) is not None
 
     def get(self, id: str) -> Subscription | None:
         """See `triplewire.matchers.Snapshot`."""
-        place, number = self._find(id)
-        return self.layers[place].segment.stated(number) if place >= 0 else None
+        for one in self.fresh:
+            if one.subscription.id == id:
+                return one.subscription
+        found = self._find(id)
+        return found[0].segment.stated(found[1]) if found is not None else None
 
     def all(self, start: int = 0) -> Iterator[Subscription]:
         """See `triplewire.matchers.Snapshot`."""
@@ -244,6 +290,8 @@ class SegmentSnapshot:
                 for number in layer.kept()[start:].tolist():
                     yield layer.segment.stated(number)
             start = max(start - layer.alive, 0)
+        for one in self.fresh[start:]:
+            yield one.subscription
 
 
 def _wasteful(texts: Texts) -> bool:
@@ -309,7 +357,7 @@ class Work:
         # those merged were neighbours; what came before them still does
         place = next((n for n, layer in enumerate(latest.layers) if id(layer.segment) in number_of), 0)
         layers.insert(place, whole)
-        return SegmentSnapshot(latest.home, [layer for layer in layers if layer.alive])
+        return SegmentSnapshot(latest.home, [layer for layer in layers if layer.alive], latest.fresh)
 
 
 class Trie:

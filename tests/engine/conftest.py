@@ -1,0 +1,13 @@
+"""Tests that take `matcher` run once for each registered matcher."""
+
+from __future__ import annotations
+
+import pytest
+
+from triplewire import plugins
+
+
+@pytest.fixture(params=plugins.names("matcher"))
+def matcher(request: pytest.FixtureRequest) -> str:
+    """The name of a matcher."""
+    return str(request.param)
