@@ -75,10 +75,10 @@ DATES = ["2020-01-01", "2020-01-01T00:00", "2020-01-01T00:00:00Z", "2020-01-01T0
          "-0001-01-01", "123456789-01-01", "\u3000" "2020-01-01"]  # fmt: skip
 TEXTS = ["one", "two", "two three", "The Final", "sport", "Sports", "Running runs", "été", "ete",
          "e\u0301te\u0301", "Straße", "日本語 text", "", "a", N + "final", N + "Sports",
-         "a long text that is longer than forty characters", "one\x00two", "ONE"]  # fmt: skip
+         "a long text that is longer than forty characters", "one\x00two", "ONE", "half\ud800 one"]  # fmt: skip
 ANALYZERS = [Analyzer(), Analyzer(stemming="english"), Analyzer("unicode"), Analyzer("default", "", True)]
 PLAIN = [Literal(text) for text in TEXTS + NUMBERS + DATES]
-TAGGED = [Literal.tagged(text, tag) for text in ("one", "sport", "1") for tag in ("en", "de")]
+TAGGED = [Literal.tagged(text, tag) for text in ("one", "sport", "1") for tag in ("en", "de", "de-at")]
 NUMERIC = [Literal(n, XSD + kind) for n in NUMBERS for kind in ("integer", "decimal", "float", "double", "byte")]
 MOMENTS = [Literal(d, XSD + kind) for d in DATES for kind in ("dateTime", "date", "dateTimeStamp")]
 OTHER = [
@@ -114,6 +114,13 @@ words = st.builds(
 )
 texts = st.one_of(words, words, st.builds(TextOr, st.lists(words, min_size=1, max_size=3).map(tuple)))
 parts = st.sampled_from(["o", "one", "t", "e", "two three", "é", "", "a long text", "1", N, "\x00"])
+regexes = st.sampled_from(
+    ["one", "^one", "one$", "^one$", "t.o", "two three", "^日本語", "a long text", "$", "1-", "on(e|)"]
+)
+LANG = Function("LANG", (X,))
+tags = st.sampled_from(
+    [*(Literal(tag) for tag in ("en", "EN", "de", "", "*", "e")), Literal.tagged("en", "en"), IRI("en")]
+)
 functions = st.builds(
     lambda name, text, through: Function(name, (Function("STR", (X,)) if through else X, Literal(text))),
     st.sampled_from(["CONTAINS", "STRSTARTS", "STRENDS"]),
@@ -130,6 +137,17 @@ KINDS: dict[str, st.SearchStrategy[Expression]] = {
             parts,
         ),
         functions,
+        st.builds(TextTest, st.just(TextRelation.REGEX), st.just(X), regexes),
+        st.builds(
+            lambda text, through: Function("REGEX", (Function("STR", (X,)) if through else X, Literal(text))),
+            regexes,
+            st.booleans(),
+        ),
+    ),
+    "languages": st.one_of(
+        st.builds(lambda tag: Compare("=", LANG, tag), tags),
+        st.builds(lambda tag: Compare("=", tag, LANG), tags),
+        st.builds(lambda tag: Function("LANGMATCHES", (LANG, tag)), tags),
     ),
     "lenient": st.one_of(
         st.builds(Compare, operators, st.just(X), st.one_of(constants, labels), st.just(Coercion.LENIENT)),
@@ -149,7 +167,7 @@ KINDS: dict[str, st.SearchStrategy[Expression]] = {
         st.one_of(st.sampled_from(IRIS), labels, st.sampled_from(["sport", "Games"]).map(Label)),
     ),
 }
-either = st.one_of(*(KINDS[kind] for kind in ("words", "substrings", "lenient", "strict", "classes")))
+either = st.one_of(*(KINDS[kind] for kind in ("words", "substrings", "lenient", "languages", "strict", "classes")))
 KINDS["disjunctions"] = st.builds(AnyOf, st.lists(either, max_size=3).map(tuple))
 
 nodes = st.sampled_from([*IRIS, BlankNode("b")])

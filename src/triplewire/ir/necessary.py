@@ -196,6 +196,9 @@ def _renamed(node: Any) -> Any:
     return kind(*[_renamed(getattr(node, field.name)) for field in dataclasses.fields(node)])
 
 
+_LOOKED_UP = frozenset(("CONTAINS", "STRSTARTS", "STRENDS", "SAMETERM", "LANGMATCHES"))
+
+
 def _is_key(test: Expression) -> bool:
     """Does the text of a node decide, by a look-up? A disjunction of such tests is one more of them."""
     if isinstance(test, AnyOf):
@@ -206,6 +209,8 @@ def _is_key(test: Expression) -> bool:
         return not test.negated and test.relation is not TextRelation.REGEX
     if isinstance(test, In):
         return not test.negated
+    if isinstance(test, Function):
+        return test.name in _LOOKED_UP
     return isinstance(test, InstanceOf) or (isinstance(test, Compare) and test.op == "=")
 
 

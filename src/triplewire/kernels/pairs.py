@@ -39,11 +39,11 @@ def from_words(
 
 @njit(cache=True, nogil=True)
 def _admits(wanted: int, kind: int) -> bool:
-    """Is a node of this kind meant? `kind`: suffix * 16 + a bit for the kind, + 8 where the text is long. `wanted`: a
-    suffix * 16, or a set of kinds, + 8 where long texts are not meant."""
-    if wanted >= 16:
-        return (wanted >> 4) == (kind >> 4)
-    return (wanted & kind & 7) != 0 and (wanted & kind & 8) == 0
+    """Is a node of this kind meant? `kind`: suffix * 32 + a bit of 1, 2, 4, + bits of 8 and 16 for odd texts.
+    `wanted`: a suffix * 32, or a set of kinds and of the oddities that are not meant."""
+    if wanted >= 32:
+        return (wanted >> 5) == (kind >> 5)
+    return (wanted & kind & 7) != 0 and (wanted & kind & 24) == 0
 
 
 @njit(cache=True, nogil=True)

@@ -17,7 +17,7 @@ from triplewire.encode.text import has_text
 from triplewire.ir.evaluate import World
 from triplewire.kernels.names import hash_spans
 from triplewire.select.lookup import TEXT_SEED
-from triplewire.select.postings import AN_IRI, OTHER_LITERAL, TEXT_LITERAL, TOO_LONG
+from triplewire.select.postings import AN_IRI, HALVED, OTHER_LITERAL, SUFFIX, TEXT_LITERAL, TOO_LONG
 from triplewire.select.stated import ClassFeatures, without
 from triplewire.select.substrings import Pairs
 from triplewire.select.tests import Tests
@@ -77,8 +77,8 @@ def _text_hashes(terms: Terms) -> Hashes:
 
 
 def _of_texts(terms: Terms, tests: Tests, texts: NDArray[np.bool_], longest: int) -> list[Pairs]:
-    """The tests that ask for a text or a part of one."""
-    pairs = []
+    """The tests that ask for a text, a part of one, or a language."""
+    pairs = [tests.languages.pairs(terms)] if tests.languages is not None else []
     if tests.literals is not None or tests.substrings is not None:
         kind = _kinds(terms, tests.literals.suffixes if tests.literals else (), texts, longest)
         if tests.literals is not None:
@@ -94,11 +94,14 @@ def _of_texts(terms: Terms, tests: Tests, texts: NDArray[np.bool_], longest: int
 def _kinds(terms: Terms, wanted: tuple[str, ...], texts: NDArray[np.bool_], longest: int) -> Ids:
     """Of each term what postings tell it by: its kind, and beside it the number of its suffix among those wanted."""
     number = {suffix: at for at, suffix in enumerate(wanted, 1)}
-    suffix = np.array([16 * number.get(suffix, 0) for suffix in terms.suffixes], np.int32)[terms.suffix]
+    suffix = np.array([SUFFIX * number.get(suffix, 0) for suffix in terms.suffixes], np.int32)[terms.suffix]
     literal = terms.kind == LITERAL_KIND
     kind = np.where(literal, np.where(texts, TEXT_LITERAL, OTHER_LITERAL) + suffix, 0)
     kind[terms.kind == IRI_KIND] = AN_IRI
     for row in np.flatnonzero((terms.end - terms.start > longest) & (kind > 0)).tolist():
         if len(text_of(terms, row)) > longest:
             kind[row] |= TOO_LONG
+    halves = np.flatnonzero((terms.text[:-1] == 0xED) & (terms.text[1:] >= 0xA0))
+    if len(halves):
+        kind[np.searchsorted(halves, terms.end) > np.searchsorted(halves, terms.start)] |= HALVED
     return kind.astype(np.int32)

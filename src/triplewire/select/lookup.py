@@ -14,7 +14,7 @@ import numpy as np
 from triplewire.encode.batch import Bytes, Hashes, Ids, Offsets
 from triplewire.encode.names import Names
 from triplewire.select.columns import Arrays, grouped, prefixed, to_bytes, under
-from triplewire.select.postings import Posting
+from triplewire.select.postings import SUFFIX, Posting
 from triplewire.select.substrings import Pairs, spread
 
 TEXT_SEED = 1
@@ -89,7 +89,7 @@ def collect_literals(pairs: Sequence[tuple[Posting, int]]) -> Literals | None:
     if not pairs:
         return None
     suffixes = {str(posting[1]): 0 for posting, _ in pairs if posting[0] == "e"}
-    number = {suffix: 16 * at for at, suffix in enumerate(sorted(suffixes), 1)}
+    number = {suffix: SUFFIX * at for at, suffix in enumerate(sorted(suffixes), 1)}
     wanted = [int(p[1]) if p[0] == "t" else number[str(p[1])] for p, _ in pairs]
     keys = [to_bytes(str(posting[2])) for posting, _ in pairs]
     return Literals(Lookup.build(keys, [test for _, test in pairs], wanted, TEXT_SEED), tuple(number))

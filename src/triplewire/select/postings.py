@@ -7,6 +7,8 @@ of which a test holds, no more and no fewer.
     ("w", word)  ("p", prefix)                     by the default analyser
     ("W", tokenizer, stemming, diacritics, word)   by another one; "P" with a prefix
     ("s", kinds, where, text)                      the text is in the node's ("c"), at its start ("s"), at its end ("e")
+                                                   or is it ("b")
+    ("l", "=", language)  ("l", "~", range)        the node is a literal of such a language, or of none ("")
     ("t", kinds, text)                             the node's text is this
     ("e", suffix, text)                            the node is this literal; suffixes as in `triplewire.encode.batch`
     ("n", op, constant)  ("i", op, constant)       lenient numbers, lenient instants
@@ -18,6 +20,7 @@ of which a test holds, no more and no fewer.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import TypeAlias
 
@@ -42,17 +45,21 @@ from triplewire.model.terms import IRI, XSD_STRING, Literal
 
 Posting: TypeAlias = tuple[str | int, ...]
 
-TEXT_LITERAL, OTHER_LITERAL, AN_IRI, TOO_LONG = 1, 2, 4, 8
+TEXT_LITERAL, OTHER_LITERAL, AN_IRI, TOO_LONG, HALVED = 1, 2, 4, 8, 16
 LITERAL = TEXT_LITERAL | OTHER_LITERAL
 ANY_TEXT = LITERAL | AN_IRI
 SHORT_TEXT = ANY_TEXT | TOO_LONG
-"""Kinds of nodes, as bits. SHORT_TEXT is what SPARQL's STR takes: no text that is TOO_LONG."""
+SUFFIX = 32
+"""Kinds of nodes, as bits. SHORT_TEXT is what SPARQL's STR takes: no text that is TOO_LONG. Regular expressions take no
+text with half a surrogate pair, HALVED. The number of a suffix is in the bits from SUFFIX on."""
 
 DEFAULT = Analyzer()
 ORDERS = ("<", "<=", ">", ">=")
 _FLIPPED = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _PLACES = {TextRelation.CONTAINS: "c", TextRelation.STARTS: "s", TextRelation.ENDS: "e"}
 _FUNCTIONS = {"CONTAINS": "c", "STRSTARTS": "s", "STRENDS": "e"}
+_ANCHORED = {"": "c", "^": "s", "$": "e", "^$": "b"}
+_PLAIN = re.compile(r"(\^?)([\w ,:;/'\"-]+)(\$?)")  # a regular expression that only asks for a text
 
 
 def postings(test: Test) -> tuple[Posting, ...] | None:
@@ -66,6 +73,8 @@ def postings(test: Test) -> tuple[Posting, ...] | None:
             return (("t", LITERAL, text), ("t", AN_IRI, iri)) if iri else (("t", LITERAL, text),)
         case TextTest(relation, _, text, False) if relation in _PLACES and text:
             return (("s", LITERAL, _PLACES[relation], text),)
+        case TextTest(TextRelation.REGEX, _, text, False):
+            return _regex(text, LITERAL)
         case InstanceOf(_, relation, Label(text, iri)):
             return (("c", relation.value, iri, text),)
         case InstanceOf(_, relation, IRI(iri)):
@@ -108,14 +117,32 @@ def _function(test: Function) -> tuple[Posting, ...] | None:
         case Function("CONTAINS" | "STRSTARTS" | "STRENDS", (operand, Literal(text, datatype))):
             if datatype != XSD_STRING or not text:
                 return None
-            if operand == X:
-                return (("s", TEXT_LITERAL, _FUNCTIONS[test.name], text),)
-            return (("s", SHORT_TEXT, _FUNCTIONS[test.name], text),) if operand == Function("STR", (X,)) else None
+            kinds = _kinds_of(operand)
+            return (("s", kinds, _FUNCTIONS[test.name], text),) if kinds else None
+        case Function("REGEX", (operand, Literal(text, datatype))) if datatype == XSD_STRING:
+            return _regex(text, _kinds_of(operand))
+        case Function("LANGMATCHES", (operand, Literal(text, datatype))):
+            return (("l", "~", text),) if operand == _LANG and datatype == XSD_STRING else None
         case Function("SAMETERM", (left, right)):
             constant = right if left == X else left
             if X in (left, right) and isinstance(constant, IRI | Literal):
                 return (_this(constant),)
     return None
+
+
+_STR, _LANG = Function("STR", (X,)), Function("LANG", (X,))
+
+
+def _kinds_of(operand: Test) -> int:
+    """Of which nodes a string function is asked; 0 where it is asked of something that is computed."""
+    return TEXT_LITERAL if operand == X else SHORT_TEXT if operand == _STR else 0
+
+
+def _regex(pattern: str, kinds: int) -> tuple[Posting, ...] | None:
+    plain = _PLAIN.fullmatch(pattern)
+    if plain is None or not kinds:
+        return None
+    return (("s", kinds | HALVED, _ANCHORED[plain[1] + plain[3]], plain[2]),)
 
 
 def _this(term: IRI | Literal) -> Posting:
@@ -136,6 +163,10 @@ def suffix_of(literal: Literal) -> str:
 
 def _compared(test: Compare) -> tuple[Posting, ...] | None:
     op, constant = test.op, test.right
+    if op == "=" and _LANG in (test.left, test.right) and test.coercion is Coercion.STRICT:
+        constant = test.right if test.left == _LANG else test.left
+        is_text = isinstance(constant, Literal) and constant.datatype == XSD_STRING
+        return (("l", "=", constant.lexical),) if is_text else None
     if test.right == X:
         op, constant = _FLIPPED.get(op, op), test.left
     if op not in _FLIPPED or X not in (test.left, test.right) or not isinstance(constant, IRI | Literal | Label):

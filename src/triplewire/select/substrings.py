@@ -86,7 +86,7 @@ class Substrings:
         return spread(self.rows(text, start, stop, rows), self.offset, self.test, self.kinds, kind)
 
 
-_ANCHORS = {"c": (b"", b""), "s": (START, b""), "e": (b"", END)}
+_ANCHORS = {"c": (b"", b""), "s": (START, b""), "e": (b"", END), "b": (START, END)}
 
 
 def collect_substrings(pairs: Sequence[tuple[Posting, int]]) -> Substrings | None:

@@ -25,6 +25,7 @@ from triplewire.select.lookup import Literals, collect_literals
 from triplewire.select.postings import DEFAULT, ORDERS, Posting, postings
 from triplewire.select.ranges import ScaleTests, collect_scales
 from triplewire.select.substrings import Substrings, collect_substrings
+from triplewire.select.tags import Languages, collect_languages
 from triplewire.select.words import WordTests, collect_words
 
 LAZY, INDEXED, RANGE = 0, 1, 2
@@ -50,6 +51,7 @@ class Tests:
     words: tuple[WordTests, ...]
     substrings: Substrings | None
     literals: Literals | None
+    languages: Languages | None
     scales: tuple[ScaleTests, ...]
     classes: Classes | None
 
@@ -71,6 +73,7 @@ class Tests:
             "words": [table.meta() for table in self.words],
             "scales": [scale.meta() for scale in self.scales],
             "literals": self.literals.meta() if self.literals else None,
+            "languages": self.languages.meta() if self.languages else None,
             "classes": self.classes.meta() if self.classes else None,
         }
         found: Arrays = {name: getattr(self, name) for name in ("kind", "group", "op", "rank")}
@@ -80,7 +83,8 @@ class Tests:
             found |= prefixed(f"words{number}", table.arrays())
         for number, scale in enumerate(self.scales):
             found |= prefixed(f"scales{number}", scale.arrays())
-        for name, part in (("substrings", self.substrings), ("literals", self.literals), ("classes", self.classes)):
+        for name in ("substrings", "literals", "languages", "classes"):
+            part: Substrings | Literals | Languages | Classes | None = getattr(self, name)
             if part is not None:
                 found |= prefixed(name, part.arrays())
         return found
@@ -98,9 +102,10 @@ class Tests:
             found[name] = tuple([kind.from_arrays(under(f"{name}{number}", arrays), part) for number, part in parts])
         substrings = under("substrings", arrays)
         found["substrings"] = Substrings.from_arrays(substrings) if substrings else None
-        literals, classes = meta["literals"], meta["classes"]
-        found["literals"] = Literals.from_arrays(under("literals", arrays), literals) if literals is not None else None
-        found["classes"] = Classes.from_arrays(under("classes", arrays), classes) if classes is not None else None
+        kinds = {"literals": Literals, "languages": Languages, "classes": Classes}
+        for name, kind in kinds.items():
+            part = meta[name]
+            found[name] = None if part is None else kind.from_arrays(under(name, arrays), part)
         return cls(**found)
 
     @classmethod
@@ -208,6 +213,7 @@ def build(specs: Sequence[bytes]) -> Tests:
         collect_words(of("w", "p", "W", "P")),
         collect_substrings(of("s")),
         collect_literals(of("t", "e")),
+        collect_languages(of("l")),
         scales,
         Classes.collect(of("c")),
     )
