@@ -59,6 +59,27 @@ def find_keys(wanted: Any, keys: Any, slots: Any, out: Any) -> None:
 
 
 @njit(cache=True, nogil=True)
+def number_keys(keys: Any, slots: Any, distinct: Any, number: Any) -> int:
+    """Number the distinct keys in the order in which they are met: `number` of each key, and the `distinct` ones, for
+    which there is room up to half of `slots`, a power of two filled with -1. Returns how many there are, or -1 where
+    there was no room for all."""
+    mask = slots.size - 1
+    count = 0
+    for i in range(keys.size):
+        at = _slot(keys[i], mask)
+        while slots[at] >= 0 and distinct[slots[at]] != keys[i]:
+            at = (at + 1) & mask
+        if slots[at] < 0:
+            if 2 * count >= slots.size:
+                return -1
+            slots[at] = count
+            distinct[count] = keys[i]
+            count += 1
+        number[i] = slots[at]
+    return count
+
+
+@njit(cache=True, nogil=True)
 def runs(offset: Any, subject: Any, out_first: Any, out_publication: Any) -> int:
     """The runs of triples with one subject; returns their number. out_first has one entry more."""
     count = 0

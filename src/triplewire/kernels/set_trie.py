@@ -185,6 +185,23 @@ def _copy(begin: int, end: int, source: Any, out: Any, at: int) -> int:
 
 
 @njit(cache=True, nogil=True)
+def _fresh(queue: Any, tail: int, bits: Any, reached: Any, count: int) -> tuple[int, int]:
+    """Keep the nodes of the queue that this publication reaches for the first time, by another subject than before;
+    they are added to `reached`. Returns the new ends of both. No item comes twice then: each hangs on one node."""
+    at = 0
+    for i in range(tail):
+        node = queue[i]
+        mark = np.uint8(1 << (node & 7))
+        if bits[node >> 3] & mark == 0:
+            bits[node >> 3] |= mark
+            reached[count] = node
+            count += 1
+            queue[at] = node
+            at += 1
+    return at, count
+
+
+@njit(cache=True, nogil=True)
 def _emit(nodes: Any, item: Any, need: Any, subscription: Any, star_of: Any, queue: Any, tail: int, safe: int,
           loose: int, multi: bool, out_sub: Any, out_check: Any, star_list: Any, star_stamp: Any, now: int,
           counts: Any) -> None:  # fmt: skip
@@ -210,18 +227,21 @@ def _emit(nodes: Any, item: Any, need: Any, subscription: Any, star_of: Any, que
             counts[STARS] += 1
     counts[SUBS] = subs
     counts[CHECKS] = checks
-    counts[NODES] += tail
 
 
 @njit(cache=True, nogil=True)
-def _distinct(out: Any, begin: int, end: int, seen: Any, now: int) -> int:
-    """Drop repetitions among out[begin:end]; returns the new end."""
+def _distinct(out: Any, begin: int, end: int, bits: Any) -> int:
+    """Drop repetitions among out[begin:end]; returns the new end. `bits` has a bit for each number, all clear before
+    and after: so small that it stays near the processor."""
     at = begin
     for i in range(begin, end):
-        if seen[out[i]] != now:
-            seen[out[i]] = now
-            out[at] = out[i]
-            at += 1
+        number = out[i]
+        mark = np.uint8(1 << (number & 7))
+        out[at] = number
+        at += bits[number >> 3] & mark == 0
+        bits[number >> 3] |= mark
+    for i in range(begin, at):
+        bits[out[i] >> 3] = 0
     return at
 
 
@@ -265,32 +285,33 @@ def _degree(r0: int, r1: int, run_first: Any) -> int:
 
 @njit(cache=True, nogil=True)
 def _walk(p: int, r0: int, r1: int, safe: int, loose: int, run_atoms: Any, run_multi: Any, first: Any, second: Any,
-          work: Any, outs: Any, counts: Any) -> tuple[int, bool]:  # fmt: skip
-    """Walk both tries for the runs r0 .. r1 of a publication. Returns (walks that accepted something, is any run
-    multi?)."""
+          work: Any, outs: Any, counts: Any) -> bool:  # fmt: skip
+    """Walk both tries for the runs r0 .. r1 of a publication. Returns whether any run is multi."""
     atom_offset, atoms, span_offset, span_atom, span_ends = run_atoms
     nodes, root, item, need, subscription, star_of, first_range = first
-    stamp, span_of, stars_stamp, queue, queue_span = work
+    stamp, span_of, stars_stamp, queue, queue_span, bits, reached = work
     out_sub, out_check, star_list, star_stamp = outs
-    emitting, any_multi = 0, False
+    any_multi, count = False, 0
     for r in range(r0, r1):
-        before = counts[SUBS]
         s0, s1 = span_offset[r], span_offset[r + 1]
         tail = _subsets(nodes, root, atoms[atom_offset[r] : atom_offset[r + 1]], span_atom[s0:s1], span_ends[s0:s1],
                         span_of, first_range, stamp, r + 1, queue, queue_span)  # fmt: skip
+        counts[NODES] += tail
+        if r1 - r0 > 1:
+            tail, count = _fresh(queue, tail, bits, reached, count)
         _emit(nodes, item, need, subscription, star_of, queue, tail, safe, loose, run_multi[r], out_sub, out_check,
               star_list, star_stamp, p + 1, counts)  # fmt: skip
-        emitting += counts[SUBS] > before
         any_multi = any_multi or run_multi[r]
+    for i in range(count):
+        bits[reached[i] >> 3] = 0
     if counts[STARS] > 0:
-        before = counts[SUBS]
         nodes, root, item, need, subscription, star_of, first_range = second
         tail = _subsets(nodes, root, star_list[: counts[STARS]], span_atom[:0], span_ends[:0], span_of, first_range,
                         stars_stamp, p + 1, queue, queue_span)  # fmt: skip
+        counts[NODES] += tail
         _emit(nodes, item, need, subscription, star_of, queue, tail, safe, loose, any_multi, out_sub, out_check,
               star_list, star_stamp, p + 1, counts)  # fmt: skip
-        emitting += counts[SUBS] > before
-    return emitting, any_multi
+    return any_multi
 
 
 @njit(cache=True, nogil=True)
@@ -299,7 +320,7 @@ def match(p0: int, p1: int, publication_run: Any, run_atoms: Any, facts: Any, fi
           visited: Any) -> int:  # fmt: skip
     """The subscriptions and the clauses to check of the publications p0 .. p1, as slices of outs[0] and outs[1].
 
-    All stamps in `work`, `seen` and outs[3] are below the numbers of the publications and runs to come. Returns the
+    All stamps in `work` and outs[3] are below the numbers of the publications and runs to come. Returns the
     first publication that found no room, else p1.
     """
     out_sub, out_check, _, _ = outs
@@ -314,19 +335,18 @@ def match(p0: int, p1: int, publication_run: Any, run_atoms: Any, facts: Any, fi
         safe = _safe_freedom(r0, r1, run_most, cap)
         degree = _degree(r0, r1, run_first)
         loose = _safe_loose(r0, r1, run_most, degree, cap)
-        emitting, multi = _walk(p, r0, r1, safe, loose, run_atoms, run_multi, first, second, work, outs, counts)
+        multi = _walk(p, r0, r1, safe, loose, run_atoms, run_multi, first, second, work, outs, counts)
         counts[CHECKS] = _copy(0, always.size, always, out_check, counts[CHECKS])
         if counts[SUBS] + counts[CHECKS] - check_offset[p] > out_sub.size or counts[CHECKS] > out_check.size:
             return p
-        subs, checks = counts[SUBS], _distinct(out_check, check_offset[p], counts[CHECKS], seen_clause, p + 1)
+        subs, checks = counts[SUBS], _distinct(out_check, check_offset[p], counts[CHECKS], seen_clause)
         if checks > check_offset[p]:
             _count_objects(run_first[r0], run_first[r1], subject, predicate, term, objects, objects_stamp, p + 1)
             subs, checks = _settle(check_offset[p], checks, out_check, out_sub, subs, status, owner, multi, freedom,
                                    pattern_offset, pattern, objects, objects_stamp, p + 1, r1 - r0, degree,
                                    cap)  # fmt: skip
-            emitting += subs > counts[SUBS]
-        if emitting > 1 or may_repeat:
-            subs = _distinct(out_sub, sub_offset[p], subs, seen_sub, p + 1)
+        if may_repeat:
+            subs = _distinct(out_sub, sub_offset[p], subs, seen_sub)
         sub_offset[p + 1] = subs
         check_offset[p + 1] = checks
         visited[0] += counts[NODES]

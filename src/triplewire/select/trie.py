@@ -76,13 +76,18 @@ def build_trie(programs: Programs, tests: Tests, terms: int, frequency: dict[int
     `frequency`: atom key -> how many publications in a sample had it; without it, how many subscriptions ask for it
     stands in.
     """
+    with np.errstate(over="ignore"):  # hashes wrap around where the kernels run as plain Python
+        return _built(programs, tests, terms, frequency)
+
+
+def _built(programs: Programs, tests: Tests, terms: int, frequency: dict[int, float] | None) -> Trie:
     lazy = np.asarray(tests.is_lazy, np.bool_)
     columns = (programs.test_variable, programs.test, lazy, tests.group, tests.op, tests.rank)
     clauses = len(programs.pattern_offset) - 1
     set_clause, set_offset, key, rank = _sets(programs, columns)
-    keys, atom = np.unique(key, return_inverse=True)
+    keys, atom = _numbered(key)
     order, first_range = _order(keys, np.bincount(atom, minlength=len(keys)), frequency)
-    keys, atom = keys[order], _inverse(order)[atom].astype(np.int32)
+    keys, atom = keys[order], _inverse(order)[atom]
     label_offset, labels = np.zeros_like(set_offset), np.empty(len(atom) + int((rank >= 0).sum()), np.int32)
     star_kernels.order_sets(set_offset, atom, rank, first_range, label_offset, labels)
     shape, node = _shape(label_offset, labels, len(keys))
@@ -123,7 +128,18 @@ def _sets(programs: Programs, columns: tuple[NDArray[np.generic], ...]) -> tuple
         programs.pattern_offset, programs.pattern, programs.test_offset, columns, set_clause, set_offset, key, rank
     )
     used = int(set_offset[-1])
-    return set_clause, set_offset, key[:used].copy(), rank[:used].copy()
+    return set_clause, set_offset, key[:used], rank[:used]
+
+
+def _numbered(key: Keys) -> tuple[Keys, Ids]:
+    """The distinct keys, and the number of each key among them."""
+    number, room = np.empty(len(key), np.int32), 1 << 16
+    while True:
+        slots, distinct = np.full(2 * room, -1, np.int32), np.empty(room, np.int64)
+        count = atom_kernels.number_keys(key, slots, distinct, number)
+        if count >= 0:
+            return distinct[:count].copy(), number
+        room *= 8
 
 
 def _order(keys: Keys, asked: NDArray[np.int64], frequency: dict[int, float] | None) -> tuple[Keys, int]:
@@ -136,9 +152,9 @@ def _order(keys: Keys, asked: NDArray[np.int64], frequency: dict[int, float] | N
     return order.astype(np.int64), int(len(keys) - is_range.sum())
 
 
-def _inverse(order: Keys) -> Keys:
-    inverse = np.empty_like(order)
-    inverse[order] = np.arange(len(order))
+def _inverse(order: Keys) -> Ids:
+    inverse = np.empty(len(order), np.int32)
+    inverse[order] = np.arange(len(order), dtype=np.int32)
     return inverse
 
 

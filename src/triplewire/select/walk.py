@@ -109,10 +109,12 @@ def walk(trie: Trie, programs: Programs, batch: Batch, features: Features, found
         np.zeros(stars, np.int32),
         np.empty(nodes + 1, np.int32),  # every node is reached once at the most; what is not used costs nothing
         np.empty(nodes + 1, np.int32),
+        np.zeros(len(trie.atoms) // 8 + 1, np.uint8),
+        np.empty(len(trie.atoms), np.int32),
     )
     seen = (
-        np.zeros(subscriptions, np.int32),
-        np.zeros(len(trie.owner), np.int32),
+        np.zeros(subscriptions // 8 + 1, np.uint8),
+        np.zeros(len(trie.owner) // 8 + 1, np.uint8),
         np.empty(len(trie.flags), np.int32),
         np.zeros(len(trie.flags), np.int32),
     )
