@@ -1,59 +1,70 @@
-"""What the encoders share: from the columns of distinct terms to a batch, with words and numbers."""
+"""What the encoders share: from the distinct terms and the statements to a batch, with words and numbers."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeAlias
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from triplewire.encode import text as texts
-from triplewire.encode.batch import (
-    EXACT_NUMBER,
-    LITERAL_KIND,
-    LONG_NUMBER,
-    NO_NUMBER,
-    Batch,
-    Bytes,
-    Hashes,
-    Ids,
-    Offsets,
-    Terms,
-)
-from triplewire.ir.numbers import lenient_number
-from triplewire.kernels import iris as iri_kernels
+from triplewire.encode.batch import BLANK_KIND, Batch, Bytes, Hashes, Ids, Offsets, Terms
+from triplewire.encode.text import has_text, words_of_terms
 from triplewire.kernels import numbers as number_kernels
-
-Columns: TypeAlias = tuple[Bytes, Offsets, Offsets, Bytes, Ids, tuple[str, ...], Hashes]
-"""text, start, end, kind, suffix, suffixes and hash of the distinct terms, as in `Terms`."""
+from triplewire.kernels import triples as triple_kernels
 
 
-def made(ids: Sequence[str], offset: Offsets, triples: NDArray[np.int32], columns: Columns) -> Batch:
-    """The batch of triples (sorted and distinct in each publication) over these terms."""
-    text, start, end, kind, suffix, suffixes, hashes = columns
-    number, state = _numbers(text, start, end, kind == LITERAL_KIND)
-    words = texts.words(text, start, end, texts.has_text(kind, suffix, suffixes))
-    terms = Terms(text, start, end, kind, suffix, suffixes, hashes, number, state)
-    subject, predicate, obj = (np.ascontiguousarray(triples[:, column]) for column in range(3))
-    return Batch(ids, offset, subject, predicate, obj, terms, words)
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """The distinct terms, as in `Terms`, without what their texts read as."""
+
+    text: Bytes
+    start: Offsets
+    end: Offsets
+    kind: Bytes
+    suffix: Ids
+    suffixes: tuple[str, ...]
+    hash: Hashes
+
+    def __len__(self) -> int:
+        return len(self.start)
 
 
-def _numbers(
-    text: Bytes, start: Offsets, end: Offsets, literal: NDArray[np.bool_]
-) -> tuple[NDArray[np.float64], Bytes]:
-    """What the literals read as, and how well."""
-    number, state = np.zeros(len(start)), np.zeros(len(start), np.uint8)
-    number_kernels.numbers(text, start, end, literal, number, state)
-    for row in np.flatnonzero(state == number_kernels.UNSURE).tolist():
-        found = lenient_number(text[start[row] : end[row]].tobytes().decode("utf-8", "surrogatepass"))
-        state[row] = NO_NUMBER if found is None else LONG_NUMBER
-    number[state != EXACT_NUMBER] = np.nan
+@dataclass(frozen=True, slots=True)
+class Triples:
+    """As in `Batch`: sorted and distinct within each publication."""
+
+    offset: Offsets
+    subject: Ids
+    predicate: Ids
+    object: Ids
+
+
+def sorted_triples(
+    publication: Ids, subject: Ids, predicate: Ids, object_: Ids, terms: int, publications: int
+) -> Triples:
+    """Statements of `terms` terms in `publications` publications, in any order and with repetitions."""
+    count = len(publication)
+    order, scratch = np.empty(count, np.int32), np.empty(count, np.int32)
+    triple_kernels.sort_statements(publication, subject, predicate, object_, terms, publications, order, scratch)
+    offset = np.empty(publications + 1, np.int64)
+    found = [np.empty(count, np.int32) for _ in range(3)]
+    kept = triple_kernels.distinct_triples(publication, subject, predicate, object_, order, offset, *found)
+    return Triples(offset, *(column[:kept] for column in found))
+
+
+def numbers(columns: Columns) -> tuple[NDArray[np.float64], Bytes]:
+    """`number` and `number_state` of each term; blank nodes read as nothing, whatever their labels."""
+    number, state = np.full(len(columns), np.nan), np.zeros(len(columns), np.uint8)
+    wanted = columns.kind != BLANK_KIND
+    number_kernels.read_numbers(columns.text, columns.start, columns.end, wanted, number, state)
     return number, state
 
 
-def plain_iris(text: Bytes, start: Offsets, end: Offsets) -> NDArray[np.bool_]:
-    """Which of these are absolute IRIs beyond doubt: a scheme, then plain ASCII without anything that needs a look."""
-    plain = np.zeros(len(start), np.bool_)
-    iri_kernels.plain(text, start, end, plain)
-    return plain
+def made(ids: Sequence[str], triples: Triples, columns: Columns) -> Batch:
+    """The batch."""
+    number, state = numbers(columns)
+    c = columns
+    terms = Terms(c.text, c.start, c.end, c.kind, c.suffix, c.suffixes, c.hash, number, state)
+    words = words_of_terms(c.text, c.start, c.end, has_text(c.kind, c.suffix, c.suffixes))
+    return Batch(ids, triples.offset, triples.subject, triples.predicate, triples.object, terms, words)

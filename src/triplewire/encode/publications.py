@@ -8,9 +8,8 @@ from itertools import chain
 import numpy as np
 
 from triplewire.encode.batch import Batch
-from triplewire.encode.columns import made
+from triplewire.encode.columns import Columns, made, sorted_triples
 from triplewire.encode.names import term_columns
-from triplewire.kernels import group as kernels
 from triplewire.model.publication import Publication
 from triplewire.model.terms import Term
 
@@ -20,9 +19,9 @@ def encode(publications: Sequence[Publication]) -> Batch:
     flat: list[Term] = list(chain.from_iterable(chain.from_iterable([p.triples for p in publications])))
     distinct = list(dict.fromkeys(flat))
     number = dict(zip(distinct, range(len(distinct)), strict=True))
-    triples = np.fromiter(map(number.__getitem__, flat), np.int32, len(flat)).reshape(-1, 3)
+    statements = np.fromiter(map(number.__getitem__, flat), np.int32, len(flat)).reshape(-1, 3)
+    subject, predicate, object_ = (np.ascontiguousarray(column) for column in statements.T)
     counts = np.array([len(p.triples) for p in publications], np.int64)
     publication = np.repeat(np.arange(len(publications), dtype=np.int32), counts)
-    offset, out = np.zeros(len(publications) + 1, np.int64), np.empty_like(triples)
-    kernels.group(triples, publication, offset, out)
-    return made([p.id for p in publications], offset, out[: offset[-1]], term_columns(distinct))
+    triples = sorted_triples(publication, subject, predicate, object_, len(distinct), len(publications))
+    return made([p.id for p in publications], triples, Columns(*term_columns(distinct)))

@@ -1,66 +1,145 @@
-"""The words of a batch's literals, and the tables of code points that they are found by.
-
-The twin is `triplewire.ir.analysis.analyse` with the default analyser: `str.casefold`, then the maximal runs of
-characters for which `str.isalnum` holds.
-"""
+"""The words of a batch's literals by the default analyser: exactly `triplewire.ir.analysis.analyse`."""
 
 from __future__ import annotations
 
+import re
+import sys
+from collections.abc import Iterator
 from functools import cache
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from triplewire.encode.batch import LITERAL_KIND, Bytes, Ids, Offsets, Words
+from triplewire.encode.batch import LITERAL_KIND, Bytes, Hashes, Ids, Offsets, Words
+from triplewire.ir.analysis import analyse
+from triplewire.ir.text import Analyzer
 from triplewire.kernels import words as kernels
+from triplewire.kernels.names import hash_spans
 
-LAST = 0x34000
-"""No code point from here on is a letter or digit, or changes when it is folded (Unicode 17; a test looks)."""
+WORD_SEED = 4
+"""Of the hash of a word."""
 
+_Item = TypeVar("_Item", bound=np.generic)
 
-@cache
-def tables() -> tuple[NDArray[np.bool_], NDArray[np.int32], NDArray[np.int32]]:
-    """(is it a letter or digit, fold, folded) by code point. fold: 0 itself, n > 0 the code point n - 1, n < 0 those of
-    `folded` from -n on, up to a 0."""
-    everything = [chr(code) for code in range(LAST)]
-    is_word = np.fromiter(map(str.isalnum, everything), np.bool_, LAST)
-    fold, folded = np.zeros(LAST, np.int32), [0]
-    for code, lower in enumerate(map(str.casefold, everything)):
-        if len(lower) > 1:
-            fold[code] = -len(folded)
-            folded += [*map(ord, lower), 0]
-        elif ord(lower) != code:
-            fold[code] = ord(lower) + 1
-    return is_word, fold, np.array(folded, np.int32)
+_BLOCK = 256
+_LETTERS_AND_DIGITS = re.compile(r"[^\W_]+")
 
 
 def has_text(kind: Bytes, suffix: Ids, suffixes: tuple[str, ...]) -> NDArray[np.bool_]:
     """Which terms have text: plain, xsd:string and language-tagged literals."""
     plain = np.array([not text or text[0] == "@" for text in suffixes], np.bool_)
-    found: NDArray[np.bool_] = (kind == LITERAL_KIND) & plain[suffix]
+    found: NDArray[np.bool_] = plain[suffix]
+    found &= kind == LITERAL_KIND
     return found
 
 
-def words(text: Bytes, start: Offsets, end: Offsets, with_text: NDArray[np.bool_]) -> Words:
-    """The words of the terms that have text."""
-    lengths = np.where(with_text, end - start, 0)
-    size, longest = int(lengths.sum()), int(lengths.max(initial=0))
-    offset, ids = np.zeros(len(start) + 1, np.int64), np.empty(size + 1, np.int32)
-    scratch: NDArray[Any] = np.empty(3 * longest + 16, np.uint8)
-    room = 1 << 12
-    while True:
-        state = np.zeros(2, np.int64)
-        word_text, word_end = np.empty(min(16 * room, 3 * size + 16), np.uint8), np.empty(room, np.int64)
-        hashes, slots = np.empty(room, np.uint64), np.full(2 * room, -1, np.int32)
-        with np.errstate(over="ignore"):
-            count = kernels.words(
-                text, start, end, with_text, *tables(), scratch, offset, ids, state, word_text, word_end, hashes, slots
+def words_of_terms(text: Bytes, start: Offsets, end: Offsets, wanted: NDArray[np.bool_]) -> Words:
+    """The words of the wanted terms; the others have none."""
+    room = _Room(int((end - start)[wanted].sum()))
+    offset = np.zeros(len(start) + 1, np.int64)
+    state = np.zeros(kernels.STATE, np.int64)
+    status = kernels.MORE
+    with np.errstate(over="ignore"):  # only where kernels are not compiled
+        while status == kernels.MORE:
+            at = int(state[kernels.TERM])
+            room.reserve(state, int(end[at] - start[at]) if at < len(start) and wanted[at] else 0)
+            status = kernels.cut(
+                text,
+                start,
+                end,
+                wanted,
+                *_tables(),
+                offset,
+                room.ids,
+                room.text,
+                room.end,
+                room.hash,
+                room.slots,
+                state,
             )
-        if count != kernels.FULL:
-            break
-        room *= 8
-    found, used = int(state[0]), int(state[1])
-    ends = word_end[:found].copy()
-    starts = np.concatenate((np.zeros(1, np.int64), ends[:-1])) if found else ends
-    return Words(offset, ids[:count].copy(), word_text[:used].copy(), starts, ends, hashes[:found].copy())
+    if status == kernels.STOP:
+        return _words_by_dictionary(text, start, end, wanted)
+    ends = room.end[: state[kernels.WORDS]].copy()
+    starts = np.concatenate((np.zeros(1, np.int64), ends))[: len(ends)]
+    used = room.text[: state[kernels.BYTES]].copy()
+    return Words(offset, room.ids[: state[kernels.IDS]].copy(), used, starts, ends, room.hash[: len(ends)].copy())
+
+
+class _Room:
+    """The arrays that a kernel fills; they grow when it asks."""
+
+    def __init__(self, size: int) -> None:
+        self.ids: Ids = np.empty(size // 4 + 64, np.int32)
+        self.text: Bytes = np.empty(size // 4 + 64, np.uint8)
+        self.end: Offsets = np.zeros(0, np.int64)
+        self.hash: Hashes = np.zeros(0, np.uint64)
+        self.slots: Ids = np.full(2, -1, np.int32)
+
+    def reserve(self, state: NDArray[np.int64], length: int) -> None:
+        """Make room for a text of so many bytes, and some more."""
+        ids, words, used = (int(state[i]) for i in (kernels.IDS, kernels.WORDS, kernels.BYTES))
+        self.ids = _grown(self.ids, ids, length)
+        self.text = _grown(self.text, used, kernels.GROWTH * length)
+        end = _grown(self.end, words, length)
+        if len(end) > len(self.end):
+            self.end, self.hash = end, _grown(self.hash, words, length)
+            self.slots = np.empty(1 << (2 * len(end)).bit_length(), np.int32)
+            kernels.refill(self.hash, words, self.slots)
+
+
+def _grown(array: NDArray[_Item], used: int, more: int) -> NDArray[_Item]:
+    """The array, or a longer copy of what is used of it."""
+    if used + more <= len(array):
+        return array
+    longer = np.empty(max(2 * len(array), used + more, 1_024), array.dtype)
+    longer[:used] = array[:used]
+    return longer
+
+
+def _words_by_dictionary(text: Bytes, start: Offsets, end: Offsets, wanted: NDArray[np.bool_]) -> Words:
+    """The same, slower: for texts that were made to collide."""
+    numbers: dict[str, int] = {}
+    ids: list[int] = []
+    counts = np.zeros(len(start) + 1, np.int64)
+    for term in np.flatnonzero(wanted).tolist():
+        found = analyse(text[start[term] : end[term]].tobytes().decode("utf-8", "surrogatepass"), Analyzer())
+        ids += [numbers.setdefault(word, len(numbers)) for word in found]
+        counts[term + 1] = len(found)
+    distinct = [word.encode("utf-8", "surrogatepass") for word in numbers]
+    ends = np.cumsum(np.fromiter(map(len, distinct), np.int64, len(distinct)))
+    starts = np.concatenate((np.zeros(1, np.int64), ends))[: len(ends)]
+    joined = np.frombuffer(b"".join(distinct), np.uint8)
+    return Words(
+        np.cumsum(counts), np.array(ids, np.int32), joined, starts, ends, hash_spans(joined, starts, ends, WORD_SEED)
+    )
+
+
+# --- characters ------------------------------------------------------------------------------------------------------
+
+
+@cache
+def _tables() -> tuple[Ids, Ids]:
+    """`fold` and `expansion` for the kernel: what each code point is folded to, if that is a letter or digit."""
+    codes = np.arange(sys.maxunicode + 1, dtype="<u4")
+    every = codes.tobytes().decode("utf-32-le", "surrogatepass")
+    fold = np.full(len(every), kernels.BREAK, np.int32)
+    for run in _LETTERS_AND_DIGITS.finditer(every):
+        fold[run.start() : run.end()] = codes[run.start() : run.end()]
+    expansion: list[int] = []
+    for code, folded in _changed(every):
+        points = [ord(c) if c.isalnum() else kernels.BREAK for c in folded]
+        if len(points) == 1:
+            fold[code] = points[0]
+        else:
+            fold[code] = -2 - len(expansion)
+            expansion += [*points, kernels.END]
+    return fold, np.array(expansion, np.int32)
+
+
+def _changed(every: str) -> Iterator[tuple[int, str]]:
+    """The code points that case folding changes, and what becomes of them."""
+    for first in range(0, len(every), _BLOCK):
+        block = every[first : first + _BLOCK]
+        if block.casefold() != block:
+            yield from ((ord(c), c.casefold()) for c in block if c.casefold() != c)

@@ -1,5 +1,7 @@
-"""Texts to words by the default analyser: case folding, then the maximal runs of letters and digits (semantics,
-section 5). Words are interned. The tables of code points come from `triplewire.encode.text`.
+"""Texts to words by the default analyser (semantics, section 5): case folding, then the maximal runs of letters and
+digits. Words are interned.
+
+The tables of characters, and the words of the batch: `triplewire.encode.text`. The hash: `triplewire.kernels.names`.
 """
 
 from __future__ import annotations
@@ -9,141 +11,168 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-OFFSET, PRIME = np.uint64(14695981039346656037), np.uint64(1099511628211)
-SEED = 4  # of the hash of a word
-FULL = -1
+DONE, MORE, STOP = 0, 1, 2
+TERM, IDS, WORDS, BYTES = 0, 1, 2, 3  # places in `state`: the next term; what is used of `ids`, `end` and `out`
+STATE = 4
+BREAK = -1  # in `fold`: no letter or digit; other negative numbers: -2 - a place in `expansion`, which BREAK ends
+GROWTH = 3  # a text has at most so many bytes for each one when it is folded; and not more words than bytes
+END = -2  # of an expansion
+
+_START, _PRIME = np.uint64(14695981039346656037 ^ 4), np.uint64(1099511628211)
+_PROBES = 2_000
+_int: Any = np.int64
 
 
 @njit(cache=True, nogil=True)
 def _decode(text: Any, at: int) -> tuple[int, int]:
-    """The code point at `at`, of well-formed UTF-8, and the end of it."""
-    c = np.int64(text[at])
-    if c < 0x80:
-        return c, at + 1
-    if c < 0xE0:
-        return (c & 31) << 6 | (text[at + 1] & 63), at + 2
-    if c < 0xF0:
-        return (c & 15) << 12 | np.int64(text[at + 1] & 63) << 6 | (text[at + 2] & 63), at + 3
-    high = (c & 7) << 18 | np.int64(text[at + 1] & 63) << 12
-    return high | np.int64(text[at + 2] & 63) << 6 | (text[at + 3] & 63), at + 4
+    """The code point of a character of two bytes or more, and its length."""
+    lead = _int(text[at])
+    second = _int(text[at + 1]) & 63
+    if lead < 0xE0:
+        return (lead & 31) << 6 | second, 2
+    third = _int(text[at + 2]) & 63
+    if lead < 0xF0:
+        return (lead & 15) << 12 | second << 6 | third, 3
+    return (lead & 7) << 18 | second << 12 | third << 6 | (_int(text[at + 3]) & 63), 4
 
 
 @njit(cache=True, nogil=True)
-def _put(out: Any, at: int, code: int) -> int:
-    """Write a code point as UTF-8; returns the end."""
+def _encode(out: Any, at: int, code: int) -> int:
+    """Write a code point as UTF-8; returns where it ends."""
     if code < 0x80:
         out[at] = code
         return at + 1
     if code < 0x800:
         out[at] = 0xC0 | code >> 6
-        out[at + 1] = 0x80 | code & 63
-        return at + 2
-    if code < 0x10000:
-        out[at] = 0xE0 | code >> 12
-        out[at + 1] = 0x80 | code >> 6 & 63
-        out[at + 2] = 0x80 | code & 63
-        return at + 3
-    out[at] = 0xF0 | code >> 18
-    out[at + 1] = 0x80 | code >> 12 & 63
-    out[at + 2] = 0x80 | code >> 6 & 63
-    out[at + 3] = 0x80 | code & 63
-    return at + 4
-
-
-@njit(cache=True, nogil=True)
-def _intern(word: Any, length: int, h: Any, state: Any, word_text: Any, word_end: Any, hashes: Any, slots: Any) -> Any:
-    """The number of the word, or FULL. state: [words so far, bytes so far]. Word k is word_text[word_end[k - 1] ..
-    word_end[k]]."""
-    mask = slots.size - 1
-    at = np.int64(h & np.uint64(mask))
-    while slots[at] >= 0:
-        row = slots[at]
-        start = word_end[row - 1] if row > 0 else 0
-        if hashes[row] == h and word_end[row] - start == length:
-            same = True
-            for i in range(length):
-                if word_text[start + i] != word[i]:
-                    same = False
-                    break
-            if same:
-                return row
-        at = (at + 1) & mask
-    row, end = state[0], state[1] + length
-    if 2 * (row + 1) > slots.size or row >= hashes.size or end > word_text.size:
-        return FULL
-    slots[at] = row
-    hashes[row] = h
-    for i in range(length):
-        word_text[state[1] + i] = word[i]
-    word_end[row] = end
-    state[0], state[1] = row + 1, end
-    return row
-
-
-@njit(cache=True, nogil=True)
-def _folded(code: int, fold: Any, folded: Any, out: Any) -> Any:
-    """The code points that a code point folds to, in `out`; returns their number."""
-    if code >= fold.size or fold[code] == 0:
-        out[0] = code
-        return 1
-    first = -fold[code]
-    if first < 0:  # one code point
-        out[0] = fold[code] - 1
-        return 1
-    count = 0
-    while folded[first + count] > 0:
-        out[count] = folded[first + count]
-        count += 1
-    return count
-
-
-@njit(cache=True, nogil=True)
-def _text_words(text: Any, start: int, end: int, is_word: Any, fold: Any, folded: Any, scratch: Any, codes: Any,
-                ids: Any, at: int, state: Any, word_text: Any, word_end: Any, hashes: Any,
-                slots: Any) -> int:  # fmt: skip
-    """Append the words of one text to `ids`; returns their end, or FULL."""
-    first = OFFSET ^ np.uint64(SEED)
-    length, h, place = 0, first, start
-    while place <= end:
-        count = 1
-        if place == end:
-            codes[0] = 32  # ends the last word
-            place += 1
+    else:
+        if code < 0x10000:
+            out[at] = 0xE0 | code >> 12
         else:
-            code, place = _decode(text, place)
-            count = _folded(code, fold, folded, codes)
-        for i in range(count):
-            code = codes[i]
-            if code < is_word.size and is_word[code]:
-                new = _put(scratch, length, code)
-                while length < new:
-                    h = (h ^ np.uint64(scratch[length])) * PRIME
-                    length += 1
-            elif length > 0:
-                h = h ^ (h >> np.uint64(32))
-                number = _intern(scratch, length, h, state, word_text, word_end, hashes, slots)
-                if number == FULL or at >= ids.size:
-                    return FULL
-                ids[at] = number
-                at += 1
-                length, h = 0, first
+            out[at] = 0xF0 | code >> 18
+            at += 1
+            out[at] = 0x80 | code >> 12 & 63
+        at += 1
+        out[at] = 0x80 | code >> 6 & 63
+    out[at + 1] = 0x80 | code & 63
+    return at + 2
+
+
+@njit(cache=True, nogil=True)
+def _find(out: Any, begin: int, stop: int, h: Any, end: Any, hashes: Any, slots: Any, words: int) -> Any:
+    """The number of the word out[begin:stop]; it is `words` for a new one, and -1 where too many collide."""
+    mask = slots.size - 1
+    at = _int(h & np.uint64(mask))
+    length = stop - begin
+    for _ in range(_PROBES):
+        word = _int(slots[at])
+        if word < 0:
+            slots[at] = words
+            end[words] = stop
+            hashes[words] = h
+            return words
+        if hashes[word] == h:
+            first = end[word - 1] if word else 0
+            if end[word] - first == length:
+                different = np.uint8(0)
+                for i in range(length):
+                    different |= out[first + i] ^ out[begin + i]
+                if different == 0:
+                    return word
+        at = (at + 1) & mask
+    return -1
+
+
+@njit(cache=True, nogil=True)
+def _close(out: Any, at: int, h: Any, ids: Any, end: Any, hashes: Any, slots: Any, state: Any) -> Any:
+    """A word ends at `at`. Returns where the next may begin: there, if the word is new; -1 where too many collide."""
+    begin, words = state[BYTES], state[WORDS]
+    word = _find(out, begin, at, h ^ (h >> np.uint64(32)), end, hashes, slots, words)
+    if word < 0:
+        return -1
+    ids[state[IDS]] = word
+    state[IDS] += 1
+    if word < words:
+        return begin
+    state[WORDS] = words + 1
+    state[BYTES] = at
     return at
 
 
 @njit(cache=True, nogil=True)
-def words(text: Any, start: Any, end: Any, has_text: Any, is_word: Any, fold: Any, folded: Any, scratch: Any,
-          offset: Any, ids: Any, state: Any, word_text: Any, word_end: Any, hashes: Any,
-          slots: Any) -> int:  # fmt: skip
-    """The words of all terms that have text, as slices of `ids`; returns their number, or FULL where there was no room
-    for all. `scratch` holds three bytes for each byte of the longest text."""
-    codes = np.empty(4, np.int64)
-    at = 0
-    offset[0] = 0
-    for term in range(start.size):
-        if has_text[term]:
-            at = _text_words(text, start[term], end[term], is_word, fold, folded, scratch, codes, ids, at, state,
-                             word_text, word_end, hashes, slots)  # fmt: skip
-            if at == FULL:
-                return FULL
-        offset[term + 1] = at
-    return at
+def _cut(
+    text: Any, at: int, stop: int, fold: Any, expansion: Any, out: Any, ids: Any, end: Any, hashes: Any, slots: Any,
+    state: Any,
+) -> bool:  # fmt: skip
+    """The words of one text. False where too many collide."""
+    begin = state[BYTES]
+    to, h = begin, _START
+    more = -1  # a place in `expansion`
+    while at < stop or more >= 0 or to > begin:
+        code = BREAK
+        if more >= 0:
+            code = _int(expansion[more])
+            more = more + 1 if expansion[more + 1] != END else -1
+        elif at < stop:
+            point = _int(text[at])
+            if point < 128:
+                at += 1
+            else:
+                point, length = _decode(text, at)
+                at += length
+            code = _int(fold[point])
+            if code < BREAK:
+                more = -2 - code
+                continue
+        if code < 0:
+            if to > begin:
+                begin = _close(out, to, h, ids, end, hashes, slots, state)
+                if begin < 0:
+                    return False
+                to, h = begin, _START
+        elif code < 128:
+            out[to] = code
+            to += 1
+            h = (h ^ np.uint64(code)) * _PRIME
+        else:
+            last = _encode(out, to, code)
+            for i in range(to, last):
+                h = (h ^ np.uint64(out[i])) * _PRIME
+            to = last
+    return True
+
+
+@njit(cache=True, nogil=True)
+def refill(hashes: Any, count: int, slots: Any) -> None:
+    """Enter the first `count` words into `slots`, a power of two at least twice as many."""
+    slots[:] = -1
+    mask = slots.size - 1
+    for word in range(count):
+        at = _int(hashes[word] & np.uint64(mask))
+        while slots[at] >= 0:
+            at = (at + 1) & mask
+        slots[at] = word
+
+
+@njit(cache=True, nogil=True)
+def cut(
+    text: Any, start: Any, stop: Any, wanted: Any, fold: Any, expansion: Any, offset: Any, ids: Any, out: Any, end: Any,
+    hashes: Any, slots: Any, state: Any,
+) -> int:  # fmt: skip
+    """The words of the wanted terms from state[TERM] on. Returns DONE; MORE where the next term needs more room; STOP
+    where too many words collide.
+
+    `out`: the distinct words, one behind the other; `end`: where each ends.
+    """
+    for term in range(state[TERM], start.size):
+        state[TERM] = term
+        offset[term] = state[IDS]
+        if wanted[term]:
+            length = stop[term] - start[term]
+            if state[IDS] + length > ids.size or state[WORDS] + length > end.size:
+                return MORE
+            if state[BYTES] + GROWTH * length > out.size:
+                return MORE
+            if not _cut(text, start[term], stop[term], fold, expansion, out, ids, end, hashes, slots, state):
+                return STOP
+    offset[start.size] = state[IDS]
+    return DONE

@@ -1,0 +1,102 @@
+"""N-Quads bytes to a batch, without an object a term or a triple.
+
+It takes the plain form only, and only what the safe reader (`triplewire.read`) takes too, with the same publications.
+For anything else it gives None: the safe reader then says what is wrong, or reads what is merely unusual.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyoxigraph as ox
+from numpy.typing import NDArray
+
+from triplewire.config import Settings
+from triplewire.encode.batch import BLANK_KIND, Batch, Bytes, Ids
+from triplewire.encode.columns import Columns, made, sorted_triples
+from triplewire.encode.interning import Interner
+from triplewire.kernels import scan as kernels
+from triplewire.kernels import triples as triple_kernels
+from triplewire.model.terms import RDF
+
+_CHUNK = 4_096  # statements between scanner and tables: what fits a processor's cache
+_LEAST = 12  # bytes of a statement
+_RESERVED = frozenset({RDF + "langString", RDF + "dirLangString"})  # datatypes that a datatype alone does not make
+
+
+def encode_nquads(data: bytes | Bytes, document: str, settings: Settings) -> Batch | None:
+    """The publications of a document: one a named graph, in order of first occurrence, and the default graph, which
+    is named by `document`. None where the document is not plain, or over a limit of `settings`."""
+    text = padded(data)
+    with np.errstate(over="ignore"):  # hashes; only where kernels are not compiled
+        interner = Interner(text, settings.max_iri_bytes, settings.max_literal_bytes)
+        quads = _quads(text, len(data), interner)
+        if quads is None:
+            return None
+        try:
+            columns = interner.columns()
+            if not all(map(_is_suffix, columns.suffixes[1:])) or not all(map(_is_iri, interner.odd_iris())):
+                return None
+        except UnicodeDecodeError:
+            return None
+        subject, predicate, object_, graph = (np.ascontiguousarray(column) for column in quads.T)
+        number, first = np.full(len(columns) + 1, -1, np.int32), np.empty(len(columns) + 1, np.int32)
+        graphs = first[: triple_kernels.number_graphs(graph, number, first)]
+        triples = sorted_triples(graph, subject, predicate, object_, len(columns), len(graphs))
+        if int(np.diff(triples.offset).max(initial=0)) > settings.max_triples:
+            return None
+        return made(_ids(graphs, columns, document), triples, columns)
+
+
+def padded(data: bytes | Bytes) -> Bytes:
+    """A copy for the scanner."""
+    text = np.full(len(data) + kernels.PAD, 10, np.uint8)
+    text[: len(data)] = np.frombuffer(data, np.uint8) if isinstance(data, bytes) else data
+    return text
+
+
+def _quads(text: Bytes, size: int, interner: Interner) -> NDArray[np.int32] | None:
+    """The term ids of each statement: subject, predicate, object, graph or -1. None where it is not plain."""
+    tokens = np.empty((4 * min(_CHUNK, size // _LEAST + 1), kernels.COLUMNS), np.uint64)
+    state = np.zeros(kernels.STATE, np.int64)
+    parts: list[Ids] = []
+    status = kernels.MORE
+    while status == kernels.MORE:
+        status = kernels.scan(text, size, tokens, state)
+        count = 4 * int(state[kernels.QUADS])
+        ids = np.empty(count, np.int32)
+        if status == kernels.STOP or not interner.take(tokens, count, ids):
+            return None
+        parts.append(ids)
+    return np.concatenate(parts).reshape(-1, 4)
+
+
+def _is_suffix(suffix: str) -> bool:
+    """Does the parser of the safe reader take a literal with this suffix?"""
+    try:
+        if suffix[0] != "@":
+            return bool(ox.NamedNode(suffix)) and suffix not in _RESERVED
+        return "--" not in suffix and bool(ox.Literal("", language=suffix[1:]))
+    except ValueError:
+        return False
+
+
+def _is_iri(text: bytes) -> bool:
+    try:
+        return bool(ox.NamedNode(text.decode()))
+    except ValueError:
+        return False
+
+
+def _ids(graphs: Ids, columns: Columns, document: str) -> Sequence[str]:
+    """The ids of the publications, as `triplewire.read.split.graph_id` gives them."""
+    data, ids = memoryview(columns.text.data), []
+    spans = zip(graphs.tolist(), columns.start[graphs].tolist(), columns.end[graphs].tolist(), strict=True)
+    for graph, start, end in spans:
+        if graph < 0:
+            ids.append(document)
+        else:
+            name = str(data[start:end], "utf-8")
+            ids.append(f"{document}#{name}" if columns.kind[graph] == BLANK_KIND else name)
+    return ids
