@@ -20,9 +20,8 @@ from triplewire.engine.home import Home, text_row
 from triplewire.engine.ids import id_names, id_ranks, id_texts, ids_joined
 from triplewire.engine.texts import Texts, TextWriter
 from triplewire.errors import TriplewireError
-from triplewire.ir.evaluate import evaluate
 from triplewire.ir.evidence import Evidence, evidence
-from triplewire.ir.nodes import Call
+from triplewire.ir.nodes import Call, Expression
 from triplewire.ir.subscription import Subscription
 from triplewire.ir.walk import walk
 from triplewire.matchers import Chunk, Detail, Meaning, Stage
@@ -136,7 +135,13 @@ class Segment:
     @cached_property
     def _columnar(self) -> Columnar:
         index = self.index
-        return Columnar(index.programs, index.tests, index.terms, self.meant, self.home.meaning.world)
+        return Columnar(index.programs, index.tests, self._expression, self.meant, self.home.meaning.world)
+
+    def _expression(self, test: int) -> Expression:
+        """A lazy test, as one of the subscriptions with it states it."""
+        subscription, clause, place = self.index.place(test)
+        settings = self.home.meaning.world.settings
+        return evidence(self.meant(subscription), most=settings.max_branches).clauses[clause].tests[place][1]
 
     def _features(self, chunk: Chunk) -> Features:
         """The chunk in the eyes of this segment; kept with the chunk, as the bindings need it again."""
@@ -165,7 +170,7 @@ class Segment:
                 kept = ~gone[self.index.trie.owner[check]]
                 check_publication, check = check_publication[kept], check[kept]
         with stage("verify"):
-            verdict = self._columnar.verify(batch, seen, check_publication, check)
+            verdict = self._columnar.verify(batch, seen, check_publication, check, chunk.publication)
             return Found(
                 np.concatenate((publication, verdict.publication)),
                 np.concatenate((subscription, verdict.subscription)),
@@ -178,11 +183,13 @@ class Segment:
 
     def details(self, chunk: Chunk, publication: Ids, subscription: Ids) -> Sequence[Detail]:
         """The bindings of matches."""
-        out: list[Detail] = []
-        for row, number in zip(publication.tolist(), subscription.tolist(), strict=True):
-            one = self.meant(number)
-            answer = evaluate(one, chunk.publication(row), self.home.meaning.world)
-            out.append((answer.bindings, one.construct))
+        batch, seen = chunk.batch, self._features(chunk)
+        found = self._columnar.bindings(batch, seen, publication, subscription, chunk.publication)
+        term, selections = chunk.decoder.term, self.selections
+        places = self.selection[subscription].tolist()
+        out: list[Detail] = [(found.of(pair, selections[place] or (), term), None) for pair, place in enumerate(places)]
+        for pair in np.flatnonzero(self.construct[subscription]).tolist():
+            out[pair] = out[pair][0], self.stated(int(subscription[pair])).construct
         return out
 
     # --- making

@@ -27,8 +27,8 @@ from triplewire.engine.texts import Texts, TextWriter
 from triplewire.ir.subscription import Subscription
 from triplewire.matchers import Chunk, Detail, Install, Meaning, Rows, Snapshot, Stage
 
-FRESH = 64  # subscriptions that are fresh, at most
-FACTOR = 8  # a segment has at least so many times the subscriptions of all after it, or is merged with them
+FRESH = 128  # subscriptions that are fresh, at most
+FACTOR = 32  # a segment has at least so many times the subscriptions of all after it, or is merged with them
 GONE = 4  # a segment is made anew when more than 1 / GONE of it is gone
 WASTE = 1 << 18  # bytes of texts that no subscription has any more, in the young segment
 
