@@ -17,6 +17,7 @@ from triplewire.encode.names import term_names
 from triplewire.encode.publications import encode
 from triplewire.ir.analysis import analyse
 from triplewire.ir.evaluate import World
+from triplewire.ir.evidence import evidence
 from triplewire.ir.expressions import holds
 from triplewire.ir.nodes import (
     AnyOf,
@@ -38,6 +39,7 @@ from triplewire.ir.patterns import fits
 from triplewire.ir.state import Evaluation
 from triplewire.ir.taxonomy import Taxonomy
 from triplewire.ir.text import Analyzer, Phrase, Prefix, TextOr, Word
+from triplewire.languages import parse
 from triplewire.model.namespaces import beside, label_iri
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, RDF_TYPE, XSD, BlankNode, Literal, Node, Term, Triple
@@ -272,6 +274,36 @@ def test_stored_and_united_tables_say_the_same(
     indexed = [new[np.flatnonzero(~table.is_lazy)] for table, new in zip(tables, maps, strict=True)]
     lazy = sum(int(table.is_lazy.sum()) for table in tables)
     assert len(union) == len(np.unique(np.concatenate(indexed))) + lazy
+
+
+# --- what is indexed ---------------------------------------------------------------------------------------------
+
+BY_KIND = {
+    INDEXED: [
+        "?x = 5", "?x = 'a'", "'a'@en = ?x", "?x = <urn:a>", "?x = true", "?x = '2020-01-01'^^xsd:date",
+        "?x IN (1, 'a', <urn:a>)",
+        "contains(?x, 'a')", "contains(str(?x), 'a')", "strstarts(?x, 'a')", "strends(str(?x), 'a')", "sameTerm(?x, 01)",
+        "lang(?x) = 'en'", "'' = lang(?x)", "langMatches(lang(?x), 'en')", "regex(?x, 'a b')", "regex(str(?x), '^a$')",
+        "ftcontains(?x, 'a')", "ftcontains(?x, 'a*')", "ftcontains(?x, 'a' ftOR 'b*')", "?x = 'a' || contains(?x, 'b')",
+    ],
+    RANGE: [
+        "?x > 5", "5 >= ?x", "?x < 2.5", "?x <= 1e3", "?x > '2020-01-01'^^xsd:date",
+        "?x < '2020-01-01T00:00:00Z'^^xsd:dateTime",
+    ],
+    LAZY: [
+        "?x != 5", "?x > 'a'", "!(?x = 5)", "?x NOT IN (5)", "isIRI(?x)", "contains(?x, '')", "contains(lcase(?x), 'a')",
+        "regex(?x, 'a.b')", "regex(?x, 'a', 'i')", "regex(?x, 'a|b')", "ftcontains(?x, ftNOT 'a')", "strlen(?x) > 5",
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "condition"), [(kind, one) for kind, some in BY_KIND.items() for one in some])
+def test_the_index_knows_a_condition(kind: int, condition: str) -> None:
+    (clause,) = evidence(parse(f"SELECT ?x WHERE {{ ?s ?p ?x FILTER ({condition}) }}"), most=64).clauses
+    table = TestTable()
+    ((_, test),) = clause.tests
+    table.add(test)
+    assert table.freeze().kind.tolist() == [kind]
 
 
 # --- examples ----------------------------------------------------------------------------------------------------

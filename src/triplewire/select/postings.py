@@ -164,9 +164,7 @@ def suffix_of(literal: Literal) -> str:
 def _compared(test: Compare) -> tuple[Posting, ...] | None:
     op, constant = test.op, test.right
     if op == "=" and _LANG in (test.left, test.right) and test.coercion is Coercion.STRICT:
-        constant = test.right if test.left == _LANG else test.left
-        is_text = isinstance(constant, Literal) and constant.datatype == XSD_STRING
-        return (("l", "=", constant.lexical),) if is_text else None
+        return _language(test.right if test.left == _LANG else test.left)
     if test.right == X:
         op, constant = _FLIPPED.get(op, op), test.left
     if op not in _FLIPPED or X not in (test.left, test.right) or not isinstance(constant, IRI | Literal | Label):
@@ -174,6 +172,12 @@ def _compared(test: Compare) -> tuple[Posting, ...] | None:
     if test.coercion is Coercion.LENIENT:
         return _lenient(op, constant)
     return _strict(op, Literal(constant.text) if isinstance(constant, Label) else constant)
+
+
+def _language(constant: Test) -> tuple[Posting, ...] | None:
+    if isinstance(constant, Literal) and constant.datatype == XSD_STRING:
+        return (("l", "=", constant.lexical),)
+    return None
 
 
 def _lenient(op: str, constant: IRI | Literal | Label) -> tuple[Posting, ...] | None:

@@ -31,6 +31,9 @@ ScaleKey: TypeAlias = tuple[str | int, ...]
 Places: TypeAlias = tuple[NDArray[np.int32], NDArray[np.int32]]
 """How many constants lie below each value, and how many below it or at it; -1 where there is no value."""
 
+StrictPlaces: TypeAlias = tuple[int, int, int, int]
+"""Of one value: how many constants lie below it, and up to it, for `> >= =`; the same for `< <=`."""
+
 EXACT_DIGITS = 15  # decimals of so many digits are in the order of their doubles, and equal where those are
 _LEAST, _MOST = -290, 290  # adjusted exponents between which that is so
 _ZONES = 14 * 3_600  # how far a zone may lie from UTC, in seconds
@@ -98,7 +101,7 @@ class Scale:
     def _bisected(self, value: Any, low: int, high: int) -> tuple[int, int]:
         return bisect_left(self.values, value, low, high), bisect_right(self.values, value, low, high)
 
-    def strict_places(self, value: Value) -> tuple[int, int, int, int] | None:
+    def strict_places(self, value: Value) -> StrictPlaces | None:
         """Where a strict value lies: below and up to it for `> >= =`, then for `< <=`; None where nothing is known.
 
         The two differ between a time with and one without a zone, whose order is open within 14 hours.
@@ -115,7 +118,7 @@ class Scale:
         maybe_earlier = bisect_right(self.values, (seconds + _ZONES, fraction))
         return surely_later, surely_later, maybe_earlier, maybe_earlier
 
-    def _numeric_places(self, number: Number) -> tuple[int, int, int, int] | None:
+    def _numeric_places(self, number: Number) -> StrictPlaces | None:
         if number.value != number.value:
             return None  # NaN is in no order
         kind = int(self.key[1])
@@ -140,7 +143,7 @@ class ScaleTests:
     earlier: int
     point_offset: Offsets
     point_test: Ids
-    kept: dict[Literal, tuple[int, int, int, int] | None] = field(default_factory=dict, compare=False, repr=False)
+    kept: dict[Literal, StrictPlaces | None] = field(default_factory=dict, compare=False, repr=False)
     """Places of strict values, kept between batches (`triplewire.select.values`)."""
 
     def meta(self) -> list[Any]:

@@ -15,11 +15,14 @@ from triplewire.ir.compare import value_of
 from triplewire.ir.dates import DATE_TIME, MOMENTS, Instant, lenient_instant
 from triplewire.ir.numbers import NUMERIC, lenient_number
 from triplewire.kernels.dates import date_like
-from triplewire.select.ranges import Scale, ScaleTests, near
+from triplewire.model.terms import Literal
+from triplewire.select.ranges import Scale, ScaleTests, StrictPlaces, near
 from triplewire.select.substrings import Pairs
 from triplewire.select.views import literal_of, text_of
 
 _KEPT = 100_000  # places of strict values that are remembered, a scale
+_SHORT = 64  # characters of a literal that is remembered
+_UNKNOWN: StrictPlaces = (-1, -1, -1, -1)
 
 Ranks = tuple[NDArray[np.int32], NDArray[np.int32]]
 """`low` and `high` of Features, of shape (groups, terms)."""
@@ -88,13 +91,7 @@ def _strict(batch: Batch, tests: ScaleTests, low: NDArray[np.int32], high: NDArr
     """Fills in the places of the literals that have a value on a strict scale; the pairs of tests for `=`."""
     rows, below, upto = [], [], []
     for row in _typed(batch, NUMERIC if tests.scale.key[0] == "N" else _datatypes(str(tests.scale.key[1]))).tolist():
-        literal = literal_of(batch.terms, row)
-        if literal in tests.kept:
-            found = tests.kept[literal]
-        else:
-            if len(tests.kept) >= _KEPT:
-                tests.kept.clear()
-            found = tests.kept[literal] = tests.scale.strict_places(value_of(literal))
+        found = _strict_places(tests, literal_of(batch.terms, row))
         if found is None:
             continue
         rows.append(row)
@@ -105,6 +102,18 @@ def _strict(batch: Batch, tests: ScaleTests, low: NDArray[np.int32], high: NDArr
             if tests.earlier != tests.later:
                 low[tests.earlier, row], high[tests.earlier, row] = found[2:]
     return _points(tests, np.array(rows, np.int32), np.array(below, np.int32), np.array(upto, np.int32))
+
+
+def _strict_places(tests: ScaleTests, literal: Literal) -> StrictPlaces | None:
+    """As `Scale.strict_places`, which is asked once of short literals. Any thread may come here."""
+    found = tests.kept.get(literal, _UNKNOWN)
+    if found is _UNKNOWN:
+        found = tests.scale.strict_places(value_of(literal))
+        if len(literal.lexical) <= _SHORT:
+            if len(tests.kept) >= _KEPT:
+                tests.kept.clear()
+            tests.kept[literal] = found
+    return found
 
 
 def _datatypes(datatype: str) -> frozenset[str]:
