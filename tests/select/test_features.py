@@ -282,7 +282,8 @@ BY_KIND = {
     INDEXED: [
         "?x = 5", "?x = 'a'", "'a'@en = ?x", "?x = <urn:a>", "?x = true", "?x = '2020-01-01'^^xsd:date",
         "?x IN (1, 'a', <urn:a>)",
-        "contains(?x, 'a')", "contains(str(?x), 'a')", "strstarts(?x, 'a')", "strends(str(?x), 'a')", "sameTerm(?x, 01)",
+        "contains(?x, 'a')", "contains(str(?x), 'a')", "strstarts(?x, 'a')", "strends(str(?x), 'a')",
+        "sameTerm(?x, 01)",
         "lang(?x) = 'en'", "'' = lang(?x)", "langMatches(lang(?x), 'en')", "regex(?x, 'a b')", "regex(str(?x), '^a$')",
         "ftcontains(?x, 'a')", "ftcontains(?x, 'a*')", "ftcontains(?x, 'a' ftOR 'b*')", "?x = 'a' || contains(?x, 'b')",
     ],
@@ -291,7 +292,8 @@ BY_KIND = {
         "?x < '2020-01-01T00:00:00Z'^^xsd:dateTime",
     ],
     LAZY: [
-        "?x != 5", "?x > 'a'", "!(?x = 5)", "?x NOT IN (5)", "isIRI(?x)", "contains(?x, '')", "contains(lcase(?x), 'a')",
+        "?x != 5", "?x > 'a'", "!(?x = 5)", "?x NOT IN (5)", "isIRI(?x)", "contains(?x, '')",
+        "contains(lcase(?x), 'a')",
         "regex(?x, 'a.b')", "regex(?x, 'a', 'i')", "regex(?x, 'a|b')", "ftcontains(?x, ftNOT 'a')", "strlen(?x) > 5",
     ],
 }  # fmt: skip
