@@ -1,0 +1,118 @@
+"""Texts cut into a mask and its constants: `SELECT * { ?s <p> "x" }` into `SELECT * { ?s # # }` and `<p>`, `"x"`.
+
+Which constants are told apart, how they are written, and what term each is. A cut is a guess at the tokens, made by one
+regular expression for all languages; whether it is right for a mask is proven by `triplewire.languages.proofs`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple, TypeAlias
+
+from triplewire.ir.analysis import analyse
+from triplewire.ir.nodes import Label
+from triplewire.ir.text import Analyzer, Word
+from triplewire.model.terms import IRI, XSD_STRING, Literal
+
+Constants: TypeAlias = tuple[str, ...]
+"""Constants as written: `<IRI>`, a quoted string with the tag or datatype behind it, or a blank and a number."""
+
+HOLE = "\0"  # stands for a constant in a mask
+
+_SCHEME = r"[A-Za-z][A-Za-z0-9+.-]*+:"
+_CHARACTERS = r'[^<>"{}|^`\\\x00-\x20]*+'
+_VOCABULARIES = r"(?!http://www\.w3\.org/(?:1999/02/22-rdf-syntax-ns|2000/01/rdf-schema)#)"
+# a tag in capitals and the type xsd:string are other ways to write the same term: left in the mask
+_STRING = r"(?!http://www\.w3\.org/2001/XMLSchema#string>)"
+_SUFFIX = rf"(?:@[a-z]++(?:-[a-z0-9]++)*+(?![\w-])|\^\^<{_STRING}{_SCHEME}{_CHARACTERS}>)?+"
+
+
+def _pattern(reserved: str) -> re.Pattern[str]:
+    """Each branch begins with its character, which is what makes the search fast.
+
+    Not taken: the namespace of a declaration, the name of a function, a string beside another quotation mark, a number
+    elsewhere than behind a comparison and a blank.
+    """
+    return re.compile(
+        rf"(<(?<![:^]<)(?<!: <){reserved}{_SCHEME}{_CHARACTERS}>(?!\s*\()"
+        rf'|"(?<!"")[^"\\\n\r]++"(?!"){_SUFFIX}'
+        rf"|'(?<!'')[^'\\\n\r]++'(?!'){_SUFFIX}"
+        r"| (?<=[<>=] )-?[0-9]++(?:\.[0-9]++)?+(?![\w.:+%°'\"-]))"
+    )
+
+
+PLAIN = _pattern("")
+WITHOUT_VOCABULARIES = _pattern(_VOCABULARIES)  # leaves the terms of RDF and RDFS in the mask
+_UNUSUAL = re.compile("[\x00\ud800-\udfff]")
+
+
+class Cut(NamedTuple):
+    """A text in pieces: `pieces` stand around the constants, one more than these."""
+
+    pieces: tuple[str, ...]
+    constants: Constants
+
+    def filled(self, constants: Sequence[str]) -> str:
+        """The text with other constants."""
+        parts = [part for pair in zip(self.pieces, constants, strict=False) for part in pair]
+        return "".join([*parts, self.pieces[-1]])
+
+
+def is_usual(text: str) -> bool:
+    """Can the text be cut? Not where it holds a NUL or a lone surrogate."""
+    return (text.isascii() and HOLE not in text) or not _UNUSUAL.search(text)
+
+
+def content(constant: str) -> str:
+    """What is written between the delimiters."""
+    if constant[0] == " ":
+        return constant[1:]
+    return constant[1:-1] if constant[0] == "<" else constant[1 : constant.index(constant[0], 1)]
+
+
+def has_suffix(constant: str) -> bool:
+    """Has the quoted string a language tag or a datatype?"""
+    return constant[-1] != constant[0]
+
+
+def is_word(constant: str) -> bool:
+    """Is it a quoted word that the default analyser leaves as it is?"""
+    if has_suffix(constant):
+        return False
+    text = constant[1:-1]
+    return analyse(text, Analyzer()) == (text,)
+
+
+def term_of(constant: str) -> IRI | Literal:
+    """The term of an IRI or a quoted string."""
+    if constant[0] == "<":
+        return IRI(constant[1:-1])
+    end = constant.index(constant[0], 1)
+    text, suffix = constant[1:end], constant[end + 1 :]
+    if not suffix:
+        return Literal(text)
+    return Literal.tagged(text, suffix[1:]) if suffix[0] == "@" else Literal(text, suffix[3:-1])
+
+
+def number_form(constant: str) -> str:
+    """What of a number decides its datatype and its tokens: a sign, a point."""
+    return ("-" if constant[1] == "-" else "") + ("." if "." in constant else "")
+
+
+def written(node: object, delimiter: str) -> str | None:
+    """A node as a constant that begins with the delimiter; None where it cannot be that."""
+    if isinstance(node, IRI):
+        return f"<{node.value}>" if delimiter == "<" else None
+    if delimiter == " ":
+        text = node.text if isinstance(node, Label) else node.lexical if isinstance(node, Literal) else None
+        return None if text is None else f" {text}"
+    if isinstance(node, str):
+        return delimiter + node + delimiter
+    if isinstance(node, Word):
+        return delimiter + node.word + delimiter
+    if not isinstance(node, Literal) or delimiter == "<":
+        return None
+    plain = node.datatype == XSD_STRING and not node.language
+    suffix = "" if plain else f"@{node.language}" if node.language else f"^^<{node.datatype}>"
+    return delimiter + node.lexical + delimiter + suffix
