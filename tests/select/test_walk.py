@@ -1,0 +1,128 @@
+"""The walk through the tries: never too few; what is accepted is a match; work follows what is there."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from engine.generated import WORLD, groups, publications
+from triplewire import Publication, UnsupportedQuery, parse
+from triplewire.encode.publications import encode
+from triplewire.ir.evaluate import World, evaluate
+from triplewire.ir.evidence import evidence
+from triplewire.ir.nodes import And
+from triplewire.ir.normalize import check
+from triplewire.ir.subscription import Subscription
+from triplewire.model.terms import IRI, XSD, Literal, Triple
+from triplewire.select import walk
+from triplewire.select.features import features
+from triplewire.select.index import Index, IndexBuilder
+from triplewire.select.merge import merge
+from triplewire.select.walk import Selected
+
+CAP = 3
+
+
+def index_of(subscriptions: list[Subscription]) -> Index:
+    builder = IndexBuilder()
+    for one in subscriptions:
+        builder.add(evidence(one, most=WORLD.settings.max_branches), one.select, one.ask)
+    return builder.build()
+
+
+def selected(index: Index, some: list[Publication], cap: int = 1_000, world: World = WORLD) -> Selected:
+    batch = encode(some)
+    return index.select(batch, features(batch, index.terms, index.tests, world), cap)
+
+
+def accepted(found: Selected, publication: int) -> list[int]:
+    slice_ = found.subscription[found.offset[publication] : found.offset[publication + 1]]
+    return sorted(slice_.tolist())
+
+
+def to_check(index: Index, found: Selected, publication: int) -> set[int]:
+    clauses = found.check_clause[found.check_offset[publication] : found.check_offset[publication + 1]]
+    return set(index.trie.owner[clauses].tolist())
+
+
+def registered(tree: And, ask: bool) -> Subscription | None:
+    one = Subscription("s", "sparql", "", () if ask else ("x", "y"), tree, ask)
+    try:
+        check(one, WORLD.settings)
+    except UnsupportedQuery:  # nothing positive is asked for
+        return None
+    return one
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    trees=st.lists(st.tuples(groups, st.booleans()), min_size=1, max_size=12),
+    some=st.lists(publications, min_size=1, max_size=4),
+    kept=st.sets(st.integers(0, 11)),
+)
+def test_never_too_few(trees: list[tuple[And, bool]], some: list[Publication], kept: set[int]) -> None:
+    subscriptions = [one for tree in trees if (one := registered(*tree)) is not None]
+    index = index_of(subscriptions)
+    numbers = [n for n in range(len(subscriptions)) if n not in kept]
+    merged = merge([(index, np.array(numbers, np.int64)), (index, np.arange(len(subscriptions)))])
+    for candidate, meant in ((index, subscriptions), (merged, [subscriptions[n] for n in numbers] + subscriptions)):
+        again = Index.from_arrays(candidate.arrays())
+        found = selected(again, some, CAP)
+        for row, publication in enumerate(some):
+            sure, maybe = accepted(found, row), to_check(again, found, row)
+            assert len(set(sure)) == len(sure)
+            for number, one in enumerate(meant):
+                answer = evaluate(one, publication, WORLD)
+                many = len(answer.bindings) > CAP or answer.truncated
+                if number in sure:
+                    assert answer.bindings, one.where
+                    assert not many, one.where
+                elif answer.bindings:
+                    assert number in maybe, one.where
+
+
+def about(*objects: object) -> Publication:
+    terms = [o if isinstance(o, IRI | Literal) else Literal(str(o)) for o in objects]
+    return Publication("p", tuple(Triple(IRI("urn:s"), IRI("urn:p"), term) for term in terms))
+
+
+@pytest.mark.parametrize("count", [10, 3_000])
+def test_equal_but_for_a_word(count: int) -> None:
+    texts = [f'SELECT * {{ ?s <urn:p> ?o FILTER ftcontains(?o, "common" ftAND "w{n}") }}' for n in range(count)]
+    index = index_of([parse(text, id=str(n)) for n, text in enumerate(texts)])
+    found = selected(index, [about("common w3 w7 others"), about("w1"), about("common")])
+    assert [accepted(found, row) for row in range(3)] == [[3, 7], [], []]
+    assert found.nodes < 20
+
+
+@pytest.mark.parametrize(("op", "below"), [(">", True), (">=", True), ("<", False), ("<=", False)])
+def test_thresholds_are_runs_of_children(op: str, below: bool) -> None:
+    count = 2_000
+    texts = [f"SELECT * WHERE (?s, <urn:p>, ?o) SUCHTHAT (?o {op} {n}.5)" for n in range(count)]
+    index = index_of([parse(text, "gql", id=str(n)) for n, text in enumerate(texts)])
+    value = 5 if below else count - 5
+    found = selected(index, [about(Literal(str(value), XSD + "integer"))])
+    assert accepted(found, 0) == (list(range(5)) if below else list(range(count - 5, count)))
+    assert found.nodes < 12
+
+
+def test_there_is_room_for_all_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = [f'SELECT * {{ ?s <urn:p> ?o FILTER ftcontains(?o, "w{n % 7}") }}' for n in range(500)]
+    index = index_of([parse(text, id=str(n)) for n, text in enumerate(texts)])
+    some = [about(f"w{n}") for n in range(7)] + [about("w1 w2 w3")]
+    whole = selected(index, some)
+    monkeypatch.setattr(walk, "_ROOM", 1)
+    monkeypatch.setattr(walk, "_ATOMS_A_TRIPLE", 0)
+    again = selected(index, some)
+    assert whole.subscription.tolist() == again.subscription.tolist()
+    assert len(accepted(again, 7)) == sum(n % 7 in (1, 2, 3) for n in range(500))
+
+
+def test_two_subjects_give_one_row() -> None:
+    text = "SELECT * { ?s <urn:p> ?o }"
+    index = index_of([parse(text, id="s")])
+    one = Publication("p", tuple(Triple(IRI(f"urn:{n}"), IRI("urn:p"), Literal("x")) for n in range(3)))
+    assert accepted(selected(index, [one]), 0) == [0]
+    assert to_check(index, selected(index, [one], cap=2), 0) == {0}
