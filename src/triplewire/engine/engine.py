@@ -12,7 +12,6 @@ returns: `result`. Why a pair matched or not: `explain`.
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby, islice
@@ -23,6 +22,7 @@ from triplewire import plugins
 from triplewire.config import Settings
 from triplewire.engine import saved_rows, store
 from triplewire.engine.compiler import Compiler
+from triplewire.engine.current import Current
 from triplewire.engine.explain import Explanation, explain
 from triplewire.engine.incoming import chunks_of, chunks_of_files
 from triplewire.engine.pairs import PairSnapshot
@@ -77,16 +77,15 @@ class Engine:
         )
         self._compiler = Compiler(world, entailment)
         self._matcher_name = matcher
-        self._lock = threading.Lock()  # held by whoever puts a new snapshot in place of another
-        self._snapshot = self._empty()  # read once a call: a snapshot is never changed, only replaced
-        self._working: threading.Thread | None = None
+        found = plugins.find("matcher", matcher)
+        made = found.empty(self._compiler) if isinstance(found, MakeSnapshot) else PairSnapshot(found, self._compiler)
+        self._current = Current(made)
         self._last_number = 0
 
-    def _empty(self) -> Snapshot:
-        found = plugins.find("matcher", self._matcher_name)
-        if isinstance(found, MakeSnapshot):
-            return found.empty(self._compiler)
-        return PairSnapshot(found, self._compiler)
+    @property
+    def _snapshot(self) -> Snapshot:
+        """Read once a call: a snapshot is never changed, only replaced."""
+        return self._current.snapshot
 
     # --- subscriptions -----------------------------------------------------------------------------------------------
 
@@ -106,7 +105,7 @@ class Engine:
         what `parse` raises.
         """
         world = self._compiler.world
-        with self._lock:
+        with self._current.lock:
             if isinstance(query, Subscription):
                 plain = False
                 subscription = replace(query, id=id or query.id, where=check(query, world.settings))
@@ -128,8 +127,8 @@ class Engine:
             if subscription.id in self._snapshot:
                 raise self._taken(subscription.id)
             subscription = self._compiler.checked(subscription)
-            self._snapshot = self._snapshot.changed((subscription,), (), plain=plain)
-        self._work_aside()
+            self._current.snapshot = self._snapshot.changed((subscription,), (), plain=plain)
+        self._current.work_aside()
         return subscription
 
     def _fresh_id(self) -> str:
@@ -144,11 +143,11 @@ class Engine:
 
     def unsubscribe(self, id: str) -> bool:
         """Remove a subscription; False when there is none of this id. A rule that names it keeps its meaning."""
-        with self._lock:
+        with self._current.lock:
             if id not in self._snapshot:
                 return False
-            self._snapshot = self._snapshot.changed((), (id,))
-        self._work_aside()
+            self._current.snapshot = self._snapshot.changed((), (id,))
+        self._current.work_aside()
         return True
 
     def load_subscriptions(
@@ -182,7 +181,7 @@ class Engine:
             loaded += len(self._register(some, refuse, on_warning))
             if progress is not None:
                 progress(loaded)
-        self._work_aside()
+        self.settle()
         return loaded
 
     def _register(
@@ -194,7 +193,7 @@ class Engine:
         """Register subscriptions together, those that can be."""
         checked: dict[str, Subscription] = {}
         refusals: list[Refusal] = []  # told outside of the lock: whoever is told may call the engine
-        with self._lock:
+        with self._current.lock:
             for subscription in some:
                 try:
                     if subscription.id in self._snapshot or subscription.id in checked:
@@ -202,7 +201,9 @@ class Engine:
                     checked[subscription.id] = self._compiler.checked(subscription)
                 except TriplewireError as error:
                     refusals.append(Refusal.of("subscription", subscription.id, error))
-            self._snapshot = self._snapshot.changed(tuple(checked.values()), ())
+            # those of a file are what their texts give; of MDV rules, which may name others, nobody knows yet
+            for is_rule, together in groupby(checked.values(), lambda one: one.language == "mdv"):
+                self._current.snapshot = self._snapshot.changed(tuple(together), (), plain=not is_rule)
         for refusal in refusals:
             refuse(refusal)
         if on_warning is not None:
@@ -218,42 +219,7 @@ class Engine:
 
     def settle(self) -> None:
         """Do now, and wait for, what is otherwise done aside: take changes into the index for good."""
-        while True:
-            with self._lock:
-                working = self._working
-            if working is not None:
-                working.join()
-                continue
-            work = self._snapshot.due()
-            if work is None:
-                return
-            self._install(work())
-
-    def _work_aside(self) -> None:
-        """Start a thread for work that is due, unless one is at it."""
-        if self._working is None and self._snapshot.due() is not None:
-            with self._lock:
-                if self._working is None:
-                    self._working = threading.Thread(target=self._work, name="triplewire-merge", daemon=True)
-                    self._working.start()
-
-    def _work(self) -> None:
-        while True:
-            with self._lock:  # so that no change comes between the last look and the end
-                work = self._snapshot.due()
-                if work is None:
-                    self._working = None
-                    return
-            try:
-                install = work()
-            except BaseException:
-                self._working = None
-                raise
-            self._install(install)
-
-    def _install(self, install: Callable[[Snapshot], Snapshot]) -> None:
-        with self._lock:
-            self._snapshot = install(self._snapshot)
+        self._current.settle()
 
     # --- publications ------------------------------------------------------------------------------------------------
 
@@ -386,14 +352,14 @@ class Engine:
 
             snapshot = opened(saved, compiler, source)
             if snapshot is not None:
-                self._snapshot = snapshot
+                self._current.snapshot = snapshot
                 return
         with saved.subscriptions as lines:
             rows = {row["id"]: row for row in (saved_rows.parsed_row(line, source) for line in lines)}
         found = saved_rows.compiled_rows(rows, compiler, source)
         for plain, some in groupby(found, lambda one: not rows[one.id].get("rules")):
             while together := [saved_rows.checked(one, compiler, source) for one in islice(some, LOADED_TOGETHER)]:
-                self._snapshot = self._snapshot.changed(together, (), plain=plain)
+                self._current.snapshot = self._snapshot.changed(together, (), plain=plain)
 
 
 def _raise(refusal: Refusal) -> None:
