@@ -32,7 +32,8 @@ from triplewire.select.postings import Posting
 Name: TypeAlias = IRI | Label
 Found: TypeAlias = frozenset[int]
 NO_GRAPH = Graph(())
-_CODES = re.compile("(%[0-7][0-9A-F]|%[CD].%[89AB].|%E.(?:%[89AB].){2}|%F.(?:%[89AB].){3})")  # of one character
+_NEXT = "%[89AB][0-9A-F]"
+_CODES = re.compile(f"(%[0-7][0-9A-F]|%[CD][0-9A-F]{_NEXT}|%E[0-9A-F](?:{_NEXT}){{2}}|%F[0-9A-F](?:{_NEXT}){{3}})")
 _MOST_CODES = 5  # of one name, whose spellings are still told one by one
 _KEPT = 200_000  # terms whose tests are remembered
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from triplewire.encode.batch import Bytes, Ids, Offsets
+from triplewire.encode.names import Names
+from triplewire.kernels import names as kernels
 
 Arrays: TypeAlias = dict[str, NDArray[np.generic]]
 
@@ -47,14 +49,30 @@ class Strings(Sequence[bytes]):
             raise IndexError(at)
         return self.text[self.offset[at] : self.offset[at + 1]].tobytes()
 
+    def taken(self, rows: NDArray[np.integer[Any]]) -> Strings:
+        """Some of the strings, in this order."""
+        counts = np.diff(self.offset)[rows]
+        offset = np.zeros(len(rows) + 1, np.int64)
+        np.cumsum(counts, out=offset[1:])
+        text = np.empty(int(offset[-1]), np.uint8)
+        kernels.gather(self.text, self.offset[:-1][rows], offset, text)
+        return Strings(text, offset)
+
+    def names(self, seed: int) -> Names:
+        """The table of these strings, which are distinct."""
+        hashes = kernels.hash_spans(self.text, self.offset[:-1], self.offset[1:], seed)
+        slots = np.empty(1 << max((2 * len(hashes)).bit_length(), 1), np.int32)
+        kernels.build(hashes, slots)
+        return Names(self.text, self.offset, hashes, slots, np.array([seed]), np.zeros(0, np.uint8))
+
     def __iter__(self) -> Iterator[bytes]:
         data, ends = self.text.tobytes(), self.offset.tolist()
         return (data[start:end] for start, end in pairwise(ends))
 
 
-def grouped(rows: Iterable[int], count: int) -> tuple[Ids, Offsets]:
+def grouped(rows: Iterable[int] | NDArray[np.integer[Any]], count: int) -> tuple[Ids, Offsets]:
     """The positions in `rows` of each of the numbers 0 .. count - 1, ascending, and where each slice begins."""
-    row = np.fromiter(rows, np.int64)
+    row = rows if isinstance(rows, np.ndarray) else np.fromiter(rows, np.int64)
     offset = np.zeros(count + 1, np.int64)
     np.cumsum(np.bincount(row, minlength=count), out=offset[1:])
     return np.argsort(row, kind="stable").astype(np.int32), offset

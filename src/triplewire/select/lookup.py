@@ -13,7 +13,7 @@ import numpy as np
 
 from triplewire.encode.batch import Bytes, Hashes, Ids, Offsets
 from triplewire.encode.names import Names
-from triplewire.select.columns import Arrays, grouped, prefixed, to_bytes, under
+from triplewire.select.columns import Arrays, Strings, grouped, prefixed, to_bytes, under
 from triplewire.select.postings import SUFFIX, Posting
 from triplewire.select.substrings import Pairs, spread
 
@@ -37,6 +37,20 @@ class Lookup:
         order, offset = grouped((number[key] for key in keys), len(number))
         test, codes = np.asarray(tests, np.int32)[order], np.asarray(wanted, np.int32)[order]
         return cls(Names.build(list(number), seed), offset, test, codes)
+
+    @classmethod
+    def of_words(
+        cls, words: Strings, tests: Ids, more: Sequence[bytes], more_tests: Sequence[int], seed: int
+    ) -> Lookup:
+        """From distinct words with a test each, and postings that may be of any word; kinds of nodes do not matter."""
+        names, rows = words.names(seed), np.arange(len(words), dtype=np.int64)
+        if more:
+            distinct = {word: at for at, word in enumerate(dict.fromkeys(more))}
+            names, found = names.extended(Names.build(list(distinct), seed), np.arange(len(distinct)))
+            rows = np.concatenate((rows, found[[distinct[word] for word in more]]))
+        order, offset = grouped(rows, len(names))
+        test = np.concatenate((tests, np.asarray(more_tests, np.int32)))[order]
+        return cls(names, offset, test, np.zeros(0, np.int32))
 
     def arrays(self) -> Arrays:
         """All of it."""

@@ -20,7 +20,7 @@ from triplewire.ir.evidence import Test
 from triplewire.ir.nodes import FullText
 from triplewire.ir.text import Word
 from triplewire.select.classes import Classes
-from triplewire.select.columns import Arrays, Strings, prefixed, to_bytes, to_text, under
+from triplewire.select.columns import Arrays, Strings, prefixed, to_bytes, under
 from triplewire.select.lookup import Literals, collect_literals
 from triplewire.select.postings import DEFAULT, ORDERS, Posting, postings
 from triplewire.select.ranges import ScaleTests, collect_scales
@@ -30,6 +30,8 @@ from triplewire.select.words import WordTests, collect_words
 
 LAZY, INDEXED, RANGE = 0, 1, 2
 """Kinds of tests: only evaluated; found in the slices of Features; compared by rank."""
+
+_WORD = ord("w")
 
 OPS = ("", *ORDERS)
 """By the number in `Tests.op`."""
@@ -109,25 +111,29 @@ class Tests:
         return cls(**found)
 
     @classmethod
-    def union(cls, tables: Sequence[Tests], used: Sequence[Ids] | None = None) -> tuple[Tests, list[Ids]]:
+    def union(
+        cls, tables: Sequence[Tests], used: Sequence[NDArray[np.integer[Any]]] | None = None
+    ) -> tuple[Tests, list[Ids]]:
         """One table for several, and for each of them the new number of each test. Equal tests become one; a lazy test
-        stays one of its own. Where `used` names tests of each table, the others are left behind (-1)."""
-        specs: list[bytes] = []
-        known: dict[bytes, int] = {}
-        numbers = []
-        for at, table in enumerate(tables):
-            number = np.full(len(table), -1, np.int32)
-            for test in range(len(table)) if used is None else used[at].tolist():
-                spec = table.specs[test]
-                new = known.get(spec, -1) if spec else -1
-                if new < 0:
-                    new = len(specs)
-                    specs.append(spec)
-                    if spec:
-                        known[spec] = new
-                number[test] = new
-            numbers.append(number)
-        return build(specs), numbers
+        stays one of its own. Of each table only the tests `used` are taken; the others have the number -1."""
+        whole = Strings.of([]).names(_SEED)
+        numbers = [np.full(len(table), -1, np.int32) for table in tables]
+        taken: Sequence[NDArray[np.integer[Any]]]
+        taken = [np.arange(len(table)) for table in tables] if used is None else used
+        for table, some, number in zip(tables, taken, numbers, strict=True):
+            indexed = some[table.kind[some] != LAZY]
+            own = table.specs.taken(indexed).names(_SEED)
+            whole, number[indexed] = whole.extended(own, np.arange(len(own)))
+        count = len(whole)
+        for table, some, number in zip(tables, taken, numbers, strict=True):
+            lazy = some[table.kind[some] == LAZY]
+            number[lazy] = count + np.arange(len(lazy))
+            count += len(lazy)
+        lazy_ends = np.full(count - len(whole), whole.offset[-1])
+        return build(Strings(whole.text, np.concatenate((whole.offset, lazy_ends)))), numbers
+
+
+_SEED = 0  # of the hashes of specs, which are not kept
 
 
 class TestTable:
@@ -178,22 +184,19 @@ class TestTable:
 
     def freeze(self) -> Tests:
         """The table as it is now."""
-        return build(self._specs)
+        return build(Strings.of(self._specs))
 
 
-def build(specs: Sequence[bytes]) -> Tests:
+def build(specs: Strings) -> Tests:
     """The table of tests that were made of these."""
-    kind = np.full(len(specs), INDEXED, np.uint8)
+    length = np.diff(specs.offset)
+    kind = np.where(length > 0, INDEXED, LAZY).astype(np.uint8)
+    first = np.zeros(len(specs), np.uint8)
+    first[length > 0] = specs.text[specs.offset[:-1][length > 0]]
     found: dict[str, list[tuple[Posting, int]]] = {}
-    words: list[tuple[Posting, int]] = found.setdefault("w", [])
-    for test, spec in enumerate(specs):
-        if not spec:
-            kind[test] = LAZY
-        elif spec[:1] == b"w":
-            words.append((("w", to_text(spec[1:])), test))
-        else:
-            for posting in json.loads(spec):
-                found.setdefault(posting[0], []).append((tuple(posting), test))
+    for test in np.flatnonzero((length > 0) & (first != _WORD)).tolist():
+        for posting in json.loads(specs[test]):
+            found.setdefault(posting[0], []).append((tuple(posting), test))
 
     def of(*names: str) -> list[tuple[Posting, int]]:
         return [pair for name in names for pair in found.get(name, ())]
@@ -209,11 +212,19 @@ def build(specs: Sequence[bytes]) -> Tests:
         op,
         rank,
         1 + max((scale.earlier for scale in scales), default=-1),
-        Strings.of(specs),
-        collect_words(of("w", "p", "W", "P")),
+        specs,
+        collect_words(_words(specs, np.flatnonzero(first == _WORD)), of("w", "p", "W", "P")),
         collect_substrings(of("s")),
         collect_literals(of("t", "e")),
         collect_languages(of("l")),
         scales,
         Classes.collect(of("c")),
     )
+
+
+def _words(specs: Strings, rows: NDArray[np.int64]) -> tuple[Strings, Ids]:
+    """The words of which the specs of these tests are made, and the tests."""
+    some = specs.taken(rows)
+    kept = np.ones(len(some.text), np.bool_)
+    kept[some.offset[:-1]] = False
+    return Strings(some.text[kept], some.offset - np.arange(len(some.offset))), rows.astype(np.int32)

@@ -23,6 +23,7 @@ from triplewire.select.postings import DEFAULT, Posting
 from triplewire.select.substrings import START, Pairs, Substrings
 
 WORD_SEED = 4
+_NOTHING = (Strings.of([]), np.zeros(0, np.int32))
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +97,12 @@ def gathered(parts: Sequence[Pairs], terms: int) -> tuple[Offsets, Ids]:
     return offset, test[:kept]
 
 
-def collect_words(pairs: Sequence[tuple[Posting, int]]) -> tuple[WordTests, ...]:
-    """From postings "w", "p", "W" and "P" and their tests, the default analyser first."""
+def collect_words(single: tuple[Strings, Ids], pairs: Sequence[tuple[Posting, int]]) -> tuple[WordTests, ...]:
+    """From postings "w", "p", "W" and "P" and their tests, the default analyser first. `single` are distinct words of
+    the default analyser, and the test of each."""
     by_analyzer: dict[Analyzer, tuple[list[bytes], list[int], list[bytes], list[int]]] = {}
+    if len(single[1]):
+        by_analyzer[DEFAULT] = ([], [], [], [])
     for posting, test in pairs:
         analyzer = DEFAULT
         if len(posting) > 2:
@@ -113,7 +117,8 @@ def collect_words(pairs: Sequence[tuple[Posting, int]]) -> tuple[WordTests, ...]
     tables = []
     for analyzer in sorted(by_analyzer, key=lambda a: (a != DEFAULT, str(a))):
         words, word_tests, prefixes, prefix_tests = by_analyzer[analyzer]
-        lookup = Lookup.build(words, word_tests, [1] * len(words), WORD_SEED) if words else None
+        some = single if analyzer == DEFAULT else _NOTHING
+        lookup = Lookup.of_words(*some, words, word_tests, WORD_SEED) if words or len(some[1]) else None
         found = Substrings.build(prefixes, prefix_tests, [1] * len(prefixes)) if prefixes else None
         tables.append(WordTests(analyzer, lookup, found))
     return tuple(tables)

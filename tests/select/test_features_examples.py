@@ -1,0 +1,173 @@
+"""Features of chosen tests: all pairs of constants and values, names of classes, very many tests."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+from features_twin import IRIS, MOMENTS, NUMERIC, PLAIN, TERMS, WORLD, N, X, check
+from hypothesis import given
+from hypothesis import strategies as st
+
+from triplewire.encode.decode import Decoder
+from triplewire.encode.names import term_names
+from triplewire.encode.publications import encode
+from triplewire.ir.analysis import analyse
+from triplewire.ir.nodes import (
+    Coercion,
+    Compare,
+    Expression,
+    FullText,
+    In,
+    InstanceOf,
+    Label,
+    Negate,
+    Relation,
+    TextRelation,
+    TextTest,
+)
+from triplewire.ir.text import Analyzer, Phrase, TextOr, Word
+from triplewire.model.namespaces import beside
+from triplewire.model.publication import Publication
+from triplewire.model.terms import IRI, RDF_TYPE, XSD, BlankNode, Literal, Node, Term, Triple
+from triplewire.select.classes import spellings
+from triplewire.select.features import features
+from triplewire.select.tests import INDEXED, LAZY, RANGE, TestTable
+from triplewire.select.words import stems
+
+# --- examples ----------------------------------------------------------------------------------------------------
+
+
+def facts(*objects: Term) -> list[Publication]:
+    return [Publication("p", tuple(Triple(IRI("urn:s"), IRI("urn:p"), term) for term in objects))]
+
+
+def compared(op: str, constants: Iterable[Any], coercion: Coercion = Coercion.LENIENT) -> list[Expression]:
+    return [Compare(op, X, constant, coercion) for constant in constants]
+
+
+@pytest.mark.parametrize("op", ["=", "<", "<=", ">", ">="])
+@pytest.mark.parametrize("coercion", Coercion)
+def test_all_pairs_of_numbers(op: str, coercion: Coercion) -> None:
+    tests = check(distinct(compared(op, NUMERIC + PLAIN, coercion)), facts(*NUMERIC, *PLAIN))
+    assert (tests.kind == (INDEXED if op == "=" else RANGE)).sum() > 20
+
+
+@pytest.mark.parametrize("op", ["=", "<", "<=", ">", ">="])
+@pytest.mark.parametrize("coercion", Coercion)
+def test_all_pairs_of_dates(op: str, coercion: Coercion) -> None:
+    check(distinct(compared(op, MOMENTS, coercion)), facts(*MOMENTS))
+
+
+def distinct(tests: Iterable[Expression]) -> list[Expression]:
+    """One expression a number: lenient constants of one text are one test."""
+    table, first = TestTable(), dict[int, Expression]()
+    for test in tests:
+        first.setdefault(table.add(test), test)
+    return list(first.values())
+
+
+def test_all_classes_and_all_nodes() -> None:
+    names: list[IRI | Label] = [
+        *IRIS,
+        Label("two three", N + "two%20three"),
+        Label("Sports", N + "Sports"),
+        Label("sport"),
+        Label("Games"),
+        Label("odd", N + "Sports"),
+    ]
+    asked: list[Expression] = [InstanceOf(X, relation, name) for relation in Relation for name in names]
+    named: list[Node] = [BlankNode("b"), *IRIS]
+    typed = [Triple(node, RDF_TYPE, cls) for node in named for cls in IRIS[:3]]
+    said = [Triple(IRI("urn:s"), IRI("urn:p"), term) for term in TERMS]
+    check(
+        asked, [Publication("p", (*typed, *said)), Publication("q", tuple(said)), Publication("r", (*typed[:4], *said))]
+    )
+
+
+@given(st.text("aé%20CA9日x/ ", max_size=8))
+def test_a_name_is_among_the_spellings_of_its_iri(text: str) -> None:
+    found = spellings(beside(text, "x", "x"))
+    assert found is None or text in found
+    assert all(beside(other, "x", "x") == beside(text, "x", "x") for other in found or ())
+
+
+def test_a_name_of_many_codes_is_not_spelled_out() -> None:
+    assert spellings("a%20b") == ["a%20b", "a b"]
+    assert spellings("%41%c3") == ["%41%c3"]
+    assert spellings("%C0%9%20") == ["%C0%9%20", "%C0%9 "]
+    assert spellings("%20" * 6) is None
+    assert spellings("what%3F") is None
+
+
+def test_many_thresholds() -> None:
+    constants = [Literal(f"{n / 7:.6f}") for n in range(100_000)]
+    table = TestTable()
+    for test in compared(">", constants):
+        table.add(test)
+    tests = table.freeze()
+    batch = encode(facts(Literal("100"), Literal("-1"), Literal("1e9"), Literal("none")))
+    low = features(batch, term_names([]), tests, WORLD).low
+    assert low.shape == (1, len(batch.terms))
+    assert sorted(low[0].tolist())[-4:] == [-1, 0, 700, 100_000]
+
+
+def test_many_substrings() -> None:
+    chooser = random.Random(5)
+    parts = ["".join(chooser.choices("abcdefgh", k=chooser.randint(2, 9))) for _ in range(100_000)]
+    text = "".join(chooser.choices("abcdefgh", k=5_000))
+    table = TestTable()
+    numbers = {part: table.add(TextTest(TextRelation.CONTAINS, X, part)) for part in parts}
+    batch = encode(facts(Literal(text)))
+    found = features(batch, term_names([]), table.freeze(), WORLD).test.tolist()
+    assert found == sorted(number for part, number in numbers.items() if part in text)
+
+
+def test_the_same_test_has_one_number() -> None:
+    table = TestTable()
+    number = table.word("one")
+    assert table.add(FullText(X, Word("one"))) == number
+    assert table.add(FullText(X, TextOr((Word("one"),)))) == number
+    assert table.add(Compare("=", X, IRI("urn:a"))) == table.add(In(X, (IRI("urn:a"),)))
+    lazy = table.add(Negate(Compare("=", X, IRI("urn:a"))))
+    assert table.add(Negate(Compare("=", X, IRI("urn:a")))) == lazy
+    assert table.freeze().kind.tolist() == [INDEXED, INDEXED, LAZY]
+
+
+def test_a_phrase_is_lazy_and_in_no_slice() -> None:
+    tests = check([FullText(X, Phrase((Word("one"), Word("two"))))], facts(Literal("one two")))
+    assert tests.is_lazy.tolist() == [True]
+
+
+def test_a_table_without_tests() -> None:
+    tests = TestTable().freeze()
+    what = features(encode(facts(Literal("one"))), term_names([]), tests, WORLD)
+    assert len(what.test) == 0
+    assert what.low.shape[0] == 0
+    assert what.node_offset.tolist() == [0, 0]
+
+
+def test_constants_are_found_by_all_that_they_are() -> None:
+    constants: list[Term] = [
+        Literal("a"),
+        Literal.tagged("a", "en"),
+        IRI("a"),
+        Literal("a", XSD + "byte"),
+        Literal("absent"),
+    ]
+    batch = encode(facts(Literal("a", XSD + "byte"), Literal("a"), Literal("b"), IRI("a"), Literal.tagged("a", "en")))
+    decoder = Decoder(batch)
+    what = features(batch, term_names(constants), TestTable().freeze(), WORLD)
+    for row, constant in enumerate(what.term.tolist()):
+        term = decoder.term(row)
+        assert constant == (constants.index(term) if term in constants else -1)
+
+
+def test_a_folded_word_has_the_stem_that_it_has_in_its_text() -> None:
+    letters = "".join(map(chr, [*range(0xD800), *range(0xE000, 0x11000)]))
+    for language in ("english", "german", "turkish", "greek"):
+        analyzer = Analyzer(stemming=language)
+        text = " ".join(f"run{letter}ing {letter}s" for letter in letters)
+        assert stems(analyse(text, Analyzer()), analyzer) == analyse(text, analyzer)
