@@ -18,16 +18,19 @@ from triplewire.encode.columns import Columns, made, sorted_triples
 from triplewire.encode.interning import Interner
 from triplewire.kernels import scan as kernels
 from triplewire.kernels import triples as triple_kernels
-from triplewire.model.terms import RDF
+from triplewire.model.terms import RDF, XSD_STRING
 
 _CHUNK = 4_096  # statements between scanner and tables: what fits a processor's cache
 _LEAST = 12  # bytes of a statement
+_STRING_BYTES = len(XSD_STRING)  # the safe reader counts it as an IRI of each plain literal
 _RESERVED = frozenset({RDF + "langString", RDF + "dirLangString"})  # datatypes that a datatype alone does not make
 
 
 def encode_nquads(data: bytes | Bytes, document: str, settings: Settings) -> Batch | None:
     """The publications of a document: one a named graph, in order of first occurrence, and the default graph, which
     is named by `document`. None where the document is not plain, or over a limit of `settings`."""
+    if settings.max_iri_bytes < _STRING_BYTES:
+        return None
     text = padded(data)
     with np.errstate(over="ignore"):  # hashes; only where kernels are not compiled
         interner = Interner(text, settings.max_iri_bytes, settings.max_literal_bytes)
