@@ -21,7 +21,7 @@ BUILT_IN: dict[str, dict[str, str]] = {
         "mdv": "triplewire.languages.mdv:parse",
         "predicates": "triplewire.languages.predicates:parse",
     },
-    "matcher": {"reference": "triplewire.matchers:reference"},
+    "matcher": {"reference": "triplewire.matchers:reference", "trie": "triplewire.engine.snapshot:TRIE"},
     "operator": {
         "locIn": "triplewire.operators.location:LOC_IN",
         "language": "triplewire.operators.language:LANGUAGE",
