@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -89,10 +90,12 @@ def test_only_literals_with_text_have_words() -> None:
 NUMBERS = [
     "", " ", "0", "-0", "+0.0", "0e999999999999", "00012", "1.", ".5", ".", "+", "-.", "1e", "e1", "1e+", "1.5e-3",
     "1E+05", "123456789012345", "1234567890123456", "0.000000000123456789012345", "1000000000000000000000000",
-    "100000000000000000000000", "1e22", "1e23", "1e-22", "1e-23", "10e22", "0.1e23", "123456789012345e22", "999999999999999e-22",
+    "100000000000000000000000", "1e22", "1e23", "1e-22", "1e-23", "10e22", "0.1e23", "123456789012345e22",
+    "999999999999999e-22",
     "1.0000000000000000000", "1.0000000000000000001", "0" * 500 + "1", "1" + "0" * 500, "0." + "0" * 500 + "1",
     "1" + "0" * 22 + ".0", "1e0000000000000000000000005", "1e99999999999999999999", "0.0e-99999999999999999999",
-    "NaN", "INF", "-INF", "nan", "Infinity", "1_000", "1,5", "0x10", "١٢", "１２", "²", "1 2", "--1", "+-1", "1-", "1e5.0", "1f",
+    "NaN", "INF", "-INF", "nan", "Infinity", "1_000", "1,5", "0x10", "١٢", "１２", "²", "1 2", "--1", "+-1", "1-",
+    "1e5.0", "1f",
     " 7", "7 ", "\t7\n", "\u00a07\u3000", "\x1c7\x1f", "\u200b7", "\u20287\u2029", "\u16807\u205f", "\x857", "\u180e7",
     "\ufeff7", "7\u00a0\u00a0 \u2003", "\u00a0", "\u3000\u3000", "a7", "7é", "é7", "http://a/7",
 ]  # fmt: skip
@@ -115,9 +118,8 @@ def _is_short(value: Decimal) -> bool:
 
 
 def test_every_kind_of_white_space() -> None:
-    texts = [f"{chr(code)}7{chr(code)}" for code in range(0xD800)] + [
-        f"{chr(code)}7" for code in range(0xE000, 0x20000)
-    ]
+    texts = [f"{chr(code)}7{chr(code)}" for code in range(0x3100)]
+    texts += [f"{chr(code)}7" for code in range(0x3100, 0xD800)]
     batch = _batch([Literal(text) for text in texts])
     exact = np.flatnonzero(batch.terms.number_state == EXACT_NUMBER)
     found = {batch.terms.text[batch.terms.start[row] : batch.terms.end[row]].tobytes().decode() for row in exact}
@@ -142,7 +144,7 @@ def test_exact_numbers_compare_as_their_decimals() -> None:
     ]
     assert len(read) > 12_000
     ordered = sorted((Fraction(value), float(batch.terms.number[row])) for value, row in read if value is not None)
-    for (left, a), (right, b) in zip(ordered[:-1], ordered[1:], strict=True):
+    for (left, a), (right, b) in pairwise(ordered):
         assert (left == right) == (a == b)
         assert (left < right) == (a < b)
 

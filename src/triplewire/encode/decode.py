@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from triplewire.encode.batch import BLANK_KIND, IRI_KIND, Batch
+from triplewire.encode.names import literal_with
 from triplewire.model.publication import Publication
-from triplewire.model.terms import IRI, BlankNode, Literal, Term, Triple
+from triplewire.model.terms import IRI, BlankNode, Term, Triple
 
 
 class Decoder:
@@ -29,10 +30,7 @@ class Decoder:
             return IRI(text)
         if kind == BLANK_KIND:
             return BlankNode(text)
-        suffix = terms.suffixes[terms.suffix[number]]
-        if not suffix:
-            return Literal(text)
-        return Literal.tagged(text, suffix[1:]) if suffix[0] == "@" else Literal(text, suffix)
+        return literal_with(text, terms.suffixes[terms.suffix[number]])
 
     def publication(self, number: int) -> Publication:
         """The publication with this number; it has an id and triples only."""

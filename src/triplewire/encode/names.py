@@ -15,7 +15,9 @@ from numpy.typing import NDArray
 
 from triplewire.encode.batch import BLANK_KIND, IRI_KIND, LITERAL_KIND, Bytes, Hashes, Ids, Offsets, Terms
 from triplewire.kernels import names as kernels
-from triplewire.model.terms import IRI, XSD_STRING, Literal, Term
+from triplewire.model.terms import IRI, LANG_STRING, XSD_STRING, Literal, Term
+
+_MARKS = ("", "@", "^")  # how no datatype IRI begins
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,10 +123,20 @@ def _slots(hashes: Hashes) -> Ids:
 
 
 def suffix_of(term: Term) -> str:
-    """What of a literal is not its lexical form: "" for xsd:string, "@en" for a language, else the datatype IRI."""
+    """What of a literal is not its lexical form: "" for xsd:string, "@en" for a language, else the datatype IRI (behind
+    "^" where it is no IRI and might be taken for something else)."""
     if not isinstance(term, Literal) or term.datatype == XSD_STRING:
         return ""
-    return f"@{term.language}" if term.language else term.datatype
+    if term.language:
+        return f"@{term.language}"
+    return f"^{term.datatype}" if term.datatype[:1] in _MARKS else term.datatype
+
+
+def literal_with(text: str, suffix: str) -> Literal:
+    """The literal of this lexical form with this suffix: `suffix_of` undone."""
+    if suffix[:1] == "@":
+        return Literal(text, LANG_STRING, suffix[1:])
+    return Literal(text, suffix.removeprefix("^") if suffix else XSD_STRING)
 
 
 def _key(term: Term) -> tuple[int, str, str]:
