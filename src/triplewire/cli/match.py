@@ -84,11 +84,13 @@ def match_command(
     # --help does without Arrow and the engine
     from triplewire.cli.matches import Collected
     from triplewire.engine.stats import Clock, Stats
+    from triplewire.engine.warm_up import warm_up
 
     clock, report = Clock.of_process(), Report()
     with clock("load"):
         settings = settings_from_environment()
         engine = new_engine(taxonomy, matcher, settings, entailment)
+        warm_up(matcher)
         load(engine, subscriptions, report)
     show = None
     if bindings:
