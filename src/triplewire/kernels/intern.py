@@ -148,17 +148,20 @@ def intern_tokens(
 
 @njit(cache=True, nogil=True)
 def intern_spans(
-    data: Any, start: Any, end: Any, kind: Any, suffix: Any, hashes: Any, rows: Any, slots: Any, out: Any
-) -> int:
-    """The ids of terms whose suffix and hash are known. Returns how many distinct ones there are, or -1 where too many
-    collide. `rows` has room for all."""
+    data: Any, start: Any, end: Any, kind: Any, suffix: Any, hashes: Any, rows: Any, slots: Any, first: Any,
+    out: Any,
+) -> int:  # fmt: skip
+    """The ids of terms whose suffix and hash are known; `first`: where each one of them stands first. Returns how many
+    there are, or -1 where too many collide. `rows` and `first` have room for all."""
     slots[:] = -1
     count = 0
     for i in range(start.size):
         row = _find(data, start[i], end[i], _int(kind[i]), suffix[i], hashes[i], rows, slots, count)
         if row < 0:
             return -1
-        count += row == count
+        if row == count:
+            first[count] = i
+            count += 1
         out[i] = row
     return count
 

@@ -1,0 +1,126 @@
+"""Parsed publications to a batch, and back."""
+
+from __future__ import annotations
+
+import gzip
+import pickle
+from collections.abc import Sequence
+
+import pytest
+from decoded import check, said, said_by
+from documents import colliding
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import shared_data
+from triplewire.encode.batch import BLANK_KIND
+from triplewire.encode.decode import Decoder
+from triplewire.encode.publications import encode
+from triplewire.model.publication import Publication
+from triplewire.model.terms import IRI, LANG_STRING, XSD, BlankNode, Literal, Node, Term, Triple
+from triplewire.read import read_document
+
+S, P = IRI("a:s"), IRI("a:p")
+
+
+def _publication(name: str, objects: Sequence[Term]) -> Publication:
+    return Publication(name, tuple(Triple(S, P, term) for term in objects))
+
+
+ALIKE: list[Term] = [
+    IRI("x"),
+    BlankNode("x"),
+    Literal("x"),
+    Literal.tagged("x", "en"),
+    Literal.tagged("x", "de"),
+    Literal("x", XSD + "int"),
+    Literal("x", LANG_STRING),
+    Literal("x", "@en"),
+    Literal("x", "^@en"),
+    Literal("x", ""),
+    Literal("x", "^"),
+    Literal("x", "x"),
+    Literal("x\udc80"),
+    Literal("x\ufffd"),
+    IRI("\udc80"),
+    IRI("\ud800"),
+    Literal(""),
+    IRI(""),
+]
+
+
+def test_terms_that_look_alike_stay_apart() -> None:
+    batch = encode([_publication("one", ALIKE), _publication("none", []), _publication("two", ALIKE[::-1])])
+    assert said_by(batch) == said([_publication("one", ALIKE), _publication("none", []), _publication("two", ALIKE)])
+    assert len(batch.terms) == len(ALIKE) + 2
+    check(batch)
+
+
+def test_nothing() -> None:
+    for publications in ([], [_publication("x", [])]):
+        batch = encode(publications)
+        assert len(batch) == len(publications)
+        assert len(batch.terms) == len(batch.words) == 0
+        check(batch)
+
+
+def test_equal_terms_of_several_objects() -> None:
+    publications = [_publication(f"x{i}", [Literal("a b"), IRI("a:o"), Literal("a b")]) for i in range(3)]
+    copies = [pickle.loads(pickle.dumps(publication)) for publication in publications]
+    batch = encode(publications + copies)
+    assert said_by(batch) == said(publications) * 2
+    assert len(batch.terms) == 4
+    assert batch.offset.tolist() == [0, 2, 4, 6, 8, 10, 12]
+    check(batch)
+
+
+def test_decoder_makes_each_term_once() -> None:
+    batch = encode([_publication("x", ALIKE), _publication("y", ALIKE)])
+    decoder = Decoder(batch)
+    first, second = decoder.publication(0), decoder.publication(1)
+    assert all(
+        a is b
+        for left, right in zip(first.triples, second.triples, strict=True)
+        for a, b in zip(left, right, strict=True)
+    )
+    assert decoder.term(0) is decoder.term(0)
+
+
+def test_terms_made_to_collide() -> None:
+    publication = _publication("x", [BlankNode(label.decode()) for label in colliding(2_200, BLANK_KIND)] * 2)
+    batch = encode([publication])
+    assert said_by(batch) == said([publication])
+    check(batch)
+
+
+@pytest.mark.parametrize("copied", [False, True])
+def test_real(copied: bool) -> None:
+    data = gzip.decompress(shared_data.path("10-workloads/mixed-5000.nq.gz").read_bytes())
+    publications = read_document(data[: data.index(b"\n", 1_000_000) + 1], "x.nq")
+    if copied:
+        publications = [Publication(p.id, tuple(Triple(*map(_copy, t)) for t in p.triples)) for p in publications]  # type: ignore[arg-type]
+    batch = encode(publications)
+    assert said_by(batch) == said(publications)
+    check(batch)
+
+
+def _copy(term: Term) -> Term:
+    if isinstance(term, Literal):
+        return Literal(term.lexical, term.datatype, term.language)
+    return IRI(term.value) if isinstance(term, IRI) else BlankNode(term.label)
+
+
+_texts = st.text(st.characters(codec=None, categories=None), max_size=6)
+_nodes: st.SearchStrategy[Node] = st.one_of(_texts.map(IRI), _texts.map(BlankNode))
+_literals = st.one_of(
+    st.builds(Literal, _texts, _texts), st.builds(Literal.tagged, _texts, st.sampled_from(["en", "a-B"]))
+)
+_triples = st.builds(Triple, _nodes, _texts.map(IRI), st.one_of(_nodes, _literals))
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.builds(Publication, _texts, st.lists(_triples, max_size=5).map(tuple)), max_size=4))
+def test_any(publications: list[Publication]) -> None:
+    batch = encode(publications)
+    assert said_by(batch) == said(publications)
+    check(batch)
