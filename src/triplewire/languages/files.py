@@ -2,11 +2,11 @@
 
 Each may be gzipped. What is wrong becomes a `Refusal` and the rest goes on. Rows are not kept, with one exception: MDV
 rules may name rules that come later, so they are set aside, in a temporary file past some size, until all are known.
+Millions of subscriptions: `languages.bulk`.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import gzip
 import io
 import json
@@ -16,6 +16,7 @@ import tempfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import IO, BinaryIO, cast
 
@@ -49,49 +50,64 @@ def read_subscriptions(
     A bad file, row or query becomes a `Refusal` of kind "subscription": its subject is the id (the file where none is
     known), its place file, row, and line and column of the query. So does a row whose id was met before.
     """
-    with tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY) as spool:
-        reader = _Reader(cast("IO[bytes]", spool), operators, settings or Settings(), on_refusal)
-        for path in paths:
-            yield from reader.read(path)
-        yield from reader.rules()
+    taken: set[str] = set()
+    with Reader(operators, settings or Settings()) as reader:
+        for row in reader.rows(paths):
+            if isinstance(row, Refusal):
+                on_refusal(row)
+            elif row.id in taken:
+                on_refusal(row.refusal(id_is_taken(row)))
+            else:
+                taken.add(row.id)
+                if row.language == "mdv":
+                    reader.set_aside(row)
+                    continue
+                try:
+                    compiled = reader.compile(row, {})
+                except TriplewireError as error:
+                    on_refusal(row.refusal(error))
+                else:
+                    yield compiled
+        rules = Rules(reader)
+        for id in reader.places:
+            found = rules.compiled(id)
+            if isinstance(found, Subscription):
+                yield found
+            else:
+                on_refusal(reader.row(id).refusal(found))
 
 
-class _Reader:
-    def __init__(
-        self,
-        spool: IO[bytes],
-        operators: Mapping[str, Operator] | None,
-        settings: Settings,
-        on_refusal: Callable[[Refusal], None],
-    ) -> None:
-        self._spool = spool
+def id_is_taken(row: Row) -> SubscriptionError:
+    """Why a row is refused whose id was met before."""
+    return SubscriptionError(f"the id {row.id!r} is taken", remedy="give each its own id")
+
+
+class Reader(AbstractContextManager["Reader"]):
+    """The rows of files, their compilation, and the MDV rules that are set aside until all are known."""
+
+    def __init__(self, operators: Mapping[str, Operator] | None, settings: Settings) -> None:
+        self._spool = cast("IO[bytes]", tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY))  # noqa: SIM115  # see __exit__
         self._operators = operators
         self._settings = settings
-        self._refuse = on_refusal
-        self._taken: set[str] = set()
         self.places: dict[str, int] = {}  # where the row of each MDV rule lies in the spool
 
-    def read(self, path: str | os.PathLike[str]) -> Iterator[Subscription]:
-        """All but the MDV rules, which are set aside."""
+    def __exit__(self, *_: object) -> None:
+        self._spool.close()
+
+    def rows(self, paths: Iterable[str | os.PathLike[str]]) -> Iterator[Row | Refusal]:
+        """All rows, as they stand."""
+        for path in paths:
+            yield from self._read(path)
+
+    def _read(self, path: str | os.PathLike[str]) -> Iterator[Row | Refusal]:
         if os.fspath(path) == "-":
-            yield from self._file(STDIN, ".jsonl", lambda: _unzipped(sys.stdin.buffer, STDIN))
+            yield from self._readable_rows(STDIN, ".jsonl", lambda: _unzipped(sys.stdin.buffer, STDIN), "")
             return
         place = Path(path)
         for file in _files_below(place) if place.is_dir() else [place]:
             name = file.name.removesuffix(".gz")
-            yield from self._file(str(file), Path(name).suffix, lambda file=file: _opened(file), Path(name).stem)  # type: ignore[misc]  # mypy cannot type the default
-
-    def _file(
-        self, source: str, suffix: str, opened: Callable[[], AbstractContextManager[BinaryIO]], stem: str = ""
-    ) -> Iterator[Subscription]:
-        for row in self._readable_rows(source, suffix, opened, stem):
-            if isinstance(row, Refusal):
-                self._refuse(row)
-            elif row.id in self._taken:
-                taken = SubscriptionError(f"the id {row.id!r} is taken", remedy="give each its own id")
-                self._refuse(row.refusal(taken))
-            else:
-                yield from self._take(row)
+            opened = partial(_opened, file)
+            yield from self._readable_rows(str(file), Path(name).suffix, opened, Path(name).stem)
 
     def _readable_rows(
         self, source: str, suffix: str, opened: Callable[[], AbstractContextManager[BinaryIO]], stem: str
@@ -125,18 +141,11 @@ class _Reader:
         except UnicodeDecodeError as error:
             raise SubscriptionError(f"byte {error.start + 1} is no UTF-8") from None
 
-    def _take(self, row: Row) -> Iterator[Subscription]:
-        self._taken.add(row.id)
-        if row.language == "mdv":
-            self.places[row.id] = self._spool.seek(0, io.SEEK_END)
-            self._spool.write(json.dumps(dataclasses.asdict(row)).encode() + b"\n")
-            return
-        try:
-            compiled = self.compile(row, {})
-        except TriplewireError as error:
-            self._refuse(row.refusal(error))
-        else:
-            yield compiled
+    def set_aside(self, row: Row) -> None:
+        """Keep an MDV rule until all are known."""
+        self.places[row.id] = self._spool.seek(0, io.SEEK_END)
+        fields = [row.id, row.language, row.query, dict(row.prefixes), row.base, row.source, row.record]
+        self._spool.write(json.dumps(fields).encode() + b"\n")
 
     def compile(self, row: Row, rules: Mapping[str, Subscription]) -> Subscription:
         """The subscription of a row."""
@@ -151,20 +160,10 @@ class _Reader:
             settings=self._settings,
         )
 
-    def rules(self) -> Iterator[Subscription]:
-        """The MDV rules that were set aside, in the order of the input."""
-        rules = _Rules(self)
-        for id in self.places:
-            found = rules.compiled(id)
-            if isinstance(found, Subscription):
-                yield found
-            else:
-                self._refuse(self.row(id).refusal(found))
-
     def row(self, id: str) -> Row:
         """The row of an MDV rule."""
         self._spool.seek(self.places[id])
-        return Row(**json.loads(self._spool.readline()))
+        return Row(*json.loads(self._spool.readline()))
 
 
 class _Needed(Exception):
@@ -175,14 +174,16 @@ class _Needed(Exception):
         self.id = id
 
 
-class _Rules(Mapping[str, Subscription]):
+class Rules(Mapping[str, Subscription]):
     """All MDV rules of a call. One that another rule names is kept, or why it was refused; where neither is known yet,
     asking for it stops the compilation with `_Needed`."""
 
-    def __init__(self, reader: _Reader) -> None:
+    def __init__(self, reader: Reader) -> None:
         self._reader = reader
         self._named: dict[str, Subscription] = {}
         self._refused: dict[str, str] = {}
+        self._looked_up = False
+        self.with_others: set[str] = set()  # those compiled that name other rules
 
     def __len__(self) -> int:
         return len(self._reader.places)
@@ -192,6 +193,7 @@ class _Rules(Mapping[str, Subscription]):
 
     def __getitem__(self, id: str) -> Subscription:
         if id in self._named:
+            self._looked_up = True
             return self._named[id]
         if id in self._refused:
             raise SubscriptionError(self._refused[id])
@@ -207,6 +209,7 @@ class _Rules(Mapping[str, Subscription]):
         while True:
             at = next(reversed(waiting))
             found: Subscription | TriplewireError
+            self._looked_up = False
             try:
                 found = self._reader.compile(self._reader.row(at), self)
             except _Needed as needed:
@@ -217,6 +220,8 @@ class _Rules(Mapping[str, Subscription]):
                 continue
             except TriplewireError as error:
                 found = error
+            if self._looked_up:
+                self.with_others.add(at)
             if at == id:
                 return found
             if isinstance(found, Subscription):
