@@ -42,7 +42,7 @@ def test_rtf_publications_have_the_stated_means(articles: corpus.Corpus) -> None
     assert found["mean triples"] == pytest.approx(13.3, rel=0.03)
     assert found["mean words"] == pytest.approx(58.2, rel=0.03)
     assert found["median words"] == pytest.approx(45, rel=0.05)
-    assert found["most words"] == 10_656
+    assert found["most words"] == pytest.approx(10_656, abs=10)
     assert found["classes"] == pytest.approx(475, rel=0.05)
     assert found["properties"] == pytest.approx(436, rel=0.02)
     assert found["distinct words"] == pytest.approx(38_790, rel=0.03)

@@ -113,18 +113,19 @@ class _Publications:
         dice, kind, text = self._dice, self._dice.randrange(DOCUMENT_KINDS), self._texts.take
         out[subject, TYPE, self._kind_class[ENTITY_KINDS + kind]] = None
         out[subject, TYPE, _RECORD_CLASSES["Concept"]] = None
-        labels = 1 + min(220, round(dice.lognormvariate(1.79, 0.97)))
+        # most have a few labels, some have one in every language
+        labels = dice.randint(10, 110) if dice.random() < 0.09 else 1 + _geometric(dice, 0.33)
         for at in range(labels):
             role = "altLabel" if at % 9 == 8 else "label"
             language = _LANGUAGES[at % len(_LANGUAGES)]
             out[subject, _RECORD[role], f'"{text(dice.randint(1, 3))}"@{language}'] = None
         out[subject, _RECORD["inScheme"], iri("resource", f"scheme_{kind}")] = None
         if dice.random() < 0.6:
-            out[subject, _RECORD["definition"], f'"{text(8 + _geometric(dice, 0.045))}"@en'] = None
+            out[subject, _RECORD["definition"], f'"{text(8 + _geometric(dice, 0.041))}"@en'] = None
         for role in ("exactMatch", "closeMatch"):
             for _ in range(_geometric(dice, 0.58)):
                 out[subject, _RECORD[role], iri("resource", f"match_{dice.randrange(20_000)}")] = None
-        for _ in range(_geometric(dice, 0.3)):
+        for _ in range(_geometric(dice, 0.17)):
             place = _skewed(dice, len(self._record_property), 0.8)
             out[subject, self._record_property[place], self._object(place)] = None
         self._provenance(out, subject)

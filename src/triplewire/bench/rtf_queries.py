@@ -21,7 +21,7 @@ TUPLES, WORDS = 4, 3
 SIZES = (0.13, 0.26, 0.26, 0.35)  # shares of queries with 1, 2, 3, 4 tuples
 KEPT_OBJECT = 0.55  # of a grown tuple's object, unless it is a class
 ANY_PREDICATE, ANY_OBJECT, ANY_TEXT_PREDICATE = 0.05, 0.02, 0.13  # shares of tuples with a `*`
-REDRAWN = 4  # times that a tuple which the query has already is drawn anew
+REDRAWN, DIVERSE = 4, 0.8  # a tuple with the property of another one is drawn anew, mostly, so many times
 CHAINED = 0.01  # drawn tuples that go on from another tuple's object
 STRANGERS = 50_000  # objects that no publication has
 
@@ -75,9 +75,9 @@ class RtfQueries:
         statements = np.empty((size, TUPLES), np.int64)
         for slot in range(TUPLES):
             statement = first
-            for _ in range(REDRAWN if slot else 0):  # until it is one that the query does not have yet
-                repeated = (statements[:, :slot] == statement[:, None]).any(axis=1)
-                statement = np.where(repeated, self._of_star(random, self._corpus.star[first]), statement)
+            for _ in range(REDRAWN if slot else 0):
+                again = self._like_another(statements[:, :slot], statement) & (random.random(size) < DIVERSE)
+                statement = np.where(again, self._of_star(random, self._corpus.star[first]), statement)
             repeated = (statements[:, :slot] == statement[:, None]).any(axis=1) & grown
             statements[:, slot] = statement
             left, right = self._grown(random, statement, slot)
@@ -100,6 +100,12 @@ class RtfQueries:
 
     def _of_star(self, random: np.random.Generator, star: NDArray[np.int32]) -> NDArray[np.int64]:
         return _within(random, self._corpus.star_offset[star], self._corpus.star_offset[star + 1])
+
+    def _like_another(self, others: NDArray[np.int64], statement: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Has a query the same tuple already, or one of the same property that is not rdf:type?"""
+        corpus = self._corpus
+        same = (corpus.predicate[others] == corpus.predicate[statement][:, None]) & ~corpus.is_type[others]
+        return np.asarray((same | (others == statement[:, None])).any(axis=1))
 
     def _grown(self, random: np.random.Generator, statement: NDArray[np.int64], slot: int) -> tuple[Rows, Rows]:
         corpus, size = self._corpus, len(statement)
