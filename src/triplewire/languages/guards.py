@@ -28,7 +28,7 @@ from triplewire.ir.nodes import (
 )
 from triplewire.ir.text import Analyzer, TextAnd, Word
 from triplewire.ir.walk import walk
-from triplewire.languages.masks import Constants, content, written
+from triplewire.languages.masks import Constants, content, is_mixed, one_quoting, written
 from triplewire.languages.shape import LEAVES, Slot, fields_of
 from triplewire.model.terms import IRI, Literal
 
@@ -44,16 +44,20 @@ Part: TypeAlias = tuple[object, ...]
 @dataclass(frozen=True, slots=True)
 class Guard:
     """`alike`: groups of parts that differ in their slots only. `fixed`: pairs of other parts, with what makes them the
-    same: slots that hold the same, or a constant. `reserved`: what no slot may hold."""
+    same: slots that hold the same, or a constant. `reserved`: what no slot may hold. `mixed`: strings are
+    quoted in both ways."""
 
     alike: tuple[tuple[Callable[[Constants], Any], ...], ...] = ()
     fixed: tuple[tuple[tuple[int, int | str], ...], ...] = ()
     reserved: frozenset[str] | None = None
+    mixed: bool = False
 
     def allows(self, constants: Constants) -> bool:
         """Does the shape hold for these constants?"""
         if self.reserved is not None:
             return not any(content(one) in self.reserved for one in constants)
+        if self.mixed:
+            constants = one_quoting(constants)
         for conditions in self.fixed:
             if all(constants[a] == (constants[b] if isinstance(b, int) else b) for a, b in conditions):
                 return False
@@ -90,10 +94,13 @@ def guard_of(clause: Clause, slots: tuple[Slot, ...]) -> Guard:
             bare = tuple([_Hole(-1) if isinstance(leaf, _Hole) else leaf for leaf in part])
             alike.setdefault(bare, []).append(itemgetter(*found))
         parts.append(part)
-    pairs = (_conditions(a, b, slots) for a, b in combinations(parts, 2))
+    mixed = is_mixed([slot.placeholder for slot in slots])
+    delimiters = ['"' if mixed and slot.placeholder[0] == "'" else slot.placeholder[0] for slot in slots]
+    pairs = (_conditions(a, b, delimiters) for a, b in combinations(parts, 2))
     return Guard(
         tuple([tuple(group) for group in alike.values() if len(group) > 1]),
         tuple([pair for pair in pairs if pair and any(isinstance(b, str) for _, b in pair)]),
+        mixed=mixed,
     )
 
 
@@ -132,7 +139,7 @@ def _leaves(node: object, holes: dict[object, _Hole]) -> Iterator[object]:
         yield from _leaves(getattr(node, name), holes)
 
 
-def _conditions(a: Part, b: Part, slots: tuple[Slot, ...]) -> tuple[tuple[int, int | str], ...] | None:
+def _conditions(a: Part, b: Part, delimiters: list[str]) -> tuple[tuple[int, int | str], ...] | None:
     """What makes both parts the same; None where nothing does."""
     if len(a) != len(b):
         return None
@@ -147,7 +154,7 @@ def _conditions(a: Part, b: Part, slots: tuple[Slot, ...]) -> tuple[tuple[int, i
         if isinstance(other, _Hole):
             found.append((one.slot, other.slot))
             continue
-        text = written(other, slots[one.slot].placeholder[0])
+        text = written(other, delimiters[one.slot])
         if text is None:
             return None
         found.append((one.slot, text))

@@ -16,7 +16,7 @@ from triplewire.ir.text import Analyzer, Word
 from triplewire.model.terms import IRI, XSD_STRING, Literal
 
 Constants: TypeAlias = tuple[str, ...]
-"""Constants as written: `<IRI>`, a quoted string with the tag or datatype behind it, or a blank and a number."""
+"""Constants as written: `<IRI>`, a quoted string with the tag or datatype behind it, a blank and a number, `?name`."""
 
 HOLE = "\0"  # stands for a constant in a mask
 
@@ -28,7 +28,7 @@ _STRING = r"(?!http://www\.w3\.org/2001/XMLSchema#string>)"
 _SUFFIX = rf"(?:@[a-z]++(?:-[a-z0-9]++)*+(?![\w-])|\^\^<{_STRING}{_SCHEME}{_CHARACTERS}>)?+"
 
 
-def _pattern(reserved: str) -> re.Pattern[str]:
+def _pattern(reserved: str, more: str = "") -> re.Pattern[str]:
     """Each branch begins with its character, which is what makes the search fast.
 
     Not taken: the namespace of a declaration, the name of a function, a string beside another quotation mark, a number
@@ -38,12 +38,14 @@ def _pattern(reserved: str) -> re.Pattern[str]:
         rf"(<(?<![:^]<)(?<!: <){reserved}{_SCHEME}{_CHARACTERS}>(?!\s*\()"
         rf'|"(?<!"")[^"\\\n\r]++"(?!"){_SUFFIX}'
         rf"|'(?<!'')[^'\\\n\r]++'(?!'){_SUFFIX}"
-        r"| (?<=[<>=] )-?[0-9]++(?:\.[0-9]++)?+(?![\w.:+%°'\"-]))"
+        r"| (?<=[<>=] )-?[0-9]++(?:\.[0-9]++)?+(?![\w.:+%°'\"-])"
+        rf"{more})"
     )
 
 
 PLAIN = _pattern("")
 WITHOUT_VOCABULARIES = _pattern(_VOCABULARIES)  # leaves the terms of RDF and RDFS in the mask
+WITH_VARIABLES = _pattern("", r"|\?\w++")
 _UNUSUAL = re.compile("[\x00\ud800-\udfff]")
 
 
@@ -66,7 +68,7 @@ def is_usual(text: str) -> bool:
 
 def content(constant: str) -> str:
     """What is written between the delimiters."""
-    if constant[0] == " ":
+    if constant[0] in " ?":
         return constant[1:]
     return constant[1:-1] if constant[0] == "<" else constant[1 : constant.index(constant[0], 1)]
 
@@ -74,6 +76,16 @@ def content(constant: str) -> str:
 def has_suffix(constant: str) -> bool:
     """Has the quoted string a language tag or a datatype?"""
     return constant[-1] != constant[0]
+
+
+def one_quoting(constants: Constants) -> Constants:
+    """The constants with quotation marks in place of apostrophes, so that equal ones are written alike."""
+    return tuple(['"' + one[1:].replace("'", '"', 1) if one[0] == "'" else one for one in constants])
+
+
+def is_mixed(constants: Sequence[str]) -> bool:
+    """Are some quoted by quotation marks, some by apostrophes?"""
+    return {'"', "'"} <= {one[0] for one in constants}
 
 
 def is_word(constant: str) -> bool:

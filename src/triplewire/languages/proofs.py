@@ -16,12 +16,12 @@ from typing import NamedTuple, TypeAlias
 
 from triplewire.errors import TriplewireError
 from triplewire.ir.evidence import evidence
-from triplewire.ir.nodes import Bind, Call, Function, Label, TextRelation, TextTest
+from triplewire.ir.nodes import Bind, Call, Function, Label, TextRelation, TextTest, Variable
 from triplewire.ir.subscription import Subscription
 from triplewire.ir.text import Analyzer, Word
 from triplewire.languages.guards import Guard, guard_of, is_conjunction, reserving
 from triplewire.languages.masks import Constants, Cut, content
-from triplewire.languages.shape import FIXED, IRI_SLOT, LITERAL, NUMBER, TEXT, WORD, Shape, Slot, fields_of
+from triplewire.languages.shape import FIXED, IRI_SLOT, LITERAL, NUMBER, TEXT, VARIABLE, WORD, Shape, Slot, fields_of
 from triplewire.model.terms import IRI, RDF, RDFS, XSD_STRING, Literal
 
 MOST_SLOTS = 256
@@ -31,6 +31,8 @@ Compile: TypeAlias = Callable[[str, Mapping[str, Subscription]], Subscription]
 
 _VOCABULARY = (f"<{RDF}type>", f"<{RDFS}subClassOf>")
 _REGEX = ("REGEX", "REPLACE")
+_POSSIBLE = {"<": (IRI_SLOT,), " ": (NUMBER,), "?": (VARIABLE,)}
+_FIELDS = {IRI_SLOT: "value", LITERAL: "lexical", WORD: "word", TEXT: "text", VARIABLE: "name"}
 
 
 class Asked(Mapping[str, Subscription]):
@@ -72,13 +74,14 @@ class Prover:
         """May a literal have a tag or a datatype?"""
         return self.language != "mdv"
 
-    def kinds(self, cut: Cut) -> tuple[str, ...] | None:
-        """The kind of each slot where all constants are unlike; None where the texts of this mask have no shape."""
-        if len(cut.constants) > MOST_SLOTS or {'"', "'"} <= {one[0] for one in cut.constants}:
+    def kinds(self, cut: Cut, same: tuple[int, ...] | None) -> tuple[str, ...] | None:
+        """The kind of each slot where no other constants are equal than `same` says (see `prove`); None where the texts
+        of this mask have no shape."""
+        if len(cut.constants) > MOST_SLOTS:
             return None
-        placeholders = _placeholders(cut, frozenset(), None)
+        placeholders = _placeholders(cut, frozenset(), same)
         example = self._example(cut, placeholders)
-        return None if example is None else _kinds(example.stated, placeholders)
+        return None if example is None else _kinds(example.stated, placeholders, frozenset())
 
     def _example(self, cut: Cut, constants: Sequence[str]) -> _Example | None:
         asked = Asked()
@@ -101,7 +104,7 @@ class Prover:
         if example is None:
             return None
         wanted = tuple([FIXED if number in fixed else kind for number, kind in enumerate(kinds)])
-        if _kinds(example.stated, placeholders) != wanted:
+        if _kinds(example.stated, placeholders, fixed) != wanted:
             return None
         slots = tuple([Slot(*pair) for pair in zip(wanted, placeholders, strict=True)])
         meant = self.meant(example.stated)
@@ -163,6 +166,8 @@ def _placeholders(cut: Cut, fixed: frozenset[int], same: tuple[int, ...] | None)
         elif constant[0] == " ":
             sign, point = "-" if constant[1] == "-" else "", ".5" if "." in constant else ""
             found.append(f" {sign}{start}{number:04}{point}")
+        elif constant[0] == "?":
+            found.append(f"?{mark}{number:04}x")
         else:
             found.append(f"{constant[0]}{mark}{number:04}x{constant[0]}")
     return tuple(found)
@@ -179,6 +184,8 @@ def _odd(slots: Sequence[Slot], same: tuple[int, ...] | None, suffixes: bool) ->
             found.append(found[same[number]])
         elif slot.kind == IRI_SLOT:
             found.append(f"<HTTP+x.1://Ü@h:8/a//./..//b's,(c)*~!$&;=%C3?q={number}&--#r_/[\u4e2d]:>")
+        elif slot.kind == VARIABLE:
+            found.append(f"?V{number}_é0")
         elif slot.kind == WORD:
             found.append(f"{old[0]}żó{number}łć{old[0]}")
         elif slot.kind == NUMBER:
@@ -198,27 +205,25 @@ def _with_term(constants: Constants, term: str) -> Constants:
 # --- where the placeholders are ------------------------------------------------------------------------------------
 
 
-def _kinds(stated: Subscription, placeholders: Constants) -> tuple[str, ...] | None:
+def _kinds(stated: Subscription, placeholders: Constants, fixed: frozenset[int]) -> tuple[str, ...] | None:
     """The kind of each slot; None where a placeholder is in what must not vary."""
-    texts = {content(one): set[str]() for one in placeholders}
+    texts = {content(one): set[str]() for number, one in enumerate(placeholders) if number not in fixed}
     if not texts:
-        return ()
+        return (FIXED,) * len(placeholders)
     pattern = re.compile("|".join(sorted(map(re.escape, texts), key=len, reverse=True)))
-    if any(pattern.search(text) for text in (*stated.select, *stated.warnings)):
+    variables = {content(one) for one in placeholders if one[0] == "?"}
+    if any(pattern.search(text) for text in (*stated.select, *stated.warnings) if text not in variables):
         return None
     for text, kind in _texts(stated.where):
         for part in pattern.findall(text):
             texts[part].add(kind if part == text else FIXED)
-    return tuple([_kind(one, texts[content(one)]) for one in placeholders])
+    return tuple([_kind(one, texts.get(content(one), set())) for one in placeholders])
 
 
 def _kind(constant: str, kinds: set[str]) -> str:
     """The kind of a slot whose placeholder stands at places of these kinds."""
-    possible = (IRI_SLOT,) if constant[0] == "<" else (NUMBER,) if constant[0] == " " else (LITERAL, WORD, TEXT)
-    if len(kinds) == 1:
-        (kind,) = kinds
-        return kind if kind in possible else FIXED
-    return FIXED
+    possible = _POSSIBLE.get(constant[0], (LITERAL, WORD, TEXT))
+    return next(iter(kinds)) if len(kinds) == 1 and kinds <= set(possible) else FIXED
 
 
 def _texts(root: object) -> Iterator[tuple[str, str]]:
@@ -230,9 +235,7 @@ def _texts(root: object) -> Iterator[tuple[str, str]]:
             stack.extend([(one, blocked) for one in node])
             continue
         kind = FIXED if blocked else _slot_kind(node)
-        field = {IRI_SLOT: "value", LITERAL: "lexical", NUMBER: "lexical", WORD: "word", TEXT: "text"}.get(kind, "")
-        if isinstance(node, Label):
-            field = "text"
+        field = ("text" if isinstance(node, Label) else "lexical") if kind == NUMBER else _FIELDS.get(kind, "")
         blocked = blocked or isinstance(node, Call | Bind) or (isinstance(node, Function) and node.name in _REGEX)
         for name in fields_of(type(node)) or ():
             value = getattr(node, name)
@@ -245,6 +248,8 @@ def _texts(root: object) -> Iterator[tuple[str, str]]:
 def _slot_kind(node: object) -> str:
     if isinstance(node, IRI):
         return IRI_SLOT
+    if isinstance(node, Variable):
+        return VARIABLE
     if isinstance(node, Literal):
         return (LITERAL if node.datatype == XSD_STRING else NUMBER) if not node.language else FIXED
     if isinstance(node, Label):
