@@ -168,8 +168,13 @@ def test_a_limit_refuses_its_pair_alone(matcher: str) -> None:
     result = engine.match([big, item("small", "x")])
     assert ("big", "cheap") in pairs(result)
     assert ("small", "cheap") in pairs(result)
-    assert [r.subject for r in result.refusals if r.subject == "big dear"] == ["big dear"]
-    assert "max_steps" in str(result.refusals[0])
+    found = [match for match in result if (match.publication, match.subscription) == ("big", "dear")]
+    if found:  # a matcher may see sooner that there are more bindings than are kept
+        assert found[0].truncated
+        assert found[0].bindings
+    else:
+        assert [r.subject for r in result.refusals if r.subject == "big dear"] == ["big dear"]
+        assert "max_steps" in str(result.refusals[0])
 
 
 def test_truncated(matcher: str) -> None:

@@ -7,6 +7,7 @@ Subscriptions have the numbers 0 .. n-1 in the order of their registration. Seve
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -19,15 +20,18 @@ from triplewire.encode.names import Names
 from triplewire.engine.home import Home, text_row
 from triplewire.engine.ids import id_names, id_ranks, id_texts, ids_joined
 from triplewire.engine.texts import Texts, TextWriter
-from triplewire.errors import TriplewireError
+from triplewire.errors import LimitError, TriplewireError
+from triplewire.ir.evaluate import evaluate
 from triplewire.ir.evidence import Evidence, evidence
 from triplewire.ir.nodes import Call, Expression
 from triplewire.ir.subscription import Subscription
 from triplewire.ir.walk import walk
 from triplewire.matchers import Chunk, Detail, Meaning, Stage
+from triplewire.model.match import Binding
 from triplewire.select.features import Features, features
 from triplewire.select.index import Index, IndexBuilder
 from triplewire.select.merge import merge
+from triplewire.select.settle import settle
 from triplewire.select.walk import select
 from triplewire.verify.columnar import Columnar
 
@@ -170,7 +174,12 @@ class Segment:
                 kept = ~gone[self.index.trie.owner[check]]
                 check_publication, check = check_publication[kept], check[kept]
         with stage("verify"):
-            verdict = self._columnar.verify(batch, seen, check_publication, check, chunk.publication)
+            settled = settle(self.index, batch, seen, check_publication, check, settings.max_bindings)
+            publication = np.concatenate((publication, settled.publication))
+            subscription = np.concatenate((subscription, settled.subscription))
+            verdict = self._columnar.verify(
+                batch, seen, settled.left_publication, settled.left_clause, chunk.publication
+            )
             return Found(
                 np.concatenate((publication, verdict.publication)),
                 np.concatenate((subscription, verdict.subscription)),
@@ -183,14 +192,38 @@ class Segment:
 
     def details(self, chunk: Chunk, publication: Ids, subscription: Ids) -> Sequence[Detail]:
         """The bindings of matches."""
+        try:
+            bindings = self._bindings(chunk, publication, subscription)
+        except LimitError:
+            bindings = []
+            for pair in range(len(publication)):  # the others keep all theirs
+                bindings += self._bindings_at_least(chunk, publication[pair : pair + 1], subscription[pair : pair + 1])
+        out: list[Detail] = [(some, None) for some in bindings]
+        for pair in np.flatnonzero(self.construct[subscription]).tolist():
+            out[pair] = out[pair][0], self.stated(int(subscription[pair])).construct
+        return out
+
+    def _bindings(self, chunk: Chunk, publication: Ids, subscription: Ids) -> list[tuple[Binding, ...]]:
         batch, seen = chunk.batch, self._features(chunk)
         found = self._columnar.bindings(batch, seen, publication, subscription, chunk.publication)
         term, selections = chunk.decoder.term, self.selections
         places = self.selection[subscription].tolist()
-        out: list[Detail] = [(found.of(pair, selections[place] or (), term), None) for pair, place in enumerate(places)]
-        for pair in np.flatnonzero(self.construct[subscription]).tolist():
-            out[pair] = out[pair][0], self.stated(int(subscription[pair])).construct
-        return out
+        return [found.of(pair, selections[place] or (), term) for pair, place in enumerate(places)]
+
+    def _bindings_at_least(self, chunk: Chunk, publication: Ids, subscription: Ids) -> list[tuple[Binding, ...]]:
+        """The bindings of a match; where looking for as many as are allowed passes a limit, fewer: they are cut."""
+        try:
+            return self._bindings(chunk, publication, subscription)
+        except LimitError:
+            one, whole = self.meant(int(subscription[0])), chunk.publication(int(publication[0]))
+            world = self.home.meaning.world
+            most = world.settings.max_bindings
+            while most > 1:
+                most //= 2
+                fewer = replace(world, settings=replace(world.settings, max_bindings=most))
+                with suppress(LimitError):
+                    return [evaluate(one, whole, fewer).bindings]
+            raise
 
     # --- making
 
