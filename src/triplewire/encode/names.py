@@ -56,9 +56,9 @@ class Names:
         """This table with some strings of another one of its sort behind its own, as far as they are new; and the
         number of each of those strings here."""
         own, found = other.taken(numbers), np.empty(len(numbers), np.int32)
-        kernels.find_alike(
-            own.text, own.offset, own.kind, own.hash, self.text, self.offset, self.kind, self.hash, self.slots, found
-        )
+        theirs = own.text, own.offset, own.kind, own.hash
+        ours = self.text, self.offset, self.kind, self.hash, self.slots
+        kernels.run(kernels.find_alike, (*theirs, *ours), found)
         fresh = np.flatnonzero(found < 0)
         found[fresh] = len(self) + np.arange(len(fresh), dtype=np.int32)
         more = own.taken(fresh)
@@ -85,7 +85,8 @@ class Names:
     def find_all(self, text: Bytes, start: Offsets, end: Offsets, hashes: Hashes) -> Ids:
         """The number of each span of `text`, or -1. The hashes are those of this table's seed."""
         found = np.empty(len(start), np.int32)
-        kernels.find(text, start, end, hashes, self.text, self.offset, self.hash, self.slots, found)
+        own = self.text, self.offset, self.hash, self.slots
+        kernels.run(kernels.find, (text, start, end, hashes, *own), found)
         return found
 
     def arrays(self) -> dict[str, NDArray[Any]]:
@@ -103,7 +104,7 @@ def _gathered(names: Names, numbers: NDArray[np.integer[Any]]) -> tuple[Bytes, O
     offset = np.zeros(len(numbers) + 1, np.int64)
     np.cumsum(lengths, out=offset[1:])
     text = np.empty(offset[-1], np.uint8)
-    kernels.gather(names.text, names.offset[:-1][numbers], offset, text)
+    kernels.run(kernels.gather, (names.text, names.offset[:-1][numbers], offset), text)
     return text, offset
 
 
@@ -159,7 +160,8 @@ def term_columns(
     text, offset = _joined([_encoded(key[1]) for key in keys])
     hashes = np.empty(len(keys), np.uint64)
     with np.errstate(over="ignore"):
-        kernels.hash_terms_into(text, offset[:-1], offset[1:], kind, suffix, suffix_text, suffix_offset, hashes)
+        given = text, offset[:-1], offset[1:], kind, suffix, suffix_text, suffix_offset
+        kernels.run(kernels.hash_terms_into, given, hashes)
     return text, offset[:-1].copy(), offset[1:].copy(), kind, suffix, tuple(suffixes), hashes
 
 
@@ -178,10 +180,9 @@ def find_terms(names: Names, terms: Terms) -> Ids:
     """The number that each term of a batch has in a table of terms, or -1."""
     suffix_text, suffix_offset = _joined([_encoded(text) for text in terms.suffixes])
     found = np.empty(len(terms), np.int32)
-    kernels.find_terms(
-        terms.text, terms.start, terms.end, terms.kind, terms.suffix, suffix_text, suffix_offset, terms.hash,
-        names.text, names.offset, names.kind, names.hash, names.slots, found,
-    )  # fmt: skip
+    theirs = terms.text, terms.start, terms.end, terms.kind, terms.suffix, suffix_text, suffix_offset, terms.hash
+    ours = names.text, names.offset, names.kind, names.hash, names.slots
+    kernels.run(kernels.find_terms, (*theirs, *ours), found)
     return found
 
 

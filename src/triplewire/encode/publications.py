@@ -12,7 +12,7 @@ from triplewire.encode.batch import BLANK_KIND, IRI_KIND, LITERAL_KIND, Batch, I
 from triplewire.encode.columns import Columns, made, sorted_triples
 from triplewire.encode.names import suffix_of
 from triplewire.kernels import intern as kernels
-from triplewire.kernels.names import hash_terms_into
+from triplewire.kernels.names import hash_terms_into, run
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, BlankNode, Literal, Term
 
@@ -59,7 +59,8 @@ def _columns(iris: list[IRI], labels: list[BlankNode], literals: list[Literal]) 
     suffix_offset = np.cumsum([0, *map(len, suffix_bytes)])
     hashes = np.empty(len(encoded), np.uint64)
     suffix_text = np.frombuffer(bytearray().join([*suffix_bytes, _PAD]), np.uint8)
-    hash_terms_into(text, offset[:-1], offset[1:], kind, suffix, suffix_text, suffix_offset, hashes)
+    given = text, offset[:-1], offset[1:], kind, suffix, suffix_text, suffix_offset
+    run(hash_terms_into, given, hashes)
     return Columns(text, offset[:-1], offset[1:], kind, suffix, tuple(suffixes), hashes)
 
 

@@ -92,7 +92,7 @@ def _find_suffix(data: Any, start: int, end: int, rows: Any, slots: Any, string:
             same &= data[start + i] == string[i]
         if same:
             return 0
-    return _find(data, start, end, 0, 0, _folded(_span(data, start, end, _OFFSET)), rows, slots, count)
+    return _find(data, start, end, _int(0), _int(0), _folded(_span(data, start, end, _OFFSET)), rows, slots, count)
 
 
 @njit(cache=True, nogil=True)
@@ -184,12 +184,12 @@ def _is_plain(data: Any, at: int, end: int) -> bool:
     """Is it surely an absolute IRI: scheme, "//", a host of letters, digits, dots and hyphens, and so on, in ASCII?"""
     if at == end or not 97 <= (_int(data[at]) | 32) <= 122:
         return False
-    while at < end and (_is_alnum(data[at]) or data[at] == 43 or data[at] == 45 or data[at] == 46):
+    while at < end and (_is_alnum(_int(data[at])) or data[at] == 43 or data[at] == 45 or data[at] == 46):
         at += 1
     if end - at < 4 or data[at] != 58 or data[at + 1] != 47 or data[at + 2] != 47:
         return False
     at += 3
-    while at < end and (_is_alnum(data[at]) or data[at] == 45 or data[at] == 46):
+    while at < end and (_is_alnum(_int(data[at])) or data[at] == 45 or data[at] == 46):
         at += 1
     if at < end and data[at] != 47 and data[at] != 63 and data[at] != 35:
         return False
@@ -201,7 +201,7 @@ def _is_plain(data: Any, at: int, end: int) -> bool:
                 return False
             fragment = True
         elif byte == 37:
-            if end - at < 3 or not _is_hex(data[at + 1]) or not _is_hex(data[at + 2]):
+            if end - at < 3 or not _is_hex(_int(data[at + 1])) or not _is_hex(_int(data[at + 2])):
                 return False
         # ! $ & ' ( ) * + , - . / and : ; = ? @ and _ ~
         elif not (_is_alnum(byte) or byte == 33 or 36 <= byte <= 47 or byte == 58 or byte == 59 or byte == 61

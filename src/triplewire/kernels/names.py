@@ -6,6 +6,7 @@ text is followed by 0xFF and its suffix, where it has one. Used through `triplew
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from numba import njit
 
 OFFSET, PRIME = np.uint64(14695981039346656037), np.uint64(1099511628211)
 SEPARATOR = np.uint64(0xFF)
+_int: Any = np.int64
 
 
 @njit(cache=True, nogil=True)
@@ -51,8 +53,17 @@ def hash_spans(text: Any, start: Any, end: Any, seed: int) -> Any:
     """The hash (uint64) of each span start .. end of `text`."""
     out = np.empty(len(start), np.uint64)
     with np.errstate(over="ignore"):
-        hash_spans_into(text, start, end, seed, out)
+        run(hash_spans_into, (text, start, end), seed, out)
     return out
+
+
+def run(kernel: Any, given: Iterable[Any], *others: Any) -> None:
+    """Call a kernel with the arrays `given` as views that cannot be written to: whatever memory they lie in, they are
+    then of one type to the compiler."""
+    views = [array.view(np.ndarray) for array in given]
+    for view in views:
+        view.flags.writeable = False
+    kernel(*views, *others)
 
 
 @njit(cache=True, nogil=True)
@@ -62,40 +73,71 @@ def build(hashes: Any, slots: Any) -> None:
     mask = slots.size - 1
     slots[:] = -1
     for row in range(hashes.size):
-        at = np.int64(hashes[row] & np.uint64(mask))
+        at = _int(hashes[row] & np.uint64(mask))
         while slots[at] >= 0:
             at = (at + 1) & mask
         slots[at] = row
 
 
 @njit(cache=True, nogil=True)
-def _same(a: Any, start: int, end: int, b: Any, first: int) -> bool:
-    for i in range(end - start):  # noqa: SIM110  # compiled, a loop is quicker than a generator
-        if a[start + i] != b[first + i]:
-            return False
-    return True
+def _candidates(hashes: Any, own_hash: Any, slots: Any, out: Any) -> None:
+    """The first row with the hash of each string, or -1.
+
+    First all slots, then all hashes: so look-ups do not wait for each other's memory.
+    """
+    mask = slots.size - 1
+    for i in range(hashes.size):
+        out[i] = slots[_int(hashes[i] & np.uint64(mask))]
+    for i in range(hashes.size):
+        row = out[i]
+        if row >= 0 and own_hash[row] != hashes[i]:
+            at = _int(hashes[i] & np.uint64(mask))
+            while row >= 0 and own_hash[row] != hashes[i]:
+                at = (at + 1) & mask
+                row = slots[at]
+            out[i] = row
+
+
+@njit(cache=True, nogil=True)
+def _next(row: int, h: Any, own_hash: Any, slots: Any) -> Any:
+    """The row behind this one that has the hash too, or -1: two strings of one hash hardly ever are there."""
+    mask = slots.size - 1
+    at = _int(h & np.uint64(mask))
+    while slots[at] != row:
+        at = (at + 1) & mask
+    at = (at + 1) & mask
+    while slots[at] >= 0 and own_hash[slots[at]] != h:
+        at = (at + 1) & mask
+    return slots[at]
+
+
+@njit(cache=True, nogil=True)
+def _same(a: Any, start: int, end: int, b: Any, first: int) -> Any:
+    """Compared to the end: nearly always they are equal, and so the loop is one of vectors."""
+    different = np.uint8(0)
+    for i in range(end - start):
+        different |= a[start + i] ^ b[first + i]
+    return different == 0
 
 
 @njit(cache=True, nogil=True)
 def find(text: Any, start: Any, end: Any, hashes: Any, own_text: Any, own_offset: Any, own_hash: Any, slots: Any,
          out: Any) -> None:  # fmt: skip
     """The row of each span in a table, or -1."""
-    mask = slots.size - 1
+    _candidates(hashes, own_hash, slots, out)
     for i in range(start.size):
-        at, out[i] = np.int64(hashes[i] & np.uint64(mask)), -1
-        length = end[i] - start[i]
-        while slots[at] >= 0:
-            row = slots[at]
-            alike = own_hash[row] == hashes[i] and own_offset[row + 1] - own_offset[row] == length
-            if alike and _same(text, start[i], end[i], own_text, own_offset[row]):
-                out[i] = row
+        row = out[i]
+        while row >= 0:
+            first = own_offset[row]
+            if own_offset[row + 1] - first == end[i] - start[i] and _same(text, start[i], end[i], own_text, first):
                 break
-            at = (at + 1) & mask
+            row = _next(row, hashes[i], own_hash, slots)
+        out[i] = row
 
 
 @njit(cache=True, nogil=True)
 def _same_term(text: Any, start: int, end: int, suffix_text: Any, s0: int, s1: int, own_text: Any, o0: int,
-               o1: int) -> bool:  # fmt: skip
+               o1: int) -> Any:  # fmt: skip
     length = end - start
     if s1 == s0:
         return o1 - o0 == length and _same(text, start, end, own_text, o0)
@@ -109,36 +151,37 @@ def find_terms(text: Any, start: Any, end: Any, kind: Any, suffix: Any, suffix_t
                hashes: Any, own_text: Any, own_offset: Any, own_kind: Any, own_hash: Any, slots: Any,
                out: Any) -> None:  # fmt: skip
     """The row of each term in a table of terms, or -1."""
-    mask = slots.size - 1
+    _candidates(hashes, own_hash, slots, out)
     for i in range(start.size):
-        at, out[i] = np.int64(hashes[i] & np.uint64(mask)), -1
-        s0, s1 = suffix_offset[suffix[i]], suffix_offset[suffix[i] + 1]
-        while slots[at] >= 0:
-            row = slots[at]
-            o0, o1 = own_offset[row], own_offset[row + 1]
-            alike = own_hash[row] == hashes[i] and own_kind[row] == kind[i]
-            if alike and _same_term(text, start[i], end[i], suffix_text, s0, s1, own_text, o0, o1):
-                out[i] = row
+        row = out[i]
+        while row >= 0:
+            s0, s1, o0, o1 = (
+                suffix_offset[suffix[i]],
+                suffix_offset[suffix[i] + 1],
+                own_offset[row],
+                own_offset[row + 1],
+            )
+            if own_kind[row] == kind[i] and _same_term(text, start[i], end[i], suffix_text, s0, s1, own_text, o0, o1):
                 break
-            at = (at + 1) & mask
+            row = _next(row, hashes[i], own_hash, slots)
+        out[i] = row
 
 
 @njit(cache=True, nogil=True)
 def find_alike(text: Any, offset: Any, kind: Any, hashes: Any, own_text: Any, own_offset: Any, own_kind: Any,
                own_hash: Any, slots: Any, out: Any) -> None:  # fmt: skip
     """The row of each string of one table in another, or -1. Either both are of terms, or neither."""
-    mask = slots.size - 1
+    _candidates(hashes, own_hash, slots, out)
     for i in range(hashes.size):
-        at, out[i] = np.int64(hashes[i] & np.uint64(mask)), -1
-        length = offset[i + 1] - offset[i]
-        while slots[at] >= 0:
-            row = slots[at]
-            alike = own_hash[row] == hashes[i] and own_offset[row + 1] - own_offset[row] == length
+        row = out[i]
+        while row >= 0:
+            first = own_offset[row]
+            alike = own_offset[row + 1] - first == offset[i + 1] - offset[i]
             alike = alike and (kind.size == 0 or own_kind[row] == kind[i])
-            if alike and _same(text, offset[i], offset[i + 1], own_text, own_offset[row]):
-                out[i] = row
+            if alike and _same(text, offset[i], offset[i + 1], own_text, first):
                 break
-            at = (at + 1) & mask
+            row = _next(row, hashes[i], own_hash, slots)
+        out[i] = row
 
 
 @njit(cache=True, nogil=True)

@@ -52,12 +52,12 @@ def _wide_space(text: Any, at: int, end: int) -> int:
 @njit(cache=True, nogil=True)
 def _trimmed(text: Any, at: int, end: int) -> tuple[int, int]:
     while at < end:
-        space = 1 if _is_space(text[at]) else _wide_space(text, at, end)
+        space = 1 if _is_space(_int(text[at])) else _wide_space(text, at, end)
         if space == 0:
             break
         at += space
     while at < end:
-        if _is_space(text[end - 1]):
+        if _is_space(_int(text[end - 1])):
             end -= 1
         elif end - at >= 2 and _wide_space(text, end - 2, end) == 2:
             end -= 2
@@ -102,7 +102,7 @@ def _exponent(text: Any, at: int, end: int) -> tuple[int, int]:
     if negative or (at < end and text[at] == 43):
         at += 1
     start, value = at, 0
-    while at < end and _is_digit(text[at]):
+    while at < end and _is_digit(_int(text[at])):
         value = min(value * 10 + _int(text[at]) - 48, _FAR)
         at += 1
     return (at if at > start else -1), (-value if negative else value)

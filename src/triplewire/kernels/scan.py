@@ -45,13 +45,8 @@ def _span(data: Any, start: int, end: int, h: Any) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def _within(byte: int, low: int, high: int) -> bool:
-    return low <= byte <= high
-
-
-@njit(cache=True, nogil=True)
 def _is_alnum(byte: int) -> bool:
-    return _within(byte, 97, 122) or _within(byte, 48, 57) or _within(byte, 65, 90)
+    return 97 <= byte <= 122 or 48 <= byte <= 57 or 65 <= byte <= 90
 
 
 @njit(cache=True, nogil=True)
@@ -71,19 +66,19 @@ def _utf8(data: Any, at: int) -> int:
         low = 0x90
     elif lead == 0xF4:
         high = 0x8F
-    if not _within(_int(data[at + 1]), low, high):
+    if not low <= _int(data[at + 1]) <= high:
         return 0
     for i in range(2, length):
-        if not _within(_int(data[at + i]), 0x80, 0xBF):
+        if not 0x80 <= _int(data[at + i]) <= 0xBF:
             return 0
     return length
 
 
 @njit(cache=True, nogil=True)
 def _hex(byte: int) -> int:
-    if _within(byte, 48, 57):
+    if 48 <= byte <= 57:
         return byte - 48
-    if _within(byte | 32, 97, 102):
+    if 97 <= (byte | 32) <= 102:
         return (byte | 32) - 87
     return -1
 
@@ -97,7 +92,7 @@ def _code_point(data: Any, at: int, digits: int) -> int:
         if digit < 0:
             return -1
         code = code * 16 + digit
-    return -1 if code > 0x10FFFF or _within(code, 0xD800, 0xDFFF) else code
+    return -1 if code > 0x10FFFF or 0xD800 <= code <= 0xDFFF else code
 
 
 @njit(cache=True, nogil=True)
@@ -255,7 +250,7 @@ def _node(data: Any, at: int, tokens: Any, row: int, state: Any, place: int) -> 
         end, h = _iri(data, at, _OFFSET ^ np.uint64(IRI))
         if end < 0:
             return -1
-        _put(tokens, row, at, end, IRI, h)
+        _put(tokens, row, at, end, _int(IRI), h)
         if place >= 0:
             state[LAST + 2 * place] = at
             state[LAST + 2 * place + 1] = end
@@ -264,7 +259,7 @@ def _node(data: Any, at: int, tokens: Any, row: int, state: Any, place: int) -> 
         end, h = _label(data, at + 2, _OFFSET ^ np.uint64(BLANK))
         if end < 0:
             return -1
-        _put(tokens, row, at + 2, end, BLANK, h)
+        _put(tokens, row, at + 2, end, _int(BLANK), h)
         if place >= 0:
             state[LAST + 2 * place] = 0
         return end
@@ -277,12 +272,12 @@ def _literal(data: Any, at: int, tokens: Any, row: int) -> int:
     end, after, h = _quoted(data, at, _OFFSET ^ np.uint64(LITERAL))
     if after < 0:
         return -1
-    _put(tokens, row, at, end, LITERAL, h)
+    _put(tokens, row, at, end, _int(LITERAL), h)
     if data[after] == 64:
         start = after
         after += 1
-        while _is_alnum(data[after]) or data[after] == 45:
-            if _within(_int(data[after]), 65, 90):
+        while _is_alnum(_int(data[after])) or data[after] == 45:
+            if 65 <= _int(data[after]) <= 90:
                 data[after] |= 32
             after += 1
         if after == start + 1:
@@ -292,7 +287,7 @@ def _literal(data: Any, at: int, tokens: Any, row: int) -> int:
         if data[after + 1] != 94 or data[after + 2] != 60:
             return -1
         start = after + 3
-        if not _within(_int(data[start]) | 32, 97, 122):  # so that no datatype looks like a tag
+        if not 97 <= (_int(data[start]) | 32) <= 122:  # so that no datatype looks like a tag
             return -1
         end, _ = _iri(data, start, h)
         if end < 0:
@@ -318,23 +313,25 @@ def _blanks(data: Any, at: int) -> int:
 @njit(cache=True, nogil=True)
 def _statement(data: Any, at: int, tokens: Any, row: int, state: Any) -> int:
     """Read a statement to behind its full stop; returns that place, or -1."""
-    at = _node(data, at, tokens, row, state, 0)
+    at = _node(data, at, tokens, row, state, _int(0))
     if at < 0:
         return -1
     at = _blanks(data, at)
     if data[at] != 60:
         return -1
-    at = _node(data, at, tokens, row + 1, state, 1)
+    at = _node(data, at, tokens, row + 1, state, _int(1))
     if at < 0:
         return -1
     at = _blanks(data, at)
-    at = _literal(data, at + 1, tokens, row + 2) if data[at] == 34 else _node(data, at, tokens, row + 2, state, -1)
+    at = (
+        _literal(data, at + 1, tokens, row + 2) if data[at] == 34 else _node(data, at, tokens, row + 2, state, _int(-1))
+    )
     if at < 0:
         return -1
     at = _blanks(data, at)
     tokens[row + 3, KIND] = NONE
     if data[at] != 46:
-        at = _node(data, at, tokens, row + 3, state, 2)
+        at = _node(data, at, tokens, row + 3, state, _int(2))
         if at < 0:
             return -1
         at = _blanks(data, at)
@@ -384,7 +381,7 @@ def scan_terms(data: Any, offset: Any, tokens: Any, state: Any) -> int:
     """Read single terms, data[offset[i]] to the line feed before offset[i + 1]; returns DONE or STOP."""
     for i in range(offset.size - 1):
         at = offset[i]
-        end = _literal(data, at + 1, tokens, i) if data[at] == 34 else _node(data, at, tokens, i, state, -1)
+        end = _literal(data, at + 1, tokens, i) if data[at] == 34 else _node(data, at, tokens, i, state, _int(-1))
         if end < 0 or end + 1 != offset[i + 1]:
             return STOP
     return DONE
