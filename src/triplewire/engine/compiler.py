@@ -20,6 +20,7 @@ from triplewire.ir.walk import walk
 from triplewire.languages import parse
 from triplewire.model.operator import Operator
 from triplewire.model.publication import Publication
+from triplewire.model.terms import IRI
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,11 @@ def row_of(subscription: Subscription) -> dict[str, Any]:
     return row | {"prefixes": dict(subscription.prefixes), "base": subscription.base}
 
 
+def id_is_taken(id: str) -> SubscriptionError:
+    """The error of a second subscription of one id."""
+    return SubscriptionError("the id is taken", source=id, remedy="choose another, or unsubscribe the first one")
+
+
 def check_operators(subscription: Subscription, operators: Mapping[str, Operator]) -> None:
     """Raises `SubscriptionError` when the subscription calls an operator that is not there, or with other arguments."""
     for node in walk(subscription.where):
@@ -98,6 +104,13 @@ def check_operators(subscription: Subscription, operators: Mapping[str, Operator
 def unknown_classes(subscription: Subscription, taxonomy: Taxonomy) -> Iterator[str]:
     """A warning for each class of the subscription that the taxonomy does not know (semantics, section 4)."""
     for node in walk(subscription.where):
-        if isinstance(node, InstanceOf) and not taxonomy.resolve(node.cls):
-            name = node.cls.text if isinstance(node.cls, Label) else show(node.cls)
-            yield f"the taxonomy knows no class {name!r}: only direct instances can match"
+        if isinstance(node, InstanceOf) and (warning := class_warning(node.cls, taxonomy)):
+            yield warning
+
+
+def class_warning(cls: IRI | Label, taxonomy: Taxonomy) -> str:
+    """What to say of a class that the taxonomy does not know; "" of one that it knows."""
+    if taxonomy.resolve(cls):
+        return ""
+    name = cls.text if isinstance(cls, Label) else show(cls)
+    return f"the taxonomy knows no class {name!r}: only direct instances can match"

@@ -16,12 +16,12 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import replace
 from itertools import groupby, islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from triplewire import plugins
 from triplewire.config import Settings
 from triplewire.engine import saved_rows, store
-from triplewire.engine.compiler import Compiler
+from triplewire.engine.compiler import Compiler, id_is_taken
 from triplewire.engine.current import Current
 from triplewire.engine.explain import Explanation, explain
 from triplewire.engine.incoming import chunks_of, chunks_of_files
@@ -44,6 +44,10 @@ from triplewire.read.sources import Source
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+File: TypeAlias = "str | os.PathLike[str]"
+Refuse: TypeAlias = Callable[[Refusal], None]
+Warn: TypeAlias = Callable[[str, str], None]
 
 ENTAILMENTS = ("none", "rdfs")
 LOADED_TOGETHER = 16_384  # subscriptions of a file that are registered together
@@ -125,7 +129,7 @@ class Engine:
             if not subscription.id:
                 subscription = replace(subscription, id=self._fresh_id())
             if subscription.id in self._snapshot:
-                raise self._taken(subscription.id)
+                raise id_is_taken(subscription.id)
             subscription = self._compiler.checked(subscription)
             self._current.snapshot = self._snapshot.changed((subscription,), (), plain=plain)
         self._current.work_aside()
@@ -136,10 +140,6 @@ class Engine:
             self._last_number += 1
             if (name := f"s{self._last_number}") not in self._snapshot:
                 return name
-
-    @staticmethod
-    def _taken(id: str) -> SubscriptionError:
-        return SubscriptionError("the id is taken", source=id, remedy="choose another, or unsubscribe the first one")
 
     def unsubscribe(self, id: str) -> bool:
         """Remove a subscription; False when there is none of this id. A rule that names it keeps its meaning."""
@@ -166,23 +166,32 @@ class Engine:
         author should know; `progress` gets the number of those registered so far, now and then. With `ids`, others
         than these are passed over.
         """
-        # it brings Arrow along, which takes a fifth of a second to load
-        from triplewire.languages.files import read_subscriptions
-
         refuse = _raise if on_refusal is None else on_refusal
         files = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
-        compiler = self._compiler
-        found = read_subscriptions(
-            files, operators=compiler.world.operators, settings=compiler.world.settings, on_refusal=refuse
-        )
-        wanted = found if ids is None else (one for one in found if one.id in ids)
+        wanted = None if ids is None else frozenset(ids)
         loaded = 0
-        while some := list(islice(wanted, LOADED_TOGETHER)):
-            loaded += len(self._register(some, refuse, on_warning))
+        for more in self._load(files, refuse, on_warning, wanted):
+            loaded += more
             if progress is not None:
                 progress(loaded)
         self.settle()
         return loaded
+
+    def _load(self, files: list[File], refuse: Refuse, warn: Warn | None, ids: frozenset[str] | None) -> Iterator[int]:
+        """Register the subscriptions of files; yields how many more, now and then."""
+        if self._snapshot.columnar:
+            from triplewire.engine.loading import load_segments  # compiled kernels, and Arrow as below
+
+            yield from load_segments(files, self._compiler, self._current, refuse, warn, ids)
+            return
+        # it brings Arrow along, which takes a fifth of a second to load
+        from triplewire.languages.files import read_subscriptions
+
+        world = self._compiler.world
+        found = read_subscriptions(files, operators=world.operators, settings=world.settings, on_refusal=refuse)
+        wanted = found if ids is None else (one for one in found if one.id in ids)
+        while some := list(islice(wanted, LOADED_TOGETHER)):
+            yield len(self._register(some, refuse, warn))
 
     def _register(
         self,
@@ -197,13 +206,11 @@ class Engine:
             for subscription in some:
                 try:
                     if subscription.id in self._snapshot or subscription.id in checked:
-                        raise self._taken(subscription.id)
+                        raise id_is_taken(subscription.id)
                     checked[subscription.id] = self._compiler.checked(subscription)
                 except TriplewireError as error:
                     refusals.append(Refusal.of("subscription", subscription.id, error))
-            # those of a file are what their texts give; of MDV rules, which may name others, nobody knows yet
-            for is_rule, together in groupby(checked.values(), lambda one: one.language == "mdv"):
-                self._current.snapshot = self._snapshot.changed(tuple(together), (), plain=not is_rule)
+            self._current.snapshot = self._snapshot.changed(tuple(checked.values()), ())
         for refusal in refusals:
             refuse(refusal)
         if on_warning is not None:

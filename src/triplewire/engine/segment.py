@@ -31,7 +31,6 @@ from triplewire.model.match import Binding
 from triplewire.select.features import Features, features
 from triplewire.select.index import Index, IndexBuilder
 from triplewire.select.merge import merge
-from triplewire.select.settle import settle
 from triplewire.select.walk import select
 from triplewire.verify.columnar import Columnar
 
@@ -174,12 +173,7 @@ class Segment:
                 kept = ~gone[self.index.trie.owner[check]]
                 check_publication, check = check_publication[kept], check[kept]
         with stage("verify"):
-            settled = settle(self.index, batch, seen, check_publication, check, settings.max_bindings)
-            publication = np.concatenate((publication, settled.publication))
-            subscription = np.concatenate((subscription, settled.subscription))
-            verdict = self._columnar.verify(
-                batch, seen, settled.left_publication, settled.left_clause, chunk.publication
-            )
+            verdict = self._columnar.verify(batch, seen, check_publication, check, chunk.publication)
             return Found(
                 np.concatenate((publication, verdict.publication)),
                 np.concatenate((subscription, verdict.subscription)),
@@ -234,7 +228,7 @@ class Segment:
         selections: dict[Selection, int] = {}
         for one in some:
             builder.add(one.evidence, one.subscription.select, one.subscription.ask)
-        numbers = [selections.setdefault(_selection(one.subscription), len(selections)) for one in some]
+        numbers = [selections.setdefault(selection_of(one.subscription), len(selections)) for one in some]
         selection = np.array(numbers, np.int32)
         kept = writer is None
         return cls(
@@ -282,5 +276,6 @@ class Segment:
         return segment
 
 
-def _selection(subscription: Subscription) -> Selection:
+def selection_of(subscription: Subscription) -> Selection:
+    """The selected variables, each once."""
     return None if subscription.ask else tuple(dict.fromkeys(subscription.select))

@@ -154,10 +154,20 @@ class SegmentSnapshot:
         """Of each layer, the number of its first subscription; and the end."""
         return (0, *accumulate(len(layer.segment) for layer in self._all_layers))
 
-    def with_segment(self, segment: Segment) -> SegmentSnapshot:
-        """The same with a segment of subscriptions that are new."""
+    def with_segment(self, segment: Segment) -> tuple[SegmentSnapshot, list[str]]:
+        """The same with a segment of more subscriptions; those whose ids are taken are left out, and returned."""
         layers = self._grown(self.layers, self.fresh) if self.fresh else self.layers
-        return SegmentSnapshot(self.home, (*layers, Layer(segment, NONE)))
+        names = segment.ids
+        taken = np.zeros(len(segment), np.bool_)
+        for layer in layers:
+            found = layer.segment.ids.find_all(names.text, names.offset[:-1], names.offset[1:], names.hash)
+            there = found >= 0
+            if layer.mask is not None:
+                there[there] = ~layer.mask[found[there]]
+            taken |= there
+        gone = np.flatnonzero(taken).astype(np.int32)
+        new = Layer(segment, gone)
+        return SegmentSnapshot(self.home, (*layers, new) if new.alive else layers), segment.id_texts(gone)
 
     def due(self) -> Callable[[], Install] | None:
         """See `triplewire.matchers.Snapshot`."""

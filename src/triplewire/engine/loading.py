@@ -1,0 +1,213 @@
+"""Subscription files into a segment: rows of a known shape are indexed without being parsed.
+
+The rows and their shapes: `triplewire.languages.bulk`. What is told of a subscription (warnings, refusals) is what
+`Engine.subscribe` would tell.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from array import array
+from collections.abc import Callable, Collection, Iterator, Sequence
+
+import numpy as np
+
+from triplewire.engine.compiler import Compiler, class_warning, id_is_taken
+from triplewire.engine.current import Current
+from triplewire.engine.home import Home, text_row
+from triplewire.engine.ids import id_names
+from triplewire.engine.segment import Segment, Selection, selection_of
+from triplewire.engine.snapshot import SegmentSnapshot
+from triplewire.engine.texts import Texts, TextWriter
+from triplewire.errors import Refusal, TriplewireError
+from triplewire.ir.evidence import evidence
+from triplewire.ir.nodes import Call, InstanceOf, Label
+from triplewire.ir.subscription import Subscription
+from triplewire.ir.walk import walk
+from triplewire.languages.bulk import Prepared, read_prepared
+from triplewire.languages.masks import Constants
+from triplewire.languages.rows import Row
+from triplewire.languages.shape import Composed, Shape, put
+from triplewire.languages.shapes import Shapes
+from triplewire.model.terms import IRI
+from triplewire.select.index import IndexBuilder
+
+Tell = Callable[[str, str], None]
+Class = IRI | Label
+LARGE = 1 << 20  # rows of one segment, more or less
+_KEPT = 1 << 16  # shapes and classes that are remembered
+
+
+def load_segments(
+    files: Sequence[str | os.PathLike[str]],
+    compiler: Compiler,
+    current: Current,
+    refuse: Callable[[Refusal], None],
+    warn: Tell | None,
+    ids: Collection[str] | None,
+) -> Iterator[int]:
+    """Register the subscriptions of files, of those with one of the `ids` where they are given, in segments of their
+    own. Yields how many more there are, now and then."""
+    snapshot = current.snapshot
+    assert isinstance(snapshot, SegmentSnapshot)
+    world = compiler.world
+    meant = None if compiler.entailment == "none" else compiler.meant
+    shapes = Shapes(world.settings, world.operators, meant)
+    loader = Loader(snapshot.home, compiler)
+    chunks = read_prepared(files, shapes, operators=world.operators, settings=world.settings, on_refusal=refuse)
+    for chunk in chunks:
+        before = len(loader)
+        loader.add(chunk if ids is None else [one for one in chunk if one.row.id in ids], refuse, warn)
+        yield len(loader) - before
+        if len(loader) >= LARGE:
+            yield -_install(loader.segment(), current, refuse)
+            loader = Loader(snapshot.home, compiler)
+    if len(loader):
+        yield -_install(loader.segment(), current, refuse)
+
+
+def _install(segment: Segment, current: Current, refuse: Callable[[Refusal], None]) -> int:
+    """Put a segment into the current snapshot; returns how many of its subscriptions have ids that are taken."""
+    with current.lock:
+        snapshot = current.snapshot
+        assert isinstance(snapshot, SegmentSnapshot)
+        current.snapshot, taken = snapshot.with_segment(segment)
+    for id_ in taken:
+        refuse(Refusal.of("subscription", id_, id_is_taken(id_)))
+    return len(taken)
+
+
+class Loader:
+    """Takes chunks of rows; `segment` is then all of them. For one thread."""
+
+    def __init__(self, home: Home, compiler: Compiler) -> None:
+        self._home = home
+        self._compiler = compiler
+        self._most = compiler.world.settings.max_branches
+        self._builder = IndexBuilder()
+        self._writer = TextWriter()
+        self._texts: list[Texts] = []
+        self._ids: list[str] = []
+        self._selections: dict[Selection, int] = {}
+        self._selection = array("i")
+        self._construct = bytearray()
+        self._pinned: dict[int, Subscription] = {}
+        self._operators: set[tuple[str, int]] = set()
+        self._asked: dict[Shape, _Asked] = {}
+        self._unknown: dict[object, str] = {}  # class -> its warning, or ""
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    def add(self, chunk: Sequence[Prepared], refuse: Callable[[Refusal], None], warn: Tell | None) -> None:
+        """The next rows; those that are refused are left out."""
+        rows: list[bytes] = []
+        for one in chunk:
+            try:
+                rows.append(self._add(one, warn))
+            except TriplewireError as error:
+                refuse(one.row.refusal(error))
+        self._texts.append(Texts.of(self._writer, rows))
+
+    def _add(self, one: Prepared, warn: Tell | None) -> bytes:
+        row, shape, constants = one.row, one.shape, one.constants
+        subscription = one.subscription
+        if shape is not None and self._calls(shape):
+            subscription = shape.subscription_of(constants, row.id, row.query, row.prefixes, row.base)
+        if subscription is not None:
+            return self._add_compiled(subscription, one.is_plain, warn)
+        assert shape is not None
+        if warn is not None:
+            for warning in self._warnings(shape, constants):
+                warn(row.id, warning)
+        self._builder.add_shaped(shape, constants)
+        select = None if shape.ask else tuple(dict.fromkeys(shape.select_of(constants)))
+        self._end(row.id, select, False)
+        return _text(row)
+
+    def _add_compiled(self, subscription: Subscription, plain: bool, warn: Tell | None) -> bytes:
+        subscription = self._compiler.checked(subscription)
+        if warn is not None:
+            for warning in subscription.warnings:
+                warn(subscription.id, warning)
+        found = evidence(self._compiler.meant(subscription), most=self._most)
+        self._builder.add(found, subscription.select, subscription.ask)
+        calls = (node for node in walk(subscription.where) if isinstance(node, Call))
+        self._operators.update((call.operator, len(call.arguments)) for call in calls)
+        if not plain:
+            self._pinned[len(self._ids)] = subscription
+        self._end(subscription.id, selection_of(subscription), subscription.construct is not None)
+        return text_row(subscription) if plain else b""
+
+    def _end(self, id: str, select: Selection, construct: bool) -> None:
+        self._ids.append(id)
+        self._selection.append(self._selections.setdefault(select, len(self._selections)))
+        self._construct.append(construct)
+
+    # --- what is to be told of a shape
+
+    def _parts(self, shape: Shape | Composed, constants: Constants) -> Iterator[tuple[Shape, Constants]]:
+        return shape.pairs(constants) if isinstance(shape, Composed) else iter(((shape, constants),))
+
+    def _calls(self, shape: Shape | Composed) -> bool:
+        parts = shape.parts if isinstance(shape, Composed) else (shape,)
+        return any(self._of(part).calls for part in parts)
+
+    def _of(self, part: Shape) -> _Asked:
+        found = self._asked.get(part)
+        if found is None:
+            if len(self._asked) >= _KEPT:
+                self._asked.clear()
+            found = self._asked[part] = _Asked(part)
+        return found
+
+    def _warnings(self, shape: Shape | Composed, constants: Constants) -> dict[str, None]:
+        """The warnings that the text gives, and those of classes that the taxonomy does not know."""
+        out = dict.fromkeys(shape.warnings)
+        for part, own in self._parts(shape, constants):
+            classes = self._of(part).classes
+            if classes:
+                replacement = part.replacement(own)
+                for cls in classes:
+                    warning = self._warning(put(cls, replacement))
+                    if warning:
+                        out[warning] = None
+        return out
+
+    def _warning(self, cls: Class) -> str:
+        found = self._unknown.get(cls)
+        if found is None:
+            if len(self._unknown) >= _KEPT:
+                self._unknown.clear()
+            found = self._unknown[cls] = class_warning(cls, self._compiler.world.taxonomy)
+        return found
+
+    def segment(self) -> Segment:
+        """All rows, indexed."""
+        return Segment(
+            self._home,
+            self._builder.build(),
+            id_names(self._ids),
+            Texts.joined(self._texts),
+            tuple(self._selections),
+            np.array(self._selection, np.int32),
+            np.array(self._construct, np.uint8),
+            self._pinned,
+            frozenset(self._operators),
+        )
+
+
+class _Asked:
+    """What a shape asks, found once."""
+
+    def __init__(self, shape: Shape) -> None:
+        nodes = list(walk(shape.stated))
+        self.calls = any(isinstance(node, Call) for node in nodes)
+        self.classes = [node.cls for node in nodes if isinstance(node, InstanceOf)]
+
+
+def _text(row: Row) -> bytes:
+    found: dict[str, object] = {"id": row.id, "language": row.language, "query": row.query}
+    found |= {"prefixes": dict(sorted(row.prefixes.items())), "base": row.base}
+    return json.dumps(found, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n"
