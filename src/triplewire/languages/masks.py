@@ -25,7 +25,7 @@ _CHARACTERS = r'[^<>"{}|^`\\\x00-\x20]*+'
 _VOCABULARIES = r"(?!http://www\.w3\.org/(?:1999/02/22-rdf-syntax-ns|2000/01/rdf-schema)#)"
 # a tag in capitals and the type xsd:string are other ways to write the same term: left in the mask
 _STRING = r"(?!http://www\.w3\.org/2001/XMLSchema#string>)"
-_SUFFIX = rf"(?:@[a-z]++(?:-[a-z0-9]++)*+(?![\w-])|\^\^<{_STRING}{_SCHEME}{_CHARACTERS}>)?+"
+_SUFFIX = rf"(?:@[a-z]++(?:-[a-z0-9]++)*+(?![\w-])|\^\^<{_STRING}{_SCHEME}{_CHARACTERS}>)?"
 
 
 def _pattern(reserved: str, more: str = "") -> re.Pattern[str]:
@@ -38,7 +38,7 @@ def _pattern(reserved: str, more: str = "") -> re.Pattern[str]:
         rf"(<(?<![:^]<)(?<!: <){reserved}{_SCHEME}{_CHARACTERS}>(?!\s*\()"
         rf'|"(?<!"")[^"\\\n\r]++"(?!"){_SUFFIX}'
         rf"|'(?<!'')[^'\\\n\r]++'(?!'){_SUFFIX}"
-        r"| (?<=[<>=] )-?[0-9]++(?:\.[0-9]++)?+(?![\w.:+%°'\"-])"
+        r"| (?<=[<>=] )-?[0-9]++(?:\.[0-9]++)?(?![\w.:+%°'\"-])"
         rf"{more})"
     )
 
