@@ -31,7 +31,8 @@ from triplewire.model.match import Binding
 from triplewire.select.features import Features, features
 from triplewire.select.index import Index, IndexBuilder
 from triplewire.select.merge import merge
-from triplewire.select.walk import select
+from triplewire.select.settle import settle
+from triplewire.select.walk import Selected, select
 from triplewire.verify.columnar import Columnar
 
 LONG_TEXTS = 16 << 20  # bytes of texts that are left where they are when segments are merged
@@ -173,16 +174,31 @@ class Segment:
                 kept = ~gone[self.index.trie.owner[check]]
                 check_publication, check = check_publication[kept], check[kept]
         with stage("verify"):
-            verdict = self._columnar.verify(batch, seen, check_publication, check, chunk.publication)
-            return Found(
-                np.concatenate((publication, verdict.publication)),
-                np.concatenate((subscription, verdict.subscription)),
-                np.concatenate((np.zeros(len(publication), np.bool_), verdict.truncated)),
-                verdict.failures,
-                selected.atoms,
-                selected.candidates,
-                len(check),
-            )
+            return self._decided(chunk, selected, publication, subscription, check_publication, check)
+
+    def _decided(
+        self, chunk: Chunk, selected: Selected, publication: Ids, subscription: Ids, left: Ids, clause: Ids
+    ) -> Found:
+        """What was accepted, with the matches among the pairs (publication, clause) that are left."""
+        batch, seen = chunk.batch, self._features(chunk)
+        settled = settle(self.index, batch, seen, left, clause, self.home.meaning.world.settings.max_bindings)
+        verdict = self._columnar.verify(batch, seen, settled.left_publication, settled.left_clause, chunk.publication)
+        sure = len(publication) + len(settled.publication)
+        publication = np.concatenate((publication, settled.publication, verdict.publication))
+        subscription = np.concatenate((subscription, settled.subscription, verdict.subscription))
+        truncated = np.concatenate((np.zeros(sure, np.bool_), verdict.truncated))
+        if self.index.trie.may_repeat:  # one clause of an ASK query may be accepted, another verified
+            _, kept = np.unique(publication.astype(np.int64) << 32 | subscription, return_index=True)
+            publication, subscription, truncated = publication[kept], subscription[kept], truncated[kept]
+        return Found(
+            publication,
+            subscription,
+            truncated,
+            verdict.failures,
+            selected.atoms,
+            selected.candidates,
+            len(clause),
+        )
 
     def details(self, chunk: Chunk, publication: Ids, subscription: Ids) -> Sequence[Detail]:
         """The bindings of matches."""

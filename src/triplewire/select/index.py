@@ -45,6 +45,12 @@ class Index:
         return len(self.programs)
 
     @cached_property
+    def asks(self) -> NDArray[np.bool_]:
+        """Clause -> is it one of an ASK query?"""
+        found: NDArray[np.bool_] = self.programs.flags[self.trie.owner] & ASK != 0
+        return found
+
+    @cached_property
     def _lazy_places(self) -> dict[int, int]:
         """Lazy test -> a place in `programs.test` where it stands."""
         where = np.flatnonzero(np.asarray(self.tests.is_lazy)[self.programs.test])
