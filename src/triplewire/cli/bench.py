@@ -23,7 +23,7 @@ WORKLOADS = ("rtf", "gtopss", "cluster", "mdv", "mixed", "adversarial")
 
 def bench_command(
     workload: Annotated[str, typer.Argument(metavar="WORKLOAD", help=f"{', '.join(WORKLOADS)}, or all.")],
-    matcher: Annotated[str, typer.Option(metavar="NAME", help="The matcher to measure.")] = "reference",
+    matcher: Annotated[str, typer.Option(metavar="NAME", help="The matcher to measure.")] = "trie",
     subscriptions: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="So many subscriptions instead of the workload's own number.")
     ] = None,
