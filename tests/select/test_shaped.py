@@ -30,6 +30,7 @@ TEXTS = {
         "sparql",
         'SELECT * {{ ?s <urn:p> ?o, ?b FILTER(?o > {0} && ?o != ?b) FILTER contains(str(?o), "a{1}") }}',
     ),
+    "numbers in patterns": ("sparql", "ASK {{ ?s <urn:p{0}> {1} , ?o ; <urn:q> {2}.5 FILTER(?o = -{1}) }}"),
     "numbers": ("gql", "SELECT * WHERE ((?s, <urn:p{0}>, ?o) SUCHTHAT (?o > {1} AND ?o <= {2}.5))"),
     "classes": ("gql", "SELECT * WHERE ((?s, <urn:p>, ?o) SUCHTHAT (?o ISA <urn:c{0}> AND ?o CONTAINS 'a {1}'))"),
     "tuples": (

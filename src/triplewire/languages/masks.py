@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeAlias
 from triplewire.ir.analysis import analyse
 from triplewire.ir.nodes import Label
 from triplewire.ir.text import Analyzer, Word
-from triplewire.model.terms import IRI, XSD_STRING, Literal
+from triplewire.model.terms import IRI, XSD, XSD_STRING, Literal
 
 Constants: TypeAlias = tuple[str, ...]
 """Constants as written: `<IRI>`, a quoted string with the tag or datatype behind it, a blank and a number, `?name`."""
@@ -32,7 +32,7 @@ def _pattern(reserved: str, more: str = "") -> re.Pattern[str]:
     """Each branch begins with its character, which is what makes the search fast.
 
     Not taken: the namespace of a declaration, the name of a function, a string beside another quotation mark, a number
-    elsewhere than behind a comparison and a blank.
+    elsewhere than behind a blank and `<`, `>` or `=`.
     """
     return re.compile(
         rf"(<(?<![:^]<)(?<!: <){reserved}{_SCHEME}{_CHARACTERS}>(?!\s*\()"
@@ -97,9 +97,11 @@ def is_word(constant: str) -> bool:
 
 
 def term_of(constant: str) -> IRI | Literal:
-    """The term of an IRI or a quoted string."""
+    """The term of a constant that stands where a term stands."""
     if constant[0] == "<":
         return IRI(constant[1:-1])
+    if constant[0] == " ":
+        return Literal(constant[1:], XSD + ("decimal" if "." in constant else "integer"))
     end = constant.index(constant[0], 1)
     text, suffix = constant[1:end], constant[end + 1 :]
     if not suffix:

@@ -18,7 +18,7 @@ from triplewire.ir.nodes import And, Label, Pattern, Variable, Where
 from triplewire.ir.subscription import Subscription
 from triplewire.ir.text import Word
 from triplewire.languages.masks import Constants, content, term_of
-from triplewire.model.terms import IRI, XSD, Literal
+from triplewire.model.terms import IRI, Literal
 
 IRI_SLOT, LITERAL, WORD, TEXT, NUMBER, VARIABLE, FIXED = "iri", "literal", "word", "text", "number", "variable", "fixed"
 
@@ -50,8 +50,7 @@ class Slot:
         if self.kind == VARIABLE:
             return {old: new, Variable(old): Variable(new)}
         if self.kind == NUMBER:
-            datatype = XSD + ("decimal" if "." in new else "integer")
-            return {Literal(old, datatype): Literal(new, datatype), Label(old): Label(new)}
+            return {term_of(self.placeholder): term_of(constant), Label(old): Label(new)}
         return {} if self.kind == FIXED else {term_of(self.placeholder): term_of(constant)}
 
 
