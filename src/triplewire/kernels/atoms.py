@@ -165,10 +165,8 @@ def _range(op: int, below: int, upto: int, ends: Any, at: int) -> None:
         low = below
     elif op == 3:
         high = below
-    elif op == 4:
-        high = upto
     else:
-        low, high = below, upto
+        high = upto
     if low < high:
         if ends[at, 0] >= ends[at, 1]:
             ends[at, 0] = low

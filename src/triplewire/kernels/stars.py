@@ -48,8 +48,6 @@ def clause_status(
     for t in range(t0, t1):
         if lazy[test[t]]:
             return CHECK
-        if op[test[t]] == 5:
-            status = MULTI
     for i in range(p0, p1):
         for place in range(3):
             code = pattern[i, place]
@@ -58,7 +56,8 @@ def clause_status(
             as_subject, elsewhere = 0, 0
             for j in range(p0, p1):
                 as_subject += pattern[j, 0] == code
-                elsewhere += (pattern[j, 1] == code) + (pattern[j, 2] == code)
+                elsewhere += pattern[j, 1] == code
+                elsewhere += pattern[j, 2] == code
             if elsewhere > 1 or (elsewhere == 1 and as_subject > 0):
                 return CHECK
             tested = 0
