@@ -6,7 +6,6 @@ A refusal here is the author's to mend, so it names the construct or the setting
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TypeGuard
 
 from triplewire.config import Settings
@@ -44,15 +43,19 @@ def check(subscription: Subscription, settings: Settings) -> Where:
     supported.
     """
     where, source = subscription.where, subscription.id
-    _check_depth(where, source, settings)
-    patterns = sum(isinstance(node, Pattern) for node in walk(where))
+    nodes = list(walk(where))
+    # from a node to one below it there are at most two tuples, so a small tree is not deep
+    if 3 * len(nodes) + 1 >= _NODES_PER_LEVEL * settings.max_query_depth:
+        _check_depth(where, source, settings)
+    patterns = sum([isinstance(node, Pattern) for node in nodes])
     if patterns > settings.max_patterns:
         raise LimitError(
             f"{patterns} triple patterns, more than {settings.max_patterns}",
             source=source,
             remedy="raise max_patterns, or split the subscription",
         )
-    for group in _groups(where):
+    # groups that are evaluated by themselves: their branches count apart
+    for group in [where, *[node.group for node in nodes if isinstance(node, Not | Optional | Minus | Exists)]]:
         if _branches(group, settings.max_branches) > settings.max_branches:
             raise LimitError(
                 f"more than {settings.max_branches} branches of alternatives, all combinations counted",
@@ -65,7 +68,7 @@ def check(subscription: Subscription, settings: Settings) -> Where:
             source=source,
             remedy="add one outside OPTIONAL, MINUS and NOT EXISTS",
         )
-    for node in walk(where):
+    for node in nodes:
         if isinstance(node, Function):
             _check_function(node, source, settings)
         elif isinstance(node, TextTest) and node.relation is TextRelation.REGEX:
@@ -85,14 +88,6 @@ def _check_depth(where: Where, source: str, settings: Settings) -> None:
         source=source,
         remedy=f"raise max_query_depth ({_NODES_PER_LEVEL} nodes a level), or flatten it",
     )
-
-
-def _groups(where: Where) -> Iterator[Where]:
-    """The tree itself, and the groups that are evaluated by themselves: their branches count apart."""
-    yield where
-    for node in walk(where):
-        if isinstance(node, Not | Optional | Minus | Exists):
-            yield node.group
 
 
 def _branches(where: Where, limit: int) -> int:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from operator import attrgetter
+from typing import Any
 
-_KNOWN: dict[type, tuple[str, ...] | None] = {}
+_KNOWN: dict[type, Callable[[Any], tuple[object, ...]] | None] = {}
 
 
 def walk(root: object) -> Iterator[object]:
@@ -16,21 +18,34 @@ def walk(root: object) -> Iterator[object]:
     stack = [root]
     while stack:
         node = stack.pop()
+        kind = type(node)
+        parts = _KNOWN[kind] if kind in _KNOWN else _parts(kind)
+        if parts is None:
+            continue
         if not isinstance(node, tuple):
-            if _fields(type(node)) is None:
-                continue
             yield node
-        stack.extend(reversed(children(node)))
+        stack += [part for part in parts(node)[::-1] if type(part) is not str]
 
 
 def children(node: object) -> tuple[object, ...]:
     """What a node holds, in order: the values of its fields, or a tuple's members."""
-    if isinstance(node, tuple):
-        return node
-    return tuple([getattr(node, name) for name in _fields(type(node)) or ()])
+    parts = _parts(type(node))
+    return () if parts is None else parts(node)
 
 
-def _fields(kind: type) -> tuple[str, ...] | None:
+def _parts(kind: type) -> Callable[[Any], tuple[object, ...]] | None:
+    """What takes out the parts of such a node; None where it has none."""
     if kind not in _KNOWN:
-        _KNOWN[kind] = tuple(f.name for f in dataclasses.fields(kind)) if dataclasses.is_dataclass(kind) else None
+        _KNOWN[kind] = _parts_of(kind)
     return _KNOWN[kind]
+
+
+def _parts_of(kind: type) -> Callable[[Any], tuple[object, ...]] | None:
+    if issubclass(kind, tuple):
+        return tuple
+    if not dataclasses.is_dataclass(kind):
+        return None
+    names = [field.name for field in dataclasses.fields(kind)]
+    if len(names) > 1:
+        return attrgetter(*names)
+    return lambda node: tuple([getattr(node, name) for name in names])

@@ -62,7 +62,8 @@ def parse(
         warnings=parsed.warnings,
     )
     try:
-        return replace(subscription, where=check(subscription, context.settings))
+        where = check(subscription, context.settings)
+        return subscription if where is subscription.where else replace(subscription, where=where)
     except LanguageError as error:
         if not error.line:  # it is said of the whole text
             error.line = error.column = 1

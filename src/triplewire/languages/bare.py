@@ -78,6 +78,9 @@ class BareTokens(Tokens):
             self.fail(Token("?", surrogate[0], surrogate.start()), "a lone surrogate is no character")
         previous = Token("", "", 0)
         while at < length:
+            if text[at] == " ":  # the frequent case of "skip"
+                at += 1
+                continue
             match = pattern.match(text, at)
             if match is None:
                 self.fail(Token("?", text[at], at), f"{text[at]!r} starts no token")

@@ -43,11 +43,14 @@ class Tokens:
         self._depth = 0
 
     def _scan(self, pattern: re.Pattern[str]) -> Iterator[Token]:
-        at, length = 0, len(self.text)
+        at, text, length, match_at = 0, self.text, len(self.text), pattern.match
         while at < length:
-            match = pattern.match(self.text, at)
+            if text[at] == " ":  # the frequent case of "skip"
+                at += 1
+                continue
+            match = match_at(text, at)
             if match is None or match.end() == at:
-                self.fail(Token("?", self.text[at], at), f"{self.text[at]!r} starts no token")
+                self.fail(Token("?", text[at], at), f"{text[at]!r} starts no token")
             kind = match.lastgroup or "?"
             if kind != "skip":
                 yield Token(kind, match[0], at)
@@ -56,19 +59,19 @@ class Tokens:
 
     def peek(self, ahead: int = 0) -> Token:
         """The token `ahead` places further on, without taking it; END past the last."""
-        return self._tokens[min(self._at + ahead, len(self._tokens) - 1)]
+        return self._tokens[self._at + ahead if self._at + ahead < len(self._tokens) else -1]
 
     def next(self) -> Token:
         """Take the next token."""
-        token = self.peek()
+        token = self._tokens[self._at]  # the last one is END, and not passed
         if token.kind != END:
             self._at += 1
         return token
 
     def at(self, *wanted: str) -> bool:
         """Is the next token one of these symbols or keywords (upper case, any case in the text)?"""
-        token = self.peek()
-        return token.kind in ("symbol", "word") and (token.text in wanted or token.text.upper() in wanted)
+        kind, text, _ = self._tokens[self._at]
+        return kind in ("symbol", "word") and (text in wanted or text.upper() in wanted)
 
     def accept(self, *wanted: str) -> Token | None:
         """Take the next token if it is one of these symbols or keywords."""
@@ -76,7 +79,7 @@ class Tokens:
 
     def accept_kind(self, *kinds: str) -> Token | None:
         """Take the next token if it is of one of these kinds."""
-        return self.next() if self.peek().kind in kinds else None
+        return self.next() if self._tokens[self._at].kind in kinds else None
 
     def expect(self, *wanted: str) -> Token:
         """Take one of these symbols or keywords, or refuse."""

@@ -48,6 +48,7 @@ PATTERN = re.compile(
 _CODEPOINT = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|.)", re.DOTALL)
 _IRI_START = re.compile(r"""<[^<>"{}|^`\\\x00-\x20]*+([^<>\n\r])""")
 _BROKEN_IRI = re.compile(_IRI_START.pattern + r"[^<>\n\r]*+>")
+_WRONG = frozenset(["unclosed", "broken", "stray"])
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -67,18 +68,22 @@ class QueryTokens(Tokens):
         if surrogate:
             self.fail(Token("?", surrogate[0], surrogate.start()), "a lone surrogate is no character")
         for token in super()._scan(pattern):
-            if token.kind == "unclosed":
-                if self.text.startswith(token.text * 3, token.offset):
-                    self.fail(token, "this string is never closed")
-                self.fail(token, "this string is not closed on its line", "three quotation marks enclose several lines")
-            if token.kind == "broken":
-                wrong = _IRI_START.match(token.text)
-                if wrong is None:
-                    self.fail(token, "this IRI is not closed on its line")
-                self.fail(Token("?", wrong[1], token.offset + wrong.start(1)), f"an IRI cannot hold {wrong[1]!r}")
-            if token.kind == "stray":
-                self.fail(token, f"{token} is no name", "a prefixed name needs a colon")
+            if token.kind in _WRONG:
+                self._refuse(token)
             yield token
+
+    def _refuse(self, token: Token) -> NoReturn:
+        """Say what is wrong with a token that is none."""
+        if token.kind == "unclosed":
+            if self.text.startswith(token.text * 3, token.offset):
+                self.fail(token, "this string is never closed")
+            self.fail(token, "this string is not closed on its line", "three quotation marks enclose several lines")
+        if token.kind == "broken":
+            wrong = _IRI_START.match(token.text)
+            if wrong is None:
+                self.fail(token, "this IRI is not closed on its line")
+            self.fail(Token("?", wrong[1], token.offset + wrong.start(1)), f"an IRI cannot hold {wrong[1]!r}")
+        self.fail(token, f"{token} is no name", "a prefixed name needs a colon")
 
     def _resolve_codepoints(self) -> None:
         out: list[str] = []
