@@ -34,7 +34,7 @@ def _file(path: Path, rows: Iterable[Any]) -> Path:
     return path
 
 
-def _row(id: str, query: str, language: str = "sparql", **more: Any) -> dict[str, Any]:
+def _row(id: str, query: str, language: str = "sparql", **more: object) -> dict[str, Any]:
     return {"id": id, "language": language, "query": query, **more}
 
 
@@ -104,7 +104,7 @@ def test_prefixes_and_base_are_part_of_a_shape(tmp_path: Path) -> None:
     query = "SELECT * {{ ?s ex:p <{}> FILTER(?s != <urn:{}>) }}"
     rows = []
     for n in range(24):
-        more = {"prefixes": {"ex": f"urn:{n % 2}:"}, "base": ["", "http://a.example/"][n // 2 % 2]}
+        more: dict[str, Any] = {"prefixes": {"ex": f"urn:{n % 2}:"}, "base": ["", "http://a.example/"][n // 2 % 2]}
         rows.append(_row(f"q{n}", query.format("rel" if n % 3 else "urn:abs", n), **more))
     prepared, refused = _both(_file(tmp_path / "a.jsonl", rows))
     assert not refused
@@ -187,6 +187,25 @@ def test_rules_of_the_shared_data(tmp_path: Path) -> None:
     prepared, refused = _both(_file(tmp_path / "a.jsonl", texts))
     assert not refused
     assert sum(one.subscription is not None for one in prepared) < 100
+
+
+def test_graph_subscriptions_of_the_shared_data(tmp_path: Path) -> None:
+    """Hardly two of them have the same mask; their tuples have."""
+    rows = islice(lines("10-workloads/graph-subscriptions-100k.jsonl.gz"), 0, 40_000, 40)
+    texts = []
+    for row in rows:
+        id, _, edges, constraints = json.loads(row)
+        left, parts = list(constraints), []
+        for edge in edges:
+            mine = [c for c in left if c[0] in (edge[0], edge[2])]
+            left = [c for c in left if c not in mine]
+            text = f"({', '.join(edge)})"
+            written = " AND ".join(f"{v} ISA {op} {x}" if kind == "isa" else f"{v} {op} {x}" for v, op, x, kind in mine)
+            parts.append(f"({text} SUCHTHAT ({written}))" if mine else text)
+        texts.append(_row(f"g{id}", "SELECT * WHERE " + " AND ".join(parts), "gql"))
+    prepared, refused = _both(_file(tmp_path / "a.jsonl", texts))
+    assert not refused
+    assert sum(one.subscription is not None for one in prepared) < 250
 
 
 # --- ids -----------------------------------------------------------------------------------------------------------

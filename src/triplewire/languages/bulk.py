@@ -19,7 +19,7 @@ from triplewire.languages.files import Reader, Rules, id_is_taken
 from triplewire.languages.ids import Ids
 from triplewire.languages.masks import Constants
 from triplewire.languages.rows import Row
-from triplewire.languages.shape import Shape
+from triplewire.languages.shape import Composed, Shape
 from triplewire.languages.shapes import Shapes
 from triplewire.model.operator import Operator
 
@@ -34,7 +34,7 @@ class Prepared(NamedTuple):
     """
 
     row: Row
-    shape: Shape | None
+    shape: Shape | Composed | None
     constants: Constants
     subscription: Subscription | None
     is_plain: bool = True
@@ -107,5 +107,5 @@ def _prepared_rules(shapes: Shapes, reader: Reader, refuse: Callable[[Refusal], 
             refuse(row.refusal(compiled))
 
 
-def _names_rules(shape: Shape, constants: Constants, row: Row, reader: Reader) -> bool:
+def _names_rules(shape: Shape | Composed, constants: Constants, row: Row, reader: Reader) -> bool:
     return any(name != row.id and name in reader.places for name in shape.rules(constants))
