@@ -3,6 +3,9 @@
 Tokens come from `triplewire.kernels.scan`, which says what their columns are. `rows` has (start, end, kind, suffix,
 hash) of each term, `slots` finds them by open addressing; texts are compared, so two ids are two terms. The hash is no
 secret, and who knows it can write terms that collide: past so many, the kernels give up.
+
+Small functions are inlined by Numba itself: the compiler behind it does not always do so, and then counts references to
+arrays at each call.
 """
 
 from __future__ import annotations
@@ -26,19 +29,19 @@ _PROBES = 2_000
 _int: Any = np.int64
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def _span(data: Any, start: int, end: int, h: Any) -> Any:
     for i in range(start, end):
         h = (h ^ np.uint64(data[i])) * _PRIME
     return h
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def _folded(h: Any) -> Any:
     return h ^ (h >> np.uint64(32))
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def _equal(data: Any, a: int, b: int, length: int) -> Any:
     """Compared to the end: nearly always they are equal, and so the loop is one of vectors."""
     different = np.uint8(0)
@@ -59,7 +62,7 @@ def refill(rows: Any, count: int, slots: Any) -> None:
         slots[at] = row
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def _find(data: Any, start: int, end: int, kind: int, suffix: int, h: Any, rows: Any, slots: Any, count: int) -> Any:
     """The row of a term; it is `count` for a new one, and -1 where too many collide."""
     mask = slots.size - 1
@@ -83,7 +86,7 @@ def _find(data: Any, start: int, end: int, kind: int, suffix: int, h: Any, rows:
     return -1
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def _find_suffix(data: Any, start: int, end: int, rows: Any, slots: Any, string: Any, count: int) -> Any:
     """The number of a suffix: 0 for xsd:string, `count` for a new one, -1 where too many collide."""
     if end - start == string.size:
@@ -169,17 +172,17 @@ def intern_spans(
 # --- which IRIs are surely right -------------------------------------------------------------------------------------
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def _is_alnum(byte: int) -> bool:
     return 97 <= byte <= 122 or 48 <= byte <= 57 or 65 <= byte <= 90
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def _is_hex(byte: int) -> bool:
     return 48 <= byte <= 57 or 97 <= byte <= 102 or 65 <= byte <= 70
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def _is_plain(data: Any, at: int, end: int) -> bool:
     """Is it surely an absolute IRI: scheme, "//", a host of letters, digits, dots and hyphens, and so on, in ASCII?"""
     if at == end or not 97 <= (_int(data[at]) | 32) <= 122:

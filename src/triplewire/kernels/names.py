@@ -2,6 +2,9 @@
 
 The hash is FNV-1a over 64 bits, folded once at the end; strings of different kinds begin from different seeds. A term's
 text is followed by 0xFF and its suffix, where it has one. Used through `triplewire.encode.names`.
+
+Small functions are inlined by Numba itself: the compiler behind it does not always do so, and then counts references to
+arrays at each call.
 """
 
 from __future__ import annotations
@@ -17,12 +20,12 @@ SEPARATOR = np.uint64(0xFF)
 _int: Any = np.int64
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def _folded(h: Any) -> Any:
     return h ^ (h >> np.uint64(32))
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def _hashed(h: Any, text: Any, start: int, end: int) -> Any:
     for i in range(start, end):
         h = (h ^ np.uint64(text[i])) * PRIME
@@ -111,7 +114,7 @@ def _next(row: int, h: Any, own_hash: Any, slots: Any) -> Any:
     return slots[at]
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def _same(a: Any, start: int, end: int, b: Any, first: int) -> Any:
     """Compared to the end: nearly always they are equal, and so the loop is one of vectors."""
     different = np.uint8(0)
@@ -135,7 +138,7 @@ def find(text: Any, start: Any, end: Any, hashes: Any, own_text: Any, own_offset
         out[i] = row
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def _same_term(text: Any, start: int, end: int, suffix_text: Any, s0: int, s1: int, own_text: Any, o0: int,
                o1: int) -> Any:  # fmt: skip
     length = end - start

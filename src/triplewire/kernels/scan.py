@@ -7,6 +7,9 @@ makes ids of tokens, flags those that have to be looked at. What the hash is: `t
 
 `data` ends with PAD bytes of value 10 (line feed) that are not part of the text, so no loop looks for the end. A token
 is a row of numbers; four of them are a statement: subject, predicate, object, graph.
+
+Small functions are inlined by Numba itself: the compiler behind it does not always do so, and then counts references to
+arrays at each call.
 """
 
 from __future__ import annotations
@@ -133,7 +136,7 @@ def _unescaped(byte: int) -> int:
 # --- terms -----------------------------------------------------------------------------------------------------------
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def _iri(data: Any, at: int, h: Any) -> tuple[int, Any]:
     """From behind "<" to ">", or -1."""
     while True:
@@ -146,7 +149,7 @@ def _iri(data: Any, at: int, h: Any) -> tuple[int, Any]:
         at += 1
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def _label(data: Any, at: int, h: Any) -> tuple[int, Any]:
     """From behind "_:" to the blank that follows the label, or -1."""
     start = at
@@ -215,7 +218,7 @@ def _escaped(data: Any, at: int, h: Any) -> tuple[int, int, Any]:
         to = end
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def _put(tokens: Any, row: int, start: int, end: int, kind: int, h: Any) -> None:
     tokens[row, START] = start
     tokens[row, END] = end
@@ -225,7 +228,7 @@ def _put(tokens: Any, row: int, start: int, end: int, kind: int, h: Any) -> None
     tokens[row, SUFFIX_END] = 0
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def _repeats(data: Any, at: int, start: int, end: int) -> Any:
     """Does the IRI of the span stand here, too? Compared to the end, since it mostly does: so the loop is one of
     vectors."""
@@ -303,14 +306,14 @@ def _literal(data: Any, at: int, tokens: Any, row: int) -> int:
 # --- statements ------------------------------------------------------------------------------------------------------
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def _blanks(data: Any, at: int) -> int:
     while data[at] == 32 or data[at] == 9:
         at += 1
     return at
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def _statement(data: Any, at: int, tokens: Any, row: int, state: Any) -> int:
     """Read a statement to behind its full stop; returns that place, or -1."""
     at = _node(data, at, tokens, row, state, _int(0))
@@ -338,7 +341,7 @@ def _statement(data: Any, at: int, tokens: Any, row: int, state: Any) -> int:
     return at + 1 if data[at] == 46 else -1
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def _line_end(data: Any, at: int) -> int:
     """From behind a statement, or from a line that has none, to behind the line feed; -1 where something else stands
     there."""

@@ -2,6 +2,9 @@
 digits. Words are interned.
 
 The tables of characters, and the words of the batch: `triplewire.encode.text`. The hash: `triplewire.kernels.names`.
+
+Small functions are inlined by Numba itself: the compiler behind it does not always do so, and then counts references to
+arrays at each call.
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ _PROBES = 2_000
 _int: Any = np.int64
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def _decode(text: Any, at: int) -> tuple[int, int]:
     """The code point of a character of two bytes or more, and its length."""
     lead = _int(text[at])
@@ -36,7 +39,7 @@ def _decode(text: Any, at: int) -> tuple[int, int]:
     return (lead & 7) << 18 | second << 12 | third << 6 | (_int(text[at + 3]) & 63), 4
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def _encode(out: Any, at: int, code: int) -> int:
     """Write a code point as UTF-8; returns where it ends."""
     if code < 0x80:
@@ -57,7 +60,7 @@ def _encode(out: Any, at: int, code: int) -> int:
     return at + 2
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def _find(out: Any, begin: int, stop: int, h: Any, end: Any, hashes: Any, slots: Any, words: int) -> Any:
     """The number of the word out[begin:stop]; it is `words` for a new one, and -1 where too many collide."""
     mask = slots.size - 1
@@ -82,7 +85,7 @@ def _find(out: Any, begin: int, stop: int, h: Any, end: Any, hashes: Any, slots:
     return -1
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def _close(out: Any, at: int, h: Any, ids: Any, end: Any, hashes: Any, slots: Any, state: Any) -> Any:
     """A word ends at `at`. Returns where the next may begin: there, if the word is new; -1 where too many collide."""
     begin, words = state[BYTES], state[WORDS]
