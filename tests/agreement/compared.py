@@ -1,0 +1,235 @@
+"""The matcher "trie" beside the reference meaning, pair by pair; a difference is made small and shown.
+
+Where the reference passes `max_steps`, either outcome is right: the matcher may need fewer steps. Where no more than
+`LOW_STEPS` are allowed it may need more, and refuse the pair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from agreement.standing import Standing
+from triplewire import Engine
+from triplewire.errors import LimitError, TriplewireError
+from triplewire.ir.evaluate import Answer, World, evaluate
+from triplewire.ir.subscription import Subscription
+from triplewire.languages import parse
+from triplewire.model.match import Match
+from triplewire.model.publication import Publication
+from triplewire.model.terms import Term
+
+LOW_STEPS = 1_000
+WAYS = ("publications", "one by one", "n-quads", "segments")
+
+
+@dataclass
+class Tally:
+    """What was compared: a test that compares nothing must not pass."""
+
+    pairs: int = 0
+    compiled: int = 0
+    matches: int = 0
+    truncated: int = 0
+    limited: int = 0
+    failed: int = 0
+    by_language: dict[str, int] = field(default_factory=dict)  # matches
+
+
+def compiled(some: Sequence[Standing], world: World) -> dict[str, Subscription]:
+    """By ids that sort as they stand; what is refused is left out."""
+    found = {}
+    for number, one in enumerate(some):
+        with suppress(TriplewireError):
+            id_ = f"s{number:04}"
+            found[id_] = parse(one.text, one.language, id=id_, operators=world.operators, settings=world.settings)
+    return found
+
+
+def engine_with(subscriptions: Mapping[str, Subscription], world: World, way: str) -> Engine:
+    """An engine with all of them. Way "segments": in several, some subscriptions removed and put back."""
+    engine = Engine(matcher="trie", taxonomy=world.taxonomy, operators=world.operators, settings=world.settings)
+    for number, one in enumerate(subscriptions.values()):
+        engine.subscribe(one)
+        if way == "segments" and number % 7 == 3:
+            engine.unsubscribe(one.id)
+            engine.subscribe(one)
+        if way == "segments" and number % 40 == 20:
+            engine.settle()
+    if way != "segments":
+        engine.settle()
+    return engine
+
+
+def found_by(
+    engine: Engine, publications: Sequence[Publication], way: str
+) -> tuple[list[Match], set[tuple[str, str]], set[tuple[str, str]], int]:
+    """The matches in the order given, the refused pairs, those of them for `max_steps`, and how many matches were said
+    to be truncated."""
+    if way == "n-quads":
+        data = "".join(
+            f"{t.subject} {t.predicate} {t.object} <{one.id}> .\n" for one in publications for t in one.triples
+        )
+        results = list(engine.match_files(data.encode()))
+    elif way == "one by one":
+        results = [engine.match(one) for one in publications]
+    else:
+        results = [engine.match(publications)]
+    refused, over = set(), set()
+    for refusal in (refusal for result in results for refusal in result.refusals):
+        publication, subscription = refusal.subject.split()
+        refused.add((publication, subscription))
+        if "steps" in refusal.reason:
+            over.add((publication, subscription))
+    matches = [match for result in results for match in result]
+    return matches, refused, over, sum(result.truncated for result in results)
+
+
+def expected_of(
+    subscriptions: Mapping[str, Subscription], publications: Sequence[Publication], world: World
+) -> tuple[dict[tuple[str, str], Answer], set[tuple[str, str]], set[tuple[str, str]]]:
+    """The matches, the pairs with failed calls, and those past a limit."""
+    answers, failed, limited = {}, set(), set()
+    for publication in publications:
+        for id_, subscription in subscriptions.items():
+            try:
+                answer = evaluate(subscription, publication, world)
+            except LimitError:
+                limited.add((publication.id, id_))
+                continue
+            if answer.bindings:
+                answers[publication.id, id_] = answer
+            if answer.failures:
+                failed.add((publication.id, id_))
+    return answers, failed, limited
+
+
+def difference(
+    some: Sequence[Standing], publications: Sequence[Publication], world: World, way: str, tally: Tally
+) -> str | None:
+    """The first thing in which the matcher departs from the reference, in words."""
+    subscriptions = compiled(some, world)
+    if way == "n-quads":
+        publications = [one for one in publications if one.triples]
+    engine = engine_with(subscriptions, world, way)
+    answers, failed, limited = expected_of(subscriptions, publications, world)
+    tally.pairs += len(publications) * len(subscriptions)
+    tally.compiled += len(subscriptions)
+    tally.matches += len(answers)
+    tally.limited += len(limited)
+    tally.failed += len(failed)
+    for _, id_ in answers:
+        language = subscriptions[id_].language
+        tally.by_language[language] = tally.by_language.get(language, 0) + 1
+    try:
+        matches, refused, over, truncated = found_by(engine, publications, way)
+    except Exception as error:  # whatever it is, it is wrong
+        return f"{type(error).__name__}: {error}"
+    tally.truncated += truncated
+    if world.settings.max_steps <= LOW_STEPS:
+        limited |= over
+        answers = {pair: answer for pair, answer in answers.items() if pair not in over}
+    pairs = [(match.publication, match.subscription) for match in matches]
+    order = {one.id: number for number, one in enumerate(publications)}
+    if pairs != sorted(dict.fromkeys(pairs), key=lambda pair: (order[pair[0]], pair[1])):
+        return f"the matches are not in order, or not once each: {pairs[:5]}"
+    if truncated != sum(match.truncated for match in matches):
+        return "the number of truncated matches is wrong"
+    return _first_difference(matches, refused, answers, failed, limited)
+
+
+def _first_difference(
+    matches: Sequence[Match],
+    refused: set[tuple[str, str]],
+    answers: Mapping[tuple[str, str], Answer],
+    failed: set[tuple[str, str]],
+    limited: set[tuple[str, str]],
+) -> str | None:
+    got = {(match.publication, match.subscription): match for match in matches}
+    if missing := [pair for pair in answers if pair not in got]:
+        return f"missing: {missing[0]}, which has {shown(answers[missing[0]].bindings)}"
+    for pair, match in got.items():
+        if pair in limited:
+            continue
+        if pair not in answers:
+            return f"too many: {pair} with {shown(match.bindings)}"
+        answer = answers[pair]
+        if match.truncated != answer.truncated:
+            return f"{pair}: truncated should be {answer.truncated}"
+        mine, theirs = set(map(frozen, match.bindings)), set(map(frozen, answer.bindings))
+        if len(mine) != len(match.bindings) or len(mine) != len(theirs) or (mine != theirs and not match.truncated):
+            return f"{pair}: bindings {shown(match.bindings)}, should be {shown(answer.bindings)}"
+    if wrong := (refused ^ failed) - limited:
+        pair = min(wrong)
+        return f"{pair}: {'refused' if pair in refused else 'a failed call is not reported'}"
+    return None
+
+
+def frozen(binding: Mapping[str, Term]) -> frozenset[tuple[str, Term]]:
+    return frozenset(binding.items())
+
+
+def shown(bindings: Sequence[Mapping[str, Term]]) -> str:
+    """Bindings in N-Triples notation."""
+    rows = sorted(" ".join(f"?{name}={term}" for name, term in sorted(row.items())) for row in bindings)
+    return f"{len(rows)} bindings ({'; '.join(rows[:6])})"
+
+
+def compare(
+    some: Sequence[Standing], publications: Sequence[Publication], world: World, way: str, tally: Tally
+) -> None:
+    """Fails, with a small case, where the matcher differs from the reference."""
+    if difference(some, publications, world, way, tally) is not None:
+        pytest.fail(report(some, publications, world, way), pytrace=False)
+
+
+def report(some: Sequence[Standing], publications: Sequence[Publication], world: World, way: str) -> str:
+    """The difference in as few subscriptions, elements and triples as plain deletion finds."""
+    some, publications = smallest(some, publications, world, way)
+    texts = "\n".join(f"[{one.language}] {one.text}" for one in some)
+    data = "\n".join(f"{one.id}:\n" + "\n".join(map(str, one.triples)) for one in publications)
+    limits = world.settings
+    settings = f"max_bindings={limits.max_bindings}, max_branches={limits.max_branches}, max_steps={limits.max_steps}"
+    return f"\n{texts}\n{data}\n{settings}, way={way!r}\n{difference(some, publications, world, way, Tally())}"
+
+
+def smallest(
+    some: Sequence[Standing], publications: Sequence[Publication], world: World, way: str, tries: int = 600
+) -> tuple[Sequence[Standing], Sequence[Publication]]:
+    """A case that still differs. First whole halves go, then single ones, then what is in them."""
+    shrunk = True
+    while shrunk and tries > 0:
+        shrunk = False
+        for less in _fewer(some, publications):
+            tries -= 1
+            with suppress(TriplewireError):
+                if difference(*less, world, way, Tally()) is not None:
+                    some, publications = less
+                    shrunk = True
+                    break
+            if tries <= 0:
+                break
+    return some, publications
+
+
+def _fewer(
+    some: Sequence[Standing], publications: Sequence[Publication]
+) -> Iterator[tuple[Sequence[Standing], Sequence[Publication]]]:
+    for size in (len(some) // 2, len(some) // 4, 1):
+        if 0 < size < len(some):
+            for at in range(0, len(some), size):
+                yield [*some[:at], *some[at + size :]], publications
+    for size in (len(publications) // 2, len(publications) // 4, 1):
+        if 0 < size < len(publications):
+            for at in range(0, len(publications), size):
+                yield some, [*publications[:at], *publications[at + size :]]
+    for at, one in enumerate(some):
+        for smaller in one.smaller():
+            yield [*some[:at], smaller, *some[at + 1 :]], publications
+    for at, whole in enumerate(publications):
+        for place in range(len(whole.triples)):
+            less = replace(whole, triples=whole.triples[:place] + whole.triples[place + 1 :])
+            yield some, [*publications[:at], less, *publications[at + 1 :]]
