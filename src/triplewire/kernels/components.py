@@ -12,7 +12,7 @@ from numba import njit
 
 
 @njit(cache=True, nogil=True)
-def _root(parent: Any, at: int) -> int:
+def _root(parent: Any, at: Any) -> Any:
     while parent[at] != at:
         parent[at] = parent[parent[at]]
         at = parent[at]
@@ -20,48 +20,78 @@ def _root(parent: Any, at: int) -> int:
 
 
 @njit(cache=True, nogil=True)
-def components(pattern_offset: Any, pattern: Any, variables: int, part: Any, parts: Any) -> None:
-    """The component of each pattern, in `part`, from 0 in every clause; how many each clause has, in `parts`.
-
-    `pattern` has a variable v as -1 - v; `variables` is the largest number of variables of a clause.
-    """
-    parent, number = np.empty(variables, np.int64), np.empty(variables, np.int32)
-    for clause in range(parts.size):
-        first, end = pattern_offset[clause], pattern_offset[clause + 1]
-        for i in range(first, end):
-            for k in range(3):
-                if pattern[i, k] < 0:
-                    parent[-1 - pattern[i, k]] = -1 - pattern[i, k]
-                    number[-1 - pattern[i, k]] = -1
-        for i in range(first, end):
-            seen = -1
-            for k in range(3):
-                if pattern[i, k] < 0:
-                    at = _root(parent, -1 - pattern[i, k])
-                    if seen >= 0:
-                        parent[at] = seen
-                    seen = _root(parent, at)
-        count = 0
-        for i in range(first, end):
-            seen = -1
-            for k in range(3):
-                if pattern[i, k] < 0:
-                    seen = _root(parent, -1 - pattern[i, k])
-            if seen >= 0 and number[seen] >= 0:
-                part[i] = number[seen]
-                continue
-            if seen >= 0:
-                number[seen] = count
+def _number(first: Any, end: Any, pattern: Any, parent: Any, number: Any, part: Any) -> int:
+    """The component of each of the patterns first .. end, in `part`; returns how many there are."""
+    for i in range(first, end):
+        for k in range(3):
+            if pattern[i, k] < 0:
+                parent[-1 - pattern[i, k]] = -1 - pattern[i, k]
+                number[-1 - pattern[i, k]] = -1
+    for i in range(first, end):
+        seen = -1
+        for k in range(3):
+            if pattern[i, k] < 0:
+                at = _root(parent, -1 - pattern[i, k])
+                if seen >= 0:
+                    parent[at] = seen
+                seen = _root(parent, at)
+    count = 0
+    for i in range(first, end):
+        seen = -1
+        for k in range(3):
+            if pattern[i, k] < 0:
+                seen = _root(parent, -1 - pattern[i, k])
+        if seen < 0 or number[seen] < 0:
             part[i] = count
             count += 1
-        parts[clause] = count
+            if seen >= 0:
+                number[seen] = part[i]
+        else:
+            part[i] = number[seen]
+    return count
+
+
+@njit(cache=True, nogil=True)
+def components(pattern_offset: Any, pattern: Any, width: Any, variables: int, offset: Any, component: Any,
+               member: Any) -> None:  # fmt: skip
+    """The components of each clause: its slice in `offset` of the rows of `component`, which are (where its patterns
+    begin among the clause's in `member`, how many they are, how many selected variables they have, have they no
+    others?). A member is the number of a pattern in its clause. `component` and `member` have a row for each pattern.
+
+    `pattern` has a variable v as -1 - v; it is selected if v < width[clause]. `variables` is the largest number of
+    variables of a clause.
+    """
+    parent, number = np.empty(variables, np.int64), np.empty(variables, np.int64)
+    part, seen = np.empty(member.size, np.int64), np.full(variables, -1, np.int64)
+    rows, members, offset[0] = 0, 0, 0
+    for clause in range(width.size):
+        first, end = pattern_offset[clause], pattern_offset[clause + 1]
+        for k in range(_number(first, end, pattern, parent, number, part)):
+            begin, needed, alone = members, 0, 1
+            for i in range(first, end):
+                if part[i] != k:
+                    continue
+                member[members] = i - first
+                members += 1
+                for q in range(3):
+                    variable = -1 - pattern[i, q]
+                    if variable >= width[clause]:
+                        alone = 0
+                    elif variable >= 0 and seen[variable] != clause:
+                        seen[variable] = clause
+                        needed += 1
+            component[rows, 0], component[rows, 1] = begin - first, members - begin
+            component[rows, 2], component[rows, 3] = needed, alone
+            rows += 1
+        offset[clause + 1] = rows
 
 
 @njit(cache=True, nogil=True)
 def sort_triples(publications: Any, triple_offset: Any, subject: Any, predicate: Any, object_: Any, key_offset: Any,
-                 keys: Any, places: Any) -> None:  # fmt: skip
-    """The triples of some publications by (predicate, object) and, behind them, by (object, subject): `keys` are the
-    two ids in 64 bits, `places` the numbers of the triples. key_offset[p] is where those of publication p begin."""
+                 keys: Any) -> None:  # fmt: skip
+    """The triples of some publications by (predicate, object) and, behind them, by (object, subject): the two ids in
+    64 bits. key_offset[p] is where those of publication p begin in `keys`; behind both, in the same order, are the
+    numbers of the triples."""
     for j in range(publications.size):
         p = publications[j]
         first, n, at = triple_offset[p], triple_offset[p + 1] - triple_offset[p], key_offset[p]
@@ -72,6 +102,5 @@ def sort_triples(publications: Any, triple_offset: Any, subject: Any, predicate:
                 key[i] = (np.int64(a[first + i]) << 32) | b[first + i]
             order = np.argsort(key, kind="mergesort")
             for i in range(n):
-                keys[at + i] = key[order[i]]
-                places[at + i] = first + order[i]
+                keys[at + i], keys[at + i + 2 * n] = key[order[i]], first + order[i]
             at += n

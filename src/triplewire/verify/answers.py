@@ -17,7 +17,7 @@ from triplewire.ir.nodes import Exists, Expression, Function, Holds, InstanceOf,
 from triplewire.ir.patterns import fits
 from triplewire.ir.state import Evaluation, Solution, UnknownCall
 from triplewire.ir.walk import walk
-from triplewire.kernels.solutions import ASKED, FAILED, FALSE, PER_PUBLICATION, TRUE
+from triplewire.kernels.solutions import ANSWER, ASKED, FAILED, FALSE, PER_PUBLICATION, TRUE
 from triplewire.model.publication import Publication
 from triplewire.model.terms import Term
 
@@ -29,18 +29,16 @@ _EVERYWHERE = 1  # in `scope`: the answer is the same in every publication
 class Answers:
     """The answers for one batch, as the kernel reads and asks for them: an open hash table.
 
-    A row of `known` is (test << 32 | term, publication or -1), or -1 where it is free; `answer` belongs to it.
+    A row of `known` is (test << 32 | term, publication or -1, answer); it begins with -1 where it is free.
     """
 
     def __init__(self, scope: NDArray[np.int8]) -> None:
         self.scope = scope
-        self.known = np.full((1024, 2), -1, np.int64)
-        self.answer = np.zeros(1024, np.uint8)
+        self.known = np.full((1024, 3), -1, np.int64)
 
     def grow(self) -> None:
         """Twice the room. The answers are forgotten: who needs one asks again, and `LazyTests` has kept it."""
-        self.known = np.full((2 * len(self.known), 2), -1, np.int64)
-        self.answer = np.zeros(len(self.known), np.uint8)
+        self.known = np.full((2 * len(self.known), 3), -1, np.int64)
 
 
 class LazyTests:
@@ -55,16 +53,16 @@ class LazyTests:
 
     def fill(self, answers: Answers, term: Callable[[int], Term], publications: Callable[[int], Publication]) -> None:
         """Find the answers that were asked for."""
-        for at in np.flatnonzero(answers.answer == ASKED).tolist():
-            key, place = answers.known[at].tolist()
+        for at in np.flatnonzero(answers.known[:, ANSWER] == ASKED).tolist():
+            key, place, _ = answers.known[at].tolist()
             test, node = key >> 32, term(key & 0xFFFFFFFF)
             expression = self._stated(test)
             if self.scope[test] != PER_PUBLICATION:
-                answers.answer[at] = self._answer(test, expression, node)
+                answers.known[at, ANSWER] = self._answer(test, expression, node)
             elif place >= 0:
-                answers.answer[at] = self._evaluated(expression, node, publications(place))
+                answers.known[at, ANSWER] = self._evaluated(expression, node, publications(place))
             else:
-                answers.answer[at] = FALSE  # asked before its scope was known; nobody reads it
+                answers.known[at, ANSWER] = FALSE  # asked before its scope was known; nobody reads it
 
     def _stated(self, test: int) -> Expression:
         found = self._expressions.get(test)

@@ -59,7 +59,11 @@ class Columnar:
         self._subscription = subscription
         self._world = world
         self._owner = programs.owners()
-        self._solver = Solver(programs, tests, LazyTests(len(tests), expression, world), world)
+        exact = (programs.flags & EXACT) != 0
+        self._width = np.where(exact, programs.selected, 0).astype(np.int32)
+        self._solver = Solver(
+            programs, self._width[self._owner], tests, LazyTests(len(tests), expression, world), world
+        )
 
     def verify(
         self,
@@ -111,7 +115,7 @@ class Columnar:
         lengths = np.where(exact, np.diff(programs.clause_offset)[own], 0)
         offset = ends(lengths)
         clauses = np.arange(offset[-1]) + np.repeat(programs.clause_offset[:-1][own] - offset[:-1], lengths)
-        pairs = Pairs(publication[order], offset, clauses.astype(np.int32), programs.selected[own])
+        pairs = Pairs(publication[order], offset, clauses.astype(np.int32), self._width[own])
         solved = self._solver.solve(batch, features, pairs, True, publications)
         found = gathered(solved, pairs, self._most)
         for at in np.flatnonzero(~exact | found.more | (solved.outcome >= UNKNOWN)).tolist():
@@ -137,9 +141,8 @@ class Columnar:
         first[1:] = (owner[1:] != owner[:-1]) | (publication[1:] != publication[:-1])
         begins = np.flatnonzero(first)
         subscription = owner[begins]
-        exact = (self._programs.flags[subscription] & EXACT) != 0
-        width = np.where(exact, self._programs.selected[subscription], 0).astype(np.int32)
-        return Pairs(publication[begins], np.append(begins, len(keys)), clause, width), subscription
+        offset = np.append(begins, len(keys))
+        return Pairs(publication[begins], offset, clause, self._width[subscription]), subscription
 
     def _counted(self, pairs: Pairs, subscription: Ids) -> NDArray[np.bool_]:
         """Are solutions surely counted once each?"""

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,8 +24,10 @@ from triplewire.select.programs import Programs
 from triplewire.select.tests import Tests
 from triplewire.verify.answers import Answers, LazyTests
 
+Columns: TypeAlias = tuple[Any, ...]
 _ROOM = 1 << 12  # rows, at first
 _SMALL = 64  # triples of a publication that are scanned where the subject is not known; larger ones are sorted
+_NOWHERE = 0x7FFFFFFF  # stands for a constant that the batch does not have
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +44,7 @@ class Pairs:
 
     def taken(self, some: NDArray[np.int64]) -> Pairs:
         """Some of the pairs."""
-        lengths = np.diff(self.offset)[some]
-        offset = ends(lengths)
-        places = np.arange(offset[-1]) + np.repeat(self.offset[:-1][some] - offset[:-1], lengths)
+        offset, places = slices(self.offset, some)
         return Pairs(self.publication[some], offset, self.clauses[places], self.width[some])
 
 
@@ -67,43 +67,61 @@ def ends(lengths: NDArray[np.integer[Any]]) -> Offsets:
     return offset
 
 
-class Solver:
-    """Joins the clauses of a segment. Safe with threads."""
+def slices(offset: Offsets, some: NDArray[np.integer[Any]]) -> tuple[Offsets, NDArray[np.int64]]:
+    """The slices of some rows, put one behind the other: their offsets, and where all that is in them was."""
+    lengths = np.diff(offset)[some]
+    own = ends(lengths)
+    return own, np.arange(own[-1]) + np.repeat(offset[:-1][some] - own[:-1], lengths)
 
-    def __init__(self, programs: Programs, tests: Tests, lazy: LazyTests, world: World) -> None:
+
+class Solver:
+    """Joins the clauses of a segment. `width`: clause -> how many variables are selected. Safe with threads."""
+
+    def __init__(self, programs: Programs, width: Ids, tests: Tests, lazy: LazyTests, world: World) -> None:
         self._world = world
         self._lazy = lazy
-        variables = int(programs.variables.max(initial=0)) + 1
-        part = np.zeros(len(programs.pattern), np.int32)
-        parts = np.zeros(len(programs.variables), np.int32)
-        component_kernels.components(programs.pattern_offset, programs.pattern, variables, part, parts)
-        info = np.stack([np.asarray(c, np.int32) for c in (tests.kind, tests.group, tests.op, tests.rank)], axis=1)
-        self._programs = (
-            programs.pattern_offset, programs.pattern, part, parts, programs.test_offset, programs.test_variable,
-            programs.test, info,
-        )  # fmt: skip
-        self._constants = int(programs.pattern.max(initial=0)) + 1
-        self._most = (
-            variables,
-            int(np.diff(programs.pattern_offset).max(initial=0)) + 1,
-            int(np.diff(programs.test_offset).max(initial=0)) + 1,
+        variables, patterns = int(programs.variables.max(initial=0)) + 1, len(programs.pattern)
+        offset, component = np.zeros(len(programs.variables) + 1, np.int64), np.zeros((patterns, 4), np.int64)
+        member = np.zeros(patterns, np.int32)
+        component_kernels.components(
+            programs.pattern_offset, programs.pattern, width, variables, offset, component, member
         )
+        self._stated = programs
+        self._components = offset, component[: offset[-1]].copy(), member
+        self._info = np.stack(
+            [np.asarray(c, np.int32) for c in (tests.kind, tests.group, tests.op, tests.rank)], axis=1
+        )
+        self._variables = variables
         self._inverses: list[Ids] = []
+
+    def _resolved(self, clauses: Ids, term: Ids) -> Columns:
+        """Some clauses as the kernel takes them, their constants as the batch's terms."""
+        stated, (component_offset, component, member) = self._stated, self._components
+        code_offset, places = slices(stated.pattern_offset, clauses)
+        code, member = stated.pattern[places], member[places]
+        with self._inverse(term) as inverse:
+            code = np.where(code < 0, code, inverse[np.maximum(code, 0)])
+        component_offset, places = slices(component_offset, clauses)
+        component = component[places]
+        condition_offset, places = slices(stated.test_offset, clauses)
+        test = stated.test[places]
+        condition = np.column_stack((stated.test_variable[places], test, self._info[test]))
+        return code_offset, code, component_offset, component, member, condition_offset, condition
 
     @contextmanager
     def _inverse(self, term: Ids) -> Iterator[Ids]:
-        """Constant -> the batch's term, or -1. Kept from one batch to the next, as a small one fills little of it."""
+        """Constant -> the batch's term, or NOWHERE. Kept from one batch to the next, as a small one fills little."""
         try:
             inverse = self._inverses.pop()
         except IndexError:
-            inverse = np.full(self._constants, -1, np.int32)
-        known = np.flatnonzero((term >= 0) & (term < self._constants))
+            inverse = np.full(int(self._stated.pattern.max(initial=0)) + 1, _NOWHERE, np.int32)
+        known = np.flatnonzero((term >= 0) & (term < len(inverse)))
         own = term[known]
         inverse[own] = known
         try:
             yield inverse
         finally:
-            inverse[own] = -1
+            inverse[own] = _NOWHERE
             self._inverses.append(inverse)
 
     def solve(
@@ -114,48 +132,34 @@ class Solver:
         answers, decoder = Answers(self._lazy.scope), Decoder(batch)
         outcome = np.zeros(len(pairs), np.uint8)
         found: list[tuple[Ids, NDArray[np.int64]]] = []
+        used, clauses = np.unique(pairs.clauses, return_inverse=True)
+        pairs = replace(pairs, clauses=clauses.astype(np.int32))
+        programs = self._resolved(used, features.term)
+        columns = batch.offset, _together(batch.subject, batch.predicate), batch.object
+        triples = columns + _sort_triples(batch, pairs.publication)
+        facts = (
+            features.offset, features.test, features.low, features.high, features.node_offset,
+            _together(features.node_term, features.node_test),
+        )  # fmt: skip
         waiting = np.arange(len(pairs))
-        sorted_triples = _sort_triples(batch, pairs.publication)
-        with self._inverse(features.term) as inverse, np.errstate(over="ignore"):
-            facts = (
-                features.offset, features.test, features.low, features.high, features.node_offset,
-                features.node_term, features.node_test,
-            )  # fmt: skip
-            triples = (batch.offset, batch.subject, batch.predicate, batch.object, *sorted_triples)
-            some = pairs
-            while len(waiting):
-                own, rows, pieces = self._pass(some, keep, triples, inverse, facts, answers)
-                pieces[:, 0] = waiting[pieces[:, 0]]
-                found.append((rows, pieces))
-                outcome[waiting] = own
-                asks = (own & (kernels.UNKNOWN | kernels.UNSURE | kernels.FAILURE | kernels.OVER)) == (
-                    kernels.UNKNOWN | kernels.UNSURE
-                )
-                waiting = waiting[asks]
-                if len(waiting):
-                    self._lazy.fill(answers, decoder.term, publications)
-                    some = pairs.taken(waiting)
+        while len(waiting):
+            some = pairs if len(waiting) == len(pairs) else pairs.taken(waiting)
+            own, rows, pieces = self._pass(some, keep, programs, triples, facts, answers)
+            pieces[:, 0] = waiting[pieces[:, 0]]
+            found.append((rows, pieces))
+            outcome[waiting] = own
+            waiting = waiting[own == kernels.UNKNOWN + kernels.UNSURE]
+            if len(waiting):
+                self._lazy.fill(answers, decoder.term, publications)
         return _joined(outcome, found)
 
     def _pass(
-        self,
-        pairs: Pairs,
-        keep: bool,
-        triples: tuple[Any, ...],
-        inverse: Ids,
-        facts: tuple[Any, ...],
-        answers: Answers,
+        self, pairs: Pairs, keep: bool, programs: Columns, triples: Columns, facts: Columns, answers: Answers
     ) -> tuple[Bytes, Ids, NDArray[np.int64]]:
         """Outcome, rows and pieces of each pair, as far as the answers are known."""
         settings = self._world.settings
-        variables, patterns, tests = self._most
-        scratch = (
-            np.zeros(patterns, np.int32),
-            np.zeros((patterns, 3), np.int32),
-            np.zeros((patterns, 6), np.int64),
-            np.full(variables, -1, np.int32),
-            np.zeros((tests, 6), np.int32),
-        )
+        patterns = int(np.diff(programs[0]).max(initial=1))
+        scratch = np.zeros((patterns, 10), np.int64), np.full((self._variables, 2), -1, np.int64)
         outcome = np.zeros(len(pairs), np.uint8)
         rows, pieces = np.empty(_ROOM if keep else 0, np.int32), np.empty((_ROOM if keep else 0, 4), np.int64)
         slots, state = np.zeros((1024 if keep else 1, 2), np.int64), np.zeros(8, np.int64)
@@ -163,20 +167,23 @@ class Solver:
         state[kernels.KNOWN] = np.count_nonzero(answers.known[:, 0] >= 0)
         done = 0
         while True:
-            lazy = (answers.scope, answers.known, answers.answer)
+            lazy = (answers.scope, answers.known)
             done = kernels.join(
                 done, pairs.publication, pairs.offset, pairs.clauses, pairs.width, settings.max_bindings, keep,
-                self._programs, triples, inverse, facts, lazy, scratch, outcome, rows, pieces, slots, state,
+                programs, triples, facts, lazy, scratch, outcome, rows, pieces, slots, state,
             )  # fmt: skip
             if done == len(pairs):
                 return outcome, rows[: state[kernels.ROWS]], pieces[: state[kernels.PIECES]]
-            if state[kernels.FULL] == kernels.FULL_KNOWN:
-                answers.grow()
-                state[kernels.KNOWN] = 0
-            elif state[kernels.FULL] == kernels.FULL_ROWS:
+            answers.grow()
+            state[kernels.KNOWN] = 0
+            if keep:
                 rows, pieces = _doubled(rows), _doubled(pieces)
-            else:
                 slots = np.zeros((2 * len(slots), 2), np.int64)
+
+
+def _together(first: Ids, second: Ids) -> NDArray[np.int64]:
+    """Two columns of ids as one."""
+    return first.astype(np.int64) << 32 | second
 
 
 def _doubled(array: Any) -> Any:
@@ -185,18 +192,16 @@ def _doubled(array: Any) -> Any:
     return grown
 
 
-def _sort_triples(batch: Batch, publication: Ids) -> tuple[Offsets, NDArray[np.int64], NDArray[np.int64]]:
-    """The triples of the larger publications by predicate and by object: where those of each are, keys, places."""
+def _sort_triples(batch: Batch, publication: Ids) -> tuple[Offsets, NDArray[np.int64]]:
+    """The triples of the larger publications by predicate and by object: where those of each are."""
     sizes = np.diff(batch.offset)
     offset = np.full(len(batch), -1, np.int64)
     large = np.unique(publication[sizes[publication] > _SMALL])
-    where = ends(2 * sizes[large])
+    where = ends(4 * sizes[large])
     offset[large] = where[:-1]
-    keys, places = np.empty(where[-1], np.int64), np.empty(where[-1], np.int64)
-    component_kernels.sort_triples(
-        large, batch.offset, batch.subject, batch.predicate, batch.object, offset, keys, places
-    )
-    return offset, keys, places
+    keys = np.empty(where[-1], np.int64)
+    component_kernels.sort_triples(large, batch.offset, batch.subject, batch.predicate, batch.object, offset, keys)
+    return offset, keys
 
 
 def _joined(outcome: Bytes, found: list[tuple[Ids, NDArray[np.int64]]]) -> Solved:
