@@ -1,0 +1,242 @@
+"""The columnar verifier gives the reference's answers: match, truncated, bindings, failures."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from triplewire.config import Settings
+from triplewire.errors import LimitError
+from triplewire.ir.evaluate import World, evaluate
+from triplewire.ir.subscription import Subscription
+from triplewire.ir.taxonomy import Taxonomy
+from triplewire.languages import parse
+from triplewire.model.publication import Publication
+from triplewire.model.terms import IRI, RDF_TYPE, XSD, BlankNode, Literal, Node, Term, Triple
+from triplewire.operators import function_operator
+from verify.columns import Columns
+
+N = "http://e/"
+TAXONOMY = Taxonomy.build(
+    [(N + "Cat", N + "Animal"), (N + "Dog", N + "Animal"), (N + "Animal", N + "Thing")], [(N + "tom", N + "Cat")]
+)
+PREDICATES = [IRI(N + name) for name in "pqr"]
+NODES: list[Node] = [*(IRI(N + name) for name in ("a", "b", "c", "tom")), BlankNode("x"), BlankNode("y")]
+OBJECTS: list[Term] = [
+    *NODES,
+    IRI(N + "Cat"),
+    IRI(N + "Dog"),
+    *map(Literal, ("red car", "blue car", "car", "7", "")),
+    Literal.tagged("red", "en"),
+    *(Literal(number, XSD + "integer") for number in ("1", "2", "10", "-3")),
+]
+FILTERS = [  # indexed, ranges, lazy, conditions that clauses do not say
+    'ftcontains(?{v}, "car")',
+    'ftcontains(?{v}, "red" ftAND "car")',
+    'ftcontains(?{v}, "red" ftOR "blue")',
+    "?{v} > 1",
+    "?{v} <= 2",
+    "?{v} = 7 || ?{v} = 2",
+    "STRLEN(STR(?{v})) > 3",
+    'REGEX(STR(?{v}), "r.*d")',
+    "ISLITERAL(?{v})",
+    "!ISBLANK(?{v})",
+    "?{v} != ?{w}",
+    "ISIRI(?{v}) || ?{w} > 1",
+]
+
+
+def _publication(rng: random.Random, number: int) -> Publication:
+    count = rng.choice((1, 3, 8, 20, 120))
+    nodes = [*NODES, *(IRI(f"{N}n{i}") for i in range(12))] if count > 64 else NODES
+    triples = {Triple(rng.choice(nodes), rng.choice(PREDICATES), rng.choice([*OBJECTS, *nodes])) for _ in range(count)}
+    for node in rng.sample(NODES, rng.choice((0, 0, 2))):
+        triples.add(Triple(node, RDF_TYPE, IRI(N + rng.choice(("Cat", "Dog")))))
+    return Publication(f"p{number}", tuple(sorted(triples, key=str)))
+
+
+def _position(rng: random.Random, constants: list[str], chance: float) -> str:
+    return f"?{rng.choice('xyzuv')}" if rng.random() < chance else rng.choice(constants)
+
+
+def _group(rng: random.Random) -> tuple[str, list[str]]:
+    patterns = []
+    for _ in range(rng.choice((1, 2, 2, 3, 4))):
+        subject = _position(rng, ["<http://e/a>", "<http://e/tom>"], 0.85)
+        predicate = _position(rng, ["<http://e/p>", "<http://e/q>", "a"], 0.1)
+        patterns.append(f"{subject} {predicate} {_position(rng, ['<http://e/b>', '7', '<http://e/Cat>'], 0.7)} .")
+    text = " ".join(patterns)
+    names = sorted({text[at + 1] for at in range(len(text)) if text[at] == "?"})
+    if names and rng.random() < 0.6:
+        text += f" FILTER({rng.choice(FILTERS).format(v=rng.choice(names), w=rng.choice(names))})"
+    return text, names
+
+
+def _query(rng: random.Random, number: int) -> Subscription:
+    text, names = _group(rng)
+    kind = rng.random()
+    if kind < 0.25:
+        more, others = _group(rng)
+        text, names = f"{{ {text} }} UNION {{ {more} }}", sorted({*names, *others})
+    elif kind < 0.35:
+        text += f" OPTIONAL {{ {_group(rng)[0]} }}"
+    elif kind < 0.45:
+        text += f" FILTER NOT EXISTS {{ {_group(rng)[0]} }}"
+    chosen = rng.sample(names, rng.randint(1, len(names))) if names else []
+    form = "ASK" if not chosen or rng.random() < 0.15 else "SELECT " + " ".join(f"?{name}" for name in chosen)
+    return parse(f"{form} {{ {text} }}", "sparql", id=f"s{number}")
+
+
+def _gql(rng: random.Random, number: int) -> Subscription:
+    relation = rng.choice(("<=", ">=", "="))
+    cls = rng.choice(("Cat", "Animal", "Thing"))
+    join = rng.choice(("", " AND (?y, q, ?z)", " AND (?x, r, red car)"))
+    text = f"(?x, p, ?y) SUCHTHAT (?{rng.choice('xy')} ISA {relation} <{N}{cls}>{rng.choice(('', ' OR ?y > 1'))})"
+    return parse(f"PREFIX : <{N}> SELECT * WHERE ({text}){join}", "gql", id=f"g{number}")
+
+
+def _same(columns: Columns) -> tuple[int, int]:
+    """Compare every pair with the reference; how many matched, how many of them were cut."""
+    verdict = columns.verdict()
+    assert verdict.failures == []
+    pairs = list(zip(verdict.publication.tolist(), verdict.subscription.tolist(), strict=True))
+    assert pairs == sorted(set(pairs))
+    truncated = dict(zip(pairs, verdict.truncated.tolist(), strict=True))
+    rows = dict(zip(pairs, columns.bindings(verdict), strict=True))
+    for p, publication in enumerate(columns.publications):
+        for s, subscription in enumerate(columns.subscriptions):
+            answer = evaluate(subscription, publication, columns.world)
+            told = subscription.text, [str(triple) for triple in publication.triples]
+            assert ((p, s) in truncated) == bool(answer.bindings), told
+            if answer.bindings:
+                assert truncated[p, s] == answer.truncated, told
+                expected = [frozenset(binding.items()) for binding in answer.bindings]
+                assert len(rows[p, s]) == len(expected), told
+                assert set(rows[p, s]) == set(expected), told
+    return len(pairs), sum(truncated.values())
+
+
+@pytest.mark.parametrize("cap", [1000, 3])
+@pytest.mark.parametrize("seed", range(4))
+def test_every_pair_has_the_answer_of_the_reference(seed: int, cap: int) -> None:
+    rng = random.Random(seed)
+    publications = [_publication(rng, number) for number in range(25)]
+    subscriptions = [_query(rng, number) for number in range(120)] + [_gql(rng, number) for number in range(20)]
+    world = World(TAXONOMY, settings=Settings(max_bindings=cap))
+    matches, cut = _same(Columns.of(publications, subscriptions, world))
+    assert matches > 300
+    assert (cut > 100) == (cap == 3)
+
+
+def _published(*triples: tuple[Node, IRI, Term]) -> Publication:
+    return Publication("p", tuple(Triple(*triple) for triple in triples))
+
+
+def _many(count: int) -> Publication:
+    """A node with `count` values of each predicate."""
+    values = [Literal(str(number)) for number in range(count)]
+    return _published(*((NODES[0], predicate, value) for predicate in PREDICATES for value in values))
+
+
+def test_parts_that_join_nothing_cost_their_sum() -> None:
+    text = "SELECT ?x { ?x <http://e/p> ?a . ?y <http://e/q> ?b . ?z <http://e/r> ?c . ?z <http://e/r> ?d }"
+    world = World(settings=Settings(max_steps=2_000))
+    columns = Columns.of([_many(300)], [parse(text, "sparql", id="s")], world)
+    verdict = columns.verdict()
+    assert verdict.subscription.tolist() == [0]
+    assert verdict.truncated.tolist() == [False]
+    assert columns.bindings(verdict) == [[frozenset({("x", NODES[0])})]]
+
+
+def test_values_that_hang_on_one_node_are_counted_apart() -> None:
+    text = "SELECT * { ?x <http://e/p> ?a . ?x <http://e/q> ?b . ?x <http://e/r> ?c }"
+    world = World(settings=Settings(max_steps=50_000, max_bindings=10**6))
+    columns = Columns.of([_many(100), _many(101)], [parse(text, "sparql", id="s")], world)
+    assert columns.verdict().truncated.tolist() == [False, True]
+
+
+def test_a_pair_past_the_budget_fails_alone() -> None:
+    circle = "ASK { ?a <http://e/p> ?b . ?b <http://e/p> ?c . ?c <http://e/p> ?d . ?d <http://e/p> ?a }"
+    nodes = [IRI(f"{N}n{number}") for number in range(25)]
+    order = _published(*((a, PREDICATES[0], b) for at, a in enumerate(nodes) for b in nodes[at + 1 :]))
+    subscriptions = [parse(circle, "sparql", id="circle"), parse("ASK { ?a <http://e/p> ?b }", "sparql", id="edge")]
+    verdict = Columns.of([order], subscriptions, World(settings=Settings(max_steps=500))).verdict()
+    assert verdict.subscription.tolist() == [1]
+    ((publication, subscription, error),) = verdict.failures
+    assert (publication, subscription) == (0, 0)
+    assert isinstance(error, LimitError)
+    assert str(error).startswith("p: the evaluation takes more than 500 steps")
+    enough = Columns.of([order], subscriptions, World()).verdict()
+    assert (enough.subscription.tolist(), enough.failures) == ([1], [])
+
+
+def test_rows_that_differ_in_what_is_not_selected_are_one() -> None:
+    text = "SELECT ?x { ?x <http://e/p> ?a . ?x <http://e/q> ?b }"
+    columns = Columns.of([_many(40)], [parse(text, "sparql", id="s")], World(settings=Settings(max_bindings=3)))
+    verdict = columns.verdict()
+    assert verdict.truncated.tolist() == [False]
+    assert columns.bindings(verdict) == [[frozenset({("x", NODES[0])})]]
+
+
+def test_a_lazy_test_is_asked_of_each_term_once() -> None:
+    text = "SELECT ?x {{ ?x <http://e/p> ?a . FILTER(STRLEN(STR(?a)) = {}) }}"
+    subscriptions = [parse(text.format(number), "sparql", id=str(number)) for number in range(4)]
+    columns = Columns.of([_many(5), _many(12)], subscriptions, World())
+    for _ in range(2):
+        verdict = columns.verdict()
+        assert list(zip(verdict.publication.tolist(), verdict.subscription.tolist(), strict=True)) == [
+            (0, 1),
+            (1, 1),
+            (1, 2),
+        ]
+    assert len(columns.asked) == 4
+
+
+def test_a_lazy_test_that_needs_the_publication_is_asked_in_each() -> None:
+    text = f"PREFIX : <{N}> SELECT * WHERE (?x, p, ?y) SUCHTHAT (NOT (?x ISA <= <{N}Cat>))"
+    cat = _published((NODES[0], PREDICATES[0], NODES[1]), (NODES[0], RDF_TYPE, IRI(N + "Cat")))
+    dog = _published((NODES[0], PREDICATES[0], NODES[1]), (NODES[0], RDF_TYPE, IRI(N + "Dog")))
+    columns = Columns.of([cat, dog, cat], [parse(text, "gql", id="s")], World(TAXONOMY))
+    assert columns.verdict().publication.tolist() == [1]
+
+
+def test_an_operator_that_fails_is_reported() -> None:
+    def fails(publication: Publication, arguments: object) -> bool:
+        raise RuntimeError("no answer")
+
+    operators = {"bad": function_operator("bad", ["x"], fails)}
+    texts = [
+        "{ ?x <http://e/p> ?a CALL bad(?a) }",
+        "{ { ?x <http://e/p> ?a } UNION { ?x <http://e/p> ?a CALL bad(?a) } }",
+    ]
+    subscriptions = [
+        parse(f"SELECT ?x {text}", "sparql", id=str(at), operators=operators) for at, text in enumerate(texts)
+    ]
+    verdict = Columns.of([_many(1)], subscriptions, World(operators=operators)).verdict()
+    assert verdict.subscription.tolist() == [1]
+    assert [(p, s, str(error)) for p, s, error in verdict.failures] == [
+        (0, s, "p: the operator bad failed: RuntimeError: no answer") for s in (0, 1)
+    ]
+
+
+def test_the_kernels_run_as_plain_python() -> None:
+    code = (
+        "import random, verify.test_columnar as t\n"
+        "from triplewire.ir.evaluate import World\n"
+        "rng = random.Random(9)\n"
+        "publications = [t._publication(rng, number) for number in range(6)]\n"
+        "subscriptions = [t._query(rng, number) for number in range(40)]\n"
+        "matches, _ = t._same(t.Columns.of(publications, subscriptions, World(t.TAXONOMY)))\n"
+        "assert matches > 10, matches\n"
+    )
+    tests = Path(__file__).parents[1]
+    environment = os.environ | {"NUMBA_DISABLE_JIT": "1", "PYTHONPATH": f"{tests.parent / 'src'}{os.pathsep}{tests}"}
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code], env=environment, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
