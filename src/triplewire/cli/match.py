@@ -29,9 +29,10 @@ from triplewire.cli.report import Report, say
 from triplewire.errors import TriplewireError
 
 if TYPE_CHECKING:
-    from triplewire.cli.matches import Ordered
+    from triplewire.cli.matches import Collected, Ordered
     from triplewire.config import Settings
     from triplewire.engine import Engine
+    from triplewire.engine.stats import Clock, Stats
     from triplewire.model.publication import Publication
 
 CHUNK = 64  # publications held at a time
@@ -44,13 +45,17 @@ class Format(enum.StrEnum):
     JSONL = "jsonl"
 
 
+MatcherOption = Annotated[str, typer.Option(metavar="NAME", help="How pairs are found; the answers are the same.")]
+StatsFile = Annotated[
+    Path | None, typer.Option("--stats", metavar="FILE", help="Write counts and the seconds of each stage, as JSON.")
+]
+
+
 def match_command(
     subscriptions: SubscriptionFiles,
     publications: PublicationFiles,
     taxonomy: TaxonomyFile = None,
-    matcher: Annotated[
-        str, typer.Option(metavar="NAME", help="How pairs are found; the answers are the same.")
-    ] = "reference",
+    matcher: MatcherOption = "trie",
     form: Annotated[
         Format | None, typer.Option("--format", help="Default: a table on a terminal, JSON Lines elsewhere.")
     ] = None,
@@ -62,10 +67,7 @@ def match_command(
     ] = True,
     split: SplitOption = Split.ITEM,
     entailment: EntailmentOption = Entailment.NONE,
-    stats: Annotated[
-        Path | None,
-        typer.Option("--stats", metavar="FILE", help="Write counts and the seconds of each stage, as JSON."),
-    ] = None,
+    stats: StatsFile = None,
 ) -> None:
     """
     \b
@@ -83,29 +85,19 @@ def match_command(
         form = Format.TABLE if sys.stdout.isatty() else Format.JSONL
     # --help does without Arrow and the engine
     from triplewire.cli.matches import Collected
-    from triplewire.engine.stats import Clock, Stats
+    from triplewire.engine.stats import Clock
     from triplewire.engine.warm_up import warm_up
 
     clock, report = Clock.of_process(), Report()
     with clock("load"):
-        settings = settings_from_environment()
-        engine = new_engine(taxonomy, matcher, settings, entailment)
+        engine = new_engine(taxonomy, matcher, settings_from_environment(), entailment)
         warm_up(matcher)
         load(engine, subscriptions, report)
     show = None
     if bindings:
         show = output.bindings_short if form is Format.TABLE else output.bindings_json
-    begun, totals, collected = time.perf_counter(), Stats(), Collected(show)
-    with report.progress("publications") as advance:
-        for result in engine.match_files(
-            *map(str, publications), split=split.value, on_refusal=report.refuse, clock=clock
-        ):
-            advance(result.publications)
-            totals.add(result.stats)
-            for refusal in result.refusals:
-                report.refuse(refusal)
-            with clock("bindings" if bindings else "write"):
-                collected.add(result)
+    begun, collected = time.perf_counter(), Collected(show)
+    totals = _matched(engine, publications, split, collected, report, clock)
     with clock("write"):
         write(collected.ordered(), form, file)
     if file is not None or sys.stderr.isatty():
@@ -117,6 +109,26 @@ def match_command(
         with output.text_output(stats) as stream:
             stream.write(json.dumps(totals.to_json(clock.seconds()), indent=1) + "\n")
     raise typer.Exit(report.exit_code)
+
+
+def _matched(
+    engine: Engine, publications: Iterable[Path], split: Split, collected: Collected, report: Report, clock: Clock
+) -> Stats:
+    """Match the files and collect the rows; returns what it took."""
+    from triplewire.engine.stats import Stats  # as above
+
+    totals = Stats()
+    with report.progress("publications") as advance:
+        for result in engine.match_files(
+            *map(str, publications), split=split.value, on_refusal=report.refuse, clock=clock
+        ):
+            advance(result.publications)
+            totals.add(result.stats)
+            for refusal in result.refusals:
+                report.refuse(refusal)
+            with clock("bindings" if collected.show else "write"):
+                collected.add(result)
+    return totals
 
 
 def new_engine(taxonomy: Path | None, matcher: str, settings: Settings, entailment: str = "none") -> Engine:

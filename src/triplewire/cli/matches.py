@@ -57,7 +57,7 @@ class Collected:
     """Takes match results one by one; `show` makes the text of a match's bindings, None leaves them out."""
 
     def __init__(self, show: Callable[[Match], str] | None) -> None:
-        self._show = show
+        self.show = show
         self._names: list[str] = []  # of publications with matches
         self._columns: list[tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.bool_]]] = []
         self._bindings: list[str] = []
@@ -73,9 +73,9 @@ class Collected:
         for part in result.parts:
             rows = part.rows
             columns = rows.publication, rows.subscription, rows.truncated
-            if self._show is not None:
+            if self.show is not None:
                 columns = part.publication, part.subscription, part.truncated
-                self._bindings += map(self._show, part)
+                self._bindings += map(self.show, part)
             used, number = np.unique(columns[0], return_inverse=True)
             ids = part.publications
             number += len(self._names)
@@ -87,7 +87,7 @@ class Collected:
         """All rows, in order."""
         if self._last is None:
             nothing = np.zeros(0, np.int32)
-            return Ordered((), (), nothing, nothing, np.zeros(0, np.bool_), None if self._show is None else [])
+            return Ordered((), (), nothing, nothing, np.zeros(0, np.bool_), None if self.show is None else [])
         names = sorted(set(self._names))
         rank = {name: number for number, name in enumerate(names)}
         ranks = np.array([rank[name] for name in self._names], np.int32)
@@ -101,7 +101,7 @@ class Collected:
         subscription = _inverse(by_id)[subscription]
         order = pair_order(publication, subscription.astype(np.int64))
         bindings = None
-        if self._show is not None:
+        if self.show is not None:
             bindings = [self._bindings[row] for row in order.tolist()]
             self._bindings.clear()
         return Ordered(

@@ -67,7 +67,7 @@ class Engine:
         self,
         *,
         taxonomy: Taxonomy | None = None,
-        matcher: str = "reference",
+        matcher: str = "trie",
         operators: Mapping[str, Operator] | None = None,
         settings: Settings | None = None,
         entailment: str = "none",

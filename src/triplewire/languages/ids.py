@@ -64,7 +64,7 @@ class Ids:
         return was_there.astype(bool).tolist()
 
 
-def _with_room(array: np.ndarray, size: int) -> np.ndarray:  # type: ignore[type-arg]  # of any kind
+def _with_room(array: np.ndarray, size: int) -> np.ndarray:
     """The array, or a longer one that begins with it."""
     if size <= len(array):
         return array

@@ -24,6 +24,7 @@ import re
 from collections.abc import Iterable
 from typing import TypeAlias
 
+from triplewire.encode.names import suffix_of
 from triplewire.ir.compare import BOOLEAN, BOOLEANS, Text, label_of, value_of
 from triplewire.ir.dates import Moment, lenient_instant
 from triplewire.ir.evidence import Test, X
@@ -149,13 +150,6 @@ def _this(term: IRI | Literal) -> Posting:
     if isinstance(term, IRI):
         return "t", AN_IRI, term.value
     return "e", suffix_of(term), term.lexical
-
-
-def suffix_of(literal: Literal) -> str:
-    """What tells it from other literals of the same text, as in `triplewire.encode.batch`."""
-    if literal.language:
-        return f"@{literal.language}"
-    return "" if literal.datatype == XSD_STRING else literal.datatype
 
 
 # --- comparisons -------------------------------------------------------------------------------------------------

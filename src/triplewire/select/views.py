@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from triplewire.encode.batch import Terms
-from triplewire.model.terms import LANG_STRING, XSD_STRING, Literal
+from triplewire.encode.names import literal_with
+from triplewire.model.terms import Literal
 from triplewire.select.columns import to_text
 
 
@@ -14,7 +15,4 @@ def text_of(terms: Terms, term: int) -> str:
 
 def literal_of(terms: Terms, term: int) -> Literal:
     """A term that is a literal."""
-    suffix = terms.suffixes[terms.suffix[term]]
-    if suffix[:1] == "@":
-        return Literal(text_of(terms, term), LANG_STRING, suffix[1:])
-    return Literal(text_of(terms, term), suffix or XSD_STRING)
+    return literal_with(text_of(terms, term), terms.suffixes[terms.suffix[term]])
