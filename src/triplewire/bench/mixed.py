@@ -1,6 +1,7 @@
-"""All four languages at once: a quarter each of RTF queries, graph tuples, MDV rules and operator predicates.
+"""All four languages at once: a third each of RTF queries, graph tuples and MDV rules, and a few operator predicates.
 
-The publications of the four take turns; those for the predicates are places with coordinates.
+Operators are Python code, called for each pair: many of them would leave nothing else to be seen. The publications of
+the four take turns; those for the predicates are places with coordinates.
 """
 
 from __future__ import annotations
@@ -15,21 +16,22 @@ from triplewire.bench.pieces import Pieces, Rows, SubscriptionRows, write_rows
 from triplewire.bench.rtf_queries import RtfQueries
 from triplewire.bench.vocabulary import iri, word
 
-BOXES = 100  # distinct calls; each subscription has one or two, the first ones more often
+CALLING = 20  # subscriptions that call operators
 _LANGUAGES = ("en", "de", "fr", "el")
 _GEO = "<http://www.w3.org/2003/01/geo/wgs84_pos#"
 
 
 def write_mixed(path: Path, subscriptions: int, publications: int, seed: int) -> list[Document]:
     """Write the subscriptions to `path`; returns the publications."""
-    share, turn = max(1, subscriptions // 4), max(1, publications // 4)
+    calls = max(1, min(CALLING, subscriptions // 4))
+    share, turn = max(1, (subscriptions - calls) // 3), max(1, publications // 4)
     parts = [path.with_suffix(f".{language}") for language in ("sparql", "gql", "mdv", "predicates")]
     articles = rtf.publications(turn, seed)
     RtfQueries(corpus.build(articles), 0.5).write(parts[0], share, seed)
     pieces = graphs.write_graphs(graphs.CLUSTER_MANY, parts[1], share, seed)[:turn]
     rules = max(1, share // len(metadata.RULE_TYPES))
     metadata.write_rules(parts[2], rules)
-    _write_predicates(parts[3], share, seed)
+    _write_predicates(parts[3], calls, seed)
     with path.open("wb") as stream:
         for part in parts:
             stream.write(part.read_bytes())
@@ -53,13 +55,10 @@ def _places(count: int, seed: int) -> list[Document]:
 def _write_predicates(path: Path, count: int, seed: int) -> None:
     dice, pieces = plain_random.Random(seed), Pieces()
     row = SubscriptionRows(pieces, "predicates", "p")
-    boxes = []
-    for _ in range(BOXES):
-        south, west = dice.randint(-60, 40), dice.randint(-170, 100)
-        boxes.append(f"locIn({south}, {west}, {south + dice.randint(1, 30)}, {west + dice.randint(1, 60)})")
     texts = []
     for _ in range(count):
-        box = boxes[int(BOXES * dice.random() ** 2)]
+        south, west = dice.randint(-60, 40), dice.randint(-170, 100)
+        box = f"locIn({south}, {west}, {south + dice.randint(1, 30)}, {west + dice.randint(1, 60)})"
         texts.append(box + dice.choice(("", *(f", language({code})" for code in _LANGUAGES))))
     queries: Rows = pieces.add_all(texts)
     write_rows(path, pieces, [row.around(queries[:, None], 0)])
