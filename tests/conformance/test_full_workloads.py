@@ -1,0 +1,156 @@
+"""The real workloads in full, by the matcher "trie": every expected result, and how few candidates a match costs.
+
+100,000 queries of RTF with 0, 50 and 100 % full text over 5,000 publications; 100,000 graph subscriptions with their
+taxonomy over 2,000; 40,000 MDV rules over 1,746 documents; 6,000 full-text expressions over 5,603 texts. Subscriptions
+are loaded from files, as the command does. Samples of the same, by the reference meaning: `test_workloads_expected`,
+`test_fulltext_expected`, which say how the sets are written in the query languages.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from conformance.test_fulltext_expected import texts, written
+from conformance.test_workloads_expected import (
+    MDV_PREFIXES,
+    digest,
+    documents,
+    graph_query,
+    rtf_query,
+    taxonomy,
+)
+from shared_data import lines, path
+from triplewire import Engine
+from triplewire.cli.matches import Collected, Ordered
+from triplewire.engine.stats import Stats
+from triplewire.ir.taxonomy import Taxonomy
+from triplewire.model.publication import Publication
+from triplewire.model.terms import IRI, Literal, Triple
+
+
+def loaded(file: Path, rows: Iterable[tuple[str, str, str]], taxonomy: Taxonomy | None = None) -> Engine:
+    """An engine with subscriptions (id, language, text), by way of a file."""
+    with file.open("w", encoding="utf-8") as stream:
+        for id_, language, text in rows:
+            stream.write(json.dumps({"id": id_, "language": language, "query": text}) + "\n")
+    engine = Engine(matcher="trie", taxonomy=taxonomy)
+    engine.load_subscriptions(file)
+    file.unlink()
+    return engine
+
+
+def matched(engine: Engine, publications: str) -> tuple[Ordered, Stats]:
+    """All rows of a file of publications, without an object a match."""
+    collected, stats = Collected(None), Stats()
+    for result in engine.match_files(str(path(publications))):
+        assert not result.refusals
+        collected.add(result)
+        stats.add(result.stats)
+    return collected.ordered(), stats
+
+
+def outcomes(rows: Ordered) -> Iterator[tuple[str, tuple[int, str]]]:
+    """Publication to how many subscriptions match it, and a hash of their ids."""
+    ends = np.searchsorted(rows.publication, np.arange(len(rows.publications) + 1))
+    for number, name in enumerate(rows.publications):
+        ids = [rows.subscriptions[one] for one in rows.subscription[ends[number] : ends[number + 1]].tolist()]
+        yield name, (len(ids), hashed(ids))
+
+
+def hashed(ids: list[str]) -> str:
+    """The first 16 digits of SHA-256 over the ids, in the order of numbers, joined by blanks."""
+    return hashlib.sha256(" ".join(sorted(ids, key=int)).encode()).hexdigest()[:16]
+
+
+def stated(name: str) -> dict[str, tuple[int, str]]:
+    """What the data set says of each publication that is matched."""
+    rows = (line.rstrip("\n").split("\t") for line in list(lines(name))[1:])
+    return {publication: (int(count), sha) for publication, count, sha in rows if int(count)}
+
+
+def check(rows: Ordered, expected: dict[str, tuple[int, str]]) -> None:
+    """Every publication has exactly the subscriptions that the data set states."""
+    found = dict(outcomes(rows))
+    wrong = [
+        (name, expected.get(name), found.get(name))
+        for name in sorted(expected.keys() | found.keys())
+        if expected.get(name) != found.get(name)
+    ]
+    assert not wrong, f"{len(wrong)} publications are wrong: {wrong[:3]}"
+
+
+@pytest.mark.xdist_group("full-rtf")
+@pytest.mark.parametrize(("share", "candidates"), [("ft000", 1.05), ("ft050", 1.05), ("ft100", 1.05)])
+def test_rtf(share: str, candidates: float, tmp_path: Path) -> None:
+    queries = (json.loads(line) for line in lines(f"10-workloads/rtf-queries-100k-{share}.jsonl.gz"))
+    engine = loaded(tmp_path / "queries.jsonl", ((str(key), "sparql", rtf_query(tuples)) for key, _, tuples in queries))
+    assert len(engine.subscriptions) == 100_000
+    rows, stats = matched(engine, "10-workloads/mixed-5000.nq.gz")
+    assert stats.publications == 5_000
+    check(rows, stated(f"10-workloads/rtf-expected-{share}.tsv.gz"))
+    assert stats.candidates <= candidates * stats.matches
+
+
+@pytest.mark.xdist_group("full-graph")
+def test_graph_subscriptions(tmp_path: Path) -> None:
+    queries = (json.loads(line) for line in lines("10-workloads/graph-subscriptions-100k.jsonl.gz"))
+    given = ((str(key), "gql", graph_query(edges, constraints)) for key, _, edges, constraints in queries)
+    engine = loaded(tmp_path / "queries.jsonl", given, taxonomy())
+    assert len(engine.subscriptions) == 100_000
+    rows, stats = matched(engine, "10-workloads/graph-publications.nq.gz")
+    assert stats.publications == 2_000
+    check(rows, stated("10-workloads/graph-expected.tsv.gz"))
+    assert stats.candidates <= 1.05 * stats.matches
+
+
+@pytest.mark.xdist_group("full-mdv")
+def test_mdv_rules(tmp_path: Path) -> None:
+    rules = [json.loads(line) for line in lines("10-workloads/mdv-rules-40k.jsonl.gz")]
+    engine = loaded(tmp_path / "rules.jsonl", ((str(row[0]), "mdv", MDV_PREFIXES + row[2]) for row in rules))
+    assert len(engine.subscriptions) == len(rules) == 40_000
+    result = engine.match(documents())
+    assert result.publications == 1_746
+    assert not result.refusals
+    registered: dict[str, set[str]] = defaultdict(set)
+    for match in result:
+        registered[match.subscription] |= {
+            value.value for row in match.bindings for value in row.values() if isinstance(value, IRI)
+        }
+    wanted = {str(row[0]): (row[3], row[4]) for row in rules}
+    found = {name: (len(registered[name]), digest(registered[name])) for name in wanted}
+    wrong = [(name, wanted[name], found[name]) for name in wanted if wanted[name] != found[name]]
+    assert not wrong, f"{len(wrong)} rules are wrong: {wrong[:3]}"
+    assert result.stats.candidates <= 1.05 * result.stats.matches
+
+
+@pytest.mark.xdist_group("full-text")
+def test_full_text(tmp_path: Path) -> None:
+    rows = [json.loads(line) for line in lines("06-fulltext/ft-expressions.jsonl.gz")]
+    query = "SELECT * {{ ?s ?p ?t FILTER ftcontains(?t, {}) }}"
+    given = ((str(row["id"]), "sparql", query.format(written(row["expr"]))) for row in rows)
+    engine = loaded(tmp_path / "expressions.jsonl", given)
+    assert len(engine.subscriptions) == len(rows) == 6_000
+    subject, predicate = IRI("http://example.org/s"), IRI("http://example.org/text")
+    publications = (Publication(key, (Triple(subject, predicate, Literal(text)),)) for key, text in texts().items())
+    collected, result = Collected(None), engine.match(publications)
+    collected.add(result)
+    stats = result.stats
+    assert stats.publications == 5_603
+    found: dict[str, list[str]] = defaultdict(list)
+    for publication, subscription in collected.ordered().shown():
+        found[subscription].append(publication)
+    wrong = []
+    for row in rows:
+        keys = found[str(row["id"])]
+        sha = hashlib.sha256("\n".join(sorted(keys)).encode()).hexdigest()[:16]
+        if (len(keys), sha) != (row["matches"], row["sha"]):
+            wrong.append((row["id"], row["expr"], row["matches"], len(keys)))
+    assert not wrong, f"{len(wrong)} expressions are wrong: {wrong[:3]}"
+    assert stats.candidates <= 1.25 * stats.matches  # the places of words are not in the index
