@@ -2,23 +2,26 @@
 
 Pairs come from `triplewire.select.walk`. A subscription whose clauses say all is decided by them alone; for any other
 they are the first hurdle, and `triplewire.ir.evaluate` decides. Bindings: `triplewire.verify.rows`.
+
+What one pair can cost: `max_steps` triples tried by the join and, where that was not enough to decide, `max_steps` of
+the evaluation; past it the pair, and no other, fails with `LimitError`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from triplewire.encode.batch import Batch, Ids
 from triplewire.encode.decode import Decoder
-from triplewire.errors import LimitError, TriplewireError
+from triplewire.errors import TriplewireError
 from triplewire.ir.evaluate import Answer, World, evaluate
 from triplewire.ir.nodes import Expression
 from triplewire.ir.subscription import Subscription
-from triplewire.kernels.solutions import MATCH, MISS, MORE, OVER, UNKNOWN
+from triplewire.kernels.solutions import MATCH, MISS, MORE, UNKNOWN
 from triplewire.model.publication import Publication
 from triplewire.select.features import Features
 from triplewire.select.programs import DISTINCT, EXACT, Programs
@@ -28,6 +31,8 @@ from triplewire.verify.rows import Bindings, gathered
 from triplewire.verify.solve import Pairs, Solver, ends
 
 Publications = Callable[[int], Publication]
+_ROWS = 1 << 20  # that are put together at once, to count how many there are
+
 Failure = tuple[int, int, TriplewireError]
 
 
@@ -80,8 +85,9 @@ class Columnar:
         exact = (self._programs.flags[subscription] & EXACT) != 0
         outcome = self._solver.solve(batch, features, pairs, False, publications).outcome
         truncated = outcome == MORE
-        again = np.flatnonzero(truncated & ~self._counted(pairs, subscription))
-        if len(again):
+        unsure = np.flatnonzero(truncated & ~self._counted(pairs, subscription))
+        step = max(_ROWS // self._most, 1)
+        for again in (unsure[start : start + step] for start in range(0, len(unsure), step)):
             some = pairs.taken(again)
             solved = self._solver.solve(batch, features, some, True, publications)
             outcome[again] = solved.outcome
@@ -90,9 +96,6 @@ class Columnar:
         failures: list[Failure] = []
         for at in np.flatnonzero((outcome != MISS) & ~matches).tolist():
             where, number = int(pairs.publication[at]), int(subscription[at])
-            if exact[at] and outcome[at] & OVER:
-                failures.append((where, number, self._over(batch.ids[where])))
-                continue
             answer = self._evaluated(where, number, publications, failures)
             matches[at] = answer is not None and bool(answer.bindings)
             truncated[at] = answer is not None and answer.truncated
@@ -117,10 +120,10 @@ class Columnar:
         clauses = np.arange(offset[-1]) + np.repeat(programs.clause_offset[:-1][own] - offset[:-1], lengths)
         pairs = Pairs(publication[order], offset, clauses.astype(np.int32), self._width[own])
         solved = self._solver.solve(batch, features, pairs, True, publications)
-        found = gathered(solved, pairs, self._most)
+        found, in_order = gathered(solved, pairs, self._most), _InOrder(publications)
         for at in np.flatnonzero(~exact | found.more | (solved.outcome >= UNKNOWN)).tolist():
             one = self._subscription(int(own[at]))
-            found.answers[at] = evaluate(one, publications(int(pairs.publication[at])), self._world)
+            found.answers[at] = evaluate(one, in_order(int(pairs.publication[at])), self._world)
         places = np.empty(len(order), np.int64)
         places[order] = np.arange(len(order))
         return found.ordered(places)
@@ -161,9 +164,17 @@ class Columnar:
         failures.extend((publication, number, error) for error in answer.failures)
         return answer
 
-    def _over(self, source: str) -> LimitError:
-        return LimitError(
-            f"the evaluation takes more than {self._world.settings.max_steps} steps",
-            source=source,
-            remedy="raise max_steps, or connect the patterns by variables",
-        )
+
+class _InOrder:
+    """Publications whose triples are in the order of their text: what is cut depends on nothing but their content."""
+
+    def __init__(self, publications: Publications) -> None:
+        self._publications = publications
+        self._kept: dict[int, Publication] = {}
+
+    def __call__(self, number: int) -> Publication:
+        found = self._kept.get(number)
+        if found is None:
+            given = self._publications(number)
+            found = self._kept[number] = replace(given, triples=tuple(sorted(given.triples, key=str)))
+        return found
