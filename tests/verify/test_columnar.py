@@ -143,6 +143,12 @@ def _many(count: int) -> Publication:
     return _published(*((NODES[0], predicate, value) for predicate in PREDICATES for value in values))
 
 
+def _typed(count: int) -> Publication:
+    """The same with integers."""
+    values = [Literal(str(number), XSD + "integer") for number in range(count)]
+    return _published(*((NODES[0], predicate, value) for predicate in PREDICATES for value in values))
+
+
 def test_parts_that_join_nothing_cost_their_sum() -> None:
     text = "SELECT ?x { ?x <http://e/p> ?a . ?y <http://e/q> ?b . ?z <http://e/r> ?c . ?z <http://e/r> ?d }"
     world = World(settings=Settings(max_steps=2_000))
@@ -195,6 +201,24 @@ def test_a_lazy_test_is_asked_of_each_term_once() -> None:
             (1, 2),
         ]
     assert len(columns.asked) == 4
+
+
+def test_lazy_tests_of_many_terms() -> None:
+    texts = ["SELECT ?a { ?x <http://e/p> ?a . FILTER(STRLEN(STR(?a)) = 9) }", "SELECT ?a { ?x <http://e/p> ?a }"]
+    subscriptions = [parse(text, "sparql", id=text) for text in texts]
+    columns = Columns.of([_many(5_000)], subscriptions, World(settings=Settings(max_bindings=6_000)))
+    verdict = columns.verdict()
+    assert verdict.subscription.tolist() == [1]
+    assert len(columns.bindings(verdict)[0]) == 5_000
+
+
+def test_rows_of_many_pairs() -> None:
+    text = "SELECT * {{ ?x <http://e/p> ?a . ?x <http://e/q> ?b . ?y <http://e/r> ?c . FILTER(?c < {}) }}"
+    subscriptions = [parse(text.format(number), "sparql", id=str(number)) for number in (1, 2, 3)]
+    columns = Columns.of([_typed(18), _typed(20)], subscriptions, World())
+    verdict = columns.verdict()
+    assert verdict.truncated.tolist() == [False, False, False, False, False, True]
+    assert [len(set(rows)) for rows in columns.bindings(verdict)] == [324, 648, 972, 400, 800, 1000]
 
 
 def test_a_lazy_test_that_needs_the_publication_is_asked_in_each() -> None:

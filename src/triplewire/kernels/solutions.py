@@ -23,7 +23,7 @@ FALSE, TRUE, ASKED, FAILED = 0, 1, 2, 3  # answers of lazy tests
 STEPS, MOST_STEPS, KNOWN, STAMP, FLAGS, ROWS, PIECES, MARKED = 0, 1, 2, 3, 4, 5, 6, 7  # places in `state`
 UNSURE, FAILURE, OVER, ROOM = 1, 2, 4, 8  # in FLAGS: answers are missing, or failed; too many steps; a table is full
 MISS, MATCH, MORE, UNKNOWN = 0, 1, 2, 16  # outcomes of a pair; UNKNOWN is added to its flags
-MAYBE = 4096  # solutions that wait for lazy tests before these are asked
+MAYBE = 4096  # answers that a component waits for before they are looked for
 PER_PUBLICATION = 2  # in `scope`: the lazy test has an answer for each publication
 
 
@@ -187,16 +187,16 @@ def _release(depth: Any, a: Any, frame: Any, value: Any) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _bind(depth: Any, a: Any, k: int, term: Any, frame: Any, value: Any) -> Any:
-    """Give the variable in a position of a pattern this term; False where another term is there."""
-    code = frame[a, CODE + k]
-    if code >= 0:
-        return bool(code == term)
-    if value[-1 - code, VALUE] >= 0:
-        return bool(value[-1 - code, VALUE] == term)
-    value[-1 - code, VALUE] = term
-    frame[depth, MASK] |= 1 << k
-    return True
+def _bind(depth: Any, a: Any, x: Any, y: Any, z: Any, frame: Any, value: Any) -> Any:
+    """Give the variables of a pattern the terms of a triple; False where one would have two."""
+    fits = True
+    for k in range(3):
+        variable, term = -1 - frame[a, CODE + k], x if k == 0 else y if k == 1 else z
+        if variable >= 0 and value[variable, VALUE] < 0:
+            value[variable, VALUE] = term
+            frame[depth, MASK] |= 1 << k
+        fits = fits and (variable < 0 or value[variable, VALUE] == term)
+    return fits
 
 
 @njit(cache=True, nogil=True)
@@ -206,15 +206,15 @@ def _advance(depth: Any, a: Any, left: Any, opened: Any, width: Any, publication
     """Go to the next triple that fits pattern a and the tests of what it binds. `left`, `opened`: how many selected
     variables had no value before, and how many values waited for lazy tests."""
     _release(depth, a, frame, value)
+    s, p, o = _term(a, 0, frame, value), _term(a, 1, frame, value), _term(a, 2, frame, value)
     how, end = frame[depth, HOW], frame[depth, END]
     for i in range(frame[depth, NEXT], end):
         t = i if how == 0 else keys[i + how]
-        if not (_bind(depth, a, 2, object_[t], frame, value) and _bind(depth, a, 1, pairs[t] & 0x7FFFFFFF, frame, value)
-                and _bind(depth, a, 0, pairs[t] >> 32, frame, value)):  # fmt: skip
-            _release(depth, a, frame, value)
+        x, y, z = pairs[t] >> 32, pairs[t] & 0x7FFFFFFF, object_[t]
+        if (s >= 0 and x != s) or (p >= 0 and y != p) or (o >= 0 and z != o):
             continue
         state[STEPS] += 1
-        fits, now_left, now_open = True, left, opened
+        fits, now_left, now_open = _bind(depth, a, x, y, z, frame, value), left, opened
         for k in range(3):
             if fits and frame[depth, MASK] & (1 << k):
                 variable = -1 - frame[a, CODE + k]
@@ -320,9 +320,10 @@ def _search(size: Any, needed: Any, limit: Any, width: Any, distinct: Any, keep:
         if down:
             depth += _open(depth + 1, size, frame, value, pairs, object_, t0, t1, keys, k0, state)
         elif found > 0 and frame[depth, OPEN] > 0:
+            maybe -= state[KNOWN]
             _ask(publication, value, condition, scope, known, state)
-            maybe += 1
-            if maybe == MAYBE:
+            maybe += state[KNOWN]
+            if maybe >= MAYBE:
                 break
         elif found > 0:
             count = _insert(value, width, rows, count, distinct, slots, state) if keep else count + found
@@ -334,17 +335,6 @@ def _search(size: Any, needed: Any, limit: Any, width: Any, distinct: Any, keep:
     for i in range(depth + 1):
         _release(i, frame[at if i == depth and at >= 0 else i, ORDER], frame, value)
     return min(count, limit)
-
-
-@njit(cache=True, nogil=True)
-def _piece(pair: Any, clause: Any, count: Any, width: Any, pieces: Any, state: Any) -> None:
-    """Note the rows of a component that are at the end of the rows."""
-    at = state[PIECES]
-    if at == pieces.shape[0]:
-        state[FLAGS] |= ROOM
-        return
-    pieces[at, 0], pieces[at, 1], pieces[at, 2], pieces[at, 3] = pair, clause, state[ROWS], count
-    state[PIECES], state[ROWS] = at + 1, state[ROWS] + count * width
 
 
 @njit(cache=True, nogil=True)
@@ -366,20 +356,28 @@ def join(done: int, publication: Any, clause_offset: Any, clauses: Any, width: A
         rows_end, pieces_end, total, flags = state[ROWS], state[PIECES], 0, 0
         p, w, limit, keeping = publication[i], width[i], cap + 1 if width[i] > 0 else 1, keep and width[i] > 0
         state[STEPS] = 0
-        for c in clauses[clause_offset[i] : clause_offset[i + 1]]:
+        for j in range(clause_offset[i], clause_offset[i + 1]):
+            c = clauses[j]
             first, clause_rows, clause_pieces, waits, product = code_offset[c], state[ROWS], state[PIECES], 0, 1
             own = condition[condition_offset[c] : condition_offset[c + 1]]
-            frame[: code_offset[c + 1] - first, CODE:] = code[first : code_offset[c + 1]]
+            for m in range(code_offset[c + 1] - first):
+                for k in range(3):
+                    frame[m, CODE + k] = code[first + m, k]
             for k in range(component_offset[c], component_offset[c + 1]):
                 begin, size, most = first + component[k, 0], component[k, 1], limit if component[k, 2] > 0 else 1
-                frame[:size, ORDER] = member[begin : begin + size]
+                for m in range(size):
+                    frame[m, ORDER] = member[begin + m]
                 state[FLAGS], state[STAMP] = 0, state[STAMP] + 1
                 count = _search(size, component[k, 2], most, w, most == 1 or component[k, 3] > 0, keeping, p, frame,
                                 value, pairs, object_, triple_offset[p], triple_offset[p + 1], keys, key_offset[p], own,
                                 offset, tests, low, high, node_offset, node_key, scope, known, rows, slots,
                                 state)  # fmt: skip
-                if keeping:
-                    _piece(i, c, count, w, pieces, state)
+                if keeping and state[PIECES] == pieces.shape[0]:
+                    state[FLAGS] |= ROOM
+                elif keeping:
+                    at = state[PIECES]
+                    pieces[at, 0], pieces[at, 1], pieces[at, 2], pieces[at, 3] = i, c, state[ROWS], count
+                    state[PIECES], state[ROWS] = at + 1, state[ROWS] + count * w
                 product = min(product * count, limit)
                 if state[FLAGS] >= OVER or (count == 0 and state[FLAGS] == 0):
                     waits, product = state[FLAGS], 0  # it surely has no solution, whatever others wait for

@@ -21,12 +21,15 @@ from triplewire.kernels import solutions as kernels
 from triplewire.model.publication import Publication
 from triplewire.select.features import Features
 from triplewire.select.programs import Programs
-from triplewire.select.tests import Tests
+from triplewire.select.tests import LAZY, Tests
 from triplewire.verify.answers import Answers, LazyTests
 
 Columns: TypeAlias = tuple[Any, ...]
 _ROOM = 1 << 12  # rows, at first
 _SMALL = 64  # triples of a publication that are scanned where the subject is not known; larger ones are sorted
+_AT_ONCE = 1 << 10  # pairs that lazy tests are asked for together: each may ask for some thousand answers
+_CONDITIONS = 6  # place of the tests among the columns of the programs
+_OFTEN = 8  # pairs of a publication for which that is worth it in any case
 _NOWHERE = 0x7FFFFFFF  # stands for a constant that the batch does not have
 
 
@@ -67,6 +70,14 @@ def ends(lengths: NDArray[np.integer[Any]]) -> Offsets:
     return offset
 
 
+def _fixed(*arrays: NDArray[Any]) -> Columns:
+    """The arrays as views that cannot be written to, mapped from files or not: so kernels are compiled once."""
+    views = tuple([np.ascontiguousarray(array).view(np.ndarray) for array in arrays])
+    for view in views:
+        view.flags.writeable = False
+    return views
+
+
 def slices(offset: Offsets, some: NDArray[np.integer[Any]]) -> tuple[Offsets, NDArray[np.int64]]:
     """The slices of some rows, put one behind the other: their offsets, and where all that is in them was."""
     lengths = np.diff(offset)[some]
@@ -83,9 +94,8 @@ class Solver:
         variables, patterns = int(programs.variables.max(initial=0)) + 1, len(programs.pattern)
         offset, component = np.zeros(len(programs.variables) + 1, np.int64), np.zeros((patterns, 4), np.int64)
         member = np.zeros(patterns, np.int32)
-        component_kernels.components(
-            programs.pattern_offset, programs.pattern, width, variables, offset, component, member
-        )
+        pattern_offset, pattern, widths = _fixed(programs.pattern_offset, programs.pattern, width)
+        component_kernels.components(pattern_offset, pattern, widths, variables, offset, component, member)
         self._stated = programs
         self._components = offset, component[: offset[-1]].copy(), member
         self._info = np.stack(
@@ -106,7 +116,7 @@ class Solver:
         condition_offset, places = slices(stated.test_offset, clauses)
         test = stated.test[places]
         condition = np.column_stack((stated.test_variable[places], test, self._info[test]))
-        return code_offset, code, component_offset, component, member, condition_offset, condition
+        return _fixed(code_offset, code, component_offset, component, member, condition_offset, condition)
 
     @contextmanager
     def _inverse(self, term: Ids) -> Iterator[Ids]:
@@ -127,30 +137,40 @@ class Solver:
     def solve(
         self, batch: Batch, features: Features, pairs: Pairs, keep: bool, publications: Callable[[int], Publication]
     ) -> Solved:
-        """The outcome of each pair. Lazy tests are answered in between, and the pairs that wait for
-        them are tried again."""
-        answers, decoder = Answers(self._lazy.scope), Decoder(batch)
+        """The outcome of each pair. Lazy tests are answered in between, and pairs that wait for them tried again."""
+        decoder = Decoder(batch)
         outcome = np.zeros(len(pairs), np.uint8)
         found: list[tuple[Ids, NDArray[np.int64]]] = []
         used, clauses = np.unique(pairs.clauses, return_inverse=True)
         pairs = replace(pairs, clauses=clauses.astype(np.int32))
         programs = self._resolved(used, features.term)
-        columns = batch.offset, _together(batch.subject, batch.predicate), batch.object
-        triples = columns + _sort_triples(batch, pairs.publication)
-        facts = (
-            features.offset, features.test, features.low, features.high, features.node_offset,
+        triples = _fixed(
+            batch.offset,
+            _together(batch.subject, batch.predicate),
+            batch.object,
+            *_sort_triples(batch, pairs.publication),
+        )
+        facts = _fixed(
+            features.offset,
+            features.test,
+            features.low,
+            features.high,
+            features.node_offset,
             _together(features.node_term, features.node_test),
-        )  # fmt: skip
-        waiting = np.arange(len(pairs))
-        while len(waiting):
-            some = pairs if len(waiting) == len(pairs) else pairs.taken(waiting)
-            own, rows, pieces = self._pass(some, keep, programs, triples, facts, answers)
-            pieces[:, 0] = waiting[pieces[:, 0]]
-            found.append((rows, pieces))
-            outcome[waiting] = own
-            waiting = waiting[own == kernels.UNKNOWN + kernels.UNSURE]
-            if len(waiting):
-                self._lazy.fill(answers, decoder.term, publications)
+        )
+        is_lazy = (programs[_CONDITIONS][:, kernels.KIND] == LAZY).any()
+        for start in range(0, len(pairs), _AT_ONCE if is_lazy else max(len(pairs), 1)):
+            waiting = np.arange(start, min(start + _AT_ONCE, len(pairs)) if is_lazy else len(pairs))
+            answers = Answers(self._lazy.scope)
+            while len(waiting):
+                some = pairs if len(waiting) == len(pairs) else pairs.taken(waiting)
+                own, rows, pieces = self._pass(some, keep, programs, triples, facts, answers)
+                pieces[:, 0] = waiting[pieces[:, 0]]
+                found.append((rows, pieces))
+                outcome[waiting] = own
+                waiting = waiting[own == kernels.UNKNOWN + kernels.UNSURE]
+                if len(waiting):
+                    self._lazy.fill(answers, decoder.term, publications)
         return _joined(outcome, found)
 
     def _pass(
@@ -165,18 +185,20 @@ class Solver:
         slots, state = np.zeros((1024 if keep else 1, 2), np.int64), np.zeros(8, np.int64)
         state[kernels.MOST_STEPS] = settings.max_steps
         state[kernels.KNOWN] = np.count_nonzero(answers.known[:, 0] >= 0)
+        publication, offset, clauses, width = _fixed(pairs.publication, pairs.offset, pairs.clauses, pairs.width)
         done = 0
         while True:
             lazy = (answers.scope, answers.known)
             done = kernels.join(
-                done, pairs.publication, pairs.offset, pairs.clauses, pairs.width, settings.max_bindings, keep,
-                programs, triples, facts, lazy, scratch, outcome, rows, pieces, slots, state,
+                done, publication, offset, clauses, width, settings.max_bindings, keep, programs,
+                triples, facts, lazy, scratch, outcome, rows, pieces, slots, state,
             )  # fmt: skip
             if done == len(pairs):
                 return outcome, rows[: state[kernels.ROWS]], pieces[: state[kernels.PIECES]]
-            answers.grow()
-            state[kernels.KNOWN] = 0
-            if keep:
+            if 2 * (state[kernels.KNOWN] + 1) > len(answers.known):
+                answers.grow()
+                state[kernels.KNOWN] = 0
+            else:
                 rows, pieces = _doubled(rows), _doubled(pieces)
                 slots = np.zeros((2 * len(slots), 2), np.int64)
 
@@ -196,11 +218,13 @@ def _sort_triples(batch: Batch, publication: Ids) -> tuple[Offsets, NDArray[np.i
     """The triples of the larger publications by predicate and by object: where those of each are."""
     sizes = np.diff(batch.offset)
     offset = np.full(len(batch), -1, np.int64)
-    large = np.unique(publication[sizes[publication] > _SMALL])
+    asked = np.bincount(publication, minlength=len(batch))
+    large = np.flatnonzero((asked > 0) & ((sizes > _SMALL) | (asked >= _OFTEN)))
     where = ends(4 * sizes[large])
     offset[large] = where[:-1]
     keys = np.empty(where[-1], np.int64)
-    component_kernels.sort_triples(large, batch.offset, batch.subject, batch.predicate, batch.object, offset, keys)
+    some, triple_offset, s, p, o = _fixed(large, batch.offset, batch.subject, batch.predicate, batch.object)
+    component_kernels.sort_triples(some, triple_offset, s, p, o, offset, keys)
     return offset, keys
 
 
