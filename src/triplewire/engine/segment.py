@@ -183,10 +183,10 @@ class Segment:
         batch, seen = chunk.batch, self._features(chunk)
         settled = settle(self.index, batch, seen, left, clause, self.home.meaning.world.settings.max_bindings)
         verdict = self._columnar.verify(batch, seen, settled.left_publication, settled.left_clause, chunk.publication)
-        sure = len(publication) + len(settled.publication)
+        sure = np.zeros(len(publication), np.bool_)
         publication = np.concatenate((publication, settled.publication, verdict.publication))
         subscription = np.concatenate((subscription, settled.subscription, verdict.subscription))
-        truncated = np.concatenate((np.zeros(sure, np.bool_), verdict.truncated))
+        truncated = np.concatenate((sure, settled.truncated, verdict.truncated))
         if self.index.trie.may_repeat:  # one clause of an ASK query may be accepted, another verified
             _, kept = np.unique(publication.astype(np.int64) << 32 | subscription, return_index=True)
             publication, subscription, truncated = publication[kept], subscription[kept], truncated[kept]

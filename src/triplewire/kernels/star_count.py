@@ -11,10 +11,10 @@ from typing import Any
 from numba import njit
 
 RANGE = 2  # of the kinds of tests
-DROP, ACCEPT, LEAVE = 0, 1, 2
+DROP, ACCEPT, CUT, LEAVE = 0, 1, 2, 3
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def _holds(number: int, term: int, n0: int, n1: int, features: Any, tests: Any) -> bool:
     """Does a test hold of a term? n0 .. n1 is the publication's slice of what holds there only."""
     offset, test, node_term, node_test, low, high = features
@@ -45,7 +45,7 @@ def _holds(number: int, term: int, n0: int, n1: int, features: Any, tests: Any) 
     return False
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def _fits(code: int, term: int, t0: int, t1: int, n0: int, n1: int, known: Any, test_variable: Any, test: Any,
           features: Any, tests: Any) -> bool:  # fmt: skip
     """Does a term fit a position: the constant itself, or a variable whose tests (among t0 .. t1) hold of it?"""
@@ -57,7 +57,7 @@ def _fits(code: int, term: int, t0: int, t1: int, n0: int, n1: int, known: Any, 
     return True
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def _first(a: int, b: int, predicate: Any, wanted: int) -> int:
     """The first of the triples a .. b of a subject whose predicate is not below `wanted`."""
     while a < b:
@@ -69,7 +69,7 @@ def _first(a: int, b: int, predicate: Any, wanted: int) -> int:
     return a
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def _count(a: int, b: int, row: Any, predicate: Any, obj: Any, t0: int, t1: int, n0: int, n1: int, known: Any,
            local: Any, test_variable: Any, test: Any, features: Any, tests: Any) -> int:  # fmt: skip
     """How many of the triples a .. b of a subject fit a pattern?"""
@@ -114,9 +114,10 @@ def _solutions(p: int, clause: int, batch: Any, known: Any, local: Any, node_off
 
 
 @njit(cache=True, nogil=True)
-def settle(publication: Any, clause: Any, status: Any, asks: Any, batch: Any, known: Any, local: Any,
+def settle(publication: Any, clause: Any, status: Any, asks: Any, distinct: Any, batch: Any, known: Any, local: Any,
            node_offset: Any, features: Any, programs: Any, tests: Any, cap: int, out: Any) -> None:  # fmt: skip
-    """DROP, ACCEPT (a match that is not cut) or LEAVE for each pair. asks[c]: is it a clause of an ASK query?
+    """DROP, ACCEPT (a match that is not cut), CUT (a match that is) or LEAVE for each pair. asks[c]: is it a clause of
+    an ASK query? distinct[c]: is each solution a binding of its own?
     `known`: batch term -> constant, or -1; `local` is the way back."""
     pattern_offset, pattern = programs[0], programs[1]
     for k in range(clause.size):
@@ -132,3 +133,5 @@ def settle(publication: Any, clause: Any, status: Any, asks: Any, batch: Any, kn
                 out[k] = DROP
             elif asks[c] or count <= cap:
                 out[k] = ACCEPT
+            elif distinct[c]:
+                out[k] = CUT

@@ -51,6 +51,13 @@ class Index:
         return found
 
     @cached_property
+    def distinct(self) -> NDArray[np.bool_]:
+        """Clause -> is each of its solutions a binding of its own, and of no other clause?"""
+        alone = np.diff(self.programs.clause_offset) == 1
+        found: NDArray[np.bool_] = ((self.programs.flags & DISTINCT != 0) & alone)[self.trie.owner]
+        return found
+
+    @cached_property
     def _lazy_places(self) -> dict[int, int]:
         """Lazy test -> a place in `programs.test` where it stands."""
         where = np.flatnonzero(np.asarray(self.tests.is_lazy)[self.programs.test])

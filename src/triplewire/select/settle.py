@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from triplewire.encode.batch import Batch, Ids
 from triplewire.kernels import star_count as kernels
@@ -14,10 +15,11 @@ from triplewire.select.index import Index
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """Matches whose bindings are not cut, as columns; and the pairs (publication, clause) that are left."""
+    """Matches as columns, and the pairs (publication, clause) that are left."""
 
     publication: Ids
     subscription: Ids
+    truncated: NDArray[np.bool_]
     left_publication: Ids
     left_clause: Ids
 
@@ -36,8 +38,10 @@ def settle(index: Index, batch: Batch, features: Features, publication: Ids, cla
     found = np.flatnonzero(features.term >= 0)
     local[features.term[found]] = found
     kernels.settle(
-        publication, clause, trie.status, index.asks, triples, features.term, local, features.node_offset, columns,
-        program, (tests.kind, tests.group, tests.op, tests.rank), cap, out,
+        publication, clause, trie.status, index.asks, index.distinct, triples, features.term, local,
+        features.node_offset, columns, program, (tests.kind, tests.group, tests.op, tests.rank), cap, out,
     )  # fmt: skip
-    sure, left = out == kernels.ACCEPT, out == kernels.LEAVE
-    return Settled(publication[sure], trie.owner[clause[sure]], publication[left], clause[left])
+    sure, left = (out == kernels.ACCEPT) | (out == kernels.CUT), out == kernels.LEAVE
+    return Settled(
+        publication[sure], trie.owner[clause[sure]], out[sure] == kernels.CUT, publication[left], clause[left]
+    )
