@@ -138,7 +138,8 @@ def difference(
         return f"the matches are not in order, or not once each: {pairs[:5]}"
     if truncated != sum(match.truncated for match in matches):
         return "the number of truncated matches is wrong"
-    return _first_difference(matches, refused, answers, failed, limited)
+    few = world.settings.max_steps <= LOW_STEPS  # finding all bindings may take more steps than finding one
+    return _first_difference(matches, refused, answers, failed, limited, few)
 
 
 def _first_difference(
@@ -147,6 +148,7 @@ def _first_difference(
     answers: Mapping[tuple[str, str], Answer],
     failed: set[tuple[str, str]],
     limited: set[tuple[str, str]],
+    few: bool,
 ) -> str | None:
     got = {(match.publication, match.subscription): match for match in matches}
     if missing := [pair for pair in answers if pair not in got]:
@@ -157,6 +159,8 @@ def _first_difference(
         if pair not in answers:
             return f"too many: {pair} with {shown(match.bindings)}"
         answer = answers[pair]
+        if few:
+            continue
         if match.truncated != answer.truncated:
             return f"{pair}: truncated should be {answer.truncated}"
         mine, theirs = set(map(frozen, match.bindings)), set(map(frozen, answer.bindings))

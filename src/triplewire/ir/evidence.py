@@ -12,8 +12,22 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias, TypeVar
 
 from triplewire.ir.necessary import Alternatives, Necessary, Test, Tests, X, common
-from triplewire.ir.nodes import And, Expression, Filter, Label, Or, Pattern, PatternTerm, Values, Variable, Where
+from triplewire.ir.nodes import (
+    And,
+    Call,
+    Expression,
+    Filter,
+    Label,
+    Or,
+    Pattern,
+    PatternTerm,
+    Values,
+    Variable,
+    Where,
+)
+from triplewire.ir.plan import plan_of
 from triplewire.ir.subscription import Subscription
+from triplewire.ir.walk import walk
 from triplewire.model.terms import IRI, Literal
 
 T = TypeVar("T")
@@ -41,7 +55,13 @@ class Evidence:
 
 
 def evidence(subscription: Subscription, *, most: int) -> Evidence:
-    """The clauses of the subscription, at most `most` of them: past that, they keep what they have in common."""
+    """The clauses of the subscription, at most `most` of them: past that, they keep what they have in common.
+
+    Where operators are called, a call that fails has to be told, even if nothing matches: then only the triples are
+    asked for without which the evaluation does not begin.
+    """
+    if any(isinstance(node, Call) for node in walk(subscription.where)):
+        return Evidence((_required(subscription),), False)
     normal = _Normal(max(most, 1))
     try:
         branches = normal.group(subscription.where)
@@ -50,6 +70,15 @@ def evidence(subscription: Subscription, *, most: int) -> Evidence:
     clauses = _distinct([_clause(branch) for branch in branches])
     # a clause without patterns binds nothing, so there is nothing to look for
     return Evidence(clauses, normal.exact and all(clause.patterns for clause in clauses))
+
+
+def _required(subscription: Subscription) -> Clause:
+    """A triple for each pattern that must hold, whatever they have in common."""
+    patterns = [
+        tuple([Variable(f"*{row}.{place}") if term is None else term for place, term in enumerate(constants)])
+        for row, constants in enumerate(plan_of(subscription).required)
+    ]
+    return Clause(tuple(patterns), ())  # type: ignore[arg-type]  # three each
 
 
 # --- clauses -----------------------------------------------------------------------------------------------------
