@@ -68,7 +68,7 @@ def test_a_refused_input_is_passed_on() -> None:
 
 
 def test_a_pair_that_cannot_be_decided_is_a_refusal(published: list[Publication]) -> None:
-    engine = Engine(settings=Settings(max_steps=3))
+    engine = Engine(matcher="reference", settings=Settings(max_steps=3))  # its steps are those counted here
     engine.subscribe("SELECT * WHERE { ?a ?p ?b . ?c ?q ?d . ?e ?r ?f }", id="many")
     engine.subscribe("ASK { ?s <urn:nothing> ?o }", id="few")
     found = [row for batch in Filter.of(engine)(rows(published)) for row in batch.to_pylist()]

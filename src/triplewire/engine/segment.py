@@ -221,7 +221,8 @@ class Segment:
         return [found.of(pair, selections[place] or (), term) for pair, place in enumerate(places)]
 
     def _bindings_at_least(self, chunk: Chunk, publication: Ids, subscription: Ids) -> list[tuple[Binding, ...]]:
-        """The bindings of a match; where looking for as many as are allowed passes a limit, fewer: they are cut."""
+        """The bindings of a match; where looking for as many as are allowed passes a limit, fewer, and at worst none:
+        they are cut, and the other matches keep theirs."""
         try:
             return self._bindings(chunk, publication, subscription)
         except LimitError:
@@ -233,7 +234,7 @@ class Segment:
                 fewer = replace(world, settings=replace(world.settings, max_bindings=most))
                 with suppress(LimitError):
                     return [evaluate(one, whole, fewer).bindings]
-            raise
+            return [()]
 
     # --- making
 
