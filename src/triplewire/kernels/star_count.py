@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from numba import njit
 
 RANGE = 2  # of the kinds of tests
@@ -69,33 +70,47 @@ def _first(a: int, b: int, predicate: Any, wanted: int) -> int:
     return a
 
 
-@njit(cache=True, nogil=True, inline="always")
-def _count(a: int, b: int, row: Any, predicate: Any, obj: Any, t0: int, t1: int, n0: int, n1: int, known: Any,
-           local: Any, test_variable: Any, test: Any, features: Any, tests: Any) -> int:  # fmt: skip
-    """How many of the triples a .. b of a subject fit a pattern?"""
-    found = 0
+@njit(cache=True, nogil=True)
+def _count(a: int, b: int, row: Any, width: int, predicate: Any, obj: Any, t0: int, t1: int, n0: int, n1: int,
+           known: Any, local: Any, test_variable: Any, test: Any, features: Any, tests: Any, fitting: Any,
+           cap: int) -> int:  # fmt: skip
+    """How many different values do the triples a .. b of a subject give the selected variables of a pattern? 1 where
+    none is selected, 0 where no triple fits; above `cap` it stops. `fitting`: room for the triples that fit."""
     if row[1] >= 0:
         wanted = local[row[1]]
         if wanted < 0:
             return 0
         a = _first(a, b, predicate, wanted)
         b = _first(a, b, predicate, wanted + 1)
+    of_predicate, of_object = row[1] < 0 and -1 - row[1] < width, row[2] < 0 and -1 - row[2] < width
+    found = 0
     for i in range(a, b):
-        found += _fits(row[2], obj[i], t0, t1, n0, n1, known, test_variable, test, features, tests)
+        if not _fits(row[2], obj[i], t0, t1, n0, n1, known, test_variable, test, features, tests):
+            continue
+        fresh = True
+        if not of_predicate and (row[1] < 0 or not of_object):
+            for j in range(found):
+                fresh = fresh and of_object and obj[fitting[j]] != obj[i]
+        elif of_predicate and not of_object:
+            fresh = found == 0 or predicate[fitting[found - 1]] != predicate[i]
+        if fresh and found <= cap and found < fitting.size:
+            fitting[found] = i
+            found += 1
     return found
 
 
 @njit(cache=True, nogil=True)
 def _solutions(p: int, clause: int, batch: Any, known: Any, local: Any, node_offset: Any, features: Any, programs: Any,
-               tests: Any, cap: int) -> int:  # fmt: skip
-    """The solutions of a clause in a publication; above `cap` it stops counting."""
+               tests: Any, width: int, fitting: Any, cap: int) -> tuple[int, bool]:  # fmt: skip
+    """(the bindings of a clause in a publication, at least as many as are different; are they surely different, as far
+    as that matters?). Above `cap` it stops counting."""
     offset, subject, predicate, obj = batch
     pattern_offset, pattern, test_offset, test_variable, test = programs
     p0, p1 = pattern_offset[clause], pattern_offset[clause + 1]
     t0, t1 = test_offset[clause], test_offset[clause + 1]
     n0, n1 = node_offset[p], node_offset[p + 1]
     code = pattern[p0, 0]
-    total, a = 0, offset[p]
+    total, a, different = 0, offset[p], code >= 0 or -1 - code < width
     while a < offset[p + 1] and total <= cap:
         b = a + 1
         while b < offset[p + 1] and subject[b] == subject[a]:
@@ -104,22 +119,26 @@ def _solutions(p: int, clause: int, batch: Any, known: Any, local: Any, node_off
         if _fits(code, subject[a], t0, t1, n0, n1, known, test_variable, test, features, tests):
             product = 1
             for i in range(p0, p1):
-                product *= _count(a, b, pattern[i], predicate, obj, t0, t1, n0, n1, known, local, test_variable, test,
-                                  features, tests)  # fmt: skip
+                count = _count(a, b, pattern[i], width, predicate, obj, t0, t1, n0, n1, known, local, test_variable,
+                               test, features, tests, fitting, cap)  # fmt: skip
+                product = min(product * count, cap + 1)
                 if product == 0:
                     break
+        different = different or product > cap  # those of one subject are
         total += product
         a = b
-    return total
+    return total, different
 
 
 @njit(cache=True, nogil=True)
-def settle(publication: Any, clause: Any, status: Any, asks: Any, distinct: Any, batch: Any, known: Any, local: Any,
-           node_offset: Any, features: Any, programs: Any, tests: Any, cap: int, out: Any) -> None:  # fmt: skip
+def settle(publication: Any, clause: Any, status: Any, asks: Any, alone: Any, width: Any, batch: Any, known: Any,
+           local: Any, node_offset: Any, features: Any, programs: Any, tests: Any, cap: int,
+           out: Any) -> None:  # fmt: skip
     """DROP, ACCEPT (a match that is not cut), CUT (a match that is) or LEAVE for each pair. asks[c]: is it a clause of
-    an ASK query? distinct[c]: is each solution a binding of its own?
+    an ASK query? alone[c]: is it the only one of its subscription? width[c]: its selected variables come first.
     `known`: batch term -> constant, or -1; `local` is the way back."""
     pattern_offset, pattern = programs[0], programs[1]
+    fitting = np.empty(cap + 1, np.int64)
     for k in range(clause.size):
         c = clause[k]
         alike = status[c] < 2 and pattern_offset[c] < pattern_offset[c + 1]
@@ -128,10 +147,11 @@ def settle(publication: Any, clause: Any, status: Any, asks: Any, distinct: Any,
         out[k] = LEAVE
         if alike:
             most = 0 if asks[c] else cap
-            count = _solutions(publication[k], c, batch, known, local, node_offset, features, programs, tests, most)
+            count, different = _solutions(publication[k], c, batch, known, local, node_offset, features, programs,
+                                          tests, width[c], fitting, most)  # fmt: skip
             if count == 0:
                 out[k] = DROP
             elif asks[c] or count <= cap:
                 out[k] = ACCEPT
-            elif distinct[c]:
+            elif different and alone[c]:
                 out[k] = CUT

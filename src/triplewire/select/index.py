@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from triplewire.encode.batch import Batch
+from triplewire.encode.batch import Batch, Ids
 from triplewire.encode.names import Names, term_names
 from triplewire.ir.evidence import Clause, Evidence, Position
 from triplewire.ir.nodes import Variable
@@ -51,11 +51,15 @@ class Index:
         return found
 
     @cached_property
-    def distinct(self) -> NDArray[np.bool_]:
-        """Clause -> is each of its solutions a binding of its own, and of no other clause?"""
-        alone = np.diff(self.programs.clause_offset) == 1
-        found: NDArray[np.bool_] = ((self.programs.flags & DISTINCT != 0) & alone)[self.trie.owner]
+    def alone(self) -> NDArray[np.bool_]:
+        """Clause -> is it the only one of its subscription?"""
+        found: NDArray[np.bool_] = (np.diff(self.programs.clause_offset) == 1)[self.trie.owner]
         return found
+
+    @cached_property
+    def width(self) -> Ids:
+        """Clause -> how many variables are selected."""
+        return self.programs.selected[self.trie.owner]
 
     @cached_property
     def _lazy_places(self) -> dict[int, int]:

@@ -38,7 +38,7 @@ def settle(index: Index, batch: Batch, features: Features, publication: Ids, cla
     found = np.flatnonzero(features.term >= 0)
     local[features.term[found]] = found
     kernels.settle(
-        publication, clause, trie.status, index.asks, index.distinct, triples, features.term, local,
+        publication, clause, trie.status, index.asks, index.alone, index.width, triples, features.term, local,
         features.node_offset, columns, program, (tests.kind, tests.group, tests.op, tests.rank), cap, out,
     )  # fmt: skip
     sure, left = (out == kernels.ACCEPT) | (out == kernels.CUT), out == kernels.LEAVE
