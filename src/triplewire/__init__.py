@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from triplewire.languages import parse
     from triplewire.read.taxonomy import load_taxonomy
 
-__all__ = [  # noqa: RUF022 - in the order of the alphabet: IRI is a class here, not a constant
+__all__ = [  # noqa: RUF022  # in the order of the alphabet: IRI is a class here, not a constant
     "BlankNode",
     "Engine",
     "Explanation",

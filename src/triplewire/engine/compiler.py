@@ -5,6 +5,7 @@ The languages themselves: `triplewire.languages`.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -78,6 +79,11 @@ def row_of(subscription: Subscription) -> dict[str, Any]:
     """What a subscription was made from, as a row of a subscription file."""
     row = {"id": subscription.id, "language": subscription.language, "query": subscription.text}
     return row | {"prefixes": dict(subscription.prefixes), "base": subscription.base}
+
+
+def line_of(row: Mapping[str, object]) -> bytes:
+    """The row as a line of a subscription file. Lone surrogates stay what they are."""
+    return json.dumps(row, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n"
 
 
 def id_is_taken(id: str) -> SubscriptionError:

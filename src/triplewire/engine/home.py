@@ -6,7 +6,7 @@ import json
 import threading
 from collections import OrderedDict
 
-from triplewire.engine.compiler import row_of
+from triplewire.engine.compiler import line_of, row_of
 from triplewire.engine.texts import TextSource
 from triplewire.ir.subscription import Subscription
 from triplewire.matchers import Meaning
@@ -41,4 +41,4 @@ class Home:
 
 def text_row(subscription: Subscription) -> bytes:
     """The subscription as a line of a subscription file."""
-    return json.dumps(row_of(subscription), ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n"
+    return line_of(row_of(subscription))

@@ -6,14 +6,13 @@ The rows and their shapes: `triplewire.languages.bulk`. What is told of a subscr
 
 from __future__ import annotations
 
-import json
 import os
 from array import array
 from collections.abc import Callable, Collection, Iterator, Sequence
 
 import numpy as np
 
-from triplewire.engine.compiler import Compiler, class_warning, id_is_taken
+from triplewire.engine.compiler import Compiler, class_warning, id_is_taken, line_of
 from triplewire.engine.current import Current
 from triplewire.engine.home import Home, text_row
 from triplewire.engine.ids import id_names
@@ -210,4 +209,4 @@ class _Asked:
 def _text(row: Row) -> bytes:
     found: dict[str, object] = {"id": row.id, "language": row.language, "query": row.query}
     found |= {"prefixes": dict(sorted(row.prefixes.items())), "base": row.base}
-    return json.dumps(found, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n"
+    return line_of(found)

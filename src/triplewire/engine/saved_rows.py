@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from triplewire.engine.compiler import Compiler, row_of
+from triplewire.engine.compiler import Compiler, line_of, row_of
 from triplewire.engine.rules import Seen
 from triplewire.engine.store import damaged
 from triplewire.errors import StoreError, TriplewireError
@@ -49,7 +49,7 @@ def proved_row(
         )
     if seen.used:
         row["rules"] = sorted(seen.used)
-    return json.dumps(row, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n"
+    return line_of(row)
 
 
 def parsed_row(line: bytes, source: str) -> dict[str, Any]:

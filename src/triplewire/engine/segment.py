@@ -32,7 +32,7 @@ from triplewire.select.features import Features, features
 from triplewire.select.index import Index, IndexBuilder
 from triplewire.select.merge import merge
 from triplewire.select.settle import settle
-from triplewire.select.walk import Selected, select
+from triplewire.select.walk import Selected
 from triplewire.verify.columnar import Columnar
 
 LONG_TEXTS = 16 << 20  # bytes of texts that are left where they are when segments are merged
@@ -162,7 +162,7 @@ class Segment:
         settings = self.home.meaning.world.settings
         with stage("select"):
             seen = self._features(chunk)
-            selected = select(self.index.trie, self.index.programs, batch, seen, settings.max_bindings)
+            selected = self.index.select(batch, seen, settings.max_bindings)
             publications = np.arange(len(batch), dtype=np.int32)
             publication = np.repeat(publications, np.diff(selected.offset))
             subscription = selected.subscription

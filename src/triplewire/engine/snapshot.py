@@ -15,6 +15,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -206,9 +207,9 @@ class SegmentSnapshot:
             return Rows(NONE, NONE, np.zeros(0, np.bool_), triples=len(batch.subject))
         shifted = list(zip(found, map(np.int32, self._starts), strict=False))  # the last start is the end
         return Rows(
-            np.concatenate([one.publication for one in found]),
-            np.concatenate([one.subscription + start for one, start in shifted]),
-            np.concatenate([one.truncated for one in found]),
+            _joined([one.publication for one in found]),
+            _joined([one.subscription + start if start else one.subscription for one, start in shifted]),
+            _joined([one.truncated for one in found]),
             tuple((p, s + int(start), error) for one, start in shifted for p, s, error in one.failures),
             triples=int(batch.offset[-1] - batch.offset[0]),
             atoms=sum(one.atoms for one in found),
@@ -368,6 +369,11 @@ class Work:
         place = next((n for n, layer in enumerate(latest.layers) if id(layer.segment) in number_of), 0)
         layers.insert(place, whole)
         return SegmentSnapshot(latest.home, [layer for layer in layers if layer.alive], latest.fresh)
+
+
+def _joined(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """The columns one behind the other; a single one, which may have millions of rows, is not copied."""
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 class Trie:

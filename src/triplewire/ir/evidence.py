@@ -78,7 +78,7 @@ def _required(subscription: Subscription) -> Clause:
         tuple([Variable(f"*{row}.{place}") if term is None else term for place, term in enumerate(constants)])
         for row, constants in enumerate(plan_of(subscription).required)
     ]
-    return Clause(tuple(patterns), ())  # type: ignore[arg-type]  # three each
+    return Clause(tuple(patterns), ())  # type: ignore[arg-type]  # each is three positions, which mypy does not count
 
 
 # --- clauses -----------------------------------------------------------------------------------------------------
@@ -106,13 +106,13 @@ def _clause(branch: _Branch) -> Clause:
         nonlocal fresh
         kind = type(term)
         if kind is Variable:
-            return given.get(term.name, term) if given else term  # type: ignore[union-attr,return-value,arg-type]
+            return given.get(term.name, term) if given else term  # type: ignore[union-attr,return-value,arg-type]  # `kind` says what it is
         if kind is IRI or kind is Literal:
-            return term  # type: ignore[return-value]
+            return term  # type: ignore[return-value]  # `kind` says what it is
         fresh += 1
         variable = Variable(f"*{fresh}")
         if kind is Label:
-            tests.append((variable.name, term))  # type: ignore[arg-type]
+            tests.append((variable.name, term))  # type: ignore[arg-type]  # a Label, by its kind
         return variable
 
     distinct = _distinct(branch.patterns)  # before each wildcard becomes a variable of its own
@@ -166,9 +166,9 @@ class _Normal:
         for part in where.parts if isinstance(where, And) else (where,):
             kind = type(part)
             if kind is Pattern:
-                patterns.append(part)  # type: ignore[arg-type]
+                patterns.append(part)  # type: ignore[arg-type]  # a Pattern, by its kind
             elif kind is Filter:
-                conditions.append(part.condition)  # type: ignore[union-attr]
+                conditions.append(part.condition)  # type: ignore[union-attr]  # a Filter, by its kind
             elif isinstance(part, And):
                 factors.append(self.group(part))
             elif isinstance(part, Or):

@@ -41,24 +41,6 @@ def build_table(keys: Any, slots: Any) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _find(key: int, keys: Any, slots: Any) -> Any:
-    mask = slots.size - 1
-    at = _slot(key, mask)
-    while slots[at] >= 0:
-        if keys[slots[at]] == key:
-            return slots[at]
-        at = (at + 1) & mask
-    return -1
-
-
-@njit(cache=True, nogil=True)
-def find_keys(wanted: Any, keys: Any, slots: Any, out: Any) -> None:
-    """The row of each wanted key, or -1."""
-    for i in range(wanted.size):
-        out[i] = _find(wanted[i], keys, slots)
-
-
-@njit(cache=True, nogil=True)
 def number_keys(keys: Any, slots: Any, distinct: Any, number: Any) -> int:
     """Number the distinct keys in the order in which they are met: `number` of each key, and the `distinct` ones, for
     which there is room up to half of `slots`, a power of two filled with -1. Returns how many there are, or -1 where

@@ -30,16 +30,6 @@ def _key(predicate: int, kind: int, number: int) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def _tests_of(variable: int, first: int, last: int, test_variable: Any, test: Any, lazy: Any) -> int:
-    """How many tests of the clause, but for lazy ones, are on this variable."""
-    count = 0
-    for t in range(first, last):
-        if test_variable[t] == variable and not lazy[test[t]]:
-            count += 1
-    return count
-
-
-@njit(cache=True, nogil=True)
 def clause_status(
     pattern: Any, p0: int, p1: int, test_variable: Any, test: Any, t0: int, t1: int, lazy: Any, op: Any
 ) -> int:

@@ -167,7 +167,7 @@ class IndexBuilder:
     def _term(self, term: IRI | Literal) -> int:
         return self._terms.setdefault(term, len(self._terms))
 
-    def build(self, frequency: dict[int, float] | None = None) -> Index:
-        """The index of all that was added. `frequency`: see `build_trie`."""
+    def build(self) -> Index:
+        """The index of all that was added."""
         terms, tests, programs = term_names(list(self._terms)), self._tests.freeze(), self._rows.programs()
-        return Index(terms, tests, programs, build_trie(programs, tests, len(self._terms), frequency))
+        return Index(terms, tests, programs, build_trie(programs, tests, len(self._terms)))

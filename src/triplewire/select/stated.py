@@ -83,7 +83,7 @@ class ClassFeatures:
         at = np.arange(int(width.sum())) + np.repeat(first[place] - np.cumsum(width) + width, width)
         of_nodes = (np.repeat(publication, width), np.repeat(subject, width), flat[at])
         of_literals = np.array(list(self._of_literals()), np.int32).reshape(-1, 3).T
-        return tuple([np.concatenate(parts) for parts in zip(of_nodes, of_literals, strict=True)])  # type: ignore[return-value]
+        return tuple([np.concatenate(parts) for parts in zip(of_nodes, of_literals, strict=True)])  # type: ignore[return-value]  # as many as came in
 
     def _of_literals(self) -> Iterator[tuple[int, int, int]]:
         """A literal may name a node that the publication says something of."""

@@ -67,7 +67,7 @@ class Substrings:
     @classmethod
     def from_arrays(cls, arrays: Arrays) -> Substrings:
         """What `arrays` gave."""
-        return cls(**{field.name: arrays[field.name] for field in fields(cls)})  # type: ignore[arg-type]
+        return cls(**{field.name: arrays[field.name] for field in fields(cls)})  # type: ignore[arg-type]  # each array is of the type that `arrays` gave
 
     def rows(self, text: Bytes, start: Offsets, stop: Offsets, rows: NDArray[np.int32]) -> Pairs:
         """The patterns in the texts of these rows, as pairs (row, pattern)."""

@@ -96,7 +96,7 @@ class Tests:
         """What `arrays` gave. Raises `KeyError` or `ValueError` where something is missing."""
         meta: dict[str, Any] = json.loads(arrays["meta"].tobytes())
         found: dict[str, Any] = {name: arrays[name] for name in ("kind", "group", "op", "rank")}
-        found["specs"] = Strings(arrays["specs"], arrays["spec_offset"])  # type: ignore[arg-type]
+        found["specs"] = Strings(arrays["specs"], arrays["spec_offset"])  # type: ignore[arg-type]  # of the types that `arrays` gave
         found["groups"] = meta["groups"]
         kinds: dict[str, Any] = {"words": WordTests, "scales": ScaleTests}
         for name, kind in kinds.items():

@@ -7,7 +7,7 @@ ordered rarest first, so that a walk ends early. The walk itself: `triplewire.se
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,31 +62,20 @@ class Trie:
     freedom: Bytes  # clause -> what is variable (`clause_freedom` in `triplewire.kernels.stars`)
     may_repeat: bool  # may one subscription come from two clauses?
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of all arrays."""
-        parts: list[object] = [getattr(self, f.name) for f in fields(self)]
-        parts += [getattr(t, f.name) for t in (self.atoms, self.stars) for f in fields(t)]
-        return sum(part.nbytes for part in parts if isinstance(part, np.ndarray))
 
-
-def build_trie(programs: Programs, tests: Tests, terms: int, frequency: dict[int, float] | None = None) -> Trie:
-    """The tries of the programs. `terms` is how many term ids there are.
-
-    `frequency`: atom key -> how many publications in a sample had it; without it, how many subscriptions ask for it
-    stands in.
-    """
+def build_trie(programs: Programs, tests: Tests, terms: int) -> Trie:
+    """The tries of the programs. `terms` is how many term ids there are."""
     with np.errstate(over="ignore"):  # hashes wrap around where the kernels run as plain Python
-        return _built(programs, tests, terms, frequency)
+        return _built(programs, tests, terms)
 
 
-def _built(programs: Programs, tests: Tests, terms: int, frequency: dict[int, float] | None) -> Trie:
+def _built(programs: Programs, tests: Tests, terms: int) -> Trie:
     lazy = np.asarray(tests.is_lazy, np.bool_)
     columns = (programs.test_variable, programs.test, lazy, tests.group, tests.op, tests.rank)
     clauses = len(programs.pattern_offset) - 1
     set_clause, set_offset, key, rank = _sets(programs, columns)
     keys, atom = _numbered(key)
-    order, first_range = _order(keys, np.bincount(atom, minlength=len(keys)), frequency)
+    order, first_range = _order(keys, np.bincount(atom, minlength=len(keys)))
     keys, atom = keys[order], _inverse(order)[atom]
     label_offset, labels = np.zeros_like(set_offset), np.empty(len(atom) + int((rank >= 0).sum()), np.int32)
     star_kernels.order_sets(set_offset, atom, rank, first_range, label_offset, labels)
@@ -142,12 +131,10 @@ def _numbered(key: Keys) -> tuple[Keys, Ids]:
         room *= 8
 
 
-def _order(keys: Keys, asked: NDArray[np.int64], frequency: dict[int, float] | None) -> tuple[Keys, int]:
+def _order(keys: Keys, asked: NDArray[np.int64]) -> tuple[Keys, int]:
     """The order of the atoms: rarest first, range atoms last; and the number of the first range atom."""
     is_range = (keys >> 32) & 3 == star_kernels.RANGE
     rarity = asked * np.where((keys >> 32) & 3 == star_kernels.TEST, _TEST_FACTOR, 1.0)
-    if frequency is not None:
-        rarity = np.array([frequency.get(int(key), 0.0) for key in keys])
     order = np.lexsort((keys, rarity, is_range))
     return order.astype(np.int64), int(len(keys) - is_range.sum())
 
