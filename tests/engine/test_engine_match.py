@@ -55,6 +55,31 @@ def test_order_counts_and_bindings(matcher: str) -> None:
     assert [match.publication for match in result[:2]] == ["z", "z"]
 
 
+def test_the_same_bindings_are_one_object() -> None:
+    engine = Engine()
+    texts = {
+        "a": "SELECT ?t ?y { ?s rss:title ?t OPTIONAL { ?s <http://e/none> ?y } }",  # evaluated
+        "b": TITLES,
+        "c": f"SELECT ?t {{ ?s rss:title ?t . ?s <{EX}year> ?y }}",
+        "d": f"SELECT ?year {{ ?s rss:title ?t . ?s <{EX}year> ?year }}",
+        "e": "SELECT ?u { ?s rss:title ?u }",
+        "f": "ASK { ?s rss:title ?t }",
+        "ö": "ASK { ?s rss:title ?t }",
+    }
+    for id_, text in texts.items():
+        engine.subscribe(text, id=id_)
+    result = engine.match([item("z", "one", 2001), item("y", "one", 2001)])
+    found = {(match.publication, match.subscription): match.bindings for match in result}
+    assert list(found) == [(p, id_) for p in "zy" for id_ in texts]
+    for p in "zy":
+        title = ({"t": Literal("one")},)
+        assert [found[p, id_] for id_ in "abce"] == [title, title, title, ({"u": Literal("one")},)]
+        assert found[p, "d"][0].keys() == {"year"}
+        assert found[p, "f"] == found[p, "ö"] == ({},)
+        assert found[p, "b"] is found[p, "c"]
+        assert found[p, "a"] is not found[p, "b"]
+
+
 def test_one_publication_or_none(matcher: str) -> None:
     engine = Engine(matcher=matcher)
     engine.subscribe(TITLES)

@@ -6,6 +6,7 @@ The table itself: `triplewire.encode.names`. An id is looked up as its UTF-8 byt
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -31,7 +32,13 @@ def id_names(ids: Sequence[str]) -> Names:
 
 def id_texts(names: Names, numbers: Ids) -> list[str]:
     """Some of the ids."""
-    return [key.decode("utf-8", "surrogatepass") for key in _column(names).take(pa.array(numbers)).to_pylist()]
+    column = _column(names).take(pa.array(numbers))
+    offset = np.frombuffer(column.buffers()[1], np.int64)[: len(column) + 1]
+    data = (column.buffers()[2] or pa.py_buffer(b"")).slice(0, int(offset[-1])).to_pybytes()
+    if data.isascii():  # a byte is a character
+        text = data.decode("ascii")
+        return [text[start:end] for start, end in pairwise(offset.tolist())]
+    return [data[start:end].decode("utf-8", "surrogatepass") for start, end in pairwise(offset.tolist())]
 
 
 def id_ranks(names: Names) -> Ids:

@@ -20,9 +20,10 @@ from triplewire.engine.construct import construct
 from triplewire.engine.stats import Stats
 from triplewire.errors import Refusal
 from triplewire.matchers import Chunk, Rows, Snapshot
-from triplewire.model.match import Match
+from triplewire.model.match import Match, matches_of
 
-_AT_ONCE = 1_024  # matches whose bindings are made together
+_AT_ONCE = 1_024  # matches that are made together for one that is asked for
+_IN_TURN = 16_384  # matches whose bindings are found together where one comes after the other
 
 
 @dataclass(frozen=True)
@@ -67,28 +68,26 @@ class Part:
         return self.rows.truncated[self.order]
 
     def __iter__(self) -> Iterator[Match]:
-        for start in range(0, len(self), _AT_ONCE):
-            yield from self.matches(start, start + _AT_ONCE)
+        for start in range(0, len(self), _IN_TURN):
+            yield from self._made(start, start + _IN_TURN)
 
     def matches(self, start: int, end: int) -> list[Match]:
         """Some of the matches as objects."""
+        return list(self._made(start, end))
+
+    def _made(self, start: int, end: int) -> Iterator[Match]:
+        """Some of the matches, whose bindings are found together. Each becomes an object when it is its turn: so their
+        memory is used again, where they are not kept."""
         places = self.order[start:end]
-        names, ids = self.chunk.ids, self.snapshot.ids(self.rows.subscription[places])
+        publication, subscription = self.rows.publication[places], self.rows.subscription[places]
+        names, ids = self.chunk.ids, self.snapshot.ids(subscription)
         details = self.snapshot.details(self.chunk, self.rows, places)
-        columns = zip(
-            self.rows.publication[places].tolist(), ids, details, self.rows.truncated[places].tolist(), strict=True
+        columns = zip(publication.tolist(), ids, details, self.rows.truncated[places].tolist(), strict=True)
+        rows = (
+            (names[number], id_, bindings, truncated, None if template is None else construct(template, bindings))
+            for number, id_, (bindings, template), truncated in columns
         )
-        return [
-            Match(
-                names[publication],
-                id_,
-                bindings,
-                truncated,
-                self.matched_at,
-                None if template is None else construct(template, bindings),
-            )
-            for publication, id_, (bindings, template), truncated in columns
-        ]
+        return matches_of(rows, self.matched_at)
 
 
 def pair_order(first: Ids, second: NDArray[np.int64]) -> NDArray[np.int64]:

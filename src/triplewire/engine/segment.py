@@ -27,7 +27,6 @@ from triplewire.ir.nodes import Call, Expression
 from triplewire.ir.subscription import Subscription
 from triplewire.ir.walk import walk
 from triplewire.matchers import Chunk, Detail, Meaning, Stage
-from triplewire.model.match import Binding
 from triplewire.select.features import Features, features
 from triplewire.select.index import Index, IndexBuilder
 from triplewire.select.merge import merge
@@ -208,19 +207,23 @@ class Segment:
             bindings = []
             for pair in range(len(publication)):  # the others keep all theirs
                 bindings += self._bindings_at_least(chunk, publication[pair : pair + 1], subscription[pair : pair + 1])
-        out: list[Detail] = [(some, None) for some in bindings]
         for pair in np.flatnonzero(self.construct[subscription]).tolist():
-            out[pair] = out[pair][0], self.stated(int(subscription[pair])).construct
-        return out
+            bindings[pair] = bindings[pair][0], self.stated(int(subscription[pair])).construct
+        return bindings
 
-    def _bindings(self, chunk: Chunk, publication: Ids, subscription: Ids) -> list[tuple[Binding, ...]]:
+    def _bindings(self, chunk: Chunk, publication: Ids, subscription: Ids) -> list[Detail]:
+        """The bindings of matches, without templates. Those that are the same are one object."""
         batch, seen = chunk.batch, self._features(chunk)
         found = self._columnar.bindings(batch, seen, publication, subscription, chunk.publication)
-        term, selections = chunk.decoder.term, self.selections
-        places = self.selection[subscription].tolist()
-        return [found.of(pair, selections[place] or (), term) for pair, place in enumerate(places)]
+        term, selections, selection = chunk.decoder.term, self.selections, self.selection[subscription]
+        number, first = found.alike(selection)
+        made: list[Detail] = [
+            (found.of(pair, selections[place] or (), term), None)
+            for pair, place in zip(first.tolist(), selection[first].tolist(), strict=True)
+        ]
+        return [made[place] for place in number.tolist()]
 
-    def _bindings_at_least(self, chunk: Chunk, publication: Ids, subscription: Ids) -> list[tuple[Binding, ...]]:
+    def _bindings_at_least(self, chunk: Chunk, publication: Ids, subscription: Ids) -> list[Detail]:
         """The bindings of a match; where looking for as many as are allowed passes a limit, fewer, and at worst none:
         they are cut, and the other matches keep theirs."""
         try:
@@ -233,8 +236,8 @@ class Segment:
                 most //= 2
                 fewer = replace(world, settings=replace(world.settings, max_bindings=most))
                 with suppress(LimitError):
-                    return [evaluate(one, whole, fewer).bindings]
-            return [()]
+                    return [(evaluate(one, whole, fewer).bindings, None)]
+            return [((), None)]
 
     # --- making
 

@@ -222,9 +222,10 @@ class SegmentSnapshot:
         publication, numbers = rows.publication[places], rows.subscription[places]
         out: list[Detail] = [((), None)] * len(places)
         for layer, mine, local in self._by_layer(numbers):
-            for place, detail in zip(
-                mine.tolist(), layer.segment.details(chunk, publication[mine], local), strict=True
-            ):
+            details = layer.segment.details(chunk, publication[mine], local)
+            if len(mine) == len(places):
+                return details
+            for place, detail in zip(mine.tolist(), details, strict=True):
                 out[place] = detail
         return out
 
@@ -241,7 +242,10 @@ class SegmentSnapshot:
         """See `triplewire.matchers.Snapshot`."""
         out = [""] * len(numbers)
         for layer, mine, local in self._by_layer(numbers):
-            for place, id_ in zip(mine.tolist(), layer.segment.id_texts(local), strict=True):
+            texts = layer.segment.id_texts(local)
+            if len(mine) == len(numbers):
+                return texts
+            for place, id_ in zip(mine.tolist(), texts, strict=True):
                 out[place] = id_
         return out
 

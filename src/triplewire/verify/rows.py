@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from triplewire.encode.batch import Ids, Offsets
 from triplewire.ir.evaluate import Answer
+from triplewire.kernels.alike import alike
 from triplewire.kernels.solutions import MATCH, MORE
-from triplewire.model.match import Binding
+from triplewire.model.match import Binding, SharedBinding
 from triplewire.model.terms import IRI, BlankNode, Literal, Term
 from triplewire.verify.solve import Pairs, Solved
 
@@ -52,7 +53,19 @@ class Bindings:
         rows = [[term(number) if number >= 0 else None for number in row] for row in self.ids(pair).tolist()]
         if len(rows) > 1:
             rows.sort(key=_row_key)
-        return tuple([{name: t for name, t in zip(select, row, strict=True) if t is not None} for row in rows])
+        return tuple(
+            [SharedBinding({n: t for n, t in zip(select, row, strict=True) if t is not None}) for row in rows]
+        )
+
+    def alike(self, selection: Ids) -> tuple[Ids, Ids]:
+        """The pairs by their bindings: of each pair a number, the same for those of one `selection` with the same rows;
+        of each number, the first pair that has it."""
+        kind = selection.astype(np.int64)
+        kind[list(self.answers)] = -1 - np.array(list(self.answers), np.int64)  # unlike any other
+        number, first = np.empty(len(self), np.int32), np.empty(len(self), np.int32)
+        slots = np.full(1 << (2 * len(self)).bit_length(), -1, np.int32)
+        count = alike(kind, self.start, self.count * self.width, self.rows, slots, number, first)
+        return number, first[:count]
 
     def ordered(self, places: NDArray[np.int64]) -> Bindings:
         """Pair i of these is the one that was at places[i]."""

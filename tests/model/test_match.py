@@ -1,0 +1,71 @@
+"""Matches made in bulk are those made one by one; the bindings that matches share stay as they are."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import datetime as dt
+import json
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from triplewire.model.match import Match, SharedBinding, matches_of
+from triplewire.model.terms import IRI, Literal, Triple
+
+BINDING = SharedBinding(x=IRI("http://e/a"), y=Literal("1"))
+NOW = dt.datetime(2024, 5, 6, tzinfo=dt.UTC)
+GRAPH = (Triple(IRI("http://e/a"), IRI("http://e/p"), Literal("1")),)
+
+
+def test_a_match_made_in_bulk_is_a_match() -> None:
+    rows: list[Any] = [("p", "s", (BINDING,), False, None), ("q", "t", (), True, GRAPH)]
+    made = list(matches_of(rows, NOW))
+    assert made == [Match("p", "s", (BINDING,), False, NOW), Match("q", "t", (), True, NOW, GRAPH)]
+    assert [match.matched_at for match in made] == [NOW, NOW]
+    assert made[0] == Match("p", "s", ({"x": IRI("http://e/a"), "y": Literal("1")},))
+    for match in made:
+        assert type(match) is Match
+        assert pickle.loads(pickle.dumps(match)) == copy.deepcopy(match) == match
+        assert dataclasses.replace(match, publication="r") == Match(
+            "r", match.subscription, match.bindings, match.truncated, NOW, match.construct
+        )
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            match.publication = "r"  # type: ignore[misc]
+    assert repr(made[0]).startswith("Match(publication='p', subscription='s', bindings=({'x': IRI(value='http://e/a')")
+    assert hash(made[1]) == hash(Match("q", "t", (), True, None, GRAPH))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda one: one.update(x=1),
+        lambda one: one.pop("x"),
+        lambda one: one.popitem(),
+        lambda one: one.clear(),
+        lambda one: one.setdefault("z", 1),
+        lambda one: one.__setitem__("x", 1),
+        lambda one: one.__delitem__("x"),
+        lambda one: one.__ior__({"z": 1}),
+    ],
+)
+def test_a_shared_binding_cannot_be_changed(change: Callable[[Any], object]) -> None:
+    before = dict(BINDING)
+    with pytest.raises(TypeError, match="cannot be changed"):
+        change(BINDING)
+    assert before == BINDING
+
+
+def test_a_shared_binding_is_a_dictionary() -> None:
+    plain = {"x": IRI("http://e/a"), "y": Literal("1")}
+    for one in (BINDING, pickle.loads(pickle.dumps(BINDING)), copy.copy(BINDING), copy.deepcopy(BINDING)):
+        assert one == plain
+        assert list(one) == ["x", "y"]
+        assert type(one) is SharedBinding
+    assert repr(BINDING) == repr(plain)
+    assert json.dumps(SharedBinding()) == "{}"
+    changed = dict(BINDING)
+    changed["z"] = IRI("http://e/z")
+    assert len(BINDING) == 2
