@@ -2,6 +2,9 @@
 
 For each subject: how many of its triples fit each pattern, the tests of the pattern's object included. Used through
 `triplewire.select.settle`; what joins is left to `triplewire.verify`.
+
+Functions take few arrays, and loops stand in functions of their own: Numba counts references to arrays at each call and
+wherever it inlines a loop, which would take longer than the loop.
 """
 
 from __future__ import annotations
@@ -11,147 +14,217 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-RANGE = 2  # of the kinds of tests
-DROP, ACCEPT, CUT, LEAVE = 0, 1, 2, 3
+CHECK = 2  # of the status of clauses
+BEGIN, KEY = 0, 1  # columns of `star`
+_FEW = 24  # predicates of a subject that are looked through one by one; more are sorted
+_int: Any = np.int64
 
 
-@njit(cache=True, nogil=True, inline="always")
-def _holds(number: int, term: int, n0: int, n1: int, features: Any, tests: Any) -> bool:
-    """Does a test hold of a term? n0 .. n1 is the publication's slice of what holds there only."""
-    offset, test, node_term, node_test, low, high = features
-    kind, group, op, rank = tests
-    if kind[number] == RANGE:
-        below, upto = low[group[number], term], high[group[number], term]
-        if below < 0:
-            return False
-        if op[number] == 1:
-            return bool(rank[number] >= upto)
-        if op[number] == 2:
-            return bool(rank[number] >= below)
-        if op[number] == 3:
-            return bool(rank[number] < below)
-        return bool(rank[number] < upto)
-    first, last = offset[term], offset[term + 1]
+@njit(cache=True, nogil=True)
+def _sort(key: Any, first: int, last: int) -> None:
+    some = key[first:last].copy()
+    key[first:last] = some[np.argsort(some, kind="mergesort")]
+
+
+@njit(cache=True, nogil=True)
+def _stars(first: int, last: int, subject: Any, predicate: Any, known: Any, star: Any, key: Any, end: Any) -> int:
+    """The subjects of a publication, whose triples are first .. last; returns how many there are. `star` says where the
+    triples and the keys of each begin. A key is a constant that is a predicate there << 32 | where its triples begin,
+    counted from `first`; `end` at that place says where they end."""
+    stars, keys, a = 0, 0, first
+    while a < last:
+        star[stars, BEGIN], star[stars, KEY] = a, keys
+        lowest, begin = keys, a
+        stars += 1
+        while a < last and subject[a] == subject[begin]:
+            run, constant = a, _int(known[predicate[a]])
+            a += 1
+            while a < last and predicate[a] == predicate[run] and subject[a] == subject[begin]:
+                a += 1
+            if constant >= 0:
+                key[keys] = constant << 32 | (run - first)
+                end[run - first] = a
+                keys += 1
+        if keys - lowest > _FEW:
+            _sort(key, lowest, keys)
+    star[stars, BEGIN], star[stars, KEY] = last, keys
+    return stars
+
+
+@njit(cache=True, nogil=True)
+def _find(key: Any, first: int, last: int, constant: int) -> int:
+    """Where the triples of a predicate begin, counted as in `_stars`; -1 if it is not among the keys first .. last."""
+    if last - first > _FEW:
+        upto, wanted = last, _int(constant) << 32
+        while first < upto:
+            middle = (first + upto) >> 1
+            if key[middle] < wanted:
+                first = middle + 1
+            else:
+                upto = middle
+        last = min(last, first + 1)
+    for k in range(first, last):
+        if key[k] >> 32 == constant:
+            return _int(key[k] & 0xFFFFFFFF)
+    return -1
+
+
+@njit(cache=True, nogil=True)
+def _is_listed(number: int, held: Any, first: int, end: int) -> bool:
+    """Is a test among those that hold of a term, which are first .. end?"""
+    last = end
     while first < last:
         middle = (first + last) >> 1
-        if test[middle] < number:
+        if held[middle] < number:
             first = middle + 1
         else:
             last = middle
-    if first < offset[term + 1] and test[first] == number:
-        return True
+    return bool(first < end and held[first] == number)
+
+
+@njit(cache=True, nogil=True)
+def _is_here(number: int, term: int, n0: int, n1: int, node_term: Any, node_test: Any) -> bool:
+    """Does a test hold of a term in this publication only, whose slice is n0 .. n1?"""
     for i in range(n0, n1):  # noqa: SIM110  # compiled, a loop is quicker than a generator
         if node_term[i] == term and node_test[i] == number:
             return True
     return False
 
 
-@njit(cache=True, nogil=True, inline="always")
-def _fits(code: int, term: int, t0: int, t1: int, n0: int, n1: int, known: Any, test_variable: Any, test: Any,
-          features: Any, tests: Any) -> bool:  # fmt: skip
-    """Does a term fit a position: the constant itself, or a variable whose tests (among t0 .. t1) hold of it?"""
-    if code >= 0:
-        return bool(known[term] == code)
-    for t in range(t0, t1):
-        if test_variable[t] == -1 - code and not _holds(test[t], term, n0, n1, features, tests):
+@njit(cache=True, nogil=True)
+def _in_range(op: int, rank: int, below: int, upto: int) -> bool:
+    """Does a range test hold of a value that so many constants are below, and so many not above? -1: of no value."""
+    if op == 1:
+        return below >= 0 and rank >= upto
+    if op == 2:
+        return below >= 0 and rank >= below
+    return rank < below if op == 3 else rank < upto
+
+
+@njit(cache=True, nogil=True)
+def _has(a: int, b: int, obj: Any, known: Any, constant: int) -> int:
+    """Is a constant among the objects of the triples a .. b?"""
+    for i in range(a, b):
+        if known[obj[i]] == constant:
+            return 1
+    return 0
+
+
+@njit(cache=True, nogil=True)
+def _is_fresh(value: int, different: Any, count: int) -> bool:
+    """Is a value not among the first `count`?"""
+    for i in range(count):  # noqa: SIM110
+        if different[i] == value:
             return False
     return True
 
 
-@njit(cache=True, nogil=True, inline="always")
-def _first(a: int, b: int, predicate: Any, wanted: int) -> int:
-    """The first of the triples a .. b of a subject whose predicate is not below `wanted`."""
-    while a < b:
-        middle = (a + b) >> 1
-        if predicate[middle] < wanted:
-            a = middle + 1
-        else:
-            b = middle
-    return a
-
-
 @njit(cache=True, nogil=True)
-def _count(a: int, b: int, row: Any, width: int, predicate: Any, obj: Any, t0: int, t1: int, n0: int, n1: int,
-           known: Any, local: Any, test_variable: Any, test: Any, features: Any, tests: Any, fitting: Any,
-           cap: int) -> int:  # fmt: skip
-    """How many different values do the triples a .. b of a subject give the selected variables of a pattern? 1 where
-    none is selected, 0 where no triple fits; above `cap` it stops. `fitting`: room for the triples that fit."""
-    if row[1] >= 0:
-        wanted = local[row[1]]
-        if wanted < 0:
-            return 0
-        a = _first(a, b, predicate, wanted)
-        b = _first(a, b, predicate, wanted + 1)
-    of_predicate, of_object = row[1] < 0 and -1 - row[1] < width, row[2] < 0 and -1 - row[2] < width
-    found = 0
-    for i in range(a, b):
-        if not _fits(row[2], obj[i], t0, t1, n0, n1, known, test_variable, test, features, tests):
-            continue
-        fresh = True
-        if not of_predicate and (row[1] < 0 or not of_object):
-            for j in range(found):
-                fresh = fresh and of_object and obj[fitting[j]] != obj[i]
-        elif of_predicate and not of_object:
-            fresh = found == 0 or predicate[fitting[found - 1]] != predicate[i]
-        if fresh and found <= cap and found < fitting.size:
-            fitting[found] = i
-            found += 1
+def _count(a: int, b: int, wild: int, code: int, width: int, predicate: Any, obj: Any, t0: int, t1: int, n0: int,
+           n1: int, known: Any, test_variable: Any, test: Any, offset: Any, held: Any, node_term: Any, node_test: Any,
+           low: Any, high: Any, group: Any, op: Any, rank: Any, different: Any, cap: int) -> int:  # fmt: skip
+    """How many different values do the triples a .. b, of one subject and of the predicate if that is constant, give
+    the selected variables of a pattern? 1 where none is selected, 0 where no triple fits; above `cap` it stops. `wild`,
+    `code`: the predicate and the object of the pattern. `different`: room for `cap` objects, if there are as many."""
+    of_predicate, of_object = wild < 0 and -1 - wild < width, code < 0 and -1 - code < width
+    found, last, upto, done = 0, -1, t0 if code >= 0 else t1, False
+    for i in range(a, b):  # it has no other end, so that the compiler sees that references need not be counted
+        if not done:
+            term = obj[i]
+            fits = code < 0 or known[term] == code
+            for t in range(t0, upto):
+                if fits and test_variable[t] == -1 - code:
+                    number = test[t]
+                    if op[number] != 0:
+                        g = group[number]
+                        fits = _in_range(op[number], rank[number], low[g, term], high[g, term])
+                    elif not _is_listed(number, held, offset[term], offset[term + 1]):
+                        fits = n0 < n1 and _is_here(number, term, n0, n1, node_term, node_test)
+            if of_predicate and not of_object:
+                fits = fits and predicate[i] != last
+                last = predicate[i] if fits else last
+            elif of_object and wild < 0 and not of_predicate and fits:
+                fits = _is_fresh(term, different, min(found, different.size))
+                if fits and found < different.size:
+                    different[found] = term
+            found += fits
+            done = found > cap or (found > 0 and not (of_predicate or of_object))
     return found
 
 
 @njit(cache=True, nogil=True)
-def _solutions(p: int, clause: int, batch: Any, known: Any, local: Any, node_offset: Any, features: Any, programs: Any,
-               tests: Any, width: int, fitting: Any, cap: int) -> tuple[int, bool]:  # fmt: skip
-    """(the bindings of a clause in a publication, at least as many as are different; are they surely different, as far
-    as that matters?). Above `cap` it stops counting."""
-    offset, subject, predicate, obj = batch
-    pattern_offset, pattern, test_offset, test_variable, test = programs
-    p0, p1 = pattern_offset[clause], pattern_offset[clause + 1]
-    t0, t1 = test_offset[clause], test_offset[clause + 1]
-    n0, n1 = node_offset[p], node_offset[p + 1]
-    code = pattern[p0, 0]
-    total, a, different = 0, offset[p], code >= 0 or -1 - code < width
-    while a < offset[p + 1] and total <= cap:
-        b = a + 1
-        while b < offset[p + 1] and subject[b] == subject[a]:
-            b += 1
-        product = 0
-        if _fits(code, subject[a], t0, t1, n0, n1, known, test_variable, test, features, tests):
-            product = 1
-            for i in range(p0, p1):
-                count = _count(a, b, pattern[i], width, predicate, obj, t0, t1, n0, n1, known, local, test_variable,
-                               test, features, tests, fitting, cap)  # fmt: skip
-                product = min(product * count, cap + 1)
-                if product == 0:
-                    break
-        different = different or product > cap  # those of one subject are
-        total += product
-        a = b
-    return total, different
+def _longest(publication: Any, triples: Any) -> int:
+    """The most triples of a publication."""
+    most = 0
+    for k in range(publication.size):
+        p = publication[k]
+        most = max(most, triples[p + 1] - triples[p])
+    return most
 
 
 @njit(cache=True, nogil=True)
-def settle(publication: Any, clause: Any, status: Any, asks: Any, alone: Any, width: Any, batch: Any, known: Any,
-           local: Any, node_offset: Any, features: Any, programs: Any, tests: Any, cap: int,
-           out: Any) -> None:  # fmt: skip
-    """DROP, ACCEPT (a match that is not cut), CUT (a match that is) or LEAVE for each pair. asks[c]: is it a clause of
-    an ASK query? alone[c]: is it the only one of its subscription? width[c]: its selected variables come first.
-    `known`: batch term -> constant, or -1; `local` is the way back."""
-    pattern_offset, pattern = programs[0], programs[1]
-    fitting = np.empty(cap + 1, np.int64)
+def _is_star(pattern: Any, p0: int, p1: int) -> bool:
+    """Have the patterns p0 .. p1 one subject?"""
+    for i in range(p0 + 1, p1):
+        if pattern[i, 0] != pattern[p0, 0]:
+            return False
+    return p0 < p1
+
+
+@njit(cache=True, nogil=True)
+def settle(publication: Any, clause: Any, owner: Any, status: Any, asks: Any, alone: Any, width: Any, triples: Any,
+           subject: Any, predicate: Any, obj: Any, known: Any, offset: Any, held: Any, node_offset: Any, node_term: Any,
+           node_test: Any, low: Any, high: Any, pattern_offset: Any, pattern: Any, test_offset: Any, test_variable: Any,
+           test: Any, group: Any, op: Any, rank: Any, cap: int, out: Any, cut: Any, left: Any
+           ) -> tuple[int, int]:  # fmt: skip
+    """Settle pairs: matches go to `out`, those that only a join can decide to `left`; how many each. It is quickest
+    when the pairs of a publication follow each other. asks[c]: is it a clause of an ASK query? alone[c]: is it the only
+    one of its subscription? width[c]: its selected variables come first. `known`: batch term -> constant, or -1."""
+    most = _longest(publication, triples)
+    star, key, end = np.empty((most + 1, 2), np.int64), np.empty(most, np.int64), np.empty(most, np.int64)
+    different = np.empty(min(cap, most), np.int32)
+    sure, rest, now, stars, first = 0, 0, -1, 0, 0
     for k in range(clause.size):
-        c = clause[k]
-        alike = status[c] < 2 and pattern_offset[c] < pattern_offset[c + 1]
-        for i in range(pattern_offset[c] + 1, pattern_offset[c + 1]):
-            alike = alike and pattern[i, 0] == pattern[i - 1, 0]
-        out[k] = LEAVE
+        p, c = publication[k], clause[k]
+        p0, p1, t0, t1 = pattern_offset[c], pattern_offset[c + 1], test_offset[c], test_offset[c + 1]
+        n0, n1, code, selected = node_offset[p], node_offset[p + 1], -1, width[c]
+        alike = status[c] != CHECK and _is_star(pattern, p0, p1)
         if alike:
-            most = 0 if asks[c] else cap
-            count, different = _solutions(publication[k], c, batch, known, local, node_offset, features, programs,
-                                          tests, width[c], fitting, most)  # fmt: skip
-            if count == 0:
-                out[k] = DROP
-            elif asks[c] or count <= cap:
-                out[k] = ACCEPT
-            elif different and alone[c]:
-                out[k] = CUT
+            code = pattern[p0, 0]
+            if p != now:
+                now, first = p, triples[p]
+                stars = _stars(first, triples[p + 1], subject, predicate, known, star, key, end)
+        total, upto, surely = 0, 0 if asks[c] else cap, code >= 0 or -1 - code < selected
+        s = 0 if alike else stars
+        while s < stars and total <= upto:
+            begin, last = star[s, BEGIN], star[s + 1, BEGIN]
+            product = _int(code < 0 or known[subject[begin]] == code)
+            if code < 0 and t0 < t1:
+                product = _count(begin, begin + 1, _int(0), code, _int(0), predicate, subject, t0, t1, n0, n1, known,
+                                 test_variable, test, offset, held, node_term, node_test, low, high, group, op, rank,
+                                 different, _int(0))  # fmt: skip
+            for i in range(p0, p1):
+                wanted, value, a, b = _int(pattern[i, 1]), pattern[i, 2], begin, last
+                if wanted >= 0:
+                    at = _find(key, star[s, KEY], star[s + 1, KEY], wanted) if product > 0 else -1
+                    a, b = (first + at, end[at]) if at >= 0 else (begin, begin)
+                if wanted >= 0 and value < 0 and t0 == t1:
+                    product *= b - a if -1 - value < selected else b > a
+                elif wanted >= 0 and value >= 0:
+                    product *= _has(a, b, obj, known, value)
+                elif product > 0:
+                    product *= _count(a, b, wanted, value, _int(selected), predicate, obj, t0, t1, n0, n1, known,
+                                      test_variable, test, offset, held, node_term, node_test, low, high, group, op,
+                                      rank, different, _int(upto))  # fmt: skip
+                product = min(product, upto + 1)
+            surely = surely or product > upto  # those of one subject are
+            total += product
+            s += 1
+        is_cut = total > cap and not asks[c]
+        if not alike or (is_cut and not (surely and alone[c])):
+            left[0, rest], left[1, rest] = p, c
+            rest += 1
+        elif total > 0:
+            out[0, sure], out[1, sure], cut[sure] = p, owner[c], is_cut
+            sure += 1
+    return sure, rest

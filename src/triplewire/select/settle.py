@@ -28,20 +28,13 @@ def settle(index: Index, batch: Batch, features: Features, publication: Ids, cla
     """Of the pairs (publication, clause), those that are matches, those that are none, and those left to be joined.
     `cap` is `max_bindings`."""
     programs, tests, trie = index.programs, index.tests, index.trie
-    out = np.empty(len(clause), np.uint8)
-    columns = features.offset, features.test, features.node_term, features.node_test, features.low, features.high
-    program = (
-        programs.pattern_offset, programs.pattern, programs.test_offset, programs.test_variable, programs.test,
+    pairs = len(clause)
+    out, cut, left = np.empty((2, pairs), np.int32), np.empty(pairs, np.bool_), np.empty((2, pairs), np.int32)
+    sure, rest = kernels.settle(
+        publication, clause, trie.owner, trie.status, index.asks, index.alone, index.width, batch.offset, batch.subject,
+        batch.predicate, batch.object, features.term, features.offset, features.test, features.node_offset,
+        features.node_term, features.node_test, features.low, features.high, programs.pattern_offset, programs.pattern,
+        programs.test_offset, programs.test_variable, programs.test, tests.group, tests.op, tests.rank, cap, out, cut,
+        left,
     )  # fmt: skip
-    triples = batch.offset, batch.subject, batch.predicate, batch.object
-    local = np.full(len(index.terms), -1, np.int32)
-    found = np.flatnonzero(features.term >= 0)
-    local[features.term[found]] = found
-    kernels.settle(
-        publication, clause, trie.status, index.asks, index.alone, index.width, triples, features.term, local,
-        features.node_offset, columns, program, (tests.kind, tests.group, tests.op, tests.rank), cap, out,
-    )  # fmt: skip
-    sure, left = (out == kernels.ACCEPT) | (out == kernels.CUT), out == kernels.LEAVE
-    return Settled(
-        publication[sure], trie.owner[clause[sure]], out[sure] == kernels.CUT, publication[left], clause[left]
-    )
+    return Settled(out[0, :sure], out[1, :sure], cut[:sure], left[0, :rest], left[1, :rest])
