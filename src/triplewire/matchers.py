@@ -62,10 +62,26 @@ class Chunk:
         self._publications = publications
         self._batch = batch
         self._decoder: Decoder | None = None
+        self.whole: tuple[Chunk, int, int] | None = None  # that this is a part of: its publications from .. to
         self.kept: dict[int, tuple[Any, Any]] = {}  # what a snapshot has worked out and may need again
 
     def __len__(self) -> int:
         return len(self._publications) if self._publications is not None else len(self.batch)
+
+    def part(self, first: int, last: int) -> Chunk:
+        """The publications first .. last - 1. What a snapshot works out for the whole serves all parts."""
+        if (first, last) == (0, len(self)):
+            return self
+        publications = None if self._publications is None else self._publications[first:last]
+        one = self._one
+        part = Chunk(
+            publications,
+            self.batch.part(first, last),
+            source=self._source,
+            one=None if one is None else lambda number: one(first + number),
+        )
+        part.whole = self, first, last
+        return part
 
     @property
     def ids(self) -> Sequence[str]:

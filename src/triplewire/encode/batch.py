@@ -7,7 +7,7 @@ publications by `triplewire.encode.publications`. It knows nothing of subscripti
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -70,3 +70,15 @@ class Batch:
 
     def __len__(self) -> int:
         return len(self.offset) - 1
+
+    def part(self, first: int, last: int) -> Batch:
+        """The publications first .. last - 1, with the same terms and words."""
+        begin, end = self.offset[first], self.offset[last]
+        return replace(
+            self,
+            ids=self.ids[first:last],
+            offset=self.offset[first : last + 1] - begin,
+            subject=self.subject[begin:end],
+            predicate=self.predicate[begin:end],
+            object=self.object[begin:end],
+        )

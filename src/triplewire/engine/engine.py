@@ -24,7 +24,7 @@ from triplewire.engine import saved_rows, store
 from triplewire.engine.compiler import Compiler, id_is_taken
 from triplewire.engine.current import Current
 from triplewire.engine.explain import Explanation, explain
-from triplewire.engine.incoming import chunks_of, chunks_of_files
+from triplewire.engine.incoming import Portion, chunks_of, chunks_of_files
 from triplewire.engine.pairs import PairSnapshot
 from triplewire.engine.registered import Registered
 from triplewire.engine.result import MatchResult
@@ -239,8 +239,12 @@ class Engine:
         snapshot, clock = self._snapshot, Clock()
         result = MatchResult(snapshot)
         given = iter([publications] if isinstance(publications, Publication) else publications)
-        for chunk in chunks_of(given, self._compiler, clock):
-            result.add(chunk, snapshot.match(chunk, clock))
+        portion = Portion()
+        for whole in chunks_of(given, self._compiler, clock):
+            for chunk in portion.parts(whole):
+                rows = snapshot.match(chunk, clock)
+                portion.record(len(chunk), len(rows))
+                result.add(chunk, rows)
         result.stats.seconds = clock.seconds()
         return result
 
@@ -257,15 +261,18 @@ class Engine:
         same otherwise. A publication that cannot be read goes to `on_refusal`; without it, the first one is raised as
         `ReadError`. With a `clock`, the time of the stages goes there, and not to the results.
         """
-        snapshot, mine = self._snapshot, clock or Clock()
-        for chunk in chunks_of_files(sources, split, self._compiler, mine, on_refusal, snapshot.columnar):
-            result = MatchResult(snapshot)
-            result.add(chunk, snapshot.match(chunk, mine))
-            if clock is None:
-                result.stats.seconds = mine.lap()
-            yield result
-            if clock is None:
-                mine.lap()  # what the caller did meanwhile
+        snapshot, mine, portion = self._snapshot, clock or Clock(), Portion()
+        for whole in chunks_of_files(sources, split, self._compiler, mine, on_refusal, snapshot.columnar):
+            for chunk in portion.parts(whole):
+                rows = snapshot.match(chunk, mine)
+                portion.record(len(chunk), len(rows))
+                result = MatchResult(snapshot)
+                result.add(chunk, rows)
+                if clock is None:
+                    result.stats.seconds = mine.lap()
+                yield result
+                if clock is None:
+                    mine.lap()  # what the caller did meanwhile
 
     def match_batch(
         self, batch: pa.RecordBatch, *, on_refusal: Callable[[Refusal], None] | None = None

@@ -22,7 +22,29 @@ from triplewire.read.sniff import sniff
 from triplewire.read.sources import Source, documents
 from triplewire.read.syntax import Syntax
 
-CHUNK = 1_024  # publications that are matched together
+CHUNK = 1_024  # publications that are encoded together, where they come one by one
+ROWS = 1 << 18  # match rows that are made at a time: about as many stay near the processor
+_LEAST, _MOST = 16, 2_048  # publications that are matched together
+
+
+class Portion:
+    """How many publications are matched together: as many as give about `ROWS` rows, going by those before."""
+
+    def __init__(self) -> None:
+        self._publications = 4 * _LEAST
+
+    def parts(self, chunk: Chunk) -> Iterator[Chunk]:
+        """The publications of a chunk, some at a time."""
+        first = 0
+        while first < len(chunk):
+            last = min(first + self._publications, len(chunk))
+            yield chunk.part(first, last)
+            first = last
+
+    def record(self, publications: int, rows: int) -> None:
+        """So many publications had so many rows."""
+        fitting = ROWS * publications // max(rows, 1)
+        self._publications = max(_LEAST, min(fitting, 4 * self._publications, _MOST))
 
 
 def chunks_of(publications: Iterator[Publication], compiler: Compiler, clock: Clock) -> Iterator[Chunk]:

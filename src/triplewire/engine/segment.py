@@ -150,7 +150,11 @@ class Segment:
         """The chunk in the eyes of this segment; kept with the chunk, as the bindings need it again."""
         owner, found = chunk.kept.get(id(self), (None, None))
         if owner is not self or found is None:
-            found = features(chunk.batch, self.index.terms, self.index.tests, self.home.meaning.world)
+            if chunk.whole is not None:
+                whole, first, last = chunk.whole
+                found = self._features(whole).part(first, last)
+            else:
+                found = features(chunk.batch, self.index.terms, self.index.tests, self.home.meaning.world)
             chunk.kept[id(self)] = self, found
         assert isinstance(found, Features)
         return found

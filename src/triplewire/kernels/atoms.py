@@ -263,12 +263,12 @@ def _spans(t0: int, t1: int, predicate: Any, obj: Any, term: Any, range_row: Any
 
 @njit(cache=True, nogil=True)
 def batch_atoms(run_first: Any, run_publication: Any, r0: int, r1: int, batch: Any, features: Any, table: Any,
-                predicates: Any, ranges: Any, stamp: Any, wanted: Any, atom_offset: Any, atoms: Any, span_offset: Any,
-                spans: Any, most: Any, multi: Any) -> int:  # fmt: skip
+                predicates: Any, ranges: Any, stamp: Any, mark: int, wanted: Any, atom_offset: Any, atoms: Any,
+                span_offset: Any, spans: Any, most: Any, multi: Any) -> int:  # fmt: skip
     """The atoms of the runs r0 .. r1, as slices of `atoms`; of range atoms, with their intervals, as slices of `spans`.
 
-    `stamp` holds no value above r0; `wanted` is room for the keys of one run. Returns the first run that found no room,
-    else r1; the caller makes room and goes on there.
+    `stamp` holds no value above `mark`; `wanted` is room for the keys of one run. Returns the first run that found no
+    room, else r1; the caller makes room and goes on there.
     """
     subject, predicate, obj = batch
     term, test_offset, test, node_offset, node_term, node_test = features
@@ -283,7 +283,7 @@ def batch_atoms(run_first: Any, run_publication: Any, r0: int, r1: int, batch: A
                              any_key, flags, wanted)  # fmt: skip
         if count > wanted.size:
             return r
-        n = _look_up(wanted, count, keys, slots, stamp, r + 1, atoms, atom_offset[r])
+        n = _look_up(wanted, count, keys, slots, stamp, mark + r + 1, atoms, atom_offset[r])
         m = span_offset[r]
         if has_ranges:
             m = _spans(t0, t1, predicate, obj, term, range_row, ranges, spans, m)

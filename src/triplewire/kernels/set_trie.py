@@ -284,8 +284,8 @@ def _degree(r0: int, r1: int, run_first: Any) -> int:
 
 
 @njit(cache=True, nogil=True)
-def _walk(p: int, r0: int, r1: int, safe: int, loose: int, run_atoms: Any, run_multi: Any, first: Any, second: Any,
-          work: Any, outs: Any, counts: Any) -> bool:  # fmt: skip
+def _walk(p: int, mark: int, r0: int, r1: int, safe: int, loose: int, run_atoms: Any, run_multi: Any, first: Any,
+          second: Any, work: Any, outs: Any, counts: Any) -> bool:  # fmt: skip
     """Walk both tries for the runs r0 .. r1 of a publication. Returns whether any run is multi."""
     atom_offset, atoms, span_offset, span_atom, span_ends = run_atoms
     nodes, root, item, need, subscription, star_of, first_range = first
@@ -295,33 +295,32 @@ def _walk(p: int, r0: int, r1: int, safe: int, loose: int, run_atoms: Any, run_m
     for r in range(r0, r1):
         s0, s1 = span_offset[r], span_offset[r + 1]
         tail = _subsets(nodes, root, atoms[atom_offset[r] : atom_offset[r + 1]], span_atom[s0:s1], span_ends[s0:s1],
-                        span_of, first_range, stamp, r + 1, queue, queue_span)  # fmt: skip
+                        span_of, first_range, stamp, mark + r + 1, queue, queue_span)  # fmt: skip
         counts[NODES] += tail
         if r1 - r0 > 1:
             tail, count = _fresh(queue, tail, bits, reached, count)
         _emit(nodes, item, need, subscription, star_of, queue, tail, safe, loose, run_multi[r], out_sub, out_check,
-              star_list, star_stamp, p + 1, counts)  # fmt: skip
+              star_list, star_stamp, mark + p + 1, counts)  # fmt: skip
         any_multi = any_multi or run_multi[r]
     for i in range(count):
         bits[reached[i] >> 3] = 0
     if counts[STARS] > 0:
         nodes, root, item, need, subscription, star_of, first_range = second
         tail = _subsets(nodes, root, star_list[: counts[STARS]], span_atom[:0], span_ends[:0], span_of, first_range,
-                        stars_stamp, p + 1, queue, queue_span)  # fmt: skip
+                        stars_stamp, mark + p + 1, queue, queue_span)  # fmt: skip
         counts[NODES] += tail
         _emit(nodes, item, need, subscription, star_of, queue, tail, safe, loose, any_multi, out_sub, out_check,
-              star_list, star_stamp, p + 1, counts)  # fmt: skip
+              star_list, star_stamp, mark + p + 1, counts)  # fmt: skip
     return any_multi
 
 
 @njit(cache=True, nogil=True)
-def match(p0: int, p1: int, publication_run: Any, run_atoms: Any, facts: Any, first: Any, second: Any, clauses: Any,
-          always: Any, may_repeat: bool, cap: int, work: Any, seen: Any, outs: Any, sub_offset: Any, check_offset: Any,
-          visited: Any) -> int:  # fmt: skip
+def match(p0: int, p1: int, mark: int, publication_run: Any, run_atoms: Any, facts: Any, first: Any, second: Any,
+          clauses: Any, always: Any, may_repeat: bool, cap: int, work: Any, seen: Any, outs: Any, sub_offset: Any,
+          check_offset: Any, visited: Any) -> int:  # fmt: skip
     """The subscriptions and the clauses to check of the publications p0 .. p1, as slices of outs[0] and outs[1].
 
-    All stamps in `work` and outs[3] are below the numbers of the publications and runs to come. Returns the
-    first publication that found no room, else p1.
+    No stamp in `work`, `seen` and outs[3] is above `mark`. Returns the first publication that found no room, else p1.
     """
     out_sub, out_check, _, _ = outs
     run_first, run_most, run_multi, subject, predicate, term = facts
@@ -335,15 +334,15 @@ def match(p0: int, p1: int, publication_run: Any, run_atoms: Any, facts: Any, fi
         safe = _safe_freedom(r0, r1, run_most, cap)
         degree = _degree(r0, r1, run_first)
         loose = _safe_loose(r0, r1, run_most, degree, cap)
-        multi = _walk(p, r0, r1, safe, loose, run_atoms, run_multi, first, second, work, outs, counts)
+        multi = _walk(p, mark, r0, r1, safe, loose, run_atoms, run_multi, first, second, work, outs, counts)
         counts[CHECKS] = _copy(0, always.size, always, out_check, counts[CHECKS])
         if counts[SUBS] + counts[CHECKS] - check_offset[p] > out_sub.size or counts[CHECKS] > out_check.size:
             return p
         subs, checks = counts[SUBS], _distinct(out_check, check_offset[p], counts[CHECKS], seen_clause)
         if checks > check_offset[p]:
-            _count_objects(run_first[r0], run_first[r1], subject, predicate, term, objects, objects_stamp, p + 1)
+            _count_objects(run_first[r0], run_first[r1], subject, predicate, term, objects, objects_stamp, mark + p + 1)
             subs, checks = _settle(check_offset[p], checks, out_check, out_sub, subs, status, owner, multi, freedom,
-                                   pattern_offset, pattern, objects, objects_stamp, p + 1, r1 - r0, degree,
+                                   pattern_offset, pattern, objects, objects_stamp, mark + p + 1, r1 - r0, degree,
                                    cap)  # fmt: skip
         if may_repeat:
             subs = _distinct(out_sub, sub_offset[p], subs, seen_sub)

@@ -6,7 +6,7 @@ The tests themselves: `triplewire.select.tests`. What is done with the answers: 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,6 +45,16 @@ class Features:
     node_offset: Offsets  # publication -> its slice of `node_term` and `node_test`; all zero where no test asks for it
     node_term: Ids  # batch terms, ascending within a slice: what holds of a node in this publication only (classes)
     node_test: Ids  # ascending for each term
+
+    def part(self, first: int, last: int) -> Features:
+        """The same for the publications first .. last - 1 of the batch alone (`Batch.part`)."""
+        begin, end = self.node_offset[first], self.node_offset[last]
+        return replace(
+            self,
+            node_offset=self.node_offset[first : last + 1] - begin,
+            node_term=self.node_term[begin:end],
+            node_test=self.node_test[begin:end],
+        )
 
 
 def features(batch: Batch, terms: Names, tests: Tests, world: World) -> Features:

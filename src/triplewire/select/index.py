@@ -27,7 +27,7 @@ from triplewire.select.programs import ASK, DISTINCT, EXACT, Programs
 from triplewire.select.shaped import ShapedRows
 from triplewire.select.tests import Tests, TestTable
 from triplewire.select.trie import SetTrie, Trie, build_trie
-from triplewire.select.walk import Selected, select
+from triplewire.select.walk import Selected, Workspace, select
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -68,9 +68,20 @@ class Index:
         found, first = np.unique(self.programs.test[where], return_index=True)
         return dict(zip(found.tolist(), where[first].tolist(), strict=True))
 
+    @cached_property
+    def _idle(self) -> list[Workspace]:
+        return []
+
     def select(self, batch: Batch, features: Features, cap: int) -> Selected:
         """What of the batch could match; `cap` is `max_bindings`."""
-        return select(self.trie, self.programs, batch, features, cap)
+        idle = self._idle
+        try:
+            space = idle.pop()
+        except IndexError:  # all are in use, by other threads
+            space = Workspace(self.trie, len(self))
+        selected = select(self.trie, self.programs, batch, features, cap, space)
+        idle.append(space)  # but not after an error, which may have left anything in it
+        return selected
 
     def place(self, test: int) -> tuple[int, int, int]:
         """Where a lazy test is stated: (subscription, its clause from 0, the clause's test from 0)."""

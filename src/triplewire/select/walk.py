@@ -21,6 +21,7 @@ from triplewire.select.trie import SetTrie, Trie
 _ATOMS_A_TRIPLE = 8  # room for atoms, at first
 _MOST = 4  # predicates with the most objects, of a subject
 _ROOM = 1 << 16  # rows, at first
+_MOST_MARKS = (1 << 31) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,49 @@ class SubjectAtoms:
     multi: Any  # run -> do tests hold of two objects of one predicate?
 
 
-def subject_atoms(trie: Trie, batch: Batch, features: Features) -> SubjectAtoms:
+class Workspace:
+    """What one thread at a time needs to walk the tries of an index: made once, as fresh memory is slow.
+
+    Marks are numbers: what a run or a publication marks is its number, counted from `_mark` on, which grows from call
+    to call. So what earlier ones have marked counts as not marked, and nothing is cleared.
+    """
+
+    def __init__(self, trie: Trie, subscriptions: int) -> None:
+        atoms, stars = len(trie.keys), len(trie.stars.root)
+        nodes = max(len(trie.atoms), len(trie.stars))
+        self._mark = 0
+        self.wanted = np.empty(4096, np.int64)
+        self.atom_stamp = np.zeros(atoms, np.int32)
+        self.star_list, self.star_stamp = np.empty(stars, np.int32), np.zeros(stars, np.int32)
+        self.accepted, self.checks = np.empty(_ROOM, np.int32), np.empty(_ROOM, np.int32)
+        self.work = (
+            np.zeros(atoms, np.int32),
+            np.zeros(max(atoms - trie.first_range, 1), np.int32),
+            np.zeros(stars, np.int32),
+            np.empty(nodes + 1, np.int32),  # every node is reached once at the most; what is not used costs nothing
+            np.empty(nodes + 1, np.int32),
+            np.zeros(len(trie.atoms) // 8 + 1, np.uint8),
+            np.empty(len(trie.atoms), np.int32),
+        )
+        self.seen = (
+            np.zeros(subscriptions // 8 + 1, np.uint8),
+            np.zeros(len(trie.owner) // 8 + 1, np.uint8),
+            np.empty(len(trie.flags), np.int32),
+            np.zeros(len(trie.flags), np.int32),
+        )
+
+    def marks(self, count: int) -> int:
+        """A number below which all marks so far are, and above which `count` are free."""
+        if self._mark + count >= _MOST_MARKS:
+            self._mark = 0
+            for stamp in (self.atom_stamp, self.star_stamp, self.work[0], self.work[2], self.seen[3]):
+                stamp[:] = 0
+        first = self._mark
+        self._mark += count
+        return first
+
+
+def subject_atoms(trie: Trie, batch: Batch, features: Features, space: Workspace) -> SubjectAtoms:
     """The atoms that each subject of each publication satisfies."""
     triples = len(batch.subject)
     first, publication = np.empty(triples + 1, np.int64), np.empty(triples + 1, np.int32)
@@ -73,16 +116,15 @@ def subject_atoms(trie: Trie, batch: Batch, features: Features) -> SubjectAtoms:
     atoms = np.empty(_ATOMS_A_TRIPLE * triples + 1024, np.int32)
     spans = np.empty(1024, np.int32), np.empty((1024, 2), np.int32)
     most, multi = np.zeros((runs, _MOST), np.int32), np.zeros(runs, np.bool_)
-    stamp, wanted, done = np.zeros(len(trie.keys), np.int32), np.empty(4096, np.int64), 0
+    done = 0
     while True:
         done = atom_kernels.batch_atoms(
-            first, publication, done, runs, columns, asked, (trie.keys, trie.slots), predicates, ranges, stamp, wanted,
-            offset, atoms, span_offset, spans, most, multi,
+            first, publication, done, runs, columns, asked, (trie.keys, trie.slots), predicates, ranges,
+            space.atom_stamp, space.marks(runs + 1), space.wanted, offset, atoms, span_offset, spans, most, multi,
         )  # fmt: skip
         if done == runs:
             break
-        stamp[:] = 0
-        wanted, atoms = _larger(wanted, 0), _larger(atoms, len(trie.keys))
+        space.wanted, atoms = _larger(space.wanted, 0), _larger(atoms, len(trie.keys))
         more = len(trie.keys) - trie.first_range
         spans = _larger(spans[0], more), _larger(spans[1], more)
     return SubjectAtoms(first, publication_run, offset, atoms, span_offset, spans[0], spans[1], most, multi)
@@ -95,48 +137,36 @@ def _larger(array: Any, more: int) -> Any:
     return grown
 
 
-def walk(trie: Trie, programs: Programs, batch: Batch, features: Features, found: SubjectAtoms, cap: int) -> Selected:
+def walk(
+    trie: Trie, programs: Programs, batch: Batch, features: Features, found: SubjectAtoms, cap: int, space: Workspace
+) -> Selected:
     """The subscriptions whose clauses are satisfied, and the clauses to check. `cap` is `max_bindings`."""
     publications, subscriptions = len(batch), len(programs)
     offset, check_offset = np.zeros(publications + 1, np.int64), np.zeros(publications + 1, np.int64)
-    accepted, checks = np.empty(_ROOM, np.int32), np.empty(_ROOM, np.int32)
-    stars = len(trie.stars.root)
-    star_list, star_stamp = np.empty(stars, np.int32), np.zeros(stars, np.int32)
-    nodes = max(len(trie.atoms), len(trie.stars))
-    work = (
-        np.zeros(len(trie.keys), np.int32),
-        np.zeros(max(len(trie.keys) - trie.first_range, 1), np.int32),
-        np.zeros(stars, np.int32),
-        np.empty(nodes + 1, np.int32),  # every node is reached once at the most; what is not used costs nothing
-        np.empty(nodes + 1, np.int32),
-        np.zeros(len(trie.atoms) // 8 + 1, np.uint8),
-        np.empty(len(trie.atoms), np.int32),
-    )
-    seen = (
-        np.zeros(subscriptions // 8 + 1, np.uint8),
-        np.zeros(len(trie.owner) // 8 + 1, np.uint8),
-        np.empty(len(trie.flags), np.int32),
-        np.zeros(len(trie.flags), np.int32),
-    )
     run_atoms = found.offset, found.atoms, found.span_offset, found.span_atom, found.span_ends
     facts = found.first, found.most, found.multi, batch.subject, batch.predicate, features.term
     clauses = trie.status, trie.owner, trie.freedom, programs.pattern_offset, programs.pattern
-    first, second = _arrays(trie.atoms, trie.first_range), _arrays(trie.stars, stars)
+    first, second = _arrays(trie.atoms, trie.first_range), _arrays(trie.stars, len(trie.stars.root))
     visited, done = np.zeros(1, np.int64), 0
     while True:
-        outs = (accepted, checks, star_list, star_stamp)
+        outs = (space.accepted, space.checks, space.star_list, space.star_stamp)
+        mark = space.marks(max(publications, len(found.offset)) + 1)
         done = set_trie.match(
-            done, publications, found.publication_run, run_atoms, facts, first, second, clauses, trie.always,
-            trie.may_repeat, cap, work, seen, outs, offset, check_offset, visited,
+            done, publications, mark, found.publication_run, run_atoms, facts, first, second, clauses, trie.always,
+            trie.may_repeat, cap, space.work, space.seen, outs, offset, check_offset, visited,
         )  # fmt: skip
         if done == publications:
             break
-        star_stamp[:] = 0
         share = publications / (done + 1)  # what the publications so far needed tells what the others will
-        accepted = _larger(accepted, int(1.2 * share * offset[done]) + subscriptions)
-        checks = _larger(checks, int(1.2 * share * check_offset[done]) + len(trie.owner))
+        space.accepted = _larger(space.accepted, int(1.2 * share * offset[done]) + subscriptions)
+        space.checks = _larger(space.checks, int(1.2 * share * check_offset[done]) + len(trie.owner))
     return Selected(
-        offset, accepted[: offset[-1]], check_offset, checks[: check_offset[-1]], int(found.offset[-1]), int(visited[0])
+        offset,
+        space.accepted[: offset[-1]].copy(),
+        check_offset,
+        space.checks[: check_offset[-1]].copy(),
+        int(found.offset[-1]),
+        int(visited[0]),
     )
 
 
@@ -145,7 +175,7 @@ def _arrays(trie: SetTrie, first_range: int) -> tuple[Any, ...]:
     return trie.nodes, trie.root, trie.item, trie.need, trie.subscription, trie.star, first_range
 
 
-def select(trie: Trie, programs: Programs, batch: Batch, features: Features, cap: int) -> Selected:
+def select(trie: Trie, programs: Programs, batch: Batch, features: Features, cap: int, space: Workspace) -> Selected:
     """Both steps: the atoms of each subject, then the walk."""
     with np.errstate(over="ignore"):  # hashes wrap around where the kernels run as plain Python
-        return walk(trie, programs, batch, features, subject_atoms(trie, batch, features), cap)
+        return walk(trie, programs, batch, features, subject_atoms(trie, batch, features, space), cap, space)
