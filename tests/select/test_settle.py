@@ -1,0 +1,90 @@
+"""What a count settles of a star: the reference's answers, whatever is selected; the rest is left to be joined."""
+
+from __future__ import annotations
+
+from random import Random
+
+import numpy as np
+import pytest
+
+from triplewire import Publication, parse
+from triplewire.config import Settings
+from triplewire.encode.publications import encode
+from triplewire.ir.evaluate import World, evaluate
+from triplewire.ir.evidence import evidence
+from triplewire.ir.subscription import Subscription
+from triplewire.model.terms import IRI, Literal, Triple
+from triplewire.select.features import features
+from triplewire.select.index import Index, IndexBuilder
+from triplewire.select.settle import Settled, settle
+
+HEADS = ("SELECT *", "SELECT ?s", "SELECT ?a", "SELECT ?a ?b", "SELECT ?p", "SELECT ?s ?p ?a", "ASK")
+
+
+def a_publication(random: Random, predicates: int) -> Publication:
+    """Two subjects or three; each has some of the predicates, with few different objects."""
+    triples = set()
+    for subject in range(random.randrange(2, 4)):
+        for _ in range(3 * predicates):
+            value = Literal(str(random.randrange(5))) if random.random() < 0.7 else IRI(f"urn:o{random.randrange(3)}")
+            triples.add(Triple(IRI(f"urn:s{subject}"), IRI(f"urn:p{random.randrange(predicates)}"), value))
+    return Publication(f"urn:g{random.random()}", tuple(triples))
+
+
+def a_query(random: Random, predicates: int) -> str:
+    """A star of up to three patterns that joins nothing: constant and variable predicates and objects, and tests."""
+    subject = random.choice(("?s", "?s", "<urn:s1>"))
+    body, tested = "", ""
+    for variable in random.sample(("?a", "?b", "?c"), random.randrange(1, 4)):
+        predicate = f"<urn:p{random.randrange(predicates)}>" if random.random() < 0.7 else "?p"
+        predicate = predicate if "?p" not in body else f"<urn:p{random.randrange(predicates)}>"
+        if random.random() < 0.25:
+            variable = random.choice(("'1'", "<urn:o1>"))
+        elif random.random() < 0.5:
+            tested += f"FILTER({variable} > {random.randrange(4)}) "
+        elif random.random() < 0.3:
+            tested += f"FILTER ftcontains({variable}, '2') "
+        body += f"{subject} {predicate} {variable} . "
+    head = random.choice(HEADS)
+    needed = set(head.split()) & {"?s", "?a", "?b", "?p"}
+    return f"{head} {{ {body}{tested}}}" if needed <= set(body.split()) else f"SELECT * {{ {body}{tested}}}"
+
+
+def index_of(subscriptions: list[Subscription]) -> Index:
+    builder = IndexBuilder()
+    for one in subscriptions:
+        builder.add(evidence(one, most=Settings().max_branches), one.select, one.ask)
+    return builder.build()
+
+
+def settled(index: Index, some: list[Publication], cap: int) -> Settled:
+    """Every clause against every publication."""
+    batch = encode(some)
+    clauses = len(index.programs.pattern_offset) - 1
+    publication = np.repeat(np.arange(len(some), dtype=np.int32), clauses)
+    clause = np.tile(np.arange(clauses, dtype=np.int32), len(some))
+    return settle(index, batch, features(batch, index.terms, index.tests, World()), publication, clause, cap)
+
+
+@pytest.mark.parametrize("predicates", [3, 8, 60], ids=["dense", "some", "many predicates"])
+@pytest.mark.parametrize("cap", [1, 4, 1_000])
+def test_the_reference_agrees(predicates: int, cap: int) -> None:
+    random = Random(predicates * 10_000 + cap)
+    some = [a_publication(random, predicates) for _ in range(12)]
+    subscriptions = [parse(a_query(random, predicates)) for _ in range(80)]
+    found = settled(index_of(subscriptions), some, cap)
+    world = World(settings=Settings(max_bindings=cap))
+    pairs = zip(found.publication.tolist(), found.subscription.tolist(), strict=True)
+    truncated = dict(zip(pairs, found.truncated.tolist(), strict=True))
+    left = set(zip(found.left_publication.tolist(), found.left_clause.tolist(), strict=True))
+    assert len(truncated) == len(found.publication)
+    for p, publication in enumerate(some):
+        for s, subscription in enumerate(subscriptions):
+            answer = evaluate(subscription, publication, world)
+            if (p, s) not in left:
+                assert ((p, s) in truncated) == bool(answer.bindings), subscription.text
+            if (p, s) in truncated:
+                assert truncated[p, s] == answer.truncated, subscription.text
+    assert len(truncated) > 200
+    assert len(left) < len(some) * len(subscriptions) / 2
+    assert (sum(truncated.values()) > 20) == (cap < 1_000)
