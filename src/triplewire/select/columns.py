@@ -51,7 +51,7 @@ class Strings(Sequence[bytes]):
 
     def taken(self, rows: NDArray[np.integer[Any]]) -> Strings:
         """Some of the strings, in this order."""
-        counts = np.diff(self.offset)[rows]
+        counts = self.offset[rows + 1] - self.offset[rows]
         offset = np.zeros(len(rows) + 1, np.int64)
         np.cumsum(counts, out=offset[1:])
         text = np.empty(int(offset[-1]), np.uint8)

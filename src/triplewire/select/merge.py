@@ -64,7 +64,7 @@ def _taken(programs: Programs, kept: Kept) -> Programs:
 
 def _slices(offset: Offsets, rows: Kept) -> tuple[Kept, Offsets]:
     """The places in the slices of some rows, one slice behind the other, and their new offsets."""
-    counts = np.diff(offset)[rows]
+    counts = offset[rows + 1] - offset[rows]
     new = np.zeros(len(rows) + 1, np.int64)
     np.cumsum(counts, out=new[1:])
     places = np.arange(new[-1]) + np.repeat(offset[:-1][rows] - new[:-1], counts)

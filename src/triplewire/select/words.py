@@ -78,7 +78,7 @@ class WordTests:
             if self.prefixes is None:
                 return row, self.words.offset, self.words.test
             found = np.flatnonzero(row >= 0).astype(np.int32)
-            counts = np.diff(self.words.offset)[row[found]]
+            counts = self.words.offset[row[found] + 1] - self.words.offset[row[found]]
             at = np.arange(counts.sum()) + np.repeat(self.words.offset[row[found]] - np.cumsum(counts) + counts, counts)
             parts.append((np.repeat(found, counts), self.words.test[at]))
         if self.prefixes is not None:

@@ -115,7 +115,7 @@ class Columnar:
         order = np.argsort(publication, kind="stable")
         programs, own = self._programs, subscription[order]
         exact = (programs.flags[own] & EXACT) != 0
-        lengths = np.where(exact, np.diff(programs.clause_offset)[own], 0)
+        lengths = np.where(exact, programs.clause_offset[own + 1] - programs.clause_offset[own], 0)
         offset = ends(lengths)
         clauses = np.arange(offset[-1]) + np.repeat(programs.clause_offset[:-1][own] - offset[:-1], lengths)
         pairs = Pairs(publication[order], offset, clauses.astype(np.int32), self._width[own])

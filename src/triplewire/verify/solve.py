@@ -80,7 +80,7 @@ def _fixed(*arrays: NDArray[Any]) -> Columns:
 
 def slices(offset: Offsets, some: NDArray[np.integer[Any]]) -> tuple[Offsets, NDArray[np.int64]]:
     """The slices of some rows, put one behind the other: their offsets, and where all that is in them was."""
-    lengths = np.diff(offset)[some]
+    lengths = offset[some + 1] - offset[some]
     own = ends(lengths)
     return own, np.arange(own[-1]) + np.repeat(offset[:-1][some] - own[:-1], lengths)
 
