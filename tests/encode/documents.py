@@ -7,7 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from triplewire.encode.batch import Bytes, Hashes
+from triplewire.encode.text import WORD_SEED
 from triplewire.kernels.names import hash_spans
+from triplewire.kernels.words import _MIXER
 
 PLAIN = ["http://a/s", "http://a/p", "http://example.org/x#y", "http://a/%C3%A9"]
 IRIS = [
@@ -84,6 +87,17 @@ class Documents:
         return bytes(data)
 
 
+def _hashes(words: Bytes, seed: int) -> Hashes:
+    """The hashes of words of eight bytes: of names, or as words of a batch are looked up."""
+    if seed != WORD_SEED:
+        start = np.arange(0, len(words), 8)
+        named: Hashes = hash_spans(words, start, start + 8, seed)
+        return named
+    hashes: Hashes = words.view(">u8").astype(np.uint64) * _MIXER
+    mixed: Hashes = (hashes ^ (hashes >> np.uint64(32))) * _MIXER >> np.uint64(32)
+    return mixed
+
+
 def colliding(count: int, seed: int) -> list[bytes]:
     """Short words whose hashes, from this seed, lie close together in any table of up to 65,536 slots."""
     found: list[bytes] = []
@@ -91,9 +105,7 @@ def colliding(count: int, seed: int) -> list[bytes]:
     while len(found) < count:
         numbers = range(first, first + 500_000)
         text = np.frombuffer("".join(map(str, numbers)).encode(), np.uint8)
-        start = np.arange(0, len(text), 8)
-        hashes = hash_spans(text, start, start + 8, seed)
-        near = np.flatnonzero((hashes & np.uint64(0xFFFF)) < 64)
+        near = np.flatnonzero((_hashes(text, seed) & np.uint64(0xFFFF)) < 64)
         found += [b"%d" % numbers[row] for row in near.tolist()]
         first += len(numbers)
     return found[:count]

@@ -74,7 +74,7 @@ class _Room:
         self.text: Bytes = np.empty(size // 4 + 64, np.uint8)
         self.end: Offsets = np.zeros(0, np.int64)
         self.hash: Hashes = np.zeros(0, np.uint64)
-        self.slots: Ids = np.full(2, -1, np.int32)
+        self.slots: NDArray[np.int64] = np.zeros((2, 2), np.int64)
 
     def reserve(self, state: NDArray[np.int64], length: int) -> None:
         """Make room for a text of so many bytes, and some more."""
@@ -84,8 +84,8 @@ class _Room:
         end = _grown(self.end, words, length)
         if len(end) > len(self.end):
             self.end, self.hash = end, _grown(self.hash, words, length)
-            self.slots = np.empty(1 << (2 * len(end)).bit_length(), np.int32)
-            kernels.refill(self.hash, words, self.slots)
+            self.slots = np.zeros((1 << (2 * len(end) - 1).bit_length(), 2), np.int64)
+            kernels.refill(self.text, end, words, self.slots)
 
 
 def _grown(array: NDArray[_Item], used: int, more: int) -> NDArray[_Item]:

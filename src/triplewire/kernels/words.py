@@ -3,8 +3,8 @@ digits. Words are interned.
 
 The tables of characters, and the words of the batch: `triplewire.encode.text`. The hash: `triplewire.kernels.names`.
 
-Small functions are inlined by Numba itself: the compiler behind it does not always do so, and then counts references to
-arrays at each call.
+Functions that loops call are inlined by the compiler (`forceinline`): a call would count references to arrays, and so
+would Numba's own inlining wherever such a function has a loop.
 """
 
 from __future__ import annotations
@@ -20,10 +20,13 @@ STATE = 4
 BREAK = -1  # in `fold`: no letter or digit; other negative numbers: -2 - a place in `expansion`, which BREAK ends
 GROWTH = 3  # a text has at most so many bytes for each one when it is folded; and not more words than bytes
 END = -2  # of an expansion
+KEY, ENTRY = 0, 1  # columns of `slots`: the last eight bytes of a word; its length << 32 | its number + 1, or 0
 
 _START, _PRIME = np.uint64(14695981039346656037 ^ 4), np.uint64(1099511628211)
 _PROBES = 2_000
+_MIXER = np.uint64(0x9E3779B97F4A7C15)  # D. E. Knuth, "The Art of Computer Programming", section 6.4: 2 ** 64 / phi
 _int: Any = np.int64
+_unsigned: Any = np.uint64  # of an index: that it is not negative
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -60,45 +63,47 @@ def _encode(out: Any, at: int, code: int) -> int:
     return at + 2
 
 
-@njit(cache=True, nogil=True, inline="always")
-def _find(out: Any, begin: int, stop: int, h: Any, end: Any, hashes: Any, slots: Any, words: int) -> Any:
+@njit(cache=True, nogil=True, forceinline=True)
+def _is_equal(out: Any, a: int, b: int, length: int) -> bool:
+    different = np.uint8(0)
+    for i in range(length):
+        different |= out[a + i] ^ out[b + i]
+    return bool(different == 0)
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def _hash(out: Any, begin: int, stop: int, h: Any) -> Any:
+    for i in range(begin, stop):
+        h = (h ^ np.uint64(out[i])) * _PRIME
+    return h
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def _place(out: Any, begin: int, stop: int, key: int, mask: int) -> int:
+    """Where to look for a word first. It is no hash of names: those cost more than eight bytes at a time."""
+    h = _hash(out, begin, stop - 8, np.uint64(key)) * _MIXER
+    return _int(((h ^ (h >> np.uint64(32))) * _MIXER) >> np.uint64(32)) & mask
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def _find(out: Any, begin: int, stop: int, key: int, end: Any, slots: Any, words: int) -> int:
     """The number of the word out[begin:stop]; it is `words` for a new one, and -1 where too many collide."""
-    mask = slots.size - 1
-    at = _int(h & np.uint64(mask))
-    length = stop - begin
-    for _ in range(_PROBES):
-        word = _int(slots[at])
-        if word < 0:
-            slots[at] = words
-            end[words] = stop
-            hashes[words] = h
-            return words
-        if hashes[word] == h:
-            first = end[word - 1] if word else 0
-            if end[word] - first == length:
-                different = np.uint8(0)
-                for i in range(length):
-                    different |= out[first + i] ^ out[begin + i]
-                if different == 0:
-                    return word
+    mask, length = slots.shape[0] - 1, stop - begin
+    at = _place(out, begin, stop, key, mask)
+    word, probes = -1, 0
+    while word < 0 and probes < _PROBES:
+        entry = slots[at, ENTRY]
+        if entry == 0:
+            slots[at, KEY] = key
+            slots[at, ENTRY] = length << 32 | (words + 1)
+            word = words
+        elif slots[at, KEY] == key and entry >> 32 == length:
+            other = (entry & 0xFFFFFFFF) - 1
+            if length <= 8 or _is_equal(out, end[other] - length, begin, length):
+                word = other
         at = (at + 1) & mask
-    return -1
-
-
-@njit(cache=True, nogil=True, inline="always")
-def _close(out: Any, at: int, h: Any, ids: Any, end: Any, hashes: Any, slots: Any, state: Any) -> Any:
-    """A word ends at `at`. Returns where the next may begin: there, if the word is new; -1 where too many collide."""
-    begin, words = state[BYTES], state[WORDS]
-    word = _find(out, begin, at, h ^ (h >> np.uint64(32)), end, hashes, slots, words)
-    if word < 0:
-        return -1
-    ids[state[IDS]] = word
-    state[IDS] += 1
-    if word < words:
-        return begin
-    state[WORDS] = words + 1
-    state[BYTES] = at
-    return at
+        probes += 1
+    return word
 
 
 @njit(cache=True, nogil=True)
@@ -107,53 +112,67 @@ def _cut(
     state: Any,
 ) -> bool:  # fmt: skip
     """The words of one text. False where too many collide."""
-    begin = state[BYTES]
-    to, h = begin, _START
-    more = -1  # a place in `expansion`
-    while at < stop or more >= 0 or to > begin:
-        code = BREAK
+    begin, words, used = state[BYTES], state[WORDS], state[IDS]
+    to, key = begin, _int(0)
+    more, good = -1, True  # a place in `expansion`
+    while good and (at < stop or more >= 0 or to > begin):
+        point, code = 0, BREAK
         if more >= 0:
             code = _int(expansion[more])
             more = more + 1 if expansion[more + 1] != END else -1
-        elif at < stop:
-            point = _int(text[at])
-            if point < 128:
-                at += 1
-            else:
-                point, length = _decode(text, at)
-                at += length
-            code = _int(fold[point])
-            if code < BREAK:
-                more = -2 - code
-                continue
-        if code < 0:
-            if to > begin:
-                begin = _close(out, to, h, ids, end, hashes, slots, state)
-                if begin < 0:
-                    return False
-                to, h = begin, _START
-        elif code < 128:
-            out[to] = code
-            to += 1
-            h = (h ^ np.uint64(code)) * _PRIME
         else:
+            while at < stop:
+                point = _int(text[_unsigned(at)])
+                code = _int(fold[point]) if point < 128 else BREAK
+                if code < 0:
+                    break
+                out[_unsigned(to)] = code
+                key = key << 8 | code
+                to += 1
+                at += 1
+            code = BREAK
+            if at < stop:
+                length = 1
+                if point >= 128:
+                    point, length = _decode(text, at)
+                    code = _int(fold[point])
+                at += length
+                if code < BREAK:
+                    more = -2 - code
+                    continue
+        if code >= 0:
             last = _encode(out, to, code)
             for i in range(to, last):
-                h = (h ^ np.uint64(out[i])) * _PRIME
+                key = key << 8 | _int(out[i])
             to = last
-    return True
+        elif to > begin:
+            word = _find(out, begin, to, key, end, slots, words)
+            good = word >= 0
+            ids[used] = word
+            used += 1
+            if word == words:
+                h = _hash(out, begin, to, _START)
+                end[word], hashes[word] = to, h ^ (h >> np.uint64(32))
+                words += 1
+                begin = to
+            to, key = begin, _int(0)
+    state[BYTES], state[WORDS], state[IDS] = begin, words, used
+    return good
 
 
 @njit(cache=True, nogil=True)
-def refill(hashes: Any, count: int, slots: Any) -> None:
-    """Enter the first `count` words into `slots`, a power of two at least twice as many."""
-    slots[:] = -1
-    mask = slots.size - 1
+def refill(out: Any, end: Any, count: int, slots: Any) -> None:
+    """Enter the first `count` words into `slots`, which are empty, a power of two at least twice as many."""
+    begin, mask = 0, slots.shape[0] - 1
     for word in range(count):
-        at = _int(hashes[word] & np.uint64(mask))
-        while slots[at] >= 0:
+        key, stop = _int(0), end[word]
+        for i in range(max(begin, stop - 8), stop):
+            key = key << 8 | _int(out[i])
+        at = _place(out, begin, stop, key, mask)
+        while slots[at, ENTRY] != 0:
             at = (at + 1) & mask
-        slots[at] = word
+        slots[at, KEY], slots[at, ENTRY] = key, (stop - begin) << 32 | (word + 1)
+        begin = stop
 
 
 @njit(cache=True, nogil=True)
