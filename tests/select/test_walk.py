@@ -110,14 +110,26 @@ def test_thresholds_are_runs_of_children(op: str, below: bool) -> None:
 
 def test_there_is_room_for_all_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     texts = [f'SELECT * {{ ?s <urn:p> ?o FILTER ftcontains(?o, "w{n % 7}") }}' for n in range(500)]
-    index = index_of([parse(text, id=str(n)) for n, text in enumerate(texts)])
+    subscriptions = [parse(text, id=str(n)) for n, text in enumerate(texts)]
     some = [about(f"w{n}") for n in range(7)] + [about("w1 w2 w3")]
-    whole = selected(index, some)
+    whole = selected(index_of(subscriptions), some)
     monkeypatch.setattr(walk, "_ROOM", 1)
-    monkeypatch.setattr(walk, "_ATOMS_A_TRIPLE", 0)
-    again = selected(index, some)
-    assert whole.subscription.tolist() == again.subscription.tolist()
-    assert len(accepted(again, 7)) == sum(n % 7 in (1, 2, 3) for n in range(500))
+    monkeypatch.setattr(walk, "_KEYS", 1)
+    narrow = index_of(subscriptions)
+    for _ in range(2):  # what the first call made room for, the second one finds
+        again = selected(narrow, some)
+        assert whole.subscription.tolist() == again.subscription.tolist()
+        assert len(accepted(again, 7)) == sum(n % 7 in (1, 2, 3) for n in range(500))
+
+
+def test_marks_begin_anew_before_they_run_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = [f'SELECT * {{ ?s <urn:p> ?o FILTER ftcontains(?o, "w{n % 7}") }}' for n in range(50)]
+    index = index_of([parse(text, id=str(n)) for n, text in enumerate(texts)])
+    monkeypatch.setattr(walk, "_MOST_MARKS", 40)
+    for at in range(20):
+        found = selected(index, [about(f"w{at % 7} w{(at + 1) % 7}"), about("w8")])
+        assert accepted(found, 0) == [n for n in range(50) if n % 7 in (at % 7, (at + 1) % 7)]
+        assert accepted(found, 1) == []
 
 
 def test_two_subjects_give_one_row() -> None:

@@ -267,8 +267,8 @@ def batch_atoms(run_first: Any, run_publication: Any, r0: int, r1: int, batch: A
                 span_offset: Any, spans: Any, most: Any, multi: Any) -> int:  # fmt: skip
     """The atoms of the runs r0 .. r1, as slices of `atoms`; of range atoms, with their intervals, as slices of `spans`.
 
-    `stamp` holds no value above `mark`; `wanted` is room for the keys of one run. Returns the first run that found no
-    room, else r1; the caller makes room and goes on there.
+    `stamp` holds no value above `mark`; `wanted` is room for the keys of one run. Returns r1, or the first run that found
+    no room in `atoms` or `spans`, or ~r where `wanted` was too short for r; the caller makes room and goes on there.
     """
     subject, predicate, obj = batch
     term, test_offset, test, node_offset, node_term, node_test = features
@@ -282,7 +282,7 @@ def batch_atoms(run_first: Any, run_publication: Any, r0: int, r1: int, batch: A
         count = _wanted_keys(t0, t1, subject[t0], predicate, obj, term, test_offset, test, n0, n1, node_term, node_test,
                              any_key, flags, wanted)  # fmt: skip
         if count > wanted.size:
-            return r
+            return ~r
         n = _look_up(wanted, count, keys, slots, stamp, mark + r + 1, atoms, atom_offset[r])
         m = span_offset[r]
         if has_ranges:

@@ -18,9 +18,9 @@ from triplewire.select.features import Features
 from triplewire.select.programs import Programs
 from triplewire.select.trie import SetTrie, Trie
 
-_ATOMS_A_TRIPLE = 8  # room for atoms, at first
 _MOST = 4  # predicates with the most objects, of a subject
-_ROOM = 1 << 16  # rows, at first
+_ROOM = 1 << 16  # rows, and atoms, at first
+_KEYS = 1 << 12  # keys that a subject asks for, at first
 _MOST_MARKS = (1 << 31) - 1
 
 
@@ -45,7 +45,7 @@ class Selected:
 
 @dataclass(frozen=True, slots=True)
 class SubjectAtoms:
-    """The atoms of each run of triples with one subject."""
+    """The atoms of each run of triples with one subject; they lie in the workspace until it is used again."""
 
     first: Offsets  # run -> its first triple; one entry more
     publication_run: Ids  # publication -> its slice of the runs
@@ -69,7 +69,8 @@ class Workspace:
         atoms, stars = len(trie.keys), len(trie.stars.root)
         nodes = max(len(trie.atoms), len(trie.stars))
         self._mark = 0
-        self.wanted = np.empty(4096, np.int64)
+        self.wanted, self.atoms = np.empty(_KEYS, np.int64), np.empty(_ROOM, np.int32)
+        self.spans = np.empty(1024, np.int32), np.empty((1024, 2), np.int32)
         self.atom_stamp = np.zeros(atoms, np.int32)
         self.star_list, self.star_stamp = np.empty(stars, np.int32), np.zeros(stars, np.int32)
         self.accepted, self.checks = np.empty(_ROOM, np.int32), np.empty(_ROOM, np.int32)
@@ -113,21 +114,23 @@ def subject_atoms(trie: Trie, batch: Batch, features: Features, space: Workspace
     ranges = (trie.range_offset, trie.range_atom, trie.range_group, trie.range_op, features.low, features.high)
     predicates = trie.any_key, trie.flags, trie.range_row
     offset, span_offset = np.zeros(runs + 1, np.int64), np.zeros(runs + 1, np.int64)
-    atoms = np.empty(_ATOMS_A_TRIPLE * triples + 1024, np.int32)
-    spans = np.empty(1024, np.int32), np.empty((1024, 2), np.int32)
     most, multi = np.zeros((runs, _MOST), np.int32), np.zeros(runs, np.bool_)
     done = 0
     while True:
         done = atom_kernels.batch_atoms(
             first, publication, done, runs, columns, asked, (trie.keys, trie.slots), predicates, ranges,
-            space.atom_stamp, space.marks(runs + 1), space.wanted, offset, atoms, span_offset, spans, most, multi,
+            space.atom_stamp, space.marks(runs + 1), space.wanted, offset, space.atoms, span_offset, space.spans, most,
+            multi,
         )  # fmt: skip
         if done == runs:
             break
-        space.wanted, atoms = _larger(space.wanted, 0), _larger(atoms, len(trie.keys))
+        if done < 0:
+            space.wanted, done = _larger(space.wanted, 0), ~done
+            continue
         more = len(trie.keys) - trie.first_range
-        spans = _larger(spans[0], more), _larger(spans[1], more)
-    return SubjectAtoms(first, publication_run, offset, atoms, span_offset, spans[0], spans[1], most, multi)
+        space.atoms = _larger(space.atoms, len(trie.keys))
+        space.spans = _larger(space.spans[0], more), _larger(space.spans[1], more)
+    return SubjectAtoms(first, publication_run, offset, space.atoms, span_offset, *space.spans, most, multi)
 
 
 def _larger(array: Any, more: int) -> Any:
