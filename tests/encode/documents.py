@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from triplewire.encode.batch import Bytes, Hashes
+from triplewire.encode.batch import BLANK_KIND, Bytes, Hashes
 from triplewire.encode.text import WORD_SEED
 from triplewire.kernels.names import hash_spans
 from triplewire.kernels.words import _MIXER
@@ -87,15 +87,22 @@ class Documents:
         return bytes(data)
 
 
+def _mixed(hashes: Hashes) -> Hashes:
+    product: Hashes = hashes * _MIXER
+    product ^= product >> np.uint64(32)
+    return product
+
+
 def _hashes(words: Bytes, seed: int) -> Hashes:
-    """The hashes of words of eight bytes: of names, or as words of a batch are looked up."""
-    if seed != WORD_SEED:
-        start = np.arange(0, len(words), 8)
-        named: Hashes = hash_spans(words, start, start + 8, seed)
-        return named
-    hashes: Hashes = words.view(">u8").astype(np.uint64) * _MIXER
-    mixed: Hashes = (hashes ^ (hashes >> np.uint64(32))) * _MIXER >> np.uint64(32)
-    return mixed
+    """The hashes of words of eight bytes: as words of a batch and its blank nodes are looked up; of names."""
+    if seed == WORD_SEED:
+        return (_mixed(words.view(">u8").astype(np.uint64)) * _MIXER) >> np.uint64(32)
+    if seed == BLANK_KIND:
+        begun = _mixed(np.array([BLANK_KIND << 60 | 8], np.uint64))
+        return _mixed(_mixed(_mixed(begun ^ words.view("<u8"))))
+    start = np.arange(0, len(words), 8)
+    hashes: Hashes = hash_spans(words, start, start + 8, seed)
+    return hashes
 
 
 def colliding(count: int, seed: int) -> list[bytes]:

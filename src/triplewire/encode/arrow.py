@@ -120,7 +120,7 @@ def _numbers(text: Bytes, offset: Offsets, interner: Interner) -> Ids | None:
     state = np.zeros(kernels.STATE, np.int64)
     for first in range(0, len(numbers), _CHUNK):
         part = offset[first : first + _CHUNK + 1]
-        if kernels.scan_terms(text, part, tokens, state) == kernels.STOP:
+        if kernels.scan_terms(text, interner.wide, part, tokens, state) == kernels.STOP:
             return None
         if not interner.take(tokens, len(part) - 1, numbers[first : first + _CHUNK]):
             return None

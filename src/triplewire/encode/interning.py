@@ -5,13 +5,19 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from triplewire.encode.batch import Bytes, Ids
+from triplewire.encode.batch import Bytes, Hashes, Ids
 from triplewire.encode.columns import Columns
 from triplewire.kernels import intern as kernels
+from triplewire.kernels.names import hash_terms_into, run
 from triplewire.model.terms import XSD_STRING
 
 _STRING = np.frombuffer(XSD_STRING.encode(), np.uint8)
 _ROOM = 4_096  # rows of a new table
+
+
+def wide(data: Bytes) -> Hashes:
+    """Eight bytes of `data` from each place on as one number, the first byte the lowest. The numbers overlap."""
+    return np.ndarray((max(len(data) - 7, 0),), np.uint64, data, strides=(1,))
 
 
 class _Table:
@@ -35,7 +41,7 @@ class Interner:
     """The terms of `data` and the suffixes of its literals, both by number."""
 
     def __init__(self, data: Bytes, max_iri_bytes: int, max_literal_bytes: int) -> None:
-        self._data = data
+        self._data, self.wide = data, wide(data)
         self._limits = max_iri_bytes, max_literal_bytes
         self._terms, self._suffixes = _Table(), _Table()
         self._suffixes.reserve(0, 1)
@@ -51,7 +57,7 @@ class Interner:
         self._suffixes.reserve(int(self._state[kernels.SUFFIXES]), count)
         return bool(
             kernels.intern_tokens(
-                self._data, tokens, count, *self._limits, _STRING, self._terms.rows, self._terms.slots,
+                self._data, self.wide, tokens, count, *self._limits, _STRING, self._terms.rows, self._terms.slots,
                 self._suffixes.rows, self._suffixes.slots, self._state, out,
             )
         )  # fmt: skip
@@ -59,22 +65,20 @@ class Interner:
     def odd_iris(self) -> list[bytes]:
         """The IRIs that are not of the plainest form, but for those in suffixes."""
         out = np.empty(len(self), np.int32)
-        count = kernels.odd_iris(self._data, self._terms.rows, len(self), out)
+        count = kernels.odd_iris(self._data, self._terms.rows, len(self), kernels.byte_classes(), out)
         return self._texts(self._terms.rows[out[:count]])
 
     def columns(self) -> Columns:
         """The terms. Raises `UnicodeDecodeError` where a datatype is no UTF-8."""
         rows = self._terms.rows[: len(self)].T
         texts = self._texts(self._suffixes.rows[1 : self._state[kernels.SUFFIXES]])
-        return Columns(
-            self._data,
-            rows[kernels.START].astype(np.int64),
-            rows[kernels.END].astype(np.int64),
-            rows[kernels.KIND].astype(np.uint8),
-            rows[kernels.SUFFIX].astype(np.int32),
-            ("", *(text.decode() for text in texts)),
-            rows[kernels.HASH].copy(),
-        )
+        start, end = rows[kernels.START].astype(np.int64), rows[kernels.END].astype(np.int64)
+        kind, suffix = rows[kernels.KIND].astype(np.uint8), rows[kernels.SUFFIX].astype(np.int32)
+        suffix_text = np.frombuffer(b"".join(texts) + b"\n", np.uint8)
+        suffix_offset = np.cumsum([0, 0, *map(len, texts)])  # suffix 0 is none
+        hashes = np.empty(len(start), np.uint64)
+        run(hash_terms_into, (self._data, start, end, kind, suffix, suffix_text, suffix_offset), hashes)
+        return Columns(self._data, start, end, kind, suffix, ("", *(text.decode() for text in texts)), hashes)
 
     def _texts(self, rows: NDArray[np.uint64]) -> list[bytes]:
         data = memoryview(self._data.data)

@@ -54,8 +54,9 @@ def encode_nquads(data: bytes | Bytes, document: str, settings: Settings) -> Bat
 
 def padded(data: bytes | Bytes) -> Bytes:
     """A copy for the scanner."""
-    text = np.full(len(data) + kernels.PAD, 10, np.uint8)
+    text = np.empty(len(data) + kernels.PAD, np.uint8)
     text[: len(data)] = np.frombuffer(data, np.uint8) if isinstance(data, bytes) else data
+    text[len(data) :] = 10
     return text
 
 
@@ -66,7 +67,7 @@ def _quads(text: Bytes, size: int, interner: Interner) -> NDArray[np.int32] | No
     parts: list[Ids] = []
     status = kernels.MORE
     while status == kernels.MORE:
-        status = kernels.scan(text, size, tokens, state)
+        status = kernels.scan(text, interner.wide, size, tokens, state)
         count = 4 * int(state[kernels.QUADS])
         ids = np.empty(count, np.int32)
         if status == kernels.STOP or not interner.take(tokens, count, ids):

@@ -10,13 +10,14 @@ import numpy as np
 
 from triplewire.encode.batch import BLANK_KIND, IRI_KIND, LITERAL_KIND, Batch, Ids, Offsets
 from triplewire.encode.columns import Columns, made, sorted_triples
+from triplewire.encode.interning import wide
 from triplewire.encode.names import suffix_of
 from triplewire.kernels import intern as kernels
 from triplewire.kernels.names import hash_terms_into, run
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, BlankNode, Literal, Term
 
-_PAD = b"\0"  # so that no buffer is empty
+_PAD = b"\0" * 8  # no buffer is empty, and all of it can be read eight bytes at a time
 _bytes = methodcaller("encode", "utf-8", "surrogatepass")
 
 
@@ -70,7 +71,7 @@ def _distinct(columns: Columns) -> tuple[Columns, Ids]:
     rows, numbers = np.empty((size, kernels.COLUMNS), np.uint64), np.empty(size, np.int32)
     slots = np.empty(1 << (2 * size).bit_length(), np.int32)
     first = np.empty(size, np.int64)
-    count = kernels.intern_spans(c.text, c.start, c.end, c.kind, c.suffix, c.hash, rows, slots, first, numbers)
+    count = kernels.intern_spans(wide(c.text), c.start, c.end, c.kind, c.suffix, rows, slots, first, numbers)
     if count < 0:
         count = _intern_by_dictionary(columns, first, numbers)
     f = first[:count]

@@ -1,11 +1,12 @@
 """Tokens to ids: a table of the distinct terms of a batch, and one of the suffixes of its literals.
 
-Tokens come from `triplewire.kernels.scan`, which says what their columns are. `rows` has (start, end, kind, suffix,
-hash) of each term, `slots` finds them by open addressing; texts are compared, so two ids are two terms. The hash is no
-secret, and who knows it can write terms that collide: past so many, the kernels give up.
+Tokens come from `triplewire.kernels.scan`, which says what their columns and `wide` are. `rows` has (start, end, kind,
+suffix, hash) of each term, `slots` finds them by open addressing; texts are compared, so two ids are two terms. The
+hash takes eight bytes at a time, and is not that of `triplewire.kernels.names`. It is no secret, and who knows it can
+write terms that collide: past so many, the kernels give up.
 
-Small functions are inlined by Numba itself: the compiler behind it does not always do so, and then counts references to
-arrays at each call.
+Small functions are inlined by the compiler (`forceinline`), and return at their end alone: it then sees that references
+to arrays need not be counted.
 """
 
 from __future__ import annotations
@@ -19,34 +20,51 @@ START, END, KIND, SUFFIX, HASH = 0, 1, 2, 3, 4  # columns of `rows`
 COLUMNS = 5
 TERMS, SUFFIXES, LAST = 0, 1, 2  # places in `state`; LAST: the last subject, predicate, graph
 STATE = 5
-PLAIN, ODD = 0, 1
-"""What is known of an IRI or a suffix: it is surely right; it has to be looked at."""
 
-_TOKEN_START, _TOKEN_END, _TOKEN_KIND, _TOKEN_HASH, _TOKEN_SUFFIX, _TOKEN_SUFFIX_END = 0, 1, 2, 3, 4, 5
+_TOKEN_START, _TOKEN_END, _TOKEN_KIND, _TOKEN_SUFFIX, _TOKEN_SUFFIX_END = 0, 1, 2, 3, 4
 _IRI, _BLANK, _LITERAL, _SAME, _NONE = 1, 2, 3, 0, 4
-_OFFSET, _PRIME = np.uint64(14695981039346656037), np.uint64(1099511628211)
+_MIXER = np.uint64(0x9E3779B97F4A7C15)  # 2 ** 64 / phi: D. E. Knuth, "The Art of Computer Programming", section 6.4
+_HALF = np.uint64(32)
 _PROBES = 2_000
 _int: Any = np.int64
+_wide: Any = np.uint64
 
 
-@njit(cache=True, nogil=True, inline="always")
-def _span(data: Any, start: int, end: int, h: Any) -> Any:
-    for i in range(start, end):
-        h = (h ^ np.uint64(data[i])) * _PRIME
-    return h
+@njit(cache=True, nogil=True, forceinline=True)
+def _kept(a: Any, b: Any) -> Any:
+    """0, at the end of a function whose branches use these arrays: where one would be done with an array before another
+    is, references to it would be counted."""
+    return 0 * (a.size + b.size)
 
 
-@njit(cache=True, nogil=True, inline="always")
-def _folded(h: Any) -> Any:
-    return h ^ (h >> np.uint64(32))
+@njit(cache=True, nogil=True, forceinline=True)
+def _first(word: Any, count: int) -> Any:
+    """The first `count` of eight bytes, at most seven; the first byte is the lowest."""
+    return word & ((_wide(1) << _wide(8 * count)) - _wide(1))
 
 
-@njit(cache=True, nogil=True, inline="always")
-def _equal(data: Any, a: int, b: int, length: int) -> Any:
-    """Compared to the end: nearly always they are equal, and so the loop is one of vectors."""
-    different = np.uint8(0)
-    for i in range(length):
-        different |= data[a + i] ^ data[b + i]
+@njit(cache=True, nogil=True, forceinline=True)
+def _hash(wide: Any, start: int, end: int, seed: int) -> Any:
+    """The hash of a span of terms or suffixes."""
+    h = (_wide(seed) << _HALF | _wide(end - start)) * _MIXER
+    h ^= h >> _HALF
+    while start + 8 <= end:
+        h = (h ^ wide[_wide(start)]) * _MIXER
+        h ^= h >> _HALF
+        start += 8
+    h = (h ^ _first(wide[_wide(start)], end - start)) * _MIXER
+    h = (h ^ (h >> _HALF)) * _MIXER
+    return h ^ (h >> _HALF)
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def _equal(wide: Any, a: int, b: int, length: int) -> Any:
+    """Compared to the end: nearly always they are equal."""
+    different, i = _wide(0), 0
+    while i + 8 <= length:
+        different |= wide[_wide(a + i)] ^ wide[_wide(b + i)]
+        i += 8
+    different |= _first(wide[_wide(a + i)] ^ wide[_wide(b + i)], length - i)
     return different == 0
 
 
@@ -62,12 +80,14 @@ def refill(rows: Any, count: int, slots: Any) -> None:
         slots[at] = row
 
 
-@njit(cache=True, nogil=True, inline="always")
-def _find(data: Any, start: int, end: int, kind: int, suffix: int, h: Any, rows: Any, slots: Any, count: int) -> Any:
+@njit(cache=True, nogil=True, forceinline=True)
+def _find(wide: Any, start: int, end: int, kind: int, suffix: int, rows: Any, slots: Any, count: int) -> Any:
     """The row of a term; it is `count` for a new one, and -1 where too many collide."""
+    h = _hash(wide, start, end, kind << 28 ^ suffix)
     mask = slots.size - 1
-    at = _int(h & np.uint64(mask))
-    for _ in range(_PROBES):
+    at = _int(h & _wide(mask))
+    found, probes = -1, 0
+    while found < 0 and probes < _PROBES:
         row = _int(slots[at])
         if row < 0:
             slots[at] = count
@@ -76,151 +96,135 @@ def _find(data: Any, start: int, end: int, kind: int, suffix: int, h: Any, rows:
             rows[count, KIND] = kind
             rows[count, SUFFIX] = suffix
             rows[count, HASH] = h
-            return count
-        if rows[row, HASH] == h and _int(rows[row, KIND]) == kind and _int(rows[row, SUFFIX]) == suffix:
+            found = count
+        elif rows[row, HASH] == h and _int(rows[row, KIND]) == kind and _int(rows[row, SUFFIX]) == suffix:
             first = _int(rows[row, START])
             length = _int(rows[row, END]) - first
-            if length == end - start and _equal(data, first, start, length):
-                return row
+            if length == end - start and _equal(wide, first, start, length):
+                found = row
         at = (at + 1) & mask
-    return -1
+        probes += 1
+    return found + _kept(wide, rows) + _kept(slots, slots)
 
 
-@njit(cache=True, nogil=True, inline="always")
-def _find_suffix(data: Any, start: int, end: int, rows: Any, slots: Any, string: Any, count: int) -> Any:
+@njit(cache=True, nogil=True, forceinline=True)
+def _find_suffix(data: Any, wide: Any, start: int, end: int, rows: Any, slots: Any, string: Any, count: int) -> Any:
     """The number of a suffix: 0 for xsd:string, `count` for a new one, -1 where too many collide."""
-    if end - start == string.size:
-        same = True
-        for i in range(end - start):
+    same = end - start == string.size
+    if same:
+        for i in range(string.size):
             same &= data[start + i] == string[i]
-        if same:
-            return 0
-    return _find(data, start, end, _int(0), _int(0), _folded(_span(data, start, end, _OFFSET)), rows, slots, count)
+    number = 0 if same else _find(wide, start, end, _int(0), _int(0), rows, slots, count)
+    return number + _kept(wide, rows) + _kept(slots, data) + _kept(string, string)
 
 
 @njit(cache=True, nogil=True)
-def intern_tokens(
-    data: Any,
-    tokens: Any,
-    count: int,
-    max_iri: int,
-    max_literal: int,
-    string: Any,
-    rows: Any,
-    slots: Any,
-    suffix_rows: Any,
-    suffix_slots: Any,
-    state: Any,
-    out: Any,
-) -> bool:
+def intern_tokens(data: Any, wide: Any, tokens: Any, count: int, max_iri: int, max_literal: int, string: Any, rows: Any,
+                  slots: Any, suffix_rows: Any, suffix_slots: Any, state: Any, out: Any) -> bool:  # fmt: skip
     """The ids of the first `count` tokens, -1 for no graph. The tables have room for as many more rows as there are
     tokens; suffix 0 is there. False where a term is too long or too many collide."""
-    terms, suffixes = state[TERMS], state[SUFFIXES]
-    for i in range(count):
+    terms, suffixes, good, i = state[TERMS], state[SUFFIXES], True, 0
+    while good and i < count:
         kind = _int(tokens[i, _TOKEN_KIND])
         place = (i & 3) - ((i & 3) > 2)  # subject, predicate, graph; an object is never SAME
         if kind == _SAME:
             out[i] = state[LAST + place]
-            continue
-        if kind == _NONE:
+        elif kind == _NONE:
             out[i] = -1
-            continue
-        start, end = _int(tokens[i, _TOKEN_START]), _int(tokens[i, _TOKEN_END])
-        if end - start > (max_literal if kind == _LITERAL else max_iri) and kind != _BLANK:
-            return False
-        h = tokens[i, _TOKEN_HASH]
-        suffix = 0
-        first, last = _int(tokens[i, _TOKEN_SUFFIX]), _int(tokens[i, _TOKEN_SUFFIX_END])
-        if kind == _LITERAL and last > 0:
-            suffix = _find_suffix(data, first, last, suffix_rows, suffix_slots, string, suffixes)
-            if suffix < 0 or last - first > max_iri:
-                return False
-            suffixes += suffix == suffixes
-            if suffix > 0:
-                h = _span(data, first, last, (h ^ np.uint64(0xFF)) * _PRIME)
-        row = _find(data, start, end, kind, suffix, _folded(h), rows, slots, terms)
-        if row < 0:
-            return False
-        terms += row == terms
-        out[i] = row
-        if (i & 3) != 2:
-            state[LAST + place] = row
+        else:
+            start, end = _int(tokens[i, _TOKEN_START]), _int(tokens[i, _TOKEN_END])
+            good = kind == _BLANK or end - start <= (max_literal if kind == _LITERAL else max_iri)
+            suffix = 0
+            if kind == _LITERAL:
+                first, last = _int(tokens[i, _TOKEN_SUFFIX]), _int(tokens[i, _TOKEN_SUFFIX_END])
+                if last > 0:
+                    suffix = _find_suffix(data, wide, first, last, suffix_rows, suffix_slots, string, suffixes)
+                    good = good and suffix >= 0 and last - first <= max_iri
+                    suffixes += suffix == suffixes
+            row = _find(wide, start, end, kind, suffix, rows, slots, terms) if good else -1
+            good = row >= 0
+            terms += row == terms
+            out[i] = row
+            if (i & 3) != 2:
+                state[LAST + place] = row
+        i += 1
     state[TERMS], state[SUFFIXES] = terms, suffixes
-    return True
+    return good
 
 
 @njit(cache=True, nogil=True)
-def intern_spans(
-    data: Any, start: Any, end: Any, kind: Any, suffix: Any, hashes: Any, rows: Any, slots: Any, first: Any,
-    out: Any,
-) -> int:  # fmt: skip
-    """The ids of terms whose suffix and hash are known; `first`: where each one of them stands first. Returns how many
-    there are, or -1 where too many collide. `rows` and `first` have room for all."""
+def intern_spans(wide: Any, start: Any, end: Any, kind: Any, suffix: Any, rows: Any, slots: Any, first: Any,
+                 out: Any) -> int:  # fmt: skip
+    """The ids of terms whose suffix is known; `first`: where each one of them stands first. Returns how many there are,
+    or -1 where too many collide. `rows` and `first` have room for all."""
     slots[:] = -1
-    count = 0
-    for i in range(start.size):
-        row = _find(data, start[i], end[i], _int(kind[i]), suffix[i], hashes[i], rows, slots, count)
-        if row < 0:
-            return -1
+    count, row, i = 0, 0, 0
+    while row >= 0 and i < start.size:
+        row = _find(wide, start[i], end[i], _int(kind[i]), _int(suffix[i]), rows, slots, count)
         if row == count:
             first[count] = i
             count += 1
         out[i] = row
-    return count
+        i += 1
+    return count if row >= 0 else -1
 
 
 # --- which IRIs are surely right -------------------------------------------------------------------------------------
 
-
-@njit(cache=True, nogil=True, inline="always")
-def _is_alnum(byte: int) -> bool:
-    return 97 <= byte <= 122 or 48 <= byte <= 57 or 65 <= byte <= 90
+_SCHEME, _HOST, _PATH, _HEX = 1, 2, 4, 8
 
 
-@njit(cache=True, nogil=True, inline="always")
-def _is_hex(byte: int) -> bool:
-    return 48 <= byte <= 57 or 97 <= byte <= 102 or 65 <= byte <= 70
+def byte_classes() -> Any:
+    """In which parts of an IRI each byte may stand, as bits."""
+    letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+    classes = np.zeros(256, np.uint8)
+    for bit, some in (
+        (_SCHEME, letters + "+-."),
+        (_HOST, letters + "-."),
+        (_PATH, letters + "!$&'()*+,-./:;=?@_~"),
+        (_HEX, "0123456789abcdefABCDEF"),
+    ):
+        classes[list(some.encode())] |= np.uint8(bit)
+    return classes
 
 
-@njit(cache=True, nogil=True, inline="always")
-def _is_plain(data: Any, at: int, end: int) -> bool:
+@njit(cache=True, nogil=True, forceinline=True)
+def _pass(data: Any, at: int, end: int, classes: Any, allowed: int) -> int:
+    """Behind the bytes of the allowed classes that stand from `at` on."""
+    while at < end and classes[data[_wide(at)]] & allowed:
+        at += 1
+    return at
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def _is_plain(data: Any, at: int, end: int, classes: Any) -> bool:
     """Is it surely an absolute IRI: scheme, "//", a host of letters, digits, dots and hyphens, and so on, in ASCII?"""
-    if at == end or not 97 <= (_int(data[at]) | 32) <= 122:
-        return False
-    while at < end and (_is_alnum(_int(data[at])) or data[at] == 43 or data[at] == 45 or data[at] == 46):
-        at += 1
-    if end - at < 4 or data[at] != 58 or data[at + 1] != 47 or data[at + 2] != 47:
-        return False
-    at += 3
-    while at < end and (_is_alnum(_int(data[at])) or data[at] == 45 or data[at] == 46):
-        at += 1
-    if at < end and data[at] != 47 and data[at] != 63 and data[at] != 35:
-        return False
+    good = at < end and 97 <= (_int(data[at]) | 32) <= 122
+    at = _pass(data, at, end, classes, _SCHEME)
+    good = good and end - at >= 4 and data[at] == 58 and data[at + 1] == 47 and data[at + 2] == 47
+    at = _pass(data, at + 3, end, classes, _HOST)
+    good = good and (at >= end or data[at] == 47 or data[at] == 63 or data[at] == 35)
     fragment = False
-    while at < end:
-        byte = _int(data[at])
-        if byte == 35:
-            if fragment:
-                return False
-            fragment = True
-        elif byte == 37:
-            if end - at < 3 or not _is_hex(_int(data[at + 1])) or not _is_hex(_int(data[at + 2])):
-                return False
-        # ! $ & ' ( ) * + , - . / and : ; = ? @ and _ ~
-        elif not (_is_alnum(byte) or byte == 33 or 36 <= byte <= 47 or byte == 58 or byte == 59 or byte == 61
-                  or byte == 63 or byte == 64 or byte == 95 or byte == 126):  # fmt: skip
-            return False
-        at += 1
-    return True
+    while good and at < end:
+        at = _pass(data, at, end, classes, _PATH)
+        if at < end:
+            byte = _int(data[at])
+            good = byte == 35 and not fragment
+            fragment = fragment or byte == 35
+            if byte == 37 and end - at >= 3:
+                good = (classes[data[at + 1]] & classes[data[at + 2]] & _HEX) != 0
+            at += 1
+    return good
 
 
 @njit(cache=True, nogil=True)
-def odd_iris(data: Any, rows: Any, count: int, out: Any) -> int:
-    """Which of the first `count` rows are IRIs that have to be looked at; `out` has room for all. Returns how many."""
+def odd_iris(data: Any, rows: Any, count: int, classes: Any, out: Any) -> int:
+    """Which of the first `count` rows are IRIs that have to be looked at; `out` has room for all. Returns how many.
+    `classes`: of each byte (`byte_classes`)."""
     found = 0
     for row in range(count):
         is_iri = _int(rows[row, KIND]) == _IRI
-        if is_iri and not _is_plain(data, _int(rows[row, START]), _int(rows[row, END])):
+        if is_iri and not _is_plain(data, _int(rows[row, START]), _int(rows[row, END]), classes):
             out[found] = row
             found += 1
     return found

@@ -79,7 +79,7 @@ def _hash(out: Any, begin: int, stop: int, h: Any) -> Any:
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def _place(out: Any, begin: int, stop: int, key: int, mask: int) -> int:
+def _place(out: Any, begin: int, stop: int, key: int, mask: int) -> Any:
     """Where to look for a word first. It is no hash of names: those cost more than eight bytes at a time."""
     h = _hash(out, begin, stop - 8, np.uint64(key)) * _MIXER
     return _int(((h ^ (h >> np.uint64(32))) * _MIXER) >> np.uint64(32)) & mask
