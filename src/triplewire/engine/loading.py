@@ -6,6 +6,7 @@ The rows and their shapes: `triplewire.languages.bulk`. What is told of a subscr
 
 from __future__ import annotations
 
+import json
 import os
 from array import array
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -15,7 +16,7 @@ import numpy as np
 from triplewire.engine.compiler import Compiler, class_warning, id_is_taken, line_of
 from triplewire.engine.current import Current
 from triplewire.engine.home import Home, text_row
-from triplewire.engine.ids import id_names
+from triplewire.engine.ids import SEED, id_key
 from triplewire.engine.segment import Segment, Selection, selection_of
 from triplewire.engine.snapshot import SegmentSnapshot
 from triplewire.engine.texts import Texts, TextWriter
@@ -30,6 +31,7 @@ from triplewire.languages.rows import Row
 from triplewire.languages.shape import Composed, Shape, put
 from triplewire.languages.shapes import Shapes
 from triplewire.model.terms import IRI
+from triplewire.select.columns import Strings
 from triplewire.select.index import IndexBuilder
 
 Tell = Callable[[str, str], None]
@@ -50,20 +52,26 @@ def load_segments(
     own. Yields how many more there are, now and then."""
     snapshot = current.snapshot
     assert isinstance(snapshot, SegmentSnapshot)
-    world = compiler.world
-    meant = None if compiler.entailment == "none" else compiler.meant
-    shapes = Shapes(world.settings, world.operators, meant)
     loader = Loader(snapshot.home, compiler)
-    chunks = read_prepared(files, shapes, operators=world.operators, settings=world.settings, on_refusal=refuse)
-    for chunk in chunks:
+    for chunk in _chunks(files, compiler, refuse):
         before = len(loader)
         loader.add(chunk if ids is None else [one for one in chunk if one.row.id in ids], refuse, warn)
         yield len(loader) - before
+        chunk.clear()  # before the next one is made, or the segment
         if len(loader) >= LARGE:
             yield -_install(loader.segment(), current, refuse)
             loader = Loader(snapshot.home, compiler)
     if len(loader):
         yield -_install(loader.segment(), current, refuse)
+
+
+def _chunks(
+    files: Sequence[str | os.PathLike[str]], compiler: Compiler, refuse: Callable[[Refusal], None]
+) -> Iterator[list[Prepared]]:
+    """The rows of files. The shapes go when there are no more."""
+    world = compiler.world
+    shapes = Shapes(world.settings, world.operators, None if compiler.entailment == "none" else compiler.meant)
+    yield from read_prepared(files, shapes, operators=world.operators, settings=world.settings, on_refusal=refuse)
 
 
 def _install(segment: Segment, current: Current, refuse: Callable[[Refusal], None]) -> int:
@@ -86,8 +94,8 @@ class Loader:
         self._most = compiler.world.settings.max_branches
         self._builder = IndexBuilder()
         self._writer = TextWriter()
-        self._texts: list[Texts] = []
-        self._ids: list[str] = []
+        self._starts, self._lengths = array("q"), array("i")
+        self._ids, self._id_ends = bytearray(), array("q", [0])
         self._selections: dict[Selection, int] = {}
         self._selection = array("i")
         self._construct = bytearray()
@@ -97,7 +105,7 @@ class Loader:
         self._unknown: dict[object, str] = {}  # class -> its warning, or ""
 
     def __len__(self) -> int:
-        return len(self._ids)
+        return len(self._construct)
 
     def add(self, chunk: Sequence[Prepared], refuse: Callable[[Refusal], None], warn: Tell | None) -> None:
         """The next rows; those that are refused are left out."""
@@ -107,7 +115,9 @@ class Loader:
                 rows.append(self._add(one, warn))
             except TriplewireError as error:
                 refuse(one.row.refusal(error))
-        self._texts.append(Texts.of(self._writer, rows))
+        starts, lengths = self._writer.append(rows)
+        self._starts.frombytes(starts.tobytes())
+        self._lengths.frombytes(lengths.tobytes())
 
     def _add(self, one: Prepared, warn: Tell | None) -> bytes:
         row, shape, constants = one.row, one.shape, one.constants
@@ -135,12 +145,13 @@ class Loader:
         calls = (node for node in walk(subscription.where) if isinstance(node, Call))
         self._operators.update((call.operator, len(call.arguments)) for call in calls)
         if not plain:
-            self._pinned[len(self._ids)] = subscription
+            self._pinned[len(self)] = subscription
         self._end(subscription.id, selection_of(subscription), subscription.construct is not None)
         return text_row(subscription) if plain else b""
 
     def _end(self, id: str, select: Selection, construct: bool) -> None:
-        self._ids.append(id)
+        self._ids += id_key(id)
+        self._id_ends.append(len(self._ids))
         self._selection.append(self._selections.setdefault(select, len(self._selections)))
         self._construct.append(construct)
 
@@ -183,13 +194,18 @@ class Loader:
         return found
 
     def segment(self) -> Segment:
-        """All rows, indexed."""
+        """All rows, indexed. The loader is spent then: what it holds goes before that is made which stays, and would
+        come to lie among it."""
+        selections = json.dumps(list(self._selections))
+        for kept in (self._selections, self._asked, self._unknown):
+            kept.clear()
+        index, starts = self._builder.build(), np.array(self._starts, np.int64)
         return Segment(
             self._home,
-            self._builder.build(),
-            id_names(self._ids),
-            Texts.joined(self._texts),
-            tuple(self._selections),
+            index,
+            Strings(np.array(self._ids, np.uint8), np.array(self._id_ends, np.int64)).names(SEED),
+            Texts((self._writer,), np.zeros(len(starts), np.uint8), starts, np.array(self._lengths, np.int32)),
+            tuple([None if one is None else tuple(one) for one in json.loads(selections)]),
             np.array(self._selection, np.int32),
             np.array(self._construct, np.uint8),
             self._pinned,

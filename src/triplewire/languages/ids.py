@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-FEW = 1 << 16
-"""Up to so many, a set of Python's will do, and no compiled kernel has to be loaded."""
+FEW = 64
+"""Up to so many, a set of Python's will do, and no compiled kernel has to be loaded. For more it is loaded at once: it
+stays for good, and shall not come to lie among the many small objects of a large file."""
 
 
 class Ids:
@@ -20,8 +21,8 @@ class Ids:
         self._count = 0
         self._seed = np.uint64(secrets.randbits(64))  # so that nobody can choose ids that all fall into one place
         self._pool = np.empty(1 << 10, np.uint8)
-        self._ends = np.zeros(1 << 8, np.int64)
-        self._slots = np.full(1 << 8, -1, np.int32)
+        self._ends = np.zeros(1 << 7, np.int64)
+        self._slots = np.full(1 << 7, -1, np.int32)
 
     def __len__(self) -> int:
         return self._count if self._set is None else len(self._set)

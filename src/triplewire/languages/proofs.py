@@ -9,7 +9,6 @@ the mask are parsed, with odd constants, and must give what the shape gives. Wha
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
@@ -210,13 +209,17 @@ def _kinds(stated: Subscription, placeholders: Constants, fixed: frozenset[int])
     texts = {content(one): set[str]() for number, one in enumerate(placeholders) if number not in fixed}
     if not texts:
         return (FIXED,) * len(placeholders)
-    pattern = re.compile("|".join(sorted(map(re.escape, texts), key=len, reverse=True)))
     variables = {content(one) for one in placeholders if one[0] == "?"}
-    if any(pattern.search(text) for text in (*stated.select, *stated.warnings) if text not in variables):
+    others = [text for text in (*stated.select, *stated.warnings) if text not in variables]
+    if any(name in text for text in others for name in texts):
         return None
     for text, kind in _texts(stated.where):
-        for part in pattern.findall(text):
-            texts[part].add(kind if part == text else FIXED)
+        if text in texts:
+            texts[text].add(kind)
+        else:
+            for name in texts:
+                if name in text:
+                    texts[name].add(FIXED)
     return tuple([_kind(one, texts.get(content(one), set())) for one in placeholders])
 
 

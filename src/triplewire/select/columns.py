@@ -55,7 +55,7 @@ class Strings(Sequence[bytes]):
         offset = np.zeros(len(rows) + 1, np.int64)
         np.cumsum(counts, out=offset[1:])
         text = np.empty(int(offset[-1]), np.uint8)
-        kernels.gather(self.text, self.offset[:-1][rows], offset, text)
+        kernels.run(kernels.gather, (self.text, self.offset[:-1][rows], offset), text)
         return Strings(text, offset)
 
     def names(self, seed: int) -> Names:

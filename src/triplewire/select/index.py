@@ -6,6 +6,8 @@ subscriptions, live changes and storage: `triplewire.engine`.
 
 from __future__ import annotations
 
+import gc
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -25,9 +27,11 @@ from triplewire.select.features import Features
 from triplewire.select.growing import GrowingPrograms
 from triplewire.select.programs import ASK, DISTINCT, EXACT, Programs
 from triplewire.select.shaped import ShapedRows
-from triplewire.select.tests import Tests, TestTable
+from triplewire.select.tests import Tests, TestTable, build
 from triplewire.select.trie import SetTrie, Trie, build_trie
 from triplewire.select.walk import Selected, Workspace, select
+
+_MANY = 1 << 14  # subscriptions that are worth the time of letting go
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -137,6 +141,9 @@ class IndexBuilder:
     """Collects subscriptions; `build` makes the index of them, numbered in the order in which they came."""
 
     def __init__(self) -> None:
+        self._begin()
+
+    def _begin(self) -> None:
         self._terms: dict[IRI | Literal, int] = {}
         self._tests = TestTable()
         self._rows = GrowingPrograms()
@@ -179,6 +186,24 @@ class IndexBuilder:
         return self._terms.setdefault(term, len(self._terms))
 
     def build(self) -> Index:
-        """The index of all that was added."""
-        terms, tests, programs = term_names(list(self._terms)), self._tests.freeze(), self._rows.programs()
-        return Index(terms, tests, programs, build_trie(programs, tests, len(self._terms)))
+        """The index of all that was added. The builder is empty then: its small objects go before the index is made,
+        which else would come to lie among them, and keep their memory from being given back."""
+        names, specs, rows = term_names(list(self._terms)), self._tests.specs(), self._rows
+        self._begin()
+        many = len(rows) >= _MANY
+        if many:
+            _let_go()
+            names, specs = names.taken(np.arange(len(names))), specs.taken(np.arange(len(specs)))
+        tests, programs = build(specs), rows.programs()
+        index = Index(names, tests, programs, build_trie(programs, tests, len(names)))
+        if many:
+            _let_go()
+        return index
+
+
+def _let_go() -> None:
+    """Drop small objects that nobody needs. Cycles are collected, with what they come from. And the interpreter
+    remembers where attributes of types were found, by the names as they were asked for: thousands of strings."""
+    gc.collect()
+    clear = getattr(sys, "_clear_internal_caches", None) or sys._clear_type_cache
+    clear()

@@ -182,9 +182,13 @@ class TestTable:
         self._specs.append(spec)
         return len(self._specs) - 1
 
+    def specs(self) -> Strings:
+        """What `build` makes the table of, as it is now."""
+        return Strings.of(self._specs)
+
     def freeze(self) -> Tests:
         """The table as it is now."""
-        return build(Strings.of(self._specs))
+        return build(self.specs())
 
 
 def build(specs: Strings) -> Tests:
