@@ -323,7 +323,7 @@ def _statement(data: Any, wide: Any, at: int, tokens: Any, row: int, state: Any)
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def _line_end(data: Any, at: int) -> int:
+def _line_end(data: Any, at: int) -> Any:
     """From behind a statement, or from a line that has none, to behind the line feed; -1 where something else stands
     there."""
     at = _blanks(data, at)
