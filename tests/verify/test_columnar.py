@@ -133,6 +133,44 @@ def test_every_pair_has_the_answer_of_the_reference(seed: int, cap: int) -> None
     assert (cut > 100) == (cap == 3)
 
 
+def _stars(rng: random.Random, number: int) -> Subscription:
+    """Stars that share nothing, around variables and constants."""
+    names, patterns = iter("abcdefgh"), []
+    for subject in rng.sample(["?x", "?y", "<http://e/a>", "<http://e/tom>"], rng.choice((1, 1, 2))):
+        for _ in range(rng.choice((1, 1, 2, 3))):
+            variable = rng.random() < 0.8
+            other = f"?{next(names)}" if variable else rng.choice(["<http://e/b>", '"car"'])
+            patterns.append(f"{subject} <http://e/{rng.choice('pqr')}> {other} .")
+    text = " ".join(patterns)
+    found = sorted({text[at + 1] for at in range(len(text)) if text[at] == "?"})
+    if found and rng.random() < 0.3:
+        text += f" FILTER({rng.choice(FILTERS[:6]).format(v=rng.choice(found))})"
+    chosen = rng.sample(found, rng.randint(1, len(found))) if found else []
+    form = "ASK" if not chosen or rng.random() < 0.1 else "SELECT " + " ".join(f"?{name}" for name in chosen)
+    return parse(f"{form} {{ {text} }}", "sparql", id=f"s{number}")
+
+
+@pytest.mark.parametrize("cap", [1000, 3])
+@pytest.mark.parametrize("seed", range(2))
+def test_stars_have_the_answers_of_the_reference(seed: int, cap: int) -> None:
+    rng = random.Random(seed)
+    publications = [_publication(rng, number) for number in range(30)]
+    subscriptions = [_stars(rng, number) for number in range(150)]
+    matches, cut = _same(Columns.of(publications, subscriptions, World(settings=Settings(max_bindings=cap))))
+    assert matches > 1_000
+    assert cut > (200 if cap == 3 else 0)
+
+
+def test_many_subjects_of_one_star() -> None:
+    texts = ("SELECT * { ?x <http://e/p> ?a }", "SELECT ?a { ?x <http://e/p> ?a }", "SELECT ?x { ?x <http://e/p> ?a }")
+    subscriptions = [parse(text, "sparql", id=str(number)) for number, text in enumerate(texts * 100)]
+    nodes = [IRI(f"{N}n{number}") for number in range(30)]
+    publication = _published(*((node, PREDICATES[0], value) for node in nodes for value in OBJECTS[-2:]))
+    columns = Columns.of([publication], subscriptions, World())
+    verdict = columns.verdict()
+    assert [len(rows) for rows in columns.bindings(verdict)] == [60, 2, 30] * 100
+
+
 def _published(*triples: tuple[Node, IRI, Term]) -> Publication:
     return Publication("p", tuple(Triple(*triple) for triple in triples))
 

@@ -22,8 +22,8 @@ from triplewire.errors import Refusal
 from triplewire.matchers import Chunk, Rows, Snapshot
 from triplewire.model.match import Match, matches_of
 
-_AT_ONCE = 1_024  # matches that are made together for one that is asked for
-_IN_TURN = 16_384  # matches whose bindings are found together where one comes after the other
+_AT_ONCE = 1_024  # matches whose bindings are found together
+_IN_TURN = 16  # times as many where one comes after the other, and they have few
 
 
 @dataclass(frozen=True)
@@ -68,8 +68,15 @@ class Part:
         return self.rows.truncated[self.order]
 
     def __iter__(self) -> Iterator[Match]:
-        for start in range(0, len(self), _IN_TURN):
-            yield from self._made(start, start + _IN_TURN)
+        start, count = 0, _AT_ONCE
+        while start < len(self):
+            bindings = 0
+            for match in self._made(start, start + count):
+                bindings += len(match.bindings)
+                yield match
+            start += count
+            few = bindings <= 4 * count
+            count = min(4 * count, _IN_TURN * _AT_ONCE) if few else _AT_ONCE
 
     def matches(self, start: int, end: int) -> list[Match]:
         """Some of the matches as objects."""

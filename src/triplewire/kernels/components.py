@@ -1,6 +1,7 @@
 """Which patterns of a clause hang together? Those that share a variable do; others are solved apart.
 
-Used once for the clauses of a segment; `triplewire.kernels.solutions` solves the components.
+Used once for the clauses of a segment. `triplewire.kernels.products` solves the components where all of a clause are
+stars, `triplewire.kernels.solutions` any.
 """
 
 from __future__ import annotations
@@ -52,20 +53,39 @@ def _number(first: Any, end: Any, pattern: Any, parent: Any, number: Any, part: 
 
 
 @njit(cache=True, nogil=True)
+def _is_star(first: Any, begin: Any, end: Any, pattern: Any, member: Any, mark: Any, stamp: Any) -> bool:
+    """Do the patterns of a component share their subject alone? Their predicates are constants."""
+    subject = pattern[first + member[begin], 0]
+    for m in range(begin, end):
+        i = first + member[m]
+        variable = -1 - pattern[i, 2]
+        if pattern[i, 0] != subject or pattern[i, 1] < 0 or pattern[i, 2] == subject < 0:
+            return False
+        if variable >= 0:
+            if mark[variable] == stamp:
+                return False
+            mark[variable] = stamp
+    return True
+
+
+@njit(cache=True, nogil=True)
 def components(pattern_offset: Any, pattern: Any, width: Any, variables: int, offset: Any, component: Any,
-               member: Any) -> None:  # fmt: skip
+               member: Any, loose: Any) -> None:  # fmt: skip
     """The components of each clause: its slice in `offset` of the rows of `component`, which are (where its patterns
     begin among the clause's in `member`, how many they are, how many selected variables they have, have they no
     others?). A member is the number of a pattern in its clause. `component` and `member` have a row for each pattern.
+    loose[clause]: are there any, and all of them stars?
 
     `pattern` has a variable v as -1 - v; it is selected if v < width[clause]. `variables` is the largest number of
     variables of a clause.
     """
     parent, number = np.empty(variables, np.int64), np.empty(variables, np.int64)
     part, seen = np.empty(member.size, np.int64), np.full(variables, -1, np.int64)
+    mark = np.full(variables, -1, np.int64)
     rows, members, offset[0] = 0, 0, 0
     for clause in range(width.size):
         first, end = pattern_offset[clause], pattern_offset[clause + 1]
+        loose[clause] = first < end
         for k in range(_number(first, end, pattern, parent, number, part)):
             begin, needed, alone = members, 0, 1
             for i in range(first, end):
@@ -82,6 +102,7 @@ def components(pattern_offset: Any, pattern: Any, width: Any, variables: int, of
                         needed += 1
             component[rows, 0], component[rows, 1] = begin - first, members - begin
             component[rows, 2], component[rows, 3] = needed, alone
+            loose[clause] &= _is_star(first, begin, members, pattern, member, mark, rows)
             rows += 1
         offset[clause + 1] = rows
 

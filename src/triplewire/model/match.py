@@ -20,7 +20,7 @@ class SharedBinding(dict[str, Term]):
     def _refuse(self, *_: object, **__: object) -> NoReturn:
         raise TypeError("matches share their bindings: they cannot be changed; dict(binding) is a copy that can")
 
-    __setitem__ = __delitem__ = __ior__ = clear = pop = popitem = setdefault = update = _refuse  # type: ignore[assignment]
+    __setitem__ = __delitem__ = __ior__ = clear = pop = popitem = setdefault = update = _refuse
 
     def __reduce__(self) -> tuple[type[SharedBinding], tuple[dict[str, Term]]]:
         return SharedBinding, (dict(self),)

@@ -53,9 +53,7 @@ class Bindings:
         rows = [[term(number) if number >= 0 else None for number in row] for row in self.ids(pair).tolist()]
         if len(rows) > 1:
             rows.sort(key=_row_key)
-        return tuple(
-            [SharedBinding({n: t for n, t in zip(select, row, strict=True) if t is not None}) for row in rows]
-        )
+        return tuple([SharedBinding({n: t for n, t in zip(select, row, strict=True) if t is not None}) for row in rows])
 
     def alike(self, selection: Ids) -> tuple[Ids, Ids]:
         """The pairs by their bindings: of each pair a number, the same for those of one `selection` with the same rows;

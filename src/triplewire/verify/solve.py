@@ -1,6 +1,7 @@
-"""The join kernel over many pairs of a batch: room for its tables, lazy tests between its passes.
+"""The kernels that solve clauses, over many pairs of a batch: room for their tables, lazy tests between passes.
 
-The kernel is `triplewire.kernels.solutions`; what its outcomes mean: `triplewire.verify.columnar`.
+Clauses that join nothing are products (`triplewire.kernels.products`), the others are joined
+(`triplewire.kernels.solutions`); what the outcomes mean: `triplewire.verify.columnar`.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from triplewire.encode.batch import Batch, Bytes, Ids, Offsets
 from triplewire.encode.decode import Decoder
 from triplewire.ir.evaluate import World
 from triplewire.kernels import components as component_kernels
+from triplewire.kernels import products as product_kernels
 from triplewire.kernels import solutions as kernels
 from triplewire.model.publication import Publication
 from triplewire.select.features import Features
@@ -85,27 +87,37 @@ def slices(offset: Offsets, some: NDArray[np.integer[Any]]) -> tuple[Offsets, ND
     return own, np.arange(own[-1]) + np.repeat(offset[:-1][some] - own[:-1], lengths)
 
 
+def _places(offset: Offsets, some: Ids) -> int:
+    """How long are the slices of some rows together?"""
+    return int((offset[some + 1] - offset[some]).sum())
+
+
 class Solver:
-    """Joins the clauses of a segment. `width`: clause -> how many variables are selected. Safe with threads."""
+    """Solves the clauses of a segment. `width`: clause -> how many variables are selected. Safe with threads."""
 
     def __init__(self, programs: Programs, width: Ids, tests: Tests, lazy: LazyTests, world: World) -> None:
         self._world = world
         self._lazy = lazy
         variables, patterns = int(programs.variables.max(initial=0)) + 1, len(programs.pattern)
         offset, component = np.zeros(len(programs.variables) + 1, np.int64), np.zeros((patterns, 4), np.int64)
-        member = np.zeros(patterns, np.int32)
+        member, loose = np.zeros(patterns, np.int32), np.zeros(len(programs.variables), np.uint8)
         pattern_offset, pattern, widths = _fixed(programs.pattern_offset, programs.pattern, width)
-        component_kernels.components(pattern_offset, pattern, widths, variables, offset, component, member)
+        component_kernels.components(pattern_offset, pattern, widths, variables, offset, component, member, loose)
+        loose[_lazy_clauses(programs, tests)] = 0
         self._stated = programs
         self._components = offset, component[: offset[-1]].copy(), member
         self._info = np.stack(
             [np.asarray(c, np.int32) for c in (tests.kind, tests.group, tests.op, tests.rank)], axis=1
         )
         self._variables = variables
+        self._patterns = int(np.diff(programs.pattern_offset).max(initial=1))
+        offset, component, member = self._components
+        self._stars = _fixed(loose, pattern_offset, pattern, offset, component, member, programs.test_offset)
+        self._tests = _fixed(programs.test_variable, programs.test)
         self._inverses: list[Ids] = []
 
     def _resolved(self, clauses: Ids, term: Ids) -> Columns:
-        """Some clauses as the kernel takes them, their constants as the batch's terms."""
+        """Some clauses as the join takes them, their constants as the batch's terms."""
         stated, (component_offset, component, member) = self._stated, self._components
         code_offset, places = slices(stated.pattern_offset, clauses)
         code, member = stated.pattern[places], member[places]
@@ -138,18 +150,7 @@ class Solver:
         self, batch: Batch, features: Features, pairs: Pairs, keep: bool, publications: Callable[[int], Publication]
     ) -> Solved:
         """The outcome of each pair. Lazy tests are answered in between, and pairs that wait for them tried again."""
-        decoder = Decoder(batch)
-        outcome = np.zeros(len(pairs), np.uint8)
-        found: list[tuple[Ids, NDArray[np.int64]]] = []
-        used, clauses = np.unique(pairs.clauses, return_inverse=True)
-        pairs = replace(pairs, clauses=clauses.astype(np.int32))
-        programs = self._resolved(used, features.term)
-        triples = _fixed(
-            batch.offset,
-            _together(batch.subject, batch.predicate),
-            batch.object,
-            *_sort_triples(batch, pairs.publication),
-        )
+        triples = _fixed(batch.offset, _together(batch.subject, batch.predicate), batch.object)
         facts = _fixed(
             features.offset,
             features.test,
@@ -158,20 +159,59 @@ class Solver:
             features.node_offset,
             _together(features.node_term, features.node_test),
         )
+        outcome, rows, pieces = self._multiplied(pairs, keep, features.term, triples, facts)
+        left = np.flatnonzero(outcome == product_kernels.LEFT)
+        if not len(left):
+            return Solved(outcome, rows, pieces)
+        found, decoder = [(rows, pieces)], Decoder(batch)
+        joined = pairs.taken(left)
+        used, clauses = np.unique(joined.clauses, return_inverse=True)
+        joined = replace(joined, clauses=clauses.astype(np.int32))
+        programs = self._resolved(used, features.term)
+        triples += _fixed(*_sort_triples(batch, joined.publication))
         is_lazy = (programs[_CONDITIONS][:, kernels.KIND] == LAZY).any()
-        for start in range(0, len(pairs), _AT_ONCE if is_lazy else max(len(pairs), 1)):
-            waiting = np.arange(start, min(start + _AT_ONCE, len(pairs)) if is_lazy else len(pairs))
+        for start in range(0, len(joined), _AT_ONCE if is_lazy else len(joined)):
+            waiting = np.arange(start, min(start + _AT_ONCE, len(joined)) if is_lazy else len(joined))
             answers = Answers(self._lazy.scope)
             while len(waiting):
-                some = pairs if len(waiting) == len(pairs) else pairs.taken(waiting)
+                some = joined if len(waiting) == len(joined) else joined.taken(waiting)
                 own, rows, pieces = self._pass(some, keep, programs, triples, facts, answers)
-                pieces[:, 0] = waiting[pieces[:, 0]]
+                pieces[:, 0] = left[waiting[pieces[:, 0]]]
                 found.append((rows, pieces))
-                outcome[waiting] = own
+                outcome[left[waiting]] = own
                 waiting = waiting[own == kernels.UNKNOWN + kernels.UNSURE]
                 if len(waiting):
                     self._lazy.fill(answers, decoder.term, publications)
         return _joined(outcome, found)
+
+    def _multiplied(
+        self, pairs: Pairs, keep: bool, term: Ids, triples: Columns, facts: Columns
+    ) -> tuple[Bytes, Ids, NDArray[np.int64]]:
+        """Outcome, rows and pieces of the pairs whose clauses need no join; the others are LEFT."""
+        cap, outcome = self._world.settings.max_bindings, np.empty(len(pairs), np.uint8)
+        publication, offset, clauses, width = _fixed(pairs.publication, pairs.offset, pairs.clauses, pairs.width)
+        _, pattern_offset, _, component_offset, *_ = self._stars
+        star = np.empty((_places(component_offset, clauses), product_kernels.STAR), np.int64)
+        code = np.empty((_places(pattern_offset, clauses), 2), np.int32)
+        few = np.diff(triples[0]) <= _SMALL
+        with self._inverse(term) as inverse:
+            stars = product_kernels.stars(
+                publication, offset, clauses, width, few, self._stars, inverse, star, code, outcome
+            )
+        hit = np.empty((stars + 1 if keep else 1, 4), np.int64)
+        fitting = np.empty(4 * stars + self._patterns * (_SMALL + 1), np.int32)
+        used, done = np.zeros(3, np.int64), 0
+        while done < stars:
+            done = product_kernels.solve(
+                done, stars, cap, keep, publication, star, code, self._tests, self._info,
+                triples, facts, hit, fitting, used,
+            )  # fmt: skip
+            if done < stars:
+                hit, fitting = _doubled(hit), _doubled(fitting)
+        rows, pieces = np.empty(used[product_kernels.SIZE], np.int32), np.empty((stars if keep else 0, 4), np.int64)
+        frame = np.empty((self._patterns, 3), np.int64)
+        product_kernels.write(used[product_kernels.HITS], star, code, hit, fitting, frame, rows)
+        return outcome, rows, pieces[: product_kernels.outcomes(stars, cap, keep, star, outcome, pieces)]
 
     def _pass(
         self, pairs: Pairs, keep: bool, programs: Columns, triples: Columns, facts: Columns, answers: Answers
@@ -201,6 +241,14 @@ class Solver:
             else:
                 rows, pieces = _doubled(rows), _doubled(pieces)
                 slots = np.zeros((2 * len(slots), 2), np.int64)
+
+
+def _lazy_clauses(programs: Programs, tests: Tests) -> NDArray[np.int64]:
+    """The clauses that have lazy tests."""
+    is_lazy = tests.kind == LAZY
+    if not is_lazy.any():
+        return np.zeros(0, np.int64)
+    return np.searchsorted(programs.test_offset, np.flatnonzero(is_lazy[programs.test]), side="right") - 1
 
 
 def _together(first: Ids, second: Ids) -> NDArray[np.int64]:
