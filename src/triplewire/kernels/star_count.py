@@ -52,7 +52,7 @@ def _stars(first: int, last: int, subject: Any, predicate: Any, known: Any, star
 
 
 @njit(cache=True, nogil=True)
-def _find(key: Any, first: int, last: int, constant: int) -> int:
+def _find(key: Any, first: int, last: int, constant: int) -> Any:
     """Where the triples of a predicate begin, counted as in `_stars`; -1 if it is not among the keys first .. last."""
     if last - first > _FEW:
         upto, wanted = last, _int(constant) << 32
