@@ -39,14 +39,15 @@ LONG_TEXTS = 16 << 20  # bytes of texts that are left where they are when segmen
 Selection: TypeAlias = "tuple[str, ...] | None"
 """The selected variables; None for ASK."""
 
+Columns: TypeAlias = "tuple[Ids, Ids, NDArray[np.bool_]]"
+
 
 @dataclass(frozen=True)
 class Found:
-    """The matches of a chunk in one segment: columns and counts as in `triplewire.matchers.Rows`."""
+    """The matches of a chunk in one segment, as in `triplewire.matchers.Rows`; the columns in pieces, to be joined with
+    those of other segments."""
 
-    publication: Ids
-    subscription: Ids
-    truncated: NDArray[np.bool_]
+    columns: Sequence[Columns]  # publication, subscription, truncated
     failures: Sequence[tuple[int, int, TriplewireError]]
     atoms: int
     candidates: int
@@ -186,22 +187,16 @@ class Segment:
         batch, seen = chunk.batch, self._features(chunk)
         settled = settle(self.index, batch, seen, left, clause, self.home.meaning.world.settings.max_bindings)
         verdict = self._columnar.verify(batch, seen, settled.left_publication, settled.left_clause, chunk.publication)
-        sure = np.zeros(len(publication), np.bool_)
-        publication = np.concatenate((publication, settled.publication, verdict.publication))
-        subscription = np.concatenate((subscription, settled.subscription, verdict.subscription))
-        truncated = np.concatenate((sure, settled.truncated, verdict.truncated))
+        columns: list[Columns] = [
+            (publication, subscription, np.zeros(len(publication), np.bool_)),
+            (settled.publication, settled.subscription, settled.truncated),
+            (verdict.publication, verdict.subscription, verdict.truncated),
+        ]
         if self.index.trie.may_repeat:  # one clause of an ASK query may be accepted, another verified
+            publication, subscription, truncated = (np.concatenate(some) for some in zip(*columns, strict=True))
             _, kept = np.unique(publication.astype(np.int64) << 32 | subscription, return_index=True)
-            publication, subscription, truncated = publication[kept], subscription[kept], truncated[kept]
-        return Found(
-            publication,
-            subscription,
-            truncated,
-            verdict.failures,
-            selected.atoms,
-            selected.candidates,
-            len(clause),
-        )
+            columns = [(publication[kept], subscription[kept], truncated[kept])]
+        return Found(columns, verdict.failures, selected.atoms, selected.candidates, len(clause))
 
     def details(self, chunk: Chunk, publication: Ids, subscription: Ids) -> Sequence[Detail]:
         """The bindings of matches."""

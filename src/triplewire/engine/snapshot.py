@@ -12,7 +12,7 @@ import threading
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from itertools import accumulate
 from typing import Any
@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from triplewire.encode.batch import Ids
 from triplewire.engine.home import Home
 from triplewire.engine.ids import id_key
+from triplewire.engine.layers import NONE, Layer
 from triplewire.engine.segment import Prepared, Segment
 from triplewire.engine.texts import Texts, TextWriter
 from triplewire.ir.subscription import Subscription
@@ -34,45 +35,7 @@ GONE = 4  # a segment is made anew when more than 1 / GONE of it is gone
 WASTE = 1 << 18  # bytes of texts that no subscription has any more, in the young segment
 
 
-@dataclass(frozen=True)
-class Layer:
-    """A segment, and which of its subscriptions are gone (ascending)."""
-
-    segment: Segment
-    gone: Ids
-
-    @property
-    def alive(self) -> int:
-        """How many are there."""
-        return len(self.segment) - len(self.gone)
-
-    @cached_property
-    def mask(self) -> NDArray[np.bool_] | None:
-        """Subscription -> is it gone? None where none is."""
-        if not len(self.gone):
-            return None
-        mask = np.zeros(len(self.segment), np.bool_)
-        mask[self.gone] = True
-        return mask
-
-    def kept(self) -> NDArray[np.int64]:
-        """The subscriptions that are there, ascending."""
-        return np.arange(len(self.segment)) if self.mask is None else np.flatnonzero(~self.mask)
-
-    def find(self, id: bytes) -> int:
-        """The number of a subscription that is there, or -1."""
-        number = self.segment.ids.find(id)
-        if number < 0 or not len(self.gone):
-            return number
-        place = int(np.searchsorted(self.gone, number))
-        return -1 if place < len(self.gone) and self.gone[place] == number else number
-
-    def without(self, numbers: Collection[int]) -> Layer:
-        """The same without some more."""
-        return Layer(self.segment, np.union1d(self.gone, np.array(sorted(numbers), np.int32)).astype(np.int32))
-
-
-NONE: Ids = np.zeros(0, np.int32)
+EMPTY = NONE, NONE, np.zeros(0, np.bool_)
 
 
 class SegmentSnapshot:
@@ -202,19 +165,26 @@ class SegmentSnapshot:
             batch = chunk.batch
         with stage("load"):
             layers = self._all_layers
-        found = [layer.segment.match(chunk, layer.mask, stage) for layer in layers]
-        if not found:
-            return Rows(NONE, NONE, np.zeros(0, np.bool_), triples=len(batch.subject))
-        shifted = list(zip(found, map(np.int32, self._starts), strict=False))  # the last start is the end
+        starts = map(np.int32, self._starts)
+        found = [
+            (one, start) for layer, start in zip(layers, starts, strict=False) for one in layer.match(chunk, stage)
+        ]
+        columns = [
+            (publication, subscription + start if start else subscription, truncated)
+            for one, start in found
+            for publication, subscription, truncated in one.columns
+            if len(publication)
+        ]
+        publication, subscription, truncated = map(_joined, zip(*columns, strict=True)) if columns else EMPTY
         return Rows(
-            _joined([one.publication for one in found]),
-            _joined([one.subscription + start if start else one.subscription for one, start in shifted]),
-            _joined([one.truncated for one in found]),
-            tuple((p, s + int(start), error) for one, start in shifted for p, s, error in one.failures),
+            publication,
+            subscription,
+            truncated,
+            tuple((p, s + int(start), error) for one, start in found for p, s, error in one.failures),
             triples=int(batch.offset[-1] - batch.offset[0]),
-            atoms=sum(one.atoms for one in found),
-            candidates=sum(one.candidates for one in found),
-            verified=sum(one.verified for one in found),
+            atoms=sum(one.atoms for one, _ in found),
+            candidates=sum(one.candidates for one, _ in found),
+            verified=sum(one.verified for one, _ in found),
         )
 
     def details(self, chunk: Chunk, rows: Rows, places: NDArray[np.int64]) -> Sequence[Detail]:

@@ -19,9 +19,10 @@ from triplewire.engine.arrays import write_arrays
 from triplewire.engine.compiler import Compiler
 from triplewire.engine.home import Home
 from triplewire.engine.ids import id_key
+from triplewire.engine.layers import NONE, Layer
 from triplewire.engine.saved_rows import checked, compiled_rows, parsed_row, proved_row
 from triplewire.engine.segment import Segment
-from triplewire.engine.snapshot import NONE, Layer, SegmentSnapshot
+from triplewire.engine.snapshot import SegmentSnapshot
 from triplewire.engine.store import Part, Saved
 from triplewire.engine.texts import TextFile, Texts
 from triplewire.errors import StoreError

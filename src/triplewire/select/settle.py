@@ -29,6 +29,8 @@ def settle(index: Index, batch: Batch, features: Features, publication: Ids, cla
     `cap` is `max_bindings`."""
     programs, tests, trie = index.programs, index.tests, index.trie
     pairs = len(clause)
+    if not pairs:
+        return Settled(publication, clause, np.zeros(0, np.bool_), publication, clause)
     out, cut, left = np.empty((2, pairs), np.int32), np.empty(pairs, np.bool_), np.empty((2, pairs), np.int32)
     sure, rest = kernels.settle(
         publication, clause, trie.owner, trie.status, index.asks, index.alone, index.width, batch.offset, batch.subject,

@@ -80,6 +80,8 @@ class Columnar:
     ) -> Verdict:
         """Which pairs (publication, subscription) match, of these pairs (publication, clause)? `publications` gives a
         publication by its number, with all that is known of it; without it, with what the batch holds."""
+        if not len(clause):
+            return Verdict(publication, clause, np.zeros(0, np.bool_))
         publications = publications or Decoder(batch).publication
         pairs, subscription = self._grouped(publication, clause)
         exact = (self._programs.flags[subscription] & EXACT) != 0

@@ -1,0 +1,76 @@
+"""A small segment looks at many publications at once: the parts of a chunk have the matches that it has as a whole."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+
+import pytest
+
+from engine.samples import EX, Stub, item
+from triplewire import Engine
+from triplewire.engine import layers
+from triplewire.engine.layers import Layer
+from triplewire.engine.segment import Found
+from triplewire.engine.snapshot import SegmentSnapshot
+from triplewire.matchers import Chunk
+
+PUBLICATIONS = 97
+FAILING = (20, 21, 70)
+SIZES = (1, 5, 16, 3, 40, 2, 30)  # of the parts, 97 together
+
+
+def stage(_: str) -> AbstractContextManager[None]:
+    return nullcontext()
+
+
+def layer() -> Layer:
+    """Eleven subscriptions: accepted, verified, one that fails for three publications, one that is gone."""
+    answers = {f"p{n:02}": n % 2 == 0 for n in range(PUBLICATIONS) if n not in FAILING}
+    engine = Engine(operators={"mob": Stub("mob", 0, dict(answers))})
+    for number in range(8):
+        engine.subscribe(f'SELECT ?t {{ ?s rss:title ?t FILTER ftcontains(?t, "w{number}") }}', id=f"s{number}")
+    engine.subscribe(f"SELECT ?a {{ ?s <{EX}year> ?a ; rss:title ?b FILTER(?a != ?b) }}", id="joined")
+    engine.subscribe("SELECT ?t { ?s rss:title ?t . FILTER(STRLEN(?t) > 3) }", id="gone")
+    engine.subscribe("mob()", "predicates", id="mob")
+    snapshot = engine._snapshot
+    assert isinstance(snapshot, SegmentSnapshot)
+    (found,) = snapshot._all_layers
+    return found.without([9])
+
+
+def whole() -> Chunk:
+    return Chunk([item(f"p{n:02}", f"w{n % 10} w{n % 3} {n}") for n in range(PUBLICATIONS)])
+
+
+def rows(found: list[Found], first: int = 0) -> list[tuple[int, int, bool]]:
+    columns = [columns for one in found for columns in one.columns]
+    return sorted((p + first, s, t) for some in columns for p, s, t in zip(*(c.tolist() for c in some), strict=True))
+
+
+@pytest.mark.parametrize("most", [7, 16, 33, 1 << 13])
+def test_parts_have_what_the_whole_has(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    monkeypatch.setattr(layers, "MOST", most)
+    monkeypatch.setattr(layers, "LEAST", 1)
+    mine, chunk = layer(), whole()
+    wanted = mine.match(chunk, stage)
+    chunk = whole()
+    got, failing, counts, first = [], [], [0, 0, 0], 0
+    for size in SIZES:
+        found = mine.match(chunk.part(first, first + size), stage)
+        assert all(0 <= p < size for p, _, _ in rows(found))
+        got += rows(found, first)
+        failing += [p + first for one in found for p, _, _ in one.failures]
+        for one in found:
+            counts = [a + b for a, b in zip(counts, (one.atoms, one.candidates, one.verified), strict=True)]
+        first += size
+    assert sorted(got) == rows(wanted)
+    assert len(got) > PUBLICATIONS
+    assert failing == list(FAILING)
+    assert counts == [wanted[0].atoms, wanted[0].candidates, wanted[0].verified]
+
+
+def test_a_part_may_come_again() -> None:
+    mine, chunk = layer(), whole()
+    once = [rows(mine.match(chunk.part(first, first + 10), stage)) for first in (0, 50, 20)]
+    again = [rows(mine.match(chunk.part(first, first + 10), stage)) for first in (0, 50, 20)]
+    assert once == again
