@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from triplewire.config import Settings
 from triplewire.encode.schema import from_batch, to_batch
 from triplewire.errors import ReadError, Refusal
 from triplewire.read import read, read_document, to_nquads
@@ -52,6 +53,22 @@ def test_bytes_streams_and_standard_input(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"<http://a> <http://p> 1 .")))
     (publication,) = read("-")
     assert (publication.id, publication.source) == ("urn:triplewire:stdin", "urn:triplewire:stdin")
+
+
+def test_a_limit_larger_than_the_memory_is_no_room_that_is_taken(tmp_path: Path) -> None:
+    large = Settings(max_input_bytes=1 << 50)
+    (tmp_path / "a.ttl").write_bytes(TURTLE)
+    assert len(list(read(tmp_path / "a.ttl", settings=large))) == 1
+    assert len(list(read(io.BytesIO(TURTLE), settings=large))) == 1
+
+
+@pytest.mark.parametrize("beyond", [0, 1])
+def test_a_stream_may_have_as_many_bytes_as_the_limit_says(beyond: int, tmp_path: Path) -> None:
+    data = TURTLE + b" " * (3 << 20)
+    (tmp_path / "a.ttl").write_bytes(data)
+    settings, refusals = Settings(max_input_bytes=len(data) - beyond), list[Refusal]()
+    found = list(read(io.BytesIO(data), tmp_path / "a.ttl", settings=settings, on_refusal=refusals.append))
+    assert (len(found), len(refusals)) == ((0, 2) if beyond else (2, 0))
 
 
 def test_the_first_error_is_raised_or_each_is_a_refusal(tmp_path: Path) -> None:

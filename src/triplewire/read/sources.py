@@ -18,6 +18,8 @@ from triplewire.read.names import STDIN
 Source: TypeAlias = "str | os.PathLike[str] | bytes | BinaryIO"
 """A file, a folder (all files below), `-` (standard input), the bytes of a document, or a binary stream of one."""
 
+_PIECE = 1 << 20  # bytes of a stream that are read at once
+
 
 def read(
     *sources: Source,
@@ -83,14 +85,19 @@ def _documents(source: Source, settings: Settings) -> Iterator[tuple[str, Callab
 
 def _from_file(path: Path, limit: int) -> bytes:
     with path.open("rb") as stream:
-        return _bounded(stream, str(path), limit)
+        return _bounded(stream, str(path), limit, os.fstat(stream.fileno()).st_size)
 
 
-def _bounded(stream: BinaryIO, name: str, limit: int) -> bytes:
-    data = stream.read(limit + 1)
-    if len(data) > limit:
+def _bounded(stream: BinaryIO, name: str, limit: int, expected: int = 0) -> bytes:
+    """All bytes of a stream of about the `expected` size. Room is made for what comes, not for what may come."""
+    pieces: list[bytes] = []
+    room, wanted = limit + 1, expected + 1
+    while room > 0 and (data := stream.read(min(room, wanted))):
+        pieces.append(data)
+        room, wanted = room - len(data), _PIECE
+    if room <= 0:
         raise ReadError(f"it has more than {limit:,} bytes", source=name, remedy="raise max_input_bytes")
-    return data
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
 def _unreadable(name: str, error: OSError) -> ReadError:
