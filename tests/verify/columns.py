@@ -71,9 +71,7 @@ class Columns:
             verdict.subscription[::-1],
             self.publications.__getitem__,
         )
-        term, out = Decoder(self.batch).term, []
-        for pair, number in enumerate(verdict.subscription[::-1].tolist()):
-            one = self.subscriptions[number]
-            rows = found.of(pair, () if one.ask else one.select, term)
-            out.append([frozenset(row.items()) for row in rows])
-        return out[::-1]
+        some = [self.subscriptions[number] for number in verdict.subscription[::-1].tolist()]
+        selects = [() if one.ask else one.select for one in some]
+        made = found.objects(np.arange(len(found)), selects, Decoder(self.batch).term)
+        return [[frozenset(row.items()) for row in rows] for rows in made[::-1]]

@@ -241,6 +241,25 @@ def test_a_lazy_test_is_asked_of_each_term_once() -> None:
     assert len(columns.asked) == 4
 
 
+def test_bindings_are_in_the_order_of_their_terms() -> None:
+    texts = ["SELECT * { ?x <http://e/p> ?a }", "SELECT ?b ?a { { ?x <http://e/p> ?a } UNION { ?x <http://e/q> ?b } }"]
+    subscriptions = [parse(text, "sparql", id=text) for text in texts]
+    objects: list[Term] = [Literal("b"), Literal("a", XSD + "int"), Literal("a"), BlankNode("z"), IRI(N + "z")]
+    publication = _published(
+        *((node, PREDICATES[0], value) for node in NODES[1::-1] for value in objects),
+        *((NODES[0], PREDICATES[1], value) for value in objects[:2]),
+    )
+    for publications in ([publication], [_many(3), publication]):
+        columns = Columns.of(publications, subscriptions, World())
+        first, second = columns.bindings(columns.verdict())[-2:]
+        values = [objects[3], objects[4], objects[1], objects[2], objects[0]]
+        assert first == [frozenset({("x", node), ("a", value)}) for node in NODES[:2] for value in values]
+        assert second == [
+            *(frozenset({("a", value)}) for value in values),
+            *(frozenset({("b", value)}) for value in (objects[1], objects[0])),
+        ]
+
+
 def test_lazy_tests_of_many_terms() -> None:
     texts = ["SELECT ?a { ?x <http://e/p> ?a . FILTER(STRLEN(STR(?a)) = 9) }", "SELECT ?a { ?x <http://e/p> ?a }"]
     subscriptions = [parse(text, "sparql", id=text) for text in texts]

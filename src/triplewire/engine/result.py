@@ -20,7 +20,7 @@ from triplewire.engine.construct import construct
 from triplewire.engine.stats import Stats
 from triplewire.errors import Refusal
 from triplewire.matchers import Chunk, Rows, Snapshot
-from triplewire.model.match import Match, matches_of
+from triplewire.model.match import Match, MatchRow, matches_of
 
 _AT_ONCE = 1_024  # matches whose bindings are found together
 _IN_TURN = 16  # times as many where one comes after the other, and they have few
@@ -70,31 +70,25 @@ class Part:
     def __iter__(self) -> Iterator[Match]:
         start, count = 0, _AT_ONCE
         while start < len(self):
-            bindings = 0
-            for match in self._made(start, start + count):
-                bindings += len(match.bindings)
-                yield match
+            found, rows = self._rows(start, start + count)
+            yield from matches_of(rows, self.matched_at)  # one by one: where none is kept, their memory is used again
             start += count
-            few = bindings <= 4 * count
-            count = min(4 * count, _IN_TURN * _AT_ONCE) if few else _AT_ONCE
+            count = min(4 * count, _IN_TURN * _AT_ONCE) if found <= 4 * count else _AT_ONCE
 
     def matches(self, start: int, end: int) -> list[Match]:
         """Some of the matches as objects."""
-        return list(self._made(start, end))
+        return list(matches_of(self._rows(start, end)[1], self.matched_at))
 
-    def _made(self, start: int, end: int) -> Iterator[Match]:
-        """Some of the matches, whose bindings are found together. Each becomes an object when it is its turn: so their
-        memory is used again, where they are not kept."""
+    def _rows(self, start: int, end: int) -> tuple[int, Iterator[MatchRow]]:
+        """What some of the matches are made of, and how many bindings they have together."""
         places = self.order[start:end]
-        publication, subscription = self.rows.publication[places], self.rows.subscription[places]
-        names, ids = self.chunk.ids, self.snapshot.ids(subscription)
+        ids = self.snapshot.ids(self.rows.subscription[places])
         details = self.snapshot.details(self.chunk, self.rows, places)
-        columns = zip(publication.tolist(), ids, details, self.rows.truncated[places].tolist(), strict=True)
-        rows = (
-            (names[number], id_, bindings, truncated, None if template is None else construct(template, bindings))
-            for number, id_, (bindings, template), truncated in columns
-        )
-        return matches_of(rows, self.matched_at)
+        bindings = [found for found, _ in details]
+        graphs = [None if template is None else construct(template, found) for found, template in details]
+        names = map(self.chunk.ids.__getitem__, self.rows.publication[places].tolist())
+        truncated = self.rows.truncated[places].tolist()
+        return sum(map(len, bindings)), zip(names, ids, bindings, truncated, graphs, strict=True)
 
 
 def pair_order(first: Ids, second: NDArray[np.int64]) -> NDArray[np.int64]:

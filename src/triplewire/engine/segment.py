@@ -216,10 +216,8 @@ class Segment:
         found = self._columnar.bindings(batch, seen, publication, subscription, chunk.publication)
         term, selections, selection = chunk.decoder.term, self.selections, self.selection[subscription]
         number, first = found.alike(selection)
-        made: list[Detail] = [
-            (found.of(pair, selections[place] or (), term), None)
-            for pair, place in zip(first.tolist(), selection[first].tolist(), strict=True)
-        ]
+        selects = [selections[place] or () for place in selection[first].tolist()]
+        made: list[Detail] = [(some, None) for some in found.objects(first, selects, term)]
         return [made[place] for place in number.tolist()]
 
     def _bindings_at_least(self, chunk: Chunk, publication: Ids, subscription: Ids) -> list[Detail]:

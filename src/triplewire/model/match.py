@@ -57,10 +57,12 @@ class _Slots:
     __slots__ = tuple(Match.__slots__)
 
 
-def matches_of(
-    rows: Iterable[tuple[str, str, tuple[Binding, ...], bool, tuple[Triple, ...] | None]], matched_at: dt.datetime
-) -> Iterator[Match]:
-    """Matches of rows (publication, subscription, bindings, truncated, construct)."""
+MatchRow: TypeAlias = tuple[str, str, tuple[Binding, ...], bool, tuple[Triple, ...] | None]
+"""Publication, subscription, bindings, truncated, construct."""
+
+
+def matches_of(rows: Iterable[MatchRow], matched_at: dt.datetime) -> Iterator[Match]:
+    """Matches of rows."""
     match: Any
     for publication, subscription, bindings, truncated, construct in rows:
         match = _Slots()

@@ -1,6 +1,6 @@
 """The bindings of many matches as columns: rows of term ids, put together from the rows of clauses' components.
 
-Made by `triplewire.verify.columnar`. `Bindings.of` makes `Binding` objects of one pair.
+Made by `triplewire.verify.columnar`. `Bindings.objects` makes `Binding` objects of them.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from triplewire.ir.evaluate import Answer
 from triplewire.kernels.alike import alike
 from triplewire.kernels.solutions import MATCH, MORE
 from triplewire.model.match import Binding, SharedBinding
-from triplewire.model.terms import IRI, BlankNode, Literal, Term
-from triplewire.verify.solve import Pairs, Solved
+from triplewire.model.terms import IRI, Literal, Term
+from triplewire.verify.solve import Pairs, Solved, ends, slices
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,21 +39,31 @@ class Bindings:
     def __len__(self) -> int:
         return len(self.start)
 
-    def ids(self, pair: int) -> Ids:
-        """The rows of a pair, shape (count, width)."""
-        start, count, width = int(self.start[pair]), int(self.count[pair]), int(self.width[pair])
-        return self.rows[start : start + count * width].reshape(count, width)
-
-    def of(self, pair: int, select: Sequence[str], term: Callable[[int], Term]) -> tuple[Binding, ...]:
-        """The bindings of a pair. `select`: its selected variables, each once; `term` gives a term of the batch. Their
-        order depends on the terms alone, not on what else is in the batch."""
-        answer = self.answers.get(pair)
-        if answer is not None:
-            return answer.bindings
-        rows = [[term(number) if number >= 0 else None for number in row] for row in self.ids(pair).tolist()]
-        if len(rows) > 1:
-            rows.sort(key=_row_key)
-        return tuple([SharedBinding({n: t for n, t in zip(select, row, strict=True) if t is not None}) for row in rows])
+    def objects(
+        self, pairs: NDArray[np.integer[Any]], selects: Sequence[Sequence[str]], term: Callable[[int], Term]
+    ) -> list[tuple[Binding, ...]]:
+        """The bindings of some pairs. `selects`: the selected variables of each, each once; `term` gives a term of the
+        batch. Their order depends on the terms alone, not on what else is in the batch."""
+        count, width = self.count[pairs], self.width[pairs]
+        offset = ends(count * width)
+        ids = self.rows[np.arange(offset[-1]) + np.repeat(self.start[pairs] - offset[:-1], count * width)]
+        used = np.unique(ids[ids >= 0])
+        terms = dict(zip(used.tolist(), map(term, used.tolist()), strict=True))
+        if (count > 1).any():
+            _sort_rows(ids, count, width, offset, used, [_key(one) for one in terms.values()])
+        values = [terms.get(number) for number in ids.tolist()]
+        unbound, out = len(ids) > 0 and int(ids.min()) < 0, []
+        for pair, begin, end, w, select in zip(
+            pairs.tolist(), offset[:-1].tolist(), offset[1:].tolist(), width.tolist(), selects, strict=True
+        ):
+            if pair in self.answers:
+                out.append(self.answers[pair].bindings)
+                continue
+            rows: list[Any] = [zip(select, values[at : at + w], strict=True) for at in range(begin, end, w or 1)]
+            if unbound:
+                rows = [[item for item in row if item[1] is not None] for row in rows]
+            out.append(tuple(map(SharedBinding, rows)) if w else (SharedBinding(),))
+        return out
 
     def alike(self, selection: Ids) -> tuple[Ids, Ids]:
         """The pairs by their bindings: of each pair a number, the same for those of one `selection` with the same rows;
@@ -82,16 +92,27 @@ class Bindings:
         )
 
 
-def _row_key(row: list[Term | None]) -> list[tuple[str, str, str, str]]:
-    return [_key(term) for term in row]
+def _sort_rows(
+    ids: Ids, count: NDArray[np.int64], width: Ids, offset: Offsets, used: Ids, keys: list[tuple[str, str, str, str]]
+) -> None:
+    """Put the rows of each pair in order, by the keys of the terms that are used."""
+    rank = np.empty(len(used), np.int32)
+    rank[sorted(range(len(used)), key=keys.__getitem__)] = np.arange(len(used))
+    for w in np.unique(width[count > 1]).tolist():
+        some = np.flatnonzero((count > 1) & (width == w))
+        places = slices(offset, some)[1].reshape(-1, w)
+        rows = ids[places]
+        ranks = np.where(rows < 0, -1, rank[np.searchsorted(used, np.maximum(rows, 0)) % max(len(used), 1)])
+        order = np.lexsort((*ranks.T[::-1], np.repeat(some, count[some])))
+        ids[places] = rows[order]
 
 
-def _key(term: Term | None) -> tuple[str, str, str, str]:
+def _key(term: Term) -> tuple[str, str, str, str]:
     if isinstance(term, IRI):
         return "I", term.value, "", ""
     if isinstance(term, Literal):
         return "L", term.lexical, term.datatype, term.language
-    return ("B", term.label, "", "") if isinstance(term, BlankNode) else ("", "", "", "")
+    return "B", term.label, "", ""
 
 
 def gathered(solved: Solved, pairs: Pairs, most: int) -> Bindings:
