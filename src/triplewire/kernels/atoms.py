@@ -267,8 +267,9 @@ def batch_atoms(run_first: Any, run_publication: Any, r0: int, r1: int, batch: A
                 span_offset: Any, spans: Any, most: Any, multi: Any) -> int:  # fmt: skip
     """The atoms of the runs r0 .. r1, as slices of `atoms`; of range atoms, with their intervals, as slices of `spans`.
 
-    `stamp` holds no value above `mark`; `wanted` is room for the keys of one run. Returns r1, or the first run that found
-    no room in `atoms` or `spans`, or ~r where `wanted` was too short for r; the caller makes room and goes on there.
+    `stamp` holds no value above `mark`; `wanted` is room for the keys of one run. Returns r1, or the first run that
+    found no room in `atoms` or `spans`, or ~r where `wanted` was too short for r; the caller makes room and goes on
+    there.
     """
     subject, predicate, obj = batch
     term, test_offset, test, node_offset, node_term, node_test = features

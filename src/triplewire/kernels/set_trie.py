@@ -14,16 +14,17 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-SUBS, CHECKS, STARS, NODES, COUNTED = 0, 1, 2, 3, 4  # places in `counts`
+from triplewire.kernels.prefetch import prefetch
+
+SUBS, CHECKS, NODES = 0, 1, 2  # places in `counts`
 LABEL, FIRST, ITEM, MARKS = 0, 1, 2, 3  # columns of `nodes`
 STAR = 256  # in the marks
 ROOM = 8  # children a present label for which they are scanned; more are searched
 LOOSE = 32  # in a freedom: two of the predicates are the same, or one is variable
 GENERAL = 31  # a freedom that only the general formula bounds; smaller ones count variable objects
-FREEDOM = 63  # the bits of a need that are its freedom; those above are the status
 
 
-@njit(cache=True, nogil=True)
+@njit(forceinline=True)
 def _lower(nodes: Any, low: int, high: int, wanted: int) -> int:
     """The first of the siblings low .. high whose label is not below `wanted`."""
     while low < high:
@@ -46,12 +47,13 @@ def _mark(present: Any, span_atom: Any, stamp: Any, now: int, span_of: Any, firs
 
 
 @njit(cache=True, nogil=True)
-def _roots(root: Any, present: Any, span_atom: Any, queue: Any, queue_span: Any) -> int:
+def _roots(nodes: Any, root: Any, present: Any, span_atom: Any, queue: Any, queue_span: Any) -> int:
     """Begin the queue: the children of the root whose label is present."""
     tail = 0
     for i in range(present.size):
         queue[tail] = root[present[i]]
         queue_span[tail] = -1
+        prefetch(nodes, root[present[i]])
         tail += root[present[i]] >= 0
     for i in range(span_atom.size):
         queue[tail] = root[span_atom[i]]
@@ -80,21 +82,29 @@ def _searched(begin: int, end: int, nodes: Any, present: Any, span_atom: Any, qu
 
 
 @njit(cache=True, nogil=True)
-def _subsets(nodes: Any, root: Any, present: Any, span_atom: Any, span_ends: Any, span_of: Any,
+def _subsets(nodes: Any, subscription: Any, root: Any, present: Any, span_atom: Any, span_ends: Any, span_of: Any,
              first_range: int, stamp: Any, now: int, queue: Any, queue_span: Any) -> int:  # fmt: skip
     """The nodes that are reached by present labels, in `queue`; returns their number. Breadth first: each node waits
-    in the queue until its children are looked at."""
+    in the queue until its children are looked at, and they and its items are fetched meanwhile."""
     _mark(present, span_atom, stamp, now, span_of, first_range)
-    tail = _roots(root, present, span_atom, queue, queue_span)
+    tail = _roots(nodes, root, present, span_atom, queue, queue_span)
     most = ROOM * (present.size + span_atom.size)
     head = 0
+    for i in range(tail):
+        prefetch(nodes, nodes[queue[i], FIRST])
+        prefetch(subscription, nodes[queue[i], ITEM])
     while head < tail:
         node, span = queue[head], queue_span[head]
         head += 1
         begin, end = nodes[node, FIRST], nodes[node + 1, FIRST]
-        if begin == end:
-            continue
-        if span >= 0:  # below a range node come ordinary nodes
+        if span < 0 and end - begin <= 1:  # most nodes: without a branch, which would be guessed wrong half the time
+            a = nodes[begin, LABEL] * (end - begin)
+            queue[tail] = begin
+            queue_span[tail] = -1 if a < first_range else span_of[a - first_range]
+            prefetch(nodes, nodes[begin, FIRST])
+            prefetch(subscription, nodes[begin, ITEM])
+            tail += (stamp[a] == now) & (begin < end)
+        elif span >= 0:  # below a range node come ordinary nodes
             begin = _lower(nodes, begin, end, span_ends[span, 0])
             end = _lower(nodes, begin, end, span_ends[span, 1])
             for child in range(begin, end):
@@ -108,7 +118,9 @@ def _subsets(nodes: Any, root: Any, present: Any, span_atom: Any, span_ends: Any
                 a = nodes[child, LABEL]
                 queue[tail] = child
                 queue_span[tail] = -1 if a < first_range else span_of[a - first_range]
-                tail += stamp[a] == now  # without a branch, which would be guessed wrong half the time
+                prefetch(nodes, nodes[child, FIRST])
+                prefetch(subscription, nodes[child, ITEM])
+                tail += stamp[a] == now
     return tail
 
 
@@ -129,17 +141,15 @@ def _count_objects(t0: int, t1: int, subject: Any, predicate: Any, term: Any, mo
         a = b
 
 
-@njit(cache=True, nogil=True)
-def _settled(clause: int, multi: bool, freedom: Any, pattern_offset: Any, pattern: Any, most: Any, stamp: Any, now: int,
-             subjects: int, degree: int, cap: int) -> bool:  # fmt: skip
-    """Is a clause that joins nothing a match with at most `cap` solutions, by the number of objects that a subject has
-    under its predicates? `multi`: it asks that there is but one object."""
+@njit(forceinline=True)
+def _bound(clause: int, multi: bool, freedom: Any, pattern_offset: Any, pattern: Any, most: Any, stamp: Any, now: int,
+           subjects: int, degree: int, cap: int) -> int:  # fmt: skip
+    """At the most so many solutions has a clause that joins nothing, by the number of objects that a subject has under
+    its predicates; above `cap` where that is too many, and where `multi` asks that there is but one object."""
     counted = freedom[clause, 0] + freedom[clause, 1] + freedom[clause, 2] > 0  # ASK counts nothing
     bound = 1
     for _ in range(freedom[clause, 0]):
-        bound *= subjects
-        if bound > cap:
-            return False
+        bound = min(bound * subjects, cap + 1)
     for i in range(pattern_offset[clause], pattern_offset[clause + 1]):
         objects = 1
         if pattern[i, 1] < 0:
@@ -147,12 +157,10 @@ def _settled(clause: int, multi: bool, freedom: Any, pattern_offset: Any, patter
         elif pattern[i, 2] < 0 and stamp[pattern[i, 1]] == now:
             objects = most[pattern[i, 1]]
         if multi and objects > 1:
-            return False
-        if counted:
-            bound *= objects
-        if bound > cap:
-            return False
-    return True
+            bound = cap + 1
+        elif counted:
+            bound = min(bound * objects, cap + 1)
+    return bound
 
 
 @njit(cache=True, nogil=True)
@@ -160,22 +168,27 @@ def _settle(begin: int, end: int, out_check: Any, out_sub: Any, subs: int, statu
             freedom: Any, pattern_offset: Any, pattern: Any, most: Any, stamp: Any, now: int, subjects: int,
             degree: int, cap: int) -> tuple[int, int]:  # fmt: skip
     """Accept those clauses of out_check[begin:end] that need no check after all; returns the new ends."""
-    at = begin
+    at, last = begin, out_sub.size - 1
+    for i in range(begin, end):
+        prefetch(status, out_check[i])
+        prefetch(freedom, out_check[i])
+        prefetch(owner, out_check[i])
+        prefetch(pattern_offset, out_check[i])
+    for i in range(begin, end):
+        prefetch(pattern, pattern_offset[out_check[i]])
     for i in range(begin, end):
         clause = out_check[i]
         several = status[clause] == 1 and multi
-        if status[clause] < 2 and _settled(clause, several, freedom, pattern_offset, pattern, most, stamp, now,
-                                           subjects, degree, cap):  # fmt: skip
-            if subs < out_sub.size:
-                out_sub[subs] = owner[clause]
-            subs += 1
-        else:
-            out_check[at] = clause
-            at += 1
+        sure = status[clause] < 2 and _bound(clause, several, freedom, pattern_offset, pattern, most, stamp, now,
+                                             subjects, degree, cap) <= cap  # fmt: skip
+        out_sub[min(subs, last)] = owner[clause]
+        subs += sure
+        out_check[at] = clause
+        at += not sure
     return subs, at
 
 
-@njit(cache=True, nogil=True)
+@njit(forceinline=True)
 def _copy(begin: int, end: int, source: Any, out: Any, at: int) -> int:
     """Append source[begin:end] if there is room; returns the end with all of them."""
     if at + end - begin <= out.size:
@@ -202,31 +215,54 @@ def _fresh(queue: Any, tail: int, bits: Any, reached: Any, count: int) -> tuple[
 
 
 @njit(cache=True, nogil=True)
-def _emit(nodes: Any, item: Any, need: Any, subscription: Any, star_of: Any, queue: Any, tail: int, safe: int,
-          loose: int, multi: bool, out_sub: Any, out_check: Any, star_list: Any, star_stamp: Any, now: int,
-          counts: Any) -> None:  # fmt: skip
-    """Hand out the items and stars of the nodes in the queue."""
-    subs, checks = counts[SUBS], counts[CHECKS]
-    least = 2 << 6 if not multi else 1 << 6  # the status from which on items are not matches at once
+def _fill_sure(safe: int, loose: int, sure: Any) -> None:
+    """Fill `sure`, shape (2, 256): (is a run multi?, need) -> is such an item a match at once? The last column has
+    `safe`, the one before it `loose`; these are no needs that occur."""
+    if sure[0, 255] == safe and sure[0, 254] == loose:
+        return
+    for need in range(254):
+        good = need & GENERAL <= (loose if need & LOOSE else safe)
+        sure[0, need] = good and need >> 6 < 2
+        sure[1, need] = good and need >> 6 < 1
+    sure[:, 255], sure[:, 254] = safe, loose
+
+
+@njit(cache=True, nogil=True)
+def _emit(nodes: Any, item: Any, need: Any, subscription: Any, queue: Any, tail: int, sure: Any, out_sub: Any,
+          out_check: Any, subs: int, checks: int) -> tuple[int, int]:  # fmt: skip
+    """Hand out the items of the nodes in the queue; returns the new ends. Most nodes have one item or none, and what it
+    is cannot be guessed: so there are no branches on it."""
+    last_sub, last_check = out_sub.size - 1, out_check.size - 1
     for i in range(tail):
         node = queue[i]
         begin, end = nodes[node, ITEM], nodes[node + 1, ITEM]
-        if begin < end:
-            if nodes[node, MARKS] & 255 <= safe:
-                subs = _copy(begin, end, subscription, out_sub, subs)
-            else:
-                for j in range(begin, end):
-                    most = loose + LOOSE if need[j] & LOOSE else safe
-                    if need[j] < least and need[j] & FREEDOM <= most:
-                        subs = _copy(j, j + 1, subscription, out_sub, subs)
-                    else:
-                        checks = _copy(j, j + 1, item, out_check, checks)
-        if nodes[node, MARKS] & STAR and star_stamp[star_of[node]] != now:
-            star_stamp[star_of[node]] = now
-            star_list[counts[STARS]] = star_of[node]
-            counts[STARS] += 1
-    counts[SUBS] = subs
-    counts[CHECKS] = checks
+        good = sure[nodes[node, MARKS] & 255]
+        if end - begin <= good:  # one item that is a match, or none
+            out_sub[min(subs, last_sub)] = subscription[begin * (end - begin)]
+            subs += end - begin
+        elif nodes[node, MARKS] & 255 <= sure[255]:
+            subs = _copy(begin, end, subscription, out_sub, subs)
+        else:
+            for j in range(begin, end):
+                good = sure[need[j]]
+                out_sub[min(subs, last_sub)] = subscription[j]
+                subs += good
+                out_check[min(checks, last_check)] = item[j]
+                checks += 1 - good
+    return subs, checks
+
+
+@njit(cache=True, nogil=True)
+def _stars(nodes: Any, star_of: Any, queue: Any, tail: int, star_list: Any, star_stamp: Any, now: int,
+           count: int) -> int:  # fmt: skip
+    """Add the stars of the nodes in the queue to those of the publication; returns how many there are."""
+    for i in range(tail):
+        if nodes[queue[i], MARKS] & STAR:
+            star = star_of[queue[i]]
+            star_list[count] = star
+            count += star_stamp[star] != now
+            star_stamp[star] = now
+    return count
 
 
 @njit(cache=True, nogil=True)
@@ -284,34 +320,38 @@ def _degree(r0: int, r1: int, run_first: Any) -> int:
 
 
 @njit(cache=True, nogil=True)
-def _walk(p: int, mark: int, r0: int, r1: int, safe: int, loose: int, run_atoms: Any, run_multi: Any, first: Any,
-          second: Any, work: Any, outs: Any, counts: Any) -> bool:  # fmt: skip
+def _walk(p: int, mark: int, r0: int, r1: int, run_atoms: Any, run_multi: Any, first: Any, second: Any, work: Any,
+          outs: Any, sure: Any, counts: Any) -> bool:  # fmt: skip
     """Walk both tries for the runs r0 .. r1 of a publication. Returns whether any run is multi."""
     atom_offset, atoms, span_offset, span_atom, span_ends = run_atoms
     nodes, root, item, need, subscription, star_of, first_range = first
     stamp, span_of, stars_stamp, queue, queue_span, bits, reached = work
     out_sub, out_check, star_list, star_stamp = outs
-    any_multi, count = False, 0
+    subs, checks, any_multi, count, stars = counts[SUBS], counts[CHECKS], 0, 0, 0
     for r in range(r0, r1):
         s0, s1 = span_offset[r], span_offset[r + 1]
-        tail = _subsets(nodes, root, atoms[atom_offset[r] : atom_offset[r + 1]], span_atom[s0:s1], span_ends[s0:s1],
-                        span_of, first_range, stamp, mark + r + 1, queue, queue_span)  # fmt: skip
+        present = atoms[atom_offset[r] : atom_offset[r + 1]]
+        tail = _subsets(nodes, subscription, root, present, span_atom[s0:s1], span_ends[s0:s1], span_of, first_range,
+                        stamp, mark + r + 1, queue, queue_span)  # fmt: skip
         counts[NODES] += tail
         if r1 - r0 > 1:
             tail, count = _fresh(queue, tail, bits, reached, count)
-        _emit(nodes, item, need, subscription, star_of, queue, tail, safe, loose, run_multi[r], out_sub, out_check,
-              star_list, star_stamp, mark + p + 1, counts)  # fmt: skip
-        any_multi = any_multi or run_multi[r]
+        multi = np.int64(run_multi[r])
+        subs, checks = _emit(nodes, item, need, subscription, queue, tail, sure[multi], out_sub, out_check, subs,
+                             checks)  # fmt: skip
+        stars = _stars(nodes, star_of, queue, tail, star_list, star_stamp, mark + p + 1, stars)
+        any_multi |= multi
     for i in range(count):
         bits[reached[i] >> 3] = 0
-    if counts[STARS] > 0:
+    if stars > 0:
         nodes, root, item, need, subscription, star_of, first_range = second
-        tail = _subsets(nodes, root, star_list[: counts[STARS]], span_atom[:0], span_ends[:0], span_of, first_range,
-                        stars_stamp, mark + p + 1, queue, queue_span)  # fmt: skip
+        tail = _subsets(nodes, subscription, root, star_list[:stars], span_atom[:0], span_ends[:0], span_of,
+                        first_range, stars_stamp, mark + p + 1, queue, queue_span)  # fmt: skip
         counts[NODES] += tail
-        _emit(nodes, item, need, subscription, star_of, queue, tail, safe, loose, any_multi, out_sub, out_check,
-              star_list, star_stamp, mark + p + 1, counts)  # fmt: skip
-    return any_multi
+        subs, checks = _emit(nodes, item, need, subscription, queue, tail, sure[any_multi], out_sub, out_check, subs,
+                             checks)  # fmt: skip
+    counts[SUBS], counts[CHECKS] = subs, checks
+    return any_multi > 0
 
 
 @njit(cache=True, nogil=True)
@@ -326,7 +366,7 @@ def match(p0: int, p1: int, mark: int, publication_run: Any, run_atoms: Any, fac
     run_first, run_most, run_multi, subject, predicate, term = facts
     status, owner, freedom, pattern_offset, pattern = clauses
     seen_sub, seen_clause, objects, objects_stamp = seen
-    counts = np.zeros(4, np.int64)
+    counts, sure = np.zeros(3, np.int64), np.full((2, 256), -1, np.int64)
     for p in range(p0, p1):
         r0, r1 = publication_run[p], publication_run[p + 1]
         counts[:] = 0
@@ -334,9 +374,10 @@ def match(p0: int, p1: int, mark: int, publication_run: Any, run_atoms: Any, fac
         safe = _safe_freedom(r0, r1, run_most, cap)
         degree = _degree(r0, r1, run_first)
         loose = _safe_loose(r0, r1, run_most, degree, cap)
-        multi = _walk(p, mark, r0, r1, safe, loose, run_atoms, run_multi, first, second, work, outs, counts)
+        _fill_sure(safe, loose, sure)
+        multi = _walk(p, mark, r0, r1, run_atoms, run_multi, first, second, work, outs, sure, counts)
         counts[CHECKS] = _copy(0, always.size, always, out_check, counts[CHECKS])
-        if counts[SUBS] + counts[CHECKS] - check_offset[p] > out_sub.size or counts[CHECKS] > out_check.size:
+        if counts[SUBS] + counts[CHECKS] - check_offset[p] >= out_sub.size or counts[CHECKS] >= out_check.size:
             return p
         subs, checks = counts[SUBS], _distinct(out_check, check_offset[p], counts[CHECKS], seen_clause)
         if checks > check_offset[p]:

@@ -72,7 +72,7 @@ class Workspace:
         self.wanted, self.atoms = np.empty(_KEYS, np.int64), np.empty(_ROOM, np.int32)
         self.spans = np.empty(1024, np.int32), np.empty((1024, 2), np.int32)
         self.atom_stamp = np.zeros(atoms, np.int32)
-        self.star_list, self.star_stamp = np.empty(stars, np.int32), np.zeros(stars, np.int32)
+        self.star_list, self.star_stamp = np.empty(stars + 1, np.int32), np.zeros(stars, np.int32)
         self.accepted, self.checks = np.empty(_ROOM, np.int32), np.empty(_ROOM, np.int32)
         self.work = (
             np.zeros(atoms, np.int32),
@@ -175,7 +175,8 @@ def walk(
 
 def _arrays(trie: SetTrie, first_range: int) -> tuple[Any, ...]:
     """A trie as the kernel takes it."""
-    return trie.nodes, trie.root, trie.item, trie.need, trie.subscription, trie.star, first_range
+    subscription = trie.subscription if len(trie.subscription) else np.zeros(1, np.int32)  # it is read without a look
+    return trie.nodes, trie.root, trie.item, trie.need, subscription, trie.star, first_range
 
 
 def select(trie: Trie, programs: Programs, batch: Batch, features: Features, cap: int, space: Workspace) -> Selected:
