@@ -11,7 +11,7 @@ from triplewire import Engine
 from triplewire.engine import layers
 from triplewire.engine.layers import Layer
 from triplewire.engine.segment import Found
-from triplewire.engine.snapshot import SegmentSnapshot
+from triplewire.engine.snapshot import SegmentSnapshot, joined
 from triplewire.matchers import Chunk
 
 PUBLICATIONS = 97
@@ -43,8 +43,8 @@ def whole() -> Chunk:
 
 
 def rows(found: list[Found], first: int = 0) -> list[tuple[int, int, bool]]:
-    columns = [columns for one in found for columns in one.columns]
-    return sorted((p + first, s, t) for some in columns for p, s, t in zip(*(c.tolist() for c in some), strict=True))
+    columns = joined([(one, 0) for one in found])
+    return sorted((p + first, s, t) for p, s, t in zip(*(c.tolist() for c in columns), strict=True))
 
 
 @pytest.mark.parametrize("most", [7, 16, 33, 1 << 13])

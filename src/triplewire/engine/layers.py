@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from triplewire.encode.batch import Ids
-from triplewire.engine.segment import Found, Segment
+from triplewire.engine.segment import Columns, Found, Segment
 from triplewire.matchers import Chunk, Stage
+from triplewire.select.walk import each
 
 PAIRS = 1 << 19  # of a publication and a subscription that are looked at together where that costs little
 LEAST, MOST = 1 << 8, 1 << 13  # publications that are
@@ -85,10 +87,11 @@ class _Window:
     """The matches of some publications, for the parts that come one after the other."""
 
     def __init__(self, number: int, found: Found) -> None:
-        publication, subscription, truncated = (np.concatenate(some) for some in zip(*found.columns, strict=True))
-        order = np.argsort(publication, kind="stable")
+        accepted = each(found.offset), found.accepted, np.zeros(len(found.accepted), np.bool_)
+        columns: Any = [np.concatenate(pair) for pair in zip(accepted, found.columns, strict=True)]
+        order = np.argsort(columns[0], kind="stable")
         self.number = number
-        self._columns = publication[order], subscription[order], truncated[order]
+        self._columns: Columns = columns[0][order], columns[1][order], columns[2][order]
         self._failures = found.failures
         self._counts = found.atoms, found.candidates, found.verified
 
@@ -99,4 +102,4 @@ class _Window:
         columns = publication[begin:end] - np.int32(first), subscription[begin:end], truncated[begin:end]
         failures = [(p - first, s, error) for p, s, error in self._failures if first <= p < first + count]
         counts, self._counts = self._counts, (0, 0, 0)
-        return Found([columns], failures, *counts)
+        return Found(np.zeros(count + 1, np.int64), NONE, columns, failures, *counts)

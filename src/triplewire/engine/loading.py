@@ -18,7 +18,7 @@ from triplewire.engine.current import Current
 from triplewire.engine.home import Home, text_row
 from triplewire.engine.ids import SEED, id_key
 from triplewire.engine.segment import Segment, Selection, selection_of
-from triplewire.engine.snapshot import SegmentSnapshot
+from triplewire.engine.snapshot import LARGE, SegmentSnapshot
 from triplewire.engine.texts import Texts, TextWriter
 from triplewire.errors import Refusal, TriplewireError
 from triplewire.ir.evidence import evidence
@@ -36,7 +36,6 @@ from triplewire.select.index import IndexBuilder
 
 Tell = Callable[[str, str], None]
 Class = IRI | Label
-LARGE = 1 << 20  # rows of one segment, more or less
 _KEPT = 1 << 16  # shapes and classes that are remembered
 
 

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from triplewire.encode.batch import Bytes, Ids
+from triplewire.encode.batch import Bytes, Ids, Offsets
 from triplewire.encode.names import Names
 from triplewire.engine.home import Home, text_row
 from triplewire.engine.ids import id_names, id_ranks, id_texts, ids_joined
@@ -31,7 +31,7 @@ from triplewire.select.features import Features, features
 from triplewire.select.index import Index, IndexBuilder
 from triplewire.select.merge import merge
 from triplewire.select.settle import settle
-from triplewire.select.walk import Selected
+from triplewire.select.walk import Selected, each
 from triplewire.verify.columnar import Columnar
 
 LONG_TEXTS = 16 << 20  # bytes of texts that are left where they are when segments are merged
@@ -44,10 +44,12 @@ Columns: TypeAlias = "tuple[Ids, Ids, NDArray[np.bool_]]"
 
 @dataclass(frozen=True)
 class Found:
-    """The matches of a chunk in one segment, as in `triplewire.matchers.Rows`; the columns in pieces, to be joined with
-    those of other segments."""
+    """The matches of a chunk in one segment: those accepted, of publication p the slice `offset` of `accepted`, and
+    more of them as columns. The rest as in `triplewire.matchers.Rows`."""
 
-    columns: Sequence[Columns]  # publication, subscription, truncated
+    offset: Offsets
+    accepted: Ids
+    columns: Columns  # publication, subscription, truncated
     failures: Sequence[tuple[int, int, TriplewireError]]
     atoms: int
     candidates: int
@@ -167,36 +169,34 @@ class Segment:
         with stage("select"):
             seen = self._features(chunk)
             selected = self.index.select(batch, seen, settings.max_bindings)
-            publications = np.arange(len(batch), dtype=np.int32)
-            publication = np.repeat(publications, np.diff(selected.offset))
-            subscription = selected.subscription
-            check_publication = np.repeat(publications, np.diff(selected.check_offset))
-            check = selected.check_clause
             if gone is not None:
-                kept = ~gone[subscription]
-                publication, subscription = publication[kept], subscription[kept]
-                kept = ~gone[self.index.trie.owner[check]]
-                check_publication, check = check_publication[kept], check[kept]
+                selected = selected.without(gone, self.index.trie.owner)
         with stage("verify"):
-            return self._decided(chunk, selected, publication, subscription, check_publication, check)
+            return self._decided(chunk, selected)
 
-    def _decided(
-        self, chunk: Chunk, selected: Selected, publication: Ids, subscription: Ids, left: Ids, clause: Ids
-    ) -> Found:
-        """What was accepted, with the matches among the pairs (publication, clause) that are left."""
+    def _decided(self, chunk: Chunk, selected: Selected) -> Found:
+        """What was accepted, with the matches among the clauses to check."""
         batch, seen = chunk.batch, self._features(chunk)
+        left, clause = each(selected.check_offset), selected.check_clause
         settled = settle(self.index, batch, seen, left, clause, self.home.meaning.world.settings.max_bindings)
         verdict = self._columnar.verify(batch, seen, settled.left_publication, settled.left_clause, chunk.publication)
-        columns: list[Columns] = [
-            (publication, subscription, np.zeros(len(publication), np.bool_)),
-            (settled.publication, settled.subscription, settled.truncated),
-            (verdict.publication, verdict.subscription, verdict.truncated),
-        ]
-        if self.index.trie.may_repeat:  # one clause of an ASK query may be accepted, another verified
-            publication, subscription, truncated = (np.concatenate(some) for some in zip(*columns, strict=True))
-            _, kept = np.unique(publication.astype(np.int64) << 32 | subscription, return_index=True)
-            columns = [(publication[kept], subscription[kept], truncated[kept])]
-        return Found(columns, verdict.failures, selected.atoms, selected.candidates, len(clause))
+        publication = np.concatenate((settled.publication, verdict.publication))
+        subscription = np.concatenate((settled.subscription, verdict.subscription))
+        truncated = np.concatenate((settled.truncated, verdict.truncated))
+        if self.index.trie.may_repeat and len(publication):  # of the clauses of an ASK query each may be a match
+            accepted = each(selected.offset).astype(np.int64) << 32 | selected.subscription
+            pairs, first = np.unique(publication.astype(np.int64) << 32 | subscription, return_index=True)
+            fresh = first[np.isin(pairs, accepted, invert=True)]
+            publication, subscription, truncated = publication[fresh], subscription[fresh], truncated[fresh]
+        return Found(
+            selected.offset,
+            selected.subscription,
+            (publication, subscription, truncated),
+            verdict.failures,
+            selected.atoms,
+            selected.candidates,
+            len(clause),
+        )
 
     def details(self, chunk: Chunk, publication: Ids, subscription: Ids) -> Sequence[Detail]:
         """The bindings of matches."""

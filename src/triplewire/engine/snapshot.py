@@ -3,7 +3,7 @@
 A change makes a new snapshot. What is added is fresh at first: a few subscriptions whose segment is made when the next
 publications come. They go on to the young segment, which is small and made anew each time; when it has grown, it is
 left as it is, and the next one begins. What is removed is only marked. Work aside (`due`) merges segments and drops
-what is gone, so that there are never many: each is a multiple of those after it.
+what is gone, so that there are never many: each is a multiple of those after it, or very large.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import accumulate
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,18 +23,17 @@ from triplewire.encode.batch import Ids
 from triplewire.engine.home import Home
 from triplewire.engine.ids import id_key
 from triplewire.engine.layers import NONE, Layer
-from triplewire.engine.segment import Prepared, Segment
+from triplewire.engine.segment import Columns, Found, Prepared, Segment
 from triplewire.engine.texts import Texts, TextWriter
 from triplewire.ir.subscription import Subscription
+from triplewire.kernels import rows as row_kernels
 from triplewire.matchers import Chunk, Detail, Install, Meaning, Rows, Snapshot, Stage
 
 FRESH = 128  # subscriptions that are fresh, at most
 FACTOR = 32  # a segment has at least so many times the subscriptions of all after it, or is merged with them
+LARGE = 5 << 19  # but no more are put together: a few segments cost less than the memory to make one of them
 GONE = 4  # a segment is made anew when more than 1 / GONE of it is gone
 WASTE = 1 << 18  # bytes of texts that no subscription has any more, in the young segment
-
-
-EMPTY = NONE, NONE, np.zeros(0, np.bool_)
 
 
 class SegmentSnapshot:
@@ -140,7 +138,7 @@ class SegmentSnapshot:
             layers = layers[:-1]  # changes still make it anew
         first = len(layers) - 1
         total = layers[first].alive if layers else 0
-        while first > 0 and layers[first - 1].alive < FACTOR * total:
+        while first > 0 and layers[first - 1].alive < min(FACTOR * total, LARGE - total + 1):
             first -= 1
             total += layers[first].alive
         if first < len(layers) - 1:
@@ -165,21 +163,14 @@ class SegmentSnapshot:
             batch = chunk.batch
         with stage("load"):
             layers = self._all_layers
-        starts = map(np.int32, self._starts)
+        starts = self._starts  # the last one is the end
         found = [
             (one, start) for layer, start in zip(layers, starts, strict=False) for one in layer.match(chunk, stage)
         ]
-        columns = [
-            (publication, subscription + start if start else subscription, truncated)
-            for one, start in found
-            for publication, subscription, truncated in one.columns
-            if len(publication)
-        ]
-        publication, subscription, truncated = map(_joined, zip(*columns, strict=True)) if columns else EMPTY
+        with stage("verify"):
+            columns = joined(found)
         return Rows(
-            publication,
-            subscription,
-            truncated,
+            *columns,
             tuple((p, s + int(start), error) for one, start in found for p, s, error in one.failures),
             triples=int(batch.offset[-1] - batch.offset[0]),
             atoms=sum(one.atoms for one, _ in found),
@@ -345,9 +336,18 @@ class Work:
         return SegmentSnapshot(latest.home, [layer for layer in layers if layer.alive], latest.fresh)
 
 
-def _joined(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    """The columns one behind the other; a single one, which may have millions of rows, is not copied."""
-    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+def joined(found: Sequence[tuple[Found, int]]) -> Columns:
+    """The matches of segments as columns; beside each the number of its first subscription."""
+    most = sum(len(one.accepted) + len(one.columns[0]) for one, _ in found)
+    columns = np.empty(most, np.int32), np.empty(most, np.int32), np.empty(most, np.bool_)
+    end = 0
+    for one, start in found:
+        at = row_kernels.fill(one.offset, one.accepted, start, end, *columns)
+        publication, subscription, truncated = one.columns
+        end = at + len(publication)
+        for column, more in zip(columns, (publication, subscription + np.int32(start), truncated), strict=True):
+            column[at:end] = more
+    return columns
 
 
 class Trie:

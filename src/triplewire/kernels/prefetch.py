@@ -14,6 +14,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 _READ, _KEEP, _DATA = 0, 3, 1  # what LLVM's `prefetch` takes
+_tools: Any = cgutils  # they have no types
 
 
 def _typed(context: Any, array: Any, row: Any) -> Any:
@@ -23,11 +24,11 @@ def _typed(context: Any, array: Any, row: Any) -> Any:
 
 def _generated(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     array = context.make_array(signature.args[0])(context, builder, arguments[0])
-    distance = builder.mul(arguments[1], cgutils.unpack_tuple(builder, array.strides)[0])
+    distance = builder.mul(arguments[1], _tools.unpack_tuple(builder, array.strides)[0])
     pointer, number = ir.IntType(8).as_pointer(), ir.IntType(32)
     place = builder.gep(builder.bitcast(array.data, pointer), [distance])
     kind = ir.FunctionType(ir.VoidType(), [pointer, number, number, number])
-    function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+    function = _tools.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
     builder.call(function, [place, number(_READ), number(_KEEP), number(_DATA)])
     return context.get_dummy_value()
 
@@ -36,4 +37,4 @@ def _nothing(array: Any, row: Any) -> None:
     """The kernels as plain Python do without."""
 
 
-prefetch: Any = _nothing if config.DISABLE_JIT else intrinsic(_typed)
+prefetch: Any = _nothing if getattr(config, "DISABLE_JIT", False) else intrinsic(_typed)

@@ -336,11 +336,11 @@ def _walk(p: int, mark: int, r0: int, r1: int, run_atoms: Any, run_multi: Any, f
         counts[NODES] += tail
         if r1 - r0 > 1:
             tail, count = _fresh(queue, tail, bits, reached, count)
-        multi = np.int64(run_multi[r])
+        multi = 1 if run_multi[r] else 0
         subs, checks = _emit(nodes, item, need, subscription, queue, tail, sure[multi], out_sub, out_check, subs,
                              checks)  # fmt: skip
         stars = _stars(nodes, star_of, queue, tail, star_list, star_stamp, mark + p + 1, stars)
-        any_multi |= multi
+        any_multi = max(any_multi, multi)
     for i in range(count):
         bits[reached[i] >> 3] = 0
     if stars > 0:

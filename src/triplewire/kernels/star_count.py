@@ -14,9 +14,12 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from triplewire.kernels.prefetch import prefetch
+
 CHECK = 2  # of the status of clauses
 BEGIN, KEY = 0, 1  # columns of `star`
 _FEW = 24  # predicates of a subject that are looked through one by one; more are sorted
+AHEAD = 64  # pairs that are fetched together
 _int: Any = np.int64
 
 
@@ -172,6 +175,24 @@ def _is_star(pattern: Any, p0: int, p1: int) -> bool:
 
 
 @njit(cache=True, nogil=True)
+def _fetch(clause: Any, begin: int, end: int, owner: Any, status: Any, asks: Any, alone: Any, width: Any,
+           pattern_offset: Any, pattern: Any, test_offset: Any, test_variable: Any, test: Any) -> None:  # fmt: skip
+    """Have what will be read of some clauses fetched."""
+    for k in range(begin, end):
+        prefetch(pattern_offset, clause[k])
+        prefetch(test_offset, clause[k])
+        prefetch(owner, clause[k])
+        prefetch(status, clause[k])
+        prefetch(asks, clause[k])
+        prefetch(alone, clause[k])
+        prefetch(width, clause[k])
+    for k in range(begin, end):
+        prefetch(pattern, pattern_offset[clause[k]])
+        prefetch(test_variable, test_offset[clause[k]])
+        prefetch(test, test_offset[clause[k]])
+
+
+@njit(cache=True, nogil=True)
 def settle(publication: Any, clause: Any, owner: Any, status: Any, asks: Any, alone: Any, width: Any, triples: Any,
            subject: Any, predicate: Any, obj: Any, known: Any, offset: Any, held: Any, node_offset: Any, node_term: Any,
            node_test: Any, low: Any, high: Any, pattern_offset: Any, pattern: Any, test_offset: Any, test_variable: Any,
@@ -185,6 +206,9 @@ def settle(publication: Any, clause: Any, owner: Any, status: Any, asks: Any, al
     different = np.empty(min(cap, most), np.int32)
     sure, rest, now, stars, first = 0, 0, -1, 0, 0
     for k in range(clause.size):
+        if k % AHEAD == 0:
+            _fetch(clause, k, min(k + AHEAD, clause.size), owner, status, asks, alone, width, pattern_offset, pattern,
+                   test_offset, test_variable, test)  # fmt: skip
         p, c = publication[k], clause[k]
         p0, p1, t0, t1 = pattern_offset[c], pattern_offset[c + 1], test_offset[c], test_offset[c + 1]
         n0, n1, code, selected = node_offset[p], node_offset[p + 1], -1, width[c]

@@ -6,10 +6,11 @@ Law: never too few. A publication's clause is accepted (it matches, and its bind
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from triplewire.encode.batch import Batch, Ids, Offsets
 from triplewire.kernels import atoms as atom_kernels
@@ -41,6 +42,26 @@ class Selected:
     def candidates(self) -> int:
         """Accepted subscriptions and clauses to check."""
         return len(self.subscription) + len(self.check_clause)
+
+    def without(self, gone: NDArray[np.bool_], owner: Ids) -> Selected:
+        """The same without the subscriptions that are gone. `owner`: clause -> subscription."""
+        offset, subscription = _kept(self.offset, self.subscription, ~gone[self.subscription])
+        check_offset, check_clause = _kept(self.check_offset, self.check_clause, ~gone[owner[self.check_clause]])
+        return replace(
+            self, offset=offset, subscription=subscription, check_offset=check_offset, check_clause=check_clause
+        )
+
+
+def _kept(offset: Offsets, rows: Ids, kept: NDArray[np.bool_]) -> tuple[Offsets, Ids]:
+    """The slices with the rows that are kept."""
+    before = np.zeros(len(rows) + 1, np.int64)
+    np.cumsum(kept, out=before[1:])
+    return before[offset], rows[kept]
+
+
+def each(offset: Offsets) -> Ids:
+    """Of each row in the slices of publications, its publication."""
+    return np.repeat(np.arange(len(offset) - 1, dtype=np.int32), np.diff(offset))
 
 
 @dataclass(frozen=True, slots=True)

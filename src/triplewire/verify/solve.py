@@ -92,6 +92,24 @@ def _places(offset: Offsets, some: Ids) -> int:
     return int((offset[some + 1] - offset[some]).sum())
 
 
+class _Inverse:
+    """Constants as a batch's terms. It stays from one batch to the next: as a batch fills little of it, and parts of a
+    batch have the same terms."""
+
+    def __init__(self, constants: int) -> None:
+        self._array = np.full(constants, _NOWHERE, np.int32)
+        self._term = self._filled = np.zeros(0, np.int32)
+
+    def of(self, term: Ids) -> Ids:
+        """Constant -> the batch's term, or NOWHERE. `term` says the opposite."""
+        if term is not self._term:
+            self._array[self._filled] = _NOWHERE
+            known = np.flatnonzero((term >= 0) & (term < len(self._array)))
+            self._term, self._filled = term, term[known]
+            self._array[self._filled] = known
+        return self._array
+
+
 class Solver:
     """Solves the clauses of a segment. `width`: clause -> how many variables are selected. Safe with threads."""
 
@@ -114,7 +132,7 @@ class Solver:
         offset, component, member = self._components
         self._stars = _fixed(loose, pattern_offset, pattern, offset, component, member, programs.test_offset)
         self._tests = _fixed(programs.test_variable, programs.test)
-        self._inverses: list[Ids] = []
+        self._inverses: list[_Inverse] = []
 
     def _resolved(self, clauses: Ids, term: Ids) -> Columns:
         """Some clauses as the join takes them, their constants as the batch's terms."""
@@ -132,19 +150,13 @@ class Solver:
 
     @contextmanager
     def _inverse(self, term: Ids) -> Iterator[Ids]:
-        """Constant -> the batch's term, or NOWHERE. Kept from one batch to the next, as a small one fills little."""
+        """Constant -> the batch's term, or NOWHERE."""
         try:
             inverse = self._inverses.pop()
-        except IndexError:
-            inverse = np.full(int(self._stated.pattern.max(initial=0)) + 1, _NOWHERE, np.int32)
-        known = np.flatnonzero((term >= 0) & (term < len(inverse)))
-        own = term[known]
-        inverse[own] = known
-        try:
-            yield inverse
-        finally:
-            inverse[own] = _NOWHERE
-            self._inverses.append(inverse)
+        except IndexError:  # all are in use, by other threads
+            inverse = _Inverse(int(self._stated.pattern.max(initial=0)) + 1)
+        yield inverse.of(term)
+        self._inverses.append(inverse)
 
     def solve(
         self, batch: Batch, features: Features, pairs: Pairs, keep: bool, publications: Callable[[int], Publication]
