@@ -55,14 +55,15 @@ class Chunk:
         *,
         source: str = "",
         one: Callable[[int], Publication] | None = None,
+        whole: tuple[Chunk, int, int] | None = None,
     ) -> None:
-        assert publications is not None or batch is not None
+        assert publications is not None or batch is not None or whole is not None
         self._source = source
         self._one = one
         self._publications = publications
         self._batch = batch
         self._decoder: Decoder | None = None
-        self.whole: tuple[Chunk, int, int] | None = None  # that this is a part of: its publications from .. to
+        self.whole = whole  # what this is a part of: its publications from .. to
         self.kept: dict[int, tuple[Any, Any]] = {}  # what a snapshot has worked out and may need again
 
     def __len__(self) -> int:
@@ -72,16 +73,13 @@ class Chunk:
         """The publications first .. last - 1. What a snapshot works out for the whole serves all parts."""
         if (first, last) == (0, len(self)):
             return self
-        publications = None if self._publications is None else self._publications[first:last]
         one = self._one
-        part = Chunk(
-            publications,
-            self.batch.part(first, last),
+        return Chunk(
+            None if self._publications is None else self._publications[first:last],
             source=self._source,
             one=None if one is None else lambda number: one(first + number),
+            whole=(self, first, last),
         )
-        part.whole = self, first, last
-        return part
 
     @property
     def ids(self) -> Sequence[str]:
@@ -93,6 +91,9 @@ class Chunk:
     @property
     def batch(self) -> Batch:
         """The publications as columns."""
+        if self._batch is None and self.whole is not None:
+            whole, first, last = self.whole
+            self._batch = whole.batch.part(first, last)
         if self._batch is None:
             # compiled kernels, which the reference matcher does without
             from triplewire.encode.publications import encode

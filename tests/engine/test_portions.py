@@ -1,0 +1,72 @@
+"""Publications are matched in parts of so many rows: each comes once, in order, whatever the sizes of the parts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from engine.samples import RSS, item
+from triplewire import Engine, Publication
+from triplewire.encode import publications as encoding
+from triplewire.encode.batch import Batch
+from triplewire.engine.incoming import ROWS, Portion
+from triplewire.matchers import Chunk
+
+
+def sizes(portion: Portion, chunk: Chunk, rows: int) -> list[int]:
+    """Of the parts, where a publication has so many rows."""
+    found, names = list[int](), list[str]()
+    for part in portion.parts(chunk):
+        found.append(len(part))
+        names += part.ids
+        portion.record(len(part), rows * len(part))
+    assert names == list(chunk.ids)
+    return found
+
+
+def test_parts_have_about_so_many_rows() -> None:
+    chunk, portion = Chunk([item(f"p{n}", "title") for n in range(3_000)]), Portion()
+    few = sizes(portion, chunk, 0)
+    assert few == sorted(few[:-1]) + few[-1:]
+    assert few[0] < 100 < few[-2]
+    many = sizes(portion, chunk, ROWS // 50)
+    assert set(many[1:-1]) == {50}
+    assert set(sizes(portion, chunk, 100 * ROWS)[1:-1]) == {16}
+
+
+@pytest.mark.parametrize("columns", [False, True], ids=["objects", "columns"])
+def test_a_part_has_what_its_publications_have(columns: bool) -> None:
+    some = [item(f"p{n}", f"title {n}") for n in range(9)]
+    whole = Chunk(batch=encoding.encode(some), source="urn:here") if columns else Chunk(some)
+    part = whole.part(3, 7)
+    assert list(part.ids) == list(part.batch.ids) == ["p3", "p4", "p5", "p6"]
+    assert len(part) == len(part.batch) == 4
+    for number in range(4):
+        assert set(part.publication(number).triples) == set(some[3 + number].triples)
+        assert set(part.decoder.publication(number).triples) == set(some[3 + number].triples)
+        assert part.publication(number).source == ("urn:here" if columns else some[3 + number].source)
+    assert whole.part(0, 9) is whole
+
+
+def test_parts_ask_for_what_there_is_more_of_a_publication() -> None:
+    some = [item(f"p{n}", "title") for n in range(6)]
+    part = Chunk(batch=encoding.encode(some), one=lambda number: some[number]).part(2, 5)
+    assert [part.publication(number) for number in range(3)] == some[2:5]
+
+
+def test_a_matcher_of_objects_needs_no_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    encoded: list[int] = []
+
+    def encode(publications: Sequence[Publication]) -> Batch:
+        encoded.append(len(publications))
+        return made(publications)
+
+    made = encoding.encode
+    monkeypatch.setattr(encoding, "encode", encode)
+    some = [item(f"p{n}", "title") for n in range(300)]
+    for matcher, expected in (("reference", list[int]()), ("trie", [300])):
+        engine = Engine(matcher=matcher)
+        engine.subscribe(f"SELECT ?t {{ ?s <{RSS}title> ?t }}")
+        assert len(engine.match(some)) == 300
+        assert encoded == expected
