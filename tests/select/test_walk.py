@@ -16,11 +16,12 @@ from triplewire.ir.nodes import And
 from triplewire.ir.normalize import check
 from triplewire.ir.subscription import Subscription
 from triplewire.model.terms import IRI, XSD, Literal, Triple
+from triplewire.select import index as indexes
 from triplewire.select import walk
 from triplewire.select.features import features
 from triplewire.select.index import Index, IndexBuilder
 from triplewire.select.merge import merge
-from triplewire.select.walk import Selected
+from triplewire.select.walk import Selected, Workspace
 
 CAP = 3
 
@@ -138,3 +139,19 @@ def test_two_subjects_give_one_row() -> None:
     one = Publication("p", tuple(Triple(IRI(f"urn:{n}"), IRI("urn:p"), Literal("x")) for n in range(3)))
     assert accepted(selected(index, [one]), 0) == [0]
     assert to_check(index, selected(index, [one], cap=2), 0) == {0}
+
+
+def test_a_workspace_is_kept_unless_it_has_grown_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    index = index_of([parse('SELECT * { ?s <urn:p> ?o FILTER ftcontains(?o, "word") }', id="a")])
+    for _ in range(3):
+        assert accepted(selected(index, [about("word")]), 0) == [0]
+        assert len(index._idle) == 1
+    kept = index._idle[0]
+    index._idle.extend([Workspace(index.trie, len(index)) for _ in range(indexes._IDLE)])  # as many threads would
+    selected(index, [about("word")])
+    assert len(index._idle) == indexes._IDLE
+    assert index._idle[0] is kept
+    del index._idle[1:]
+    monkeypatch.setattr(indexes, "_KEPT", len(kept.accepted) - 1)
+    assert accepted(selected(index, [about("word")]), 0) == [0]
+    assert index._idle == []

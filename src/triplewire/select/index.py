@@ -7,6 +7,7 @@ subscriptions, live changes and storage: `triplewire.engine`.
 from __future__ import annotations
 
 import gc
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -32,6 +33,8 @@ from triplewire.select.trie import SetTrie, Trie, build_trie
 from triplewire.select.walk import Selected, Workspace, select
 
 _MANY = 1 << 14  # subscriptions that are worth the time of letting go
+_IDLE = os.cpu_count() or 1  # workspaces that are kept, at most: as many as can be busy at once
+_KEPT = 1 << 24  # rows of one kind that it may have room for; one that has grown larger is let go
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -74,6 +77,7 @@ class Index:
 
     @cached_property
     def _idle(self) -> list[Workspace]:
+        """Workspaces that no thread uses now."""
         return []
 
     def select(self, batch: Batch, features: Features, cap: int) -> Selected:
@@ -81,10 +85,12 @@ class Index:
         idle = self._idle
         try:
             space = idle.pop()
-        except IndexError:  # all are in use, by other threads
+        except IndexError:  # there is none yet, or others use them
             space = Workspace(self.trie, len(self))
         selected = select(self.trie, self.programs, batch, features, cap, space)
-        idle.append(space)  # but not after an error, which may have left anything in it
+        room = max(len(space.accepted), len(space.checks), len(space.atoms))
+        if len(idle) < _IDLE and room <= _KEPT:
+            idle.append(space)  # but not after an error, which may have left anything in it
         return selected
 
     def place(self, test: int) -> tuple[int, int, int]:
