@@ -36,7 +36,7 @@ from triplewire.model.namespaces import label_iri
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, RDF_TYPE, XSD, BlankNode, Literal, Term, Triple
 from triplewire.select.features import Features, features
-from triplewire.select.tests import INDEXED, LAZY, OPS, RANGE, Tests, TestTable
+from triplewire.select.tests import INDEXED, LAZY, OPS, RANGE, Tests, TestTable, build
 
 X = Variable("x")
 N = "http://e/"
@@ -200,7 +200,7 @@ def found(number: int, term: int, publication: int, tests: Tests, what: Features
 def check(asked: Sequence[Expression], batch_of: Sequence[Publication], world: World = WORLD) -> Tests:
     table = TestTable()
     numbers = [table.add(test) for test in asked]
-    tests = table.freeze()
+    tests = build(table.specs())
     assert len(tests) == len(table) == len(set(numbers))
     check_tests(asked, numbers, tests, batch_of, world)
     return tests

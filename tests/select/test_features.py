@@ -14,7 +14,7 @@ from triplewire.ir.text import Word
 from triplewire.languages import parse
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, Literal, Triple
-from triplewire.select.tests import INDEXED, LAZY, RANGE, Tests, TestTable
+from triplewire.select.tests import INDEXED, LAZY, RANGE, Tests, TestTable, build
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -40,7 +40,7 @@ def test_stored_and_united_tables_say_the_same(
     for asked in (first, second):
         table = TestTable()
         numbers.append([table.add(test) for test in asked])
-        tables.append(Tests.from_arrays(table.freeze().arrays()))
+        tables.append(Tests.from_arrays(build(table.specs()).arrays()))
     union, maps = Tests.union(tables)
     for asked, old, new in zip((first, second), numbers, maps, strict=True):
         check_tests(asked, [int(new[number]) for number in old], union, batch_of, WORLD)
@@ -54,7 +54,7 @@ def test_a_union_of_what_is_used_leaves_the_rest_behind() -> None:
     asked = [FullText(X, Word("one")), Negate(Label("a")), Label("one"), FullText(X, Word("two")), Negate(Label("b"))]
     for test in asked:
         table.add(test)
-    old = table.freeze()
+    old = build(table.specs())
     union, (first, second) = Tests.union([old, old], [np.array([1, 3]), np.array([0, 3, 4])])
     assert len(union) == 4
     assert (first[[0, 2, 4]] == -1).all()
@@ -94,4 +94,4 @@ def test_the_index_knows_a_condition(kind: int, condition: str) -> None:
     table = TestTable()
     ((_, test),) = clause.tests
     table.add(test)
-    assert table.freeze().kind.tolist() == [kind]
+    assert build(table.specs()).kind.tolist() == [kind]

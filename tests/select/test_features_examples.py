@@ -34,7 +34,7 @@ from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, RDF_TYPE, XSD, BlankNode, Literal, Node, Term, Triple
 from triplewire.select.classes import spellings
 from triplewire.select.features import features
-from triplewire.select.tests import INDEXED, LAZY, RANGE, TestTable
+from triplewire.select.tests import INDEXED, LAZY, RANGE, TestTable, build
 from triplewire.select.words import stems
 
 # --- examples ----------------------------------------------------------------------------------------------------
@@ -107,7 +107,7 @@ def test_many_thresholds() -> None:
     table = TestTable()
     for test in compared(">", constants):
         table.add(test)
-    tests = table.freeze()
+    tests = build(table.specs())
     batch = encode(facts(Literal("100"), Literal("-1"), Literal("1e9"), Literal("none")))
     low = features(batch, term_names([]), tests, WORLD).low
     assert low.shape == (1, len(batch.terms))
@@ -121,7 +121,7 @@ def test_many_substrings() -> None:
     table = TestTable()
     numbers = {part: table.add(TextTest(TextRelation.CONTAINS, X, part)) for part in parts}
     batch = encode(facts(Literal(text)))
-    found = features(batch, term_names([]), table.freeze(), WORLD).test.tolist()
+    found = features(batch, term_names([]), build(table.specs()), WORLD).test.tolist()
     assert found == sorted(number for part, number in numbers.items() if part in text)
 
 
@@ -133,7 +133,7 @@ def test_the_same_test_has_one_number() -> None:
     assert table.add(Compare("=", X, IRI("urn:a"))) == table.add(In(X, (IRI("urn:a"),)))
     lazy = table.add(Negate(Compare("=", X, IRI("urn:a"))))
     assert table.add(Negate(Compare("=", X, IRI("urn:a")))) == lazy
-    assert table.freeze().kind.tolist() == [INDEXED, INDEXED, LAZY]
+    assert build(table.specs()).kind.tolist() == [INDEXED, INDEXED, LAZY]
 
 
 def test_a_phrase_is_lazy_and_in_no_slice() -> None:
@@ -142,7 +142,7 @@ def test_a_phrase_is_lazy_and_in_no_slice() -> None:
 
 
 def test_a_table_without_tests() -> None:
-    tests = TestTable().freeze()
+    tests = build(TestTable().specs())
     what = features(encode(facts(Literal("one"))), term_names([]), tests, WORLD)
     assert len(what.test) == 0
     assert what.low.shape[0] == 0
@@ -159,7 +159,7 @@ def test_constants_are_found_by_all_that_they_are() -> None:
     ]
     batch = encode(facts(Literal("a", XSD + "byte"), Literal("a"), Literal("b"), IRI("a"), Literal.tagged("a", "en")))
     decoder = Decoder(batch)
-    what = features(batch, term_names(constants), TestTable().freeze(), WORLD)
+    what = features(batch, term_names(constants), build(TestTable().specs()), WORLD)
     for row, constant in enumerate(what.term.tolist()):
         term = decoder.term(row)
         assert constant == (constants.index(term) if term in constants else -1)

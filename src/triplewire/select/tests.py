@@ -1,6 +1,6 @@
 """The tests of a segment: conditions on one node, numbered, behind look-ups that find the nodes of which they hold.
 
-`TestTable` collects tests, `Tests` is what it freezes to: flat arrays. A test is indexed by its postings
+`TestTable` collects tests, `build` makes `Tests` of them: flat arrays. A test is indexed by its postings
 (`triplewire.select.postings`), or it is lazy: then nothing is known of it but its number. Which tests the terms of a
 batch satisfy: `triplewire.select.features`.
 """
@@ -185,10 +185,6 @@ class TestTable:
     def specs(self) -> Strings:
         """What `build` makes the table of, as it is now."""
         return Strings.of(self._specs)
-
-    def freeze(self) -> Tests:
-        """The table as it is now."""
-        return build(self.specs())
 
 
 def build(specs: Strings) -> Tests:
