@@ -5,7 +5,8 @@ publications of few triples, which are read from end to end. Used through `tripl
 others to `triplewire.kernels.solutions`; the outcomes and the rows are the same.
 
 First `stars` writes down the stars of all pairs, then `solve` solves them, and `outcomes` says what that means for the
-pairs. Hot loops call nothing with arrays: each such call counts references, which takes longer than the loop.
+pairs. Hot loops are flat, and call a function with arrays only where a variable has tests: each such call counts
+references, which takes longer than most of the loops.
 """
 
 from __future__ import annotations

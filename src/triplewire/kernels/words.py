@@ -1,7 +1,9 @@
 """Texts to words by the default analyser (semantics, section 5): case folding, then the maximal runs of letters and
 digits. Words are interned.
 
-The tables of characters, and the words of the batch: `triplewire.encode.text`. The hash: `triplewire.kernels.names`.
+The tables of characters, and the words of the batch: `triplewire.encode.text`. A word is found among those of the batch
+by its last eight bytes, its length and, where it is longer, all of it; `hashes`, by which tables of words are asked
+later, are those of `triplewire.kernels.names`, and worked out for each distinct word once.
 
 Functions that loops call are inlined by the compiler (`forceinline`): a call would count references to arrays, and so
 would Numba's own inlining wherever such a function has a loop.
@@ -80,7 +82,7 @@ def _hash(out: Any, begin: int, stop: int, h: Any) -> Any:
 
 @njit(cache=True, nogil=True, forceinline=True)
 def _place(out: Any, begin: int, stop: int, key: int, mask: int) -> Any:
-    """Where to look for a word first. It is no hash of names: those cost more than eight bytes at a time."""
+    """Where to look for a word first. Not by the hash of names, which takes a step for each byte."""
     h = _hash(out, begin, stop - 8, np.uint64(key)) * _MIXER
     return _int(((h ^ (h >> np.uint64(32))) * _MIXER) >> np.uint64(32)) & mask
 

@@ -13,7 +13,7 @@ Binding: TypeAlias = Mapping[str, Term]
 
 
 class SharedBinding(dict[str, Term]):
-    """A binding of several matches: a dictionary that cannot be changed."""
+    """A binding that matches may share: a dictionary that cannot be changed."""
 
     __slots__ = ()
 
