@@ -6,6 +6,7 @@ import datetime as dt
 import json
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -26,8 +27,10 @@ from triplewire import (
     TriplewireError,
     parse,
 )
+from triplewire.encode import schema
 from triplewire.encode.schema import MATCHES, to_batch
 from triplewire.errors import ReadError, SubscriptionError
+from triplewire.extend import Argument, Verdict
 from triplewire.model.terms import RDF_TYPE
 
 TITLES = "SELECT ?t WHERE { ?s rss:title ?t }"
@@ -289,6 +292,39 @@ def test_match_batch(matcher: str) -> None:
     assert json.loads(rows[3]["bindings"]) == [{"t": {"type": "literal", "value": "é"}}]
     assert json.loads(rows[0]["bindings"]) == [{}]
     assert rows[0]["matched_at"].tzinfo is not None
+
+
+def test_an_arrow_batch_becomes_columns_without_objects(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each publication becomes an object only where an operator has to see it, with all that its row says."""
+    read: list[str] = []
+    known: list[tuple[object, ...]] = []
+
+    class Seen(Stub):
+        def evaluate(self, publication: Publication, arguments: tuple[Argument, ...]) -> Verdict:
+            known.append((publication.id, publication.source, publication.published))
+            return super().evaluate(publication, arguments)
+
+    def from_batch(rows: pa.RecordBatch, **given: Any) -> Iterator[Publication]:
+        for publication in real(rows, **given):
+            read.append(publication.id)
+            yield publication
+
+    real = schema.from_batch
+    monkeypatch.setattr(schema, "from_batch", from_batch)
+    some = [item(f"p{n:03}", f"title {n}") for n in range(200)]
+    rows = to_batch([item("before", "x"), *some]).slice(1)
+    engine = Engine(operators={"seen": Seen("seen", 0, {one.id: one.id == "p007" for one in some})})
+    engine.subscribe(TITLES, id="titles")
+    found = engine.match_batch(rows).to_pylist()
+    assert [row["publication"] for row in found] == [one.id for one in some]
+    assert read == []
+    engine.subscribe('SELECT ?t { ?s rss:title ?t FILTER ftcontains(?t, "7") }', id="seven")
+    engine.subscribe("seen()", "predicates", id="seen")
+    found = engine.match_batch(rows).to_pylist()
+    assert [row["publication"] for row in found if row["subscription"] == "seen"] == ["p007"]
+    assert [row["publication"] for row in found if row["subscription"] == "seven"] == ["p007"]
+    assert sorted(read) == [one.id for one in some]
+    assert sorted(set(known)) == sorted((one.id, one.source, one.published) for one in some)
 
 
 def test_match_batch_hands_over_what_it_refuses(matcher: str) -> None:

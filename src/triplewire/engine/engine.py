@@ -24,7 +24,7 @@ from triplewire.engine import saved_rows, store
 from triplewire.engine.compiler import Compiler, id_is_taken
 from triplewire.engine.current import Current
 from triplewire.engine.explain import Explanation, explain
-from triplewire.engine.incoming import Portion, chunks_of, chunks_of_files
+from triplewire.engine.incoming import Portion, chunk_of_columns, chunks_of, chunks_of_files
 from triplewire.engine.pairs import PairSnapshot
 from triplewire.engine.registered import Registered
 from triplewire.engine.result import MatchResult
@@ -36,7 +36,7 @@ from triplewire.ir.normalize import check
 from triplewire.ir.subscription import Subscription
 from triplewire.ir.taxonomy import EMPTY, Taxonomy
 from triplewire.languages import parse
-from triplewire.matchers import MakeSnapshot, Snapshot
+from triplewire.matchers import Chunk, MakeSnapshot, Snapshot
 from triplewire.model.operator import Operator
 from triplewire.model.publication import Publication
 from triplewire.operators import built_in_operators
@@ -237,16 +237,8 @@ class Engine:
         others go on. What the iterable itself raises is passed on.
         """
         snapshot, clock = self._snapshot, Clock()
-        result = MatchResult(snapshot)
         given = iter([publications] if isinstance(publications, Publication) else publications)
-        portion = Portion()
-        for whole in chunks_of(given, self._compiler, clock):
-            for chunk in portion.parts(whole):
-                rows = snapshot.match(chunk, clock)
-                portion.record(len(chunk), len(rows))
-                result.add(chunk, rows)
-        result.stats.seconds = clock.seconds()
-        return result
+        return _matched(snapshot, chunks_of(given, self._compiler, clock), clock)
 
     def match_files(
         self,
@@ -285,7 +277,11 @@ class Engine:
         # Arrow takes a fifth of a second to load, and most programs never hand over a batch
         from triplewire.encode.schema import from_batch, matches_to_batch
 
-        result = self.match(from_batch(batch, settings=self._compiler.world.settings, on_refusal=on_refusal))
+        snapshot, clock = self._snapshot, Clock()
+        whole = chunk_of_columns(batch, self._compiler, clock) if snapshot.columnar else None
+        given = from_batch(batch, settings=self._compiler.world.settings, on_refusal=on_refusal)
+        chunks = chunks_of(given, self._compiler, clock) if whole is None else [whole]
+        result = _matched(snapshot, chunks, clock)
         for refusal in result.refusals:
             if on_refusal is None:
                 raise SubscriptionError(refusal.reason, source=refusal.subject, remedy=refusal.remedy)
@@ -378,3 +374,15 @@ class Engine:
 
 def _raise(refusal: Refusal) -> None:
     raise SubscriptionError(refusal.reason, source=refusal.where or refusal.subject, remedy=refusal.remedy)
+
+
+def _matched(snapshot: Snapshot, chunks: Iterable[Chunk], clock: Clock) -> MatchResult:
+    """The matches of chunks, in parts of so many rows."""
+    result, portion = MatchResult(snapshot), Portion()
+    for whole in chunks:
+        for chunk in portion.parts(whole):
+            rows = snapshot.match(chunk, clock)
+            portion.record(len(chunk), len(rows))
+            result.add(chunk, rows)
+    result.stats.seconds = clock.seconds()
+    return result

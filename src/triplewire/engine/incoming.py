@@ -1,13 +1,16 @@
-"""Publications on their way from files to a matcher, a chunk at a time.
+"""Publications on their way from files, Arrow batches and programs to a matcher, a chunk at a time.
 
-N-Quads and N-Triples go from bytes to columns directly where they are plain (`triplewire.encode.nquads`); everything
-else, and whatever is malformed or unusual, takes the way through the guarded readers (`triplewire.read`).
+N-Quads and N-Triples go from bytes to columns directly where they are plain (`triplewire.encode.nquads`), and so do
+Arrow batches (`triplewire.encode.arrow`); everything else, and whatever is malformed or unusual, takes the way through
+the guarded readers (`triplewire.read`, `triplewire.encode.schema`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from triplewire.encode.batch import Batch
 from triplewire.engine.compiler import Compiler
@@ -22,9 +25,13 @@ from triplewire.read.sniff import sniff
 from triplewire.read.sources import Source, documents
 from triplewire.read.syntax import Syntax
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 CHUNK = 1_024  # publications that are encoded together, where they come one by one
 ROWS = 1 << 18  # match rows that are made at a time: about as many stay near the processor
 _LEAST, _MOST = 16, 2_048  # publications that are matched together
+_RECENT = 256  # publications of an Arrow batch that are kept as objects, where matching needs them
 
 
 class Portion:
@@ -91,6 +98,27 @@ def chunks_of_files(
             yield from chunks_of(iter(waiting[:CHUNK]), compiler, clock)
             del waiting[:CHUNK]
     yield from chunks_of(iter(waiting), compiler, clock)
+
+
+def chunk_of_columns(rows: pa.RecordBatch, compiler: Compiler, clock: Clock) -> Chunk | None:
+    """The publications of an Arrow batch as columns; None where they have to be read one by one."""
+    if compiler.entailment != "none":
+        return None
+    # compiled kernels, which the reference matcher does without
+    from triplewire.encode.arrow import encode_arrow
+    from triplewire.encode.schema import from_batch
+
+    settings = compiler.world.settings
+    with clock("encode"):
+        batch = encode_arrow(rows, settings)
+    if batch is None:
+        return None
+
+    @lru_cache(maxsize=_RECENT)
+    def one(number: int) -> Publication:
+        return next(from_batch(rows.slice(number, 1), settings=settings))
+
+    return Chunk(batch=batch, one=one)
 
 
 def _columns(data: bytes, name: str, compiler: Compiler, clock: Clock) -> Batch | None:
