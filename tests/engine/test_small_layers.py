@@ -69,8 +69,12 @@ def test_parts_have_what_the_whole_has(monkeypatch: pytest.MonkeyPatch, most: in
     assert counts == [wanted[0].atoms, wanted[0].candidates, wanted[0].verified]
 
 
-def test_a_part_may_come_again() -> None:
+@pytest.mark.parametrize("most", [16, 1 << 13])
+def test_a_part_may_come_again(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    monkeypatch.setattr(layers, "MOST", most)
+    monkeypatch.setattr(layers, "LEAST", 1)
     mine, chunk = layer(), whole()
-    once = [rows(mine.match(chunk.part(first, first + 10), stage)) for first in (0, 50, 20)]
-    again = [rows(mine.match(chunk.part(first, first + 10), stage)) for first in (0, 50, 20)]
-    assert once == again
+    wanted = rows(mine.match(chunk, stage))
+    for first in (0, 50, 20, 0, 50, 20):
+        found = rows(mine.match(chunk.part(first, first + 10), stage), first)
+        assert found == [row for row in wanted if first <= row[0] < first + 10]
