@@ -55,6 +55,7 @@ LINE = "<http://a> <http://p> <http://b> ."
 )
 def test_syntax(text: str, name: str, syntax: Syntax) -> None:
     assert sniff(text.encode(), name) is syntax
+    assert sniff(bytearray(text.encode()), name) is syntax
     if text.lstrip().startswith("<?xml"):
         assert sniff(text.encode("utf-16"), name) is syntax
 

@@ -22,6 +22,7 @@ from triplewire.model.terms import RDF, XSD_STRING
 
 _CHUNK = 4_096  # statements between scanner and tables: what fits a processor's cache
 _LEAST = 12  # bytes of a statement
+PADDING = b"\n" * kernels.PAD  # what the scanner wants behind a text
 _STRING_BYTES = len(XSD_STRING)  # the safe reader counts it as an IRI of each plain literal
 _RESERVED = frozenset({RDF + "langString", RDF + "dirLangString"})  # datatypes that a datatype alone does not make
 
@@ -29,12 +30,16 @@ _RESERVED = frozenset({RDF + "langString", RDF + "dirLangString"})  # datatypes 
 def encode_nquads(data: bytes | Bytes, document: str, settings: Settings) -> Batch | None:
     """The publications of a document: one a named graph, in order of first occurrence, and the default graph, which
     is named by `document`. None where the document is not plain, or over a limit of `settings`."""
+    return encode_padded(padded(data), document, settings)
+
+
+def encode_padded(text: Bytes, document: str, settings: Settings) -> Batch | None:
+    """The same of a text with `PADDING` behind it. The batch keeps it."""
     if settings.max_iri_bytes < _STRING_BYTES:
         return None
-    text = padded(data)
     with np.errstate(over="ignore"):  # hashes; only where kernels are not compiled
         interner = Interner(text, settings.max_iri_bytes, settings.max_literal_bytes)
-        quads = _quads(text, len(data), interner)
+        quads = _quads(text, len(text) - kernels.PAD, interner)
         if quads is None:
             return None
         try:
@@ -54,10 +59,7 @@ def encode_nquads(data: bytes | Bytes, document: str, settings: Settings) -> Bat
 
 def padded(data: bytes | Bytes) -> Bytes:
     """A copy for the scanner."""
-    text = np.empty(len(data) + kernels.PAD, np.uint8)
-    text[: len(data)] = np.frombuffer(data, np.uint8) if isinstance(data, bytes) else data
-    text[len(data) :] = 10
-    return text
+    return np.frombuffer(bytearray().join([data if isinstance(data, bytes) else data.tobytes(), PADDING]), np.uint8)
 
 
 def _quads(text: Bytes, size: int, interner: Interner) -> NDArray[np.int32] | None:

@@ -12,6 +12,8 @@ from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from triplewire.encode.batch import Batch
 from triplewire.engine.compiler import Compiler
 from triplewire.engine.stats import Clock
@@ -19,7 +21,7 @@ from triplewire.errors import ReadError, Refusal
 from triplewire.matchers import Chunk
 from triplewire.model.publication import Publication
 from triplewire.read import read_document
-from triplewire.read.gunzip import gunzip
+from triplewire.read.gunzip import gunzip_padded
 from triplewire.read.names import document_iri
 from triplewire.read.sniff import sniff
 from triplewire.read.sources import Source, documents
@@ -124,15 +126,15 @@ def chunk_of_columns(rows: pa.RecordBatch, compiler: Compiler, clock: Clock) -> 
 def _columns(data: bytes, name: str, compiler: Compiler, clock: Clock) -> Batch | None:
     """A document as columns; None where it has to take the other way."""
     # compiled kernels, which the reference matcher does without
-    from triplewire.encode.nquads import encode_nquads
+    from triplewire.encode.nquads import PADDING, encode_padded
 
     settings = compiler.world.settings
     with clock("read"):
         try:
-            plain = gunzip(data, settings.max_input_bytes)
-            if sniff(plain, name) is not Syntax.N_QUADS:
+            text = gunzip_padded(data, settings.max_input_bytes, PADDING)
+            if sniff(text, name) is not Syntax.N_QUADS:
                 return None
         except ReadError:
             return None  # the other way says what is wrong
     with clock("encode"):
-        return encode_nquads(plain, document_iri(name), settings)
+        return encode_padded(np.frombuffer(text, np.uint8), document_iri(name), settings)

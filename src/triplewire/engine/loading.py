@@ -78,7 +78,7 @@ def _install(segment: Segment, current: Current, refuse: Callable[[Refusal], Non
     with current.lock:
         snapshot = current.snapshot
         assert isinstance(snapshot, SegmentSnapshot)
-        current.snapshot, taken = snapshot.with_segment(segment)
+        current.snapshot, taken = snapshot.with_segment(segment.ready())
     for id_ in taken:
         refuse(Refusal.of("subscription", id_, id_is_taken(id_)))
     return len(taken)

@@ -290,7 +290,14 @@ class Segment:
         """The same, ready to stay for long: texts in few files, ids in order."""
         segment = replace(self, texts=self.texts.tidied(LONG_TEXTS))
         assert len(segment.rank) == len(segment)  # worked out here, and kept
-        return segment
+        return segment.ready()
+
+    def ready(self) -> Segment:
+        """The same, with what else the first match would have to work out."""
+        index = self.index
+        assert self._columnar is not None
+        assert len(index.asks) == len(index.alone) == len(index.width)
+        return self
 
 
 def selection_of(subscription: Subscription) -> Selection:

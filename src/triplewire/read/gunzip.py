@@ -12,8 +12,16 @@ _STEP = 1 << 20
 
 def gunzip(data: bytes, limit: int) -> bytes:
     """`data` itself where it is not gzipped, else its content, all members joined. Raises `ReadError`."""
-    if not data.startswith(MAGIC):
-        return data
+    return b"".join(_unpacked(data, limit)) if data.startswith(MAGIC) else data
+
+
+def gunzip_padded(data: bytes, limit: int, pad: bytes) -> bytearray:
+    """The same as a copy that may be changed, with `pad` behind it: what scans it copies nothing more."""
+    return bytearray().join([*(_unpacked(data, limit) if data.startswith(MAGIC) else [data]), pad])
+
+
+def _unpacked(data: bytes, limit: int) -> list[bytes]:
+    """The content, in pieces."""
     parts, size, rest = [], 0, data
     while rest.startswith(MAGIC):
         member = zlib.decompressobj(zlib.MAX_WBITS | 16)
@@ -32,4 +40,4 @@ def gunzip(data: bytes, limit: int) -> bytes:
         rest = member.unused_data.lstrip(b"\x00")
     if rest:
         raise ReadError("damaged gzip: other bytes follow it")
-    return b"".join(parts)
+    return parts

@@ -36,7 +36,7 @@ _LINE = re.compile(
 _SAMPLE_LINES = 200
 
 
-def sniff(data: bytes, name: str = "") -> Syntax:
+def sniff(data: bytes | bytearray, name: str = "") -> Syntax:
     """The syntax of `data`, a whole document; `name` is the file name, if any. Raises `ReadError` if it is in none."""
     name = name.lower().removesuffix(".gz")
     view = ascii_view(data)
@@ -53,7 +53,7 @@ def sniff(data: bytes, name: str = "") -> Syntax:
     return _turtle(view, name)
 
 
-def ascii_view(data: bytes) -> bytes:
+def ascii_view(data: bytes | bytearray) -> bytes | bytearray:
     """`data` without its byte order mark, transcoded where its encoding hides ASCII: to look at, not to parse."""
     for mark, encoding in (
         (codecs.BOM_UTF8, ""),
@@ -77,7 +77,7 @@ def ascii_view(data: bytes) -> bytes:
     return data
 
 
-def _xml(view: bytes, start: int) -> Syntax | None:
+def _xml(view: bytes | bytearray, start: int) -> Syntax | None:
     """The XML syntax of a document that begins with `<` at `start`, or None if that `<` opens an IRI."""
     if view.startswith(b"<!", start):
         root = re.compile(rb"<[A-Za-z_]").search(view, start)
@@ -91,7 +91,7 @@ def _xml(view: bytes, start: int) -> Syntax | None:
         if re.match(rb"<[A-Za-z_][\w.-]*(:[\w.-]+)?\s", view[start : start + 200]):
             return Syntax.FEED if _FEED_TAG.search(view) else Syntax.RDF_XML
         return None
-    local = (match[2] or match[1]).lower()
+    local = bytes(match[2] or match[1]).lower()
     if local not in _FEED_ROOTS and not match[3]:
         closing = b"</" + match[1] + (b":" + match[2] if match[2] else b"") + b">"
         if closing not in view and not match[0].endswith(b"/>"):
@@ -113,7 +113,7 @@ def _xml(view: bytes, start: int) -> Syntax | None:
     raise ReadError(f"this is XML, but neither RDF nor a feed: its root is <{match[1].decode('ascii', 'replace')}>")
 
 
-def _rdf_or_feed(view: bytes) -> Syntax:
+def _rdf_or_feed(view: bytes | bytearray) -> Syntax:
     """An rdf:RDF document that holds a channel or an item of RSS is a feed."""
     if _RSS_090.search(view):
         return Syntax.FEED
@@ -126,14 +126,14 @@ def _rdf_or_feed(view: bytes) -> Syntax:
     return Syntax.RDF_XML
 
 
-def _is_json_feed(view: bytes) -> bool:
+def _is_json_feed(view: bytes | bytearray) -> bool:
     """A JSON Feed says so in its `version`; a tolerated one without has `items` and nothing of JSON-LD."""
     if re.search(rb'"version"\s*:\s*"https?:\\?/\\?/(?:www\.)?jsonfeed\.org\\?/version\\?/', view):
         return True
     return re.search(rb'"items"\s*:\s*\[', view) is not None and not re.search(rb'"@\w+"\s*:|"https?:[^"]*"\s*:', view)
 
 
-def _turtle(view: bytes, name: str) -> Syntax:
+def _turtle(view: bytes | bytearray, name: str) -> Syntax:
     blank = _BLANK.match(view)
     rest = blank.end() if blank else 0
     if rest == len(view):
@@ -152,7 +152,7 @@ def _turtle(view: bytes, name: str) -> Syntax:
     return Syntax.TRIG if b"{" in view else Syntax.TURTLE
 
 
-def _reads_as_lines(view: bytes) -> bool:
+def _reads_as_lines(view: bytes | bytearray) -> bool:
     """Are more than half of the first statements N-Quads lines, the first one among them?"""
     lines = re.split(rb"[\r\n]+", view[: 1 << 18], maxsplit=_SAMPLE_LINES)[:_SAMPLE_LINES]
     lines = [line for line in lines if line.strip() and not line.lstrip().startswith(b"#")]

@@ -80,14 +80,14 @@ def _fixed(*arrays: NDArray[Any]) -> Columns:
     return views
 
 
-def slices(offset: Offsets, some: NDArray[np.integer[Any]]) -> tuple[Offsets, NDArray[np.int64]]:
+def slices(offset: Offsets | Ids, some: NDArray[np.integer[Any]]) -> tuple[Offsets, NDArray[np.int64]]:
     """The slices of some rows, put one behind the other: their offsets, and where all that is in them was."""
     lengths = offset[some + 1] - offset[some]
     own = ends(lengths)
     return own, np.arange(own[-1]) + np.repeat(offset[:-1][some] - own[:-1], lengths)
 
 
-def _places(offset: Offsets, some: Ids) -> int:
+def _places(offset: Offsets | Ids, some: Ids) -> int:
     """How long are the slices of some rows together?"""
     return int((offset[some + 1] - offset[some]).sum())
 
@@ -117,7 +117,7 @@ class Solver:
         self._world = world
         self._lazy = lazy
         variables, patterns = int(programs.variables.max(initial=0)) + 1, len(programs.pattern)
-        offset, component = np.zeros(len(programs.variables) + 1, np.int64), np.zeros((patterns, 4), np.int64)
+        offset, component = np.zeros(len(programs.variables) + 1, np.int32), np.zeros((patterns, 4), np.int32)
         member, loose = np.zeros(patterns, np.int32), np.zeros(len(programs.variables), np.uint8)
         pattern_offset, pattern, widths = _fixed(programs.pattern_offset, programs.pattern, width)
         component_kernels.components(pattern_offset, pattern, widths, variables, offset, component, member, loose)
@@ -136,12 +136,12 @@ class Solver:
 
     def _resolved(self, clauses: Ids, term: Ids) -> Columns:
         """Some clauses as the join takes them, their constants as the batch's terms."""
-        stated, (component_offset, component, member) = self._stated, self._components
+        stated, (all_components, component, member) = self._stated, self._components
         code_offset, places = slices(stated.pattern_offset, clauses)
         code, member = stated.pattern[places], member[places]
         with self._inverse(term) as inverse:
             code = np.where(code < 0, code, inverse[np.maximum(code, 0)])
-        component_offset, places = slices(component_offset, clauses)
+        component_offset, places = slices(all_components, clauses)
         component = component[places]
         condition_offset, places = slices(stated.test_offset, clauses)
         test = stated.test[places]
