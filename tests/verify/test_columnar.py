@@ -19,6 +19,7 @@ from triplewire.languages import parse
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, RDF_TYPE, XSD, BlankNode, Literal, Node, Term, Triple
 from triplewire.operators import function_operator
+from triplewire.verify import solve
 from verify.columns import Columns
 
 N = "http://e/"
@@ -159,6 +160,12 @@ def test_stars_have_the_answers_of_the_reference(seed: int, cap: int) -> None:
     matches, cut = _same(Columns.of(publications, subscriptions, World(settings=Settings(max_bindings=cap))))
     assert matches > 1_000
     assert cut > (200 if cap == 3 else 0)
+
+
+def test_pairs_are_solved_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(solve, "_TOGETHER", 3)
+    test_stars_have_the_answers_of_the_reference(7, 3)
+    test_every_pair_has_the_answer_of_the_reference(7, 3)
 
 
 def test_many_subjects_of_one_star() -> None:

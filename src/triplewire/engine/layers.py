@@ -15,8 +15,8 @@ from triplewire.engine.segment import Columns, Found, Segment
 from triplewire.matchers import Chunk, Stage
 from triplewire.select.walk import each
 
-PAIRS = 1 << 19  # of a publication and a subscription that are looked at together where that costs little
-LEAST, MOST = 1 << 8, 1 << 13  # publications that are
+PAIRS = 1 << 19  # publications of a window times subscriptions of the segment
+LEAST, MOST = 1 << 8, 1 << 13  # publications of a window; where it would have fewer, there is none
 
 NONE: Ids = np.zeros(0, np.int32)
 

@@ -75,10 +75,11 @@ def _chunks(
 
 def _install(segment: Segment, current: Current, refuse: Callable[[Refusal], None]) -> int:
     """Put a segment into the current snapshot; returns how many of its subscriptions have ids that are taken."""
+    segment = segment.ready()
     with current.lock:
         snapshot = current.snapshot
         assert isinstance(snapshot, SegmentSnapshot)
-        current.snapshot, taken = snapshot.with_segment(segment.ready())
+        current.snapshot, taken = snapshot.with_segment(segment)
     for id_ in taken:
         refuse(Refusal.of("subscription", id_, id_is_taken(id_)))
     return len(taken)

@@ -289,14 +289,13 @@ class Segment:
     def settled(self) -> Segment:
         """The same, ready to stay for long: texts in few files, ids in order."""
         segment = replace(self, texts=self.texts.tidied(LONG_TEXTS))
-        assert len(segment.rank) == len(segment)  # worked out here, and kept
+        _ = segment.rank
         return segment.ready()
 
     def ready(self) -> Segment:
         """The same, with what else the first match would have to work out."""
         index = self.index
-        assert self._columnar is not None
-        assert len(index.asks) == len(index.alone) == len(index.width)
+        _ = self._columnar, index.asks, index.alone, index.width  # they are kept
         return self
 
 

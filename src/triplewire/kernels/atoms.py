@@ -12,7 +12,7 @@ from numba import njit
 
 TERM, TEST, ANY, RANGE = 0, 1, 2, 3
 SUBJECT, WILD = -2, -1
-HAS_TERM, HAS_TEST, HAS_RANGE = 1, 2, 4  # what atoms a predicate has
+HAS_TERM, HAS_TEST = 1, 2  # what atoms a predicate has
 
 
 @njit(cache=True, nogil=True)

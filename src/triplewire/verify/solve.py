@@ -6,6 +6,7 @@ Clauses that join nothing are products (`triplewire.kernels.products`), the othe
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -28,10 +29,12 @@ from triplewire.verify.answers import Answers, LazyTests
 
 Columns: TypeAlias = tuple[Any, ...]
 _ROOM = 1 << 12  # rows, at first
-_SMALL = 64  # triples of a publication that are scanned where the subject is not known; larger ones are sorted
+_TOGETHER = 1 << 17  # pairs that are solved as products together: a star takes about a hundred bytes
+_SMALL = 64  # triples of a publication that products scan, and joins where the subject is not known; others are sorted
 _AT_ONCE = 1 << 10  # pairs that lazy tests are asked for together: each may ask for some thousand answers
 _CONDITIONS = 6  # place of the tests among the columns of the programs
 _OFTEN = 8  # pairs of a publication for which that is worth it in any case
+_IDLE = os.cpu_count() or 1  # look-ups that are kept: as many threads have work at once
 _NOWHERE = 0x7FFFFFFF  # stands for a constant that the batch does not have
 
 
@@ -156,7 +159,8 @@ class Solver:
         except IndexError:  # all are in use, by other threads
             inverse = _Inverse(int(self._stated.pattern.max(initial=0)) + 1)
         yield inverse.of(term)
-        self._inverses.append(inverse)
+        if len(self._inverses) < _IDLE:
+            self._inverses.append(inverse)
 
     def solve(
         self, batch: Batch, features: Features, pairs: Pairs, keep: bool, publications: Callable[[int], Publication]
@@ -171,11 +175,16 @@ class Solver:
             features.node_offset,
             _together(features.node_term, features.node_test),
         )
-        outcome, rows, pieces = self._multiplied(pairs, keep, features.term, triples, facts)
-        left = np.flatnonzero(outcome == product_kernels.LEFT)
+        outcome, found = np.empty(len(pairs), np.uint8), []
+        for start in range(0, len(pairs), _TOGETHER):
+            end = min(start + _TOGETHER, len(pairs))
+            some = pairs if end - start == len(pairs) else pairs.taken(np.arange(start, end))
+            outcome[start:end], rows, pieces = self._multiplied(some, keep, features.term, triples, facts)
+            pieces[:, 0] += start
+            found.append((rows, pieces))
+        left, decoder = np.flatnonzero(outcome == product_kernels.LEFT), Decoder(batch)
         if not len(left):
-            return Solved(outcome, rows, pieces)
-        found, decoder = [(rows, pieces)], Decoder(batch)
+            return _joined(outcome, found)
         joined = pairs.taken(left)
         used, clauses = np.unique(joined.clauses, return_inverse=True)
         joined = replace(joined, clauses=clauses.astype(np.int32))
