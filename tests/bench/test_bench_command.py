@@ -109,6 +109,7 @@ def test_rows_say_whether_their_target_is_met() -> None:
     assert missed.missed_by() == "50% short"
     assert Row("w", "n", 15.0, "s", 10.0).missed_by() == "50% over"
     assert Row("w", "n", None, "s", 10.0, note="no room").missed_by() == "no room"
+    assert Row("w", "n", 15.0, "s", 10.0, note="a.b 90%").missed_by() == "50% over (a.b 90%)"
     assert "MISSED, 50% short" in table_line(missed)
     assert list(summary([missed, Row("w", "m", 1, "s", 2)])) == ["1 of 2 targets met", "missed: w: n: 50% short"]
     assert from_line(to_line(missed)) == missed
@@ -123,3 +124,11 @@ def test_the_picture_shows_targets_where_there_are_any() -> None:
     assert "&lt;n&gt;" in picture
     widths = [float(bar.get("width", "0")) for bar in tree.iter("{http://www.w3.org/2000/svg}rect")]
     assert widths[0] > widths[1], "what misses its target is longer than what meets it"
+
+
+def test_a_profile_names_what_took_the_time() -> None:
+    def slow() -> int:
+        return sum(number * number for number in range(200_000))
+
+    first, *_ = measure.profile(slow).split(", ")
+    assert first.startswith(("test_bench_command.<genexpr>", "<built-in method builtins.sum>"))

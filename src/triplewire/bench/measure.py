@@ -5,17 +5,19 @@ The stages are those of the engine's own clock (`triplewire.engine.stats`).
 
 from __future__ import annotations
 
+import cProfile
 import ctypes
 import gc
 import os
 import statistics
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice, pairwise
 from pathlib import Path
+from types import CodeType
 
 from triplewire.config import Settings
 from triplewire.engine import Engine
@@ -23,6 +25,7 @@ from triplewire.engine.stats import Clock, Stats, peak_bytes
 from triplewire.errors import Refusal, SubscriptionError
 
 RUNS = 5
+_PROFILED = 5  # functions that a profile names
 _WARM_UP = 100  # subscriptions
 BUDGET_SECONDS = 20.0  # for all runs of one figure; slow matchers see fewer publications
 INCOMING = ("read", "encode")  # the stages before there is a batch
@@ -155,6 +158,19 @@ def affordable(engine: Engine, inputs: Sequence[Input], runs: int = RUNS) -> Inp
             return source
     match(engine, inputs[-1])
     return inputs[-1]
+
+
+def profile(work: Callable[[], object]) -> str:
+    """Where the time of some work goes: the functions, kernels among them, in which most of it was spent."""
+    profiler = cProfile.Profile()
+    profiler.runcall(work)
+    spent = sorted(((entry.inlinetime, _name(entry.code)) for entry in profiler.getstats()), reverse=True)
+    total = sum(seconds for seconds, _ in spent)
+    return ", ".join(f"{name} {seconds / total:.0%}" for seconds, name in spent[:_PROFILED])
+
+
+def _name(code: CodeType | str) -> str:
+    return code if isinstance(code, str) else f"{Path(code.co_filename).stem}.{code.co_name}"
 
 
 def resident_bytes() -> int:

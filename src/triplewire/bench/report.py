@@ -11,7 +11,7 @@ from typing import Any
 @dataclass(frozen=True, slots=True)
 class Row:
     """One figure. `target` is what it should be at most, or `at_least`; None where nothing was promised. `value` is
-    None where it could not be measured, and `note` says why."""
+    None where it could not be measured. `note` says why, or where the time went that was too long."""
 
     workload: str
     name: str
@@ -44,8 +44,10 @@ class Row:
         if self.value is None or self.target is None:
             return self.note or "not measured"
         if self.at_least:
-            return f"{(self.target - self.value) / self.target:.0%} short"
-        return f"{self.value / self.target - 1:.0%} over" if self.target else "over"
+            by = f"{(self.target - self.value) / self.target:.0%} short"
+        else:
+            by = f"{self.value / self.target - 1:.0%} over" if self.target else "over"
+        return f"{by} ({self.note})" if self.note else by
 
 
 def to_line(row: Row) -> str:

@@ -18,6 +18,7 @@ from triplewire.kernels.prefetch import prefetch
 
 SUBS, CHECKS, NODES = 0, 1, 2  # places in `counts`
 LABEL, FIRST, ITEM, MARKS = 0, 1, 2, 3  # columns of `nodes`
+AHEAD = 64  # clauses that are fetched together
 STAR = 256  # in the marks
 ROOM = 8  # children a present label for which they are scanned; more are searched
 LOOSE = 32  # in a freedom: two of the predicates are the same, or one is variable
@@ -170,13 +171,16 @@ def _settle(begin: int, end: int, out_check: Any, out_sub: Any, subs: int, statu
     """Accept those clauses of out_check[begin:end] that need no check after all; returns the new ends."""
     at, last = begin, out_sub.size - 1
     for i in range(begin, end):
-        prefetch(status, out_check[i])
-        prefetch(freedom, out_check[i])
-        prefetch(owner, out_check[i])
-        prefetch(pattern_offset, out_check[i])
-    for i in range(begin, end):
-        prefetch(pattern, pattern_offset[out_check[i]])
-    for i in range(begin, end):
+        if (i - begin) % AHEAD == 0:
+            until = min(i + AHEAD, end)
+            for j in range(i, until):
+                prefetch(status, out_check[j])
+                prefetch(freedom, out_check[j])
+                prefetch(owner, out_check[j])
+                prefetch(pattern_offset, out_check[j])
+            for j in range(i, until):
+                prefetch(pattern, pattern_offset[out_check[j]])
+                prefetch(pattern, pattern_offset[out_check[j] + 1] - 1)
         clause = out_check[i]
         several = status[clause] == 1 and multi
         sure = status[clause] < 2 and _bound(clause, several, freedom, pattern_offset, pattern, most, stamp, now,
