@@ -6,9 +6,11 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from triplewire.encode.batch import EXACT_NUMBER, LONG_NUMBER, NO_NUMBER, Batch
+from triplewire.config import Settings
+from triplewire.encode.batch import EXACT_NUMBER, LONG_NUMBER, NO_NUMBER, Batch, Bytes
 from triplewire.encode.decode import Decoder
 from triplewire.encode.names import suffix_of
+from triplewire.encode.nquads import PADDING, encode_nquads
 from triplewire.encode.text import WORD_SEED
 from triplewire.ir.analysis import analyse
 from triplewire.ir.numbers import lenient_number
@@ -91,3 +93,8 @@ def _check_words(batch: Batch, terms: list[Term]) -> None:
 def text_of(term: Term) -> str:
     """IRI, label, or lexical form."""
     return term.value if isinstance(term, IRI) else term.label if isinstance(term, BlankNode) else term.lexical
+
+
+def encoded(data: bytes | Bytes, document: str, settings: Settings) -> Batch | None:
+    """The bytes of a document, as the engine has them encoded."""
+    return encode_nquads(np.frombuffer(bytearray(bytes(data) + PADDING), np.uint8), document, settings)

@@ -9,14 +9,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from decoded import check, said, said_by
+from decoded import check, encoded, said, said_by
 from documents import Documents, colliding
 
 import shared_data
 from triplewire.config import Settings
 from triplewire.encode import text
 from triplewire.encode.batch import BLANK_KIND
-from triplewire.encode.nquads import encode_nquads
 from triplewire.errors import Refusal
 from triplewire.read import read_document
 from triplewire.read.names import document_iri
@@ -28,7 +27,7 @@ XSD = "http://www.w3.org/2001/XMLSchema#"
 
 def _agrees(data: bytes, settings: Settings = Settings()) -> bool:  # noqa: B008  # a frozen value
     """Is the document plain? If so, the batch has to say what the safe reader reads, without a refusal."""
-    batch = encode_nquads(data, IRI, settings)
+    batch = encoded(data, IRI, settings)
     if batch is None:
         return False
     refusals: list[Refusal] = []
@@ -120,9 +119,9 @@ def test_plain(data: bytes) -> None:
 
 @pytest.mark.parametrize("data", [*OTHER.values(), *WRONG.values()], ids=[*OTHER.keys(), *WRONG.keys()])
 def test_not_plain(data: bytes) -> None:
-    assert encode_nquads(data, IRI, Settings()) is None
+    assert encoded(data, IRI, Settings()) is None
     after = b'<a:s> <a:p> "before" .\n' + data
-    assert encode_nquads(after, IRI, Settings()) is None
+    assert encoded(after, IRI, Settings()) is None
 
 
 @pytest.mark.parametrize("data", WRONG.values(), ids=WRONG.keys())
@@ -136,7 +135,7 @@ def test_wrong_is_refused_by_the_safe_reader_too(data: bytes) -> None:
 def test_real(name: str, publications: int) -> None:
     data = gzip.decompress(shared_data.path(f"10-workloads/{name}.nq.gz").read_bytes())
     assert _agrees(data)
-    batch = encode_nquads(np.frombuffer(data, np.uint8), IRI, Settings())
+    batch = encoded(np.frombuffer(data, np.uint8), IRI, Settings())
     assert batch is not None
     assert len(batch) == publications
 
@@ -180,7 +179,7 @@ def test_limits(place: str) -> None:
     assert _agrees(data, Settings(max_iri_bytes=45, max_literal_bytes=9, max_triples=2))
     for name, limit in (("max_iri_bytes", 44), ("max_iri_bytes", 30), ("max_literal_bytes", 8), ("max_triples", 1)):
         settings = replace(Settings(), **{name: limit})
-        assert encode_nquads(data, IRI, settings) is None
+        assert encoded(data, IRI, settings) is None
         refusals: list[Refusal] = []
         read_document(data, SOURCE, settings=settings, on_refusal=refusals.append)
         assert name in refusals[0].remedy
@@ -188,7 +187,7 @@ def test_limits(place: str) -> None:
 
 def test_limits_count_bytes_of_the_text_itself() -> None:
     assert _agrees('<a:s> <a:p> "éé\\u00e9\\n" .'.encode(), Settings(max_literal_bytes=7))
-    assert encode_nquads('<a:s> <a:p> "éé\\u00e9\\n" .'.encode(), IRI, Settings(max_literal_bytes=6)) is None
+    assert encoded('<a:s> <a:p> "éé\\u00e9\\n" .'.encode(), IRI, Settings(max_literal_bytes=6)) is None
 
 
 def test_many_of_everything() -> None:
@@ -204,8 +203,8 @@ def test_many_of_everything() -> None:
 def test_terms_made_to_collide_are_left_to_the_safe_reader() -> None:
     """The time must not grow with the square of the terms."""
     data = b"".join(b"<a:s> <a:p> _:%s .\n" % label for label in colliding(2_200, BLANK_KIND))
-    assert encode_nquads(data, IRI, Settings()) is None
-    assert encode_nquads(data[: len(data) // 2], IRI, Settings()) is not None
+    assert encoded(data, IRI, Settings()) is None
+    assert encoded(data[: len(data) // 2], IRI, Settings()) is not None
 
 
 def test_words_made_to_collide_are_counted_another_way(monkeypatch: pytest.MonkeyPatch) -> None:

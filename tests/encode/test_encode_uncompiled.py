@@ -11,11 +11,10 @@ SCRIPT = """
 import random, sys, warnings
 warnings.simplefilter("error")
 sys.path.insert(0, sys.argv[1])
-from decoded import check, said, said_by
+from decoded import check, encoded, said, said_by
 from documents import Documents
 from triplewire.config import Settings
 from triplewire.encode.arrow import encode_arrow
-from triplewire.encode.nquads import encode_nquads
 from triplewire.encode.publications import encode
 from triplewire.encode.schema import to_batch
 from triplewire.kernels import scan
@@ -26,7 +25,7 @@ assert type(scan.scan).__name__ == "function"
 plain = 0
 for number in range(60):
     data = Documents(random.Random(number), (0.0, 0.2)[number % 2]).document()
-    batch = encode_nquads(data, document_iri("x.nq"), Settings())
+    batch = encoded(data, document_iri("x.nq"), Settings())
     if batch is None:
         continue
     plain += 1

@@ -27,7 +27,6 @@ ARTICLES = {1_249: 10_656, 3_749: 9_441}
 """Of each 5,000 publications, the place and the words of the two encyclopedia articles."""
 PERIOD = 5_000
 
-_ENTITY_CLASSES = 430  # split over the kinds of entities
 _ENTITY_PROPERTIES = 395
 _LANGUAGES = ("en", "de", "fr", "es", "it", "pl", "el", "ru", "nl", "pt-BR", "bg", "sr")
 _RECORD = {role: iri("record", role) for role in (

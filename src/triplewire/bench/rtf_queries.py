@@ -25,8 +25,6 @@ REDRAWN, DIVERSE = 4, 0.8  # a tuple with the property of another one is drawn a
 CHAINED = 0.01  # drawn tuples that go on from another tuple's object
 STRANGERS = 50_000  # objects that no publication has
 
-_CLASS, _PROPERTY, _PAIR = 0, 1, 2
-
 
 class RtfQueries:
     """Draws queries over a corpus; `text_share` of them ask for words."""

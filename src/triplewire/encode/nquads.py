@@ -27,14 +27,10 @@ _STRING_BYTES = len(XSD_STRING)  # the safe reader counts it as an IRI of each p
 _RESERVED = frozenset({RDF + "langString", RDF + "dirLangString"})  # datatypes that a datatype alone does not make
 
 
-def encode_nquads(data: bytes | Bytes, document: str, settings: Settings) -> Batch | None:
+def encode_nquads(text: Bytes, document: str, settings: Settings) -> Batch | None:
     """The publications of a document: one a named graph, in order of first occurrence, and the default graph, which
-    is named by `document`. None where the document is not plain, or over a limit of `settings`."""
-    return encode_padded(padded(data), document, settings)
-
-
-def encode_padded(text: Bytes, document: str, settings: Settings) -> Batch | None:
-    """The same of a text with `PADDING` behind it. The batch keeps it."""
+    is named by `document`. None where the document is not plain, or over a limit of `settings`. `text` ends with
+    `PADDING`, as `triplewire.read.gunzip.gunzip_padded` puts it there; the batch keeps it."""
     if settings.max_iri_bytes < _STRING_BYTES:
         return None
     with np.errstate(over="ignore"):  # hashes; only where kernels are not compiled
@@ -55,11 +51,6 @@ def encode_padded(text: Bytes, document: str, settings: Settings) -> Batch | Non
         if int(np.diff(triples.offset).max(initial=0)) > settings.max_triples:
             return None
         return made(_ids(graphs, columns, document), triples, columns)
-
-
-def padded(data: bytes | Bytes) -> Bytes:
-    """A copy for the scanner."""
-    return np.frombuffer(bytearray().join([data if isinstance(data, bytes) else data.tobytes(), PADDING]), np.uint8)
 
 
 def _quads(text: Bytes, size: int, interner: Interner) -> NDArray[np.int32] | None:

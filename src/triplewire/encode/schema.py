@@ -176,7 +176,7 @@ def _instants(batch: pa.RecordBatch) -> list[dt.datetime | None]:
     column = _column(batch, "published")
     try:
         instants: list[dt.datetime | None] = column.cast(INSTANT).to_pylist()
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:  # a text that is no time; a type without a cast
         raise _wrong(f"the column 'published' is no timestamp: {error}") from error
     return [instant and instant.astimezone(dt.UTC) for instant in instants]
 

@@ -126,7 +126,7 @@ def chunk_of_columns(rows: pa.RecordBatch, compiler: Compiler, clock: Clock) -> 
 def _columns(data: bytes, name: str, compiler: Compiler, clock: Clock) -> Batch | None:
     """A document as columns; None where it has to take the other way."""
     # compiled kernels, which the reference matcher does without
-    from triplewire.encode.nquads import PADDING, encode_padded
+    from triplewire.encode.nquads import PADDING, encode_nquads
 
     settings = compiler.world.settings
     with clock("read"):
@@ -137,4 +137,4 @@ def _columns(data: bytes, name: str, compiler: Compiler, clock: Clock) -> Batch 
         except ReadError:
             return None  # the other way says what is wrong
     with clock("encode"):
-        return encode_padded(np.frombuffer(text, np.uint8), document_iri(name), settings)
+        return encode_nquads(np.frombuffer(text, np.uint8), document_iri(name), settings)

@@ -1,4 +1,7 @@
-"""Which subscriptions could match a publication? One file a method; `everything` is the one that narrows nothing.
+"""Which subscriptions could match a publication?
+
+A batch goes through `features` (which tests hold of its terms), `walk` (the tries of an `index`) and `settle` (what a
+count decides). `everything` is the selector that narrows nothing.
 
 The law of every selector: it may name too many, never too few. What it names is decided by `triplewire.verify`; a
 selector and a verifier together are a matcher (`triplewire.matchers`).
