@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from triplewire.errors import ReadError
-from triplewire.read.sniff import sniff
+from triplewire.read.sniff import HEAD, begins_as_lines, sniff
 from triplewire.read.syntax import Syntax
 
 RDF = 'xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#"'
@@ -55,9 +55,28 @@ LINE = "<http://a> <http://p> <http://b> ."
 )
 def test_syntax(text: str, name: str, syntax: Syntax) -> None:
     assert sniff(text.encode(), name) is syntax
-    assert sniff(bytearray(text.encode()), name) is syntax
+    if begins_as_lines(text.encode()[:HEAD], name):
+        assert syntax is Syntax.N_QUADS
     if text.lstrip().startswith("<?xml"):
         assert sniff(text.encode("utf-16"), name) is syntax
+
+
+@pytest.mark.parametrize("name", ["", "x.nq", "x.NQ.gz", "x.nt", "x.ttl", "x.trig.gz", "x.xml"])
+@pytest.mark.parametrize("lines", [1, 300, 20_000])
+@pytest.mark.parametrize("start", ["", "# c\n\n ", "_:a <http://p> 1 .\n", "PREFIX a: <http://a/>\n"])
+def test_how_it_begins_tells_lines(start: str, lines: int, name: str) -> None:
+    data = (start + f"{LINE}\n" * lines).encode()
+    found = begins_as_lines(data[:HEAD], name)
+    assert found == (sniff(data, name) is Syntax.N_QUADS and not start.startswith("PREFIX"))
+    assert not begins_as_lines(b"\xef\xbb\xbf" + data[:HEAD], name)  # a mark has to be taken away
+
+
+def test_xml_may_end_far_behind() -> None:
+    data = b"<a:s> <a:p> <a:o> .\n" * 20_000
+    assert sniff(data) is Syntax.N_QUADS
+    with pytest.raises(ReadError):
+        sniff(data + b"</a:s>")
+    assert not begins_as_lines(data[:HEAD])
 
 
 @pytest.mark.parametrize("text", ["\x00\x01", "%PDF-1.7", "<html><p>x</p></html>", "<note/>", "<opml/>", "a,b\n1,2"])

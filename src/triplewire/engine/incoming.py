@@ -12,8 +12,6 @@ from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from triplewire.encode.batch import Batch
 from triplewire.engine.compiler import Compiler
 from triplewire.engine.stats import Clock
@@ -23,7 +21,7 @@ from triplewire.model.publication import Publication
 from triplewire.read import read_document
 from triplewire.read.gunzip import gunzip_padded
 from triplewire.read.names import document_iri
-from triplewire.read.sniff import sniff
+from triplewire.read.sniff import HEAD, begins_as_lines, sniff
 from triplewire.read.sources import Source, documents
 from triplewire.read.syntax import Syntax
 
@@ -132,9 +130,10 @@ def _columns(data: bytes, name: str, compiler: Compiler, clock: Clock) -> Batch 
     with clock("read"):
         try:
             text = gunzip_padded(data, settings.max_input_bytes, PADDING)
-            if sniff(text, name) is not Syntax.N_QUADS:
+            head = text[: min(HEAD, len(text) - len(PADDING))].tobytes()
+            if not begins_as_lines(head, name) and sniff(text[: -len(PADDING)].tobytes(), name) is not Syntax.N_QUADS:
                 return None
         except ReadError:
             return None  # the other way says what is wrong
     with clock("encode"):
-        return encode_nquads(np.frombuffer(text, np.uint8), document_iri(name), settings)
+        return encode_nquads(text, document_iri(name), settings)

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import re
 import zlib
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
 
 from triplewire.errors import ReadError
 
 MAGIC = b"\x1f\x8b"
-_STEP = 1 << 20
+_FIRST, _GIVEN, _STEP = 1 << 10, 1 << 16, 1 << 18  # bytes given to zlib for a new member, at most, and taken from it
+_SIZE = slice(-4, None)  # where a gzip file says how long its last member is, modulo 2 ** 32 (RFC 1952, section 2.3.1)
+_MOST = 1_032  # bytes that zlib unpacks from one
+_ZEROS = re.compile(rb"\x00*+")
 
 
 def gunzip(data: bytes, limit: int) -> bytes:
@@ -15,29 +23,52 @@ def gunzip(data: bytes, limit: int) -> bytes:
     return b"".join(_unpacked(data, limit)) if data.startswith(MAGIC) else data
 
 
-def gunzip_padded(data: bytes, limit: int, pad: bytes) -> bytearray:
-    """The same as a copy that may be changed, with `pad` behind it: what scans it copies nothing more."""
-    return bytearray().join([*(_unpacked(data, limit) if data.startswith(MAGIC) else [data]), pad])
+def gunzip_padded(data: bytes, limit: int, pad: bytes) -> NDArray[np.uint8]:
+    """The same as a copy that may be changed, with `pad` behind it: what scans it copies nothing more.
+
+    The pieces are small and go to their place at once, so no memory is touched but that of the copy."""
+    packed, used = data.startswith(MAGIC), 0
+    stated = int.from_bytes(data[_SIZE], "little") if packed else len(data)
+    text = np.empty(min(stated, limit, _MOST * len(data)) + len(pad), np.uint8)
+    for piece in _unpacked(data, limit) if packed else (data,):
+        text = _with_room(text, used, len(piece) + len(pad))
+        text[used : used + len(piece)] = np.frombuffer(piece, np.uint8)
+        used += len(piece)
+    text[used : used + len(pad)] = np.frombuffer(pad, np.uint8)
+    return text[: used + len(pad)]
 
 
-def _unpacked(data: bytes, limit: int) -> list[bytes]:
+def _with_room(text: NDArray[np.uint8], used: int, more: int) -> NDArray[np.uint8]:
+    """The array, or a longer copy of what is used of it: a file may have several members, or lie."""
+    if used + more <= len(text):
+        return text
+    longer = np.empty(max(2 * len(text), used + more), np.uint8)
+    longer[:used] = text[:used]
+    return longer
+
+
+def _unpacked(data: bytes, limit: int) -> Iterator[bytes]:
     """The content, in pieces."""
-    parts, size, rest = [], 0, data
-    while rest.startswith(MAGIC):
-        member = zlib.decompressobj(zlib.MAX_WBITS | 16)
+    view, at, size = memoryview(data), 0, 0
+    while data.startswith(MAGIC, at):
+        member, given = zlib.decompressobj(zlib.MAX_WBITS | 16), _FIRST
+        rest: bytes | memoryview = b""
         while not member.eof:
+            if not rest:
+                rest = view[at : at + given]  # not all of it: what zlib has not come to is copied each time
+                at, given = at + len(rest), min(2 * given, _GIVEN)
             try:
                 part = member.decompress(rest, _STEP)
             except zlib.error as error:
                 raise ReadError(f"damaged gzip: {error}") from None
-            if not part and not member.unconsumed_tail and not member.eof:
-                raise ReadError("damaged gzip: it ends too early")
             rest = member.unconsumed_tail
+            if not (part or rest or member.eof) and at == len(data):
+                raise ReadError("damaged gzip: it ends too early")
             size += len(part)
             if size > limit:
                 raise ReadError(f"it unpacks to more than {limit:,} bytes", remedy="raise max_input_bytes")
-            parts.append(part)
-        rest = member.unused_data.lstrip(b"\x00")
-    if rest:
+            yield part
+        behind = _ZEROS.match(data, at - len(member.unused_data))
+        at = behind.end() if behind else at
+    if at < len(data):
         raise ReadError("damaged gzip: other bytes follow it")
-    return parts

@@ -25,6 +25,7 @@ _FEED_ROOTS = {b"rss", b"feed", b"channel", b"rdf"}
 _JSON_OBJECT = re.compile(rb'\{\s*(?:"|\}\s*\Z)')
 _JSON_ARRAY = re.compile(rb'\[\s*(?:[\[{"0-9tfn-]|\]\s*\Z)')
 _BLANK = re.compile(rb"(?:\s++|#[^\r\n]*+)*+")
+_NODE = re.compile(_BLANK.pattern + rb"(_:|<[A-Za-z][A-Za-z0-9+.-]*+://)")
 _TURTLE_START = re.compile(rb"@|<|_:|[\[({]|[^\W\d_][\w.-]*\s*:|:|base\b|prefix\b|graph\b|version\b", re.IGNORECASE)
 _DIRECTIVE = re.compile(rb"@(?:prefix|base|version)\b|(?:prefix|base|version)\s", re.IGNORECASE)
 _IRI = rb"<[A-Za-z][A-Za-z0-9+.-]*+:[^<>\"\s]*+>"
@@ -33,10 +34,12 @@ _LINE = re.compile(
     rb"(?:" + _IRI + rb'|_:[^\s<>"]++|"(?:[^"\\\r\n]++|\\.)*+"(?:@[A-Za-z0-9-]++|\^\^' + _IRI + rb")?+)"
     rb"[ \t]*+(?:" + _IRI + rb'|_:[^\s<>"]++)?+[ \t]*+\.[ \t]*+(?:#.*+)?+'
 )
-_SAMPLE_LINES = 200
+_SAMPLE, _SAMPLE_LINES = 1 << 18, 200
+HEAD = _SAMPLE + 1
+"""How many bytes `begins_as_lines` wants of a longer document."""
 
 
-def sniff(data: bytes | bytearray, name: str = "") -> Syntax:
+def sniff(data: bytes, name: str = "") -> Syntax:
     """The syntax of `data`, a whole document; `name` is the file name, if any. Raises `ReadError` if it is in none."""
     name = name.lower().removesuffix(".gz")
     view = ascii_view(data)
@@ -53,7 +56,14 @@ def sniff(data: bytes | bytearray, name: str = "") -> Syntax:
     return _turtle(view, name)
 
 
-def ascii_view(data: bytes | bytearray) -> bytes | bytearray:
+def begins_as_lines(head: bytes, name: str = "") -> bool:
+    """Is a document N-Quads to `sniff`, whatever follows its first HEAD bytes, `head`? False where more of it has to be
+    looked at. (What begins with a blank node, or with an IRI that has "//", is neither XML nor JSON.)"""
+    node = _NODE.match(head)
+    return node is not None and _is_lines(head, node.start(1), name.lower().removesuffix(".gz"))
+
+
+def ascii_view(data: bytes) -> bytes:
     """`data` without its byte order mark, transcoded where its encoding hides ASCII: to look at, not to parse."""
     for mark, encoding in (
         (codecs.BOM_UTF8, ""),
@@ -77,7 +87,7 @@ def ascii_view(data: bytes | bytearray) -> bytes | bytearray:
     return data
 
 
-def _xml(view: bytes | bytearray, start: int) -> Syntax | None:
+def _xml(view: bytes, start: int) -> Syntax | None:
     """The XML syntax of a document that begins with `<` at `start`, or None if that `<` opens an IRI."""
     if view.startswith(b"<!", start):
         root = re.compile(rb"<[A-Za-z_]").search(view, start)
@@ -113,7 +123,7 @@ def _xml(view: bytes | bytearray, start: int) -> Syntax | None:
     raise ReadError(f"this is XML, but neither RDF nor a feed: its root is <{match[1].decode('ascii', 'replace')}>")
 
 
-def _rdf_or_feed(view: bytes | bytearray) -> Syntax:
+def _rdf_or_feed(view: bytes) -> Syntax:
     """An rdf:RDF document that holds a channel or an item of RSS is a feed."""
     if _RSS_090.search(view):
         return Syntax.FEED
@@ -126,14 +136,14 @@ def _rdf_or_feed(view: bytes | bytearray) -> Syntax:
     return Syntax.RDF_XML
 
 
-def _is_json_feed(view: bytes | bytearray) -> bool:
+def _is_json_feed(view: bytes) -> bool:
     """A JSON Feed says so in its `version`; a tolerated one without has `items` and nothing of JSON-LD."""
     if re.search(rb'"version"\s*:\s*"https?:\\?/\\?/(?:www\.)?jsonfeed\.org\\?/version\\?/', view):
         return True
     return re.search(rb'"items"\s*:\s*\[', view) is not None and not re.search(rb'"@\w+"\s*:|"https?:[^"]*"\s*:', view)
 
 
-def _turtle(view: bytes | bytearray, name: str) -> Syntax:
+def _turtle(view: bytes, name: str) -> Syntax:
     blank = _BLANK.match(view)
     rest = blank.end() if blank else 0
     if rest == len(view):
@@ -146,17 +156,22 @@ def _turtle(view: bytes | bytearray, name: str) -> Syntax:
             line=view.count(b"\n", 0, rest) + 1,
             remedy="known: RDF/XML, Turtle, N-Triples, N-Quads, TriG, JSON-LD, RSS, Atom, JSON Feed",
         )
-    by_name = name.endswith((".nt", ".nq")) and not _DIRECTIVE.match(view, rest)
-    if by_name or (not name.endswith((".ttl", ".trig", ".n3")) and _reads_as_lines(view)):
+    if _is_lines(view, rest, name):
         return Syntax.N_QUADS
     return Syntax.TRIG if b"{" in view else Syntax.TURTLE
 
 
-def _reads_as_lines(view: bytes | bytearray) -> bool:
+def _is_lines(view: bytes, rest: int, name: str) -> bool:
+    if name.endswith((".nt", ".nq")) and not _DIRECTIVE.match(view, rest):
+        return True
+    return not name.endswith((".ttl", ".trig", ".n3")) and _reads_as_lines(view)
+
+
+def _reads_as_lines(view: bytes) -> bool:
     """Are more than half of the first statements N-Quads lines, the first one among them?"""
-    lines = re.split(rb"[\r\n]+", view[: 1 << 18], maxsplit=_SAMPLE_LINES)[:_SAMPLE_LINES]
+    lines = re.split(rb"[\r\n]+", view[:_SAMPLE], maxsplit=_SAMPLE_LINES)[:_SAMPLE_LINES]
     lines = [line for line in lines if line.strip() and not line.lstrip().startswith(b"#")]
-    if len(view) > 1 << 18 and len(lines) > 1 and len(lines) < _SAMPLE_LINES:
+    if len(view) > _SAMPLE and len(lines) > 1 and len(lines) < _SAMPLE_LINES:
         lines.pop()  # cut off by the sample's end
     good = sum(_LINE.fullmatch(line) is not None for line in lines)
     return bool(lines) and (good > len(lines) / 2 and (_LINE.fullmatch(lines[0]) is not None or good >= 2))
