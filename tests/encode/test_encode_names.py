@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from triplewire.encode.names import Names, find_terms, literal_with, suffix_of, term_names
 from triplewire.encode.publications import encode
+from triplewire.encode.text import WORD_SEED
 from triplewire.kernels.names import hash_spans
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, LANG_STRING, XSD, BlankNode, Literal, Term, Triple
@@ -22,25 +23,37 @@ from triplewire.model.terms import IRI, LANG_STRING, XSD, BlankNode, Literal, Te
 SEED = 9
 
 
-def _fnv(data: bytes, seed: int) -> int:
-    """FNV-1a over 64 bits, folded; from its definition."""
-    h = 14695981039346656037 ^ seed
-    for byte in data:
-        h = (h ^ byte) * 1099511628211 % 2**64
-    return h ^ (h >> 32)
+def _mixed(h: int) -> int:
+    product = h * 0x9E3779B97F4A7C15 % 2**64
+    return product ^ product >> 32
+
+
+def _hash(data: bytes, seed: int) -> int:
+    """From its definition: a step for the seed and the length, one for each eight bytes and one for the rest."""
+    h = _mixed(seed << 32 | len(data))
+    for at in range(0, len(data) - len(data) % 8 + 1, 8):
+        h = _mixed(h ^ int.from_bytes(data[at : at + 8], "little"))
+    return _mixed(h)
 
 
 def test_hash_is_as_defined() -> None:
-    strings = [b"", b"a", b"foobar", bytes(range(256))]
+    strings = [b"", b"a", b"foobar", b"12345678", b"123456789", bytes(range(256)), bytes(range(255, 0, -1))]
     names = Names.build(strings, SEED)
-    assert names.hash.tolist() == [_fnv(string, SEED) for string in strings]
+    assert names.hash.tolist() == [_hash(string, SEED) for string in strings]
 
 
 def test_hash_of_terms_is_as_defined() -> None:
     terms = [IRI("é"), BlankNode("é"), Literal("é"), Literal.tagged("é", "en"), Literal("é", XSD + "int")]
-    keys = [(1, "é"), (2, "é"), (3, "é"), (3, "é\udcff@en"), (3, f"é\udcff{XSD}int")]
-    expected = [_fnv(key.encode("utf-8", "surrogateescape"), kind) for kind, key in keys]
-    assert term_names(terms).hash.tolist() == expected
+    plain = [_hash("é".encode(), kind) for kind in (1, 2, 3)]
+    suffixed = [_mixed(plain[2] ^ _hash(suffix.encode(), 0)) for suffix in ("@en", XSD + "int")]
+    assert term_names(terms).hash.tolist() == plain + suffixed
+
+
+def test_hash_of_words_is_that_of_names() -> None:
+    literal = Literal("a 1234567 12345678 123456789 ÄÖÜ " + "x" * 100)
+    words = encode([Publication("p", (Triple(IRI("s"), IRI("p"), literal),))]).words
+    assert len(words) == 6
+    assert words.hash.tolist() == hash_spans(words.text, words.start, words.end, WORD_SEED).tolist()
 
 
 @settings(max_examples=200, deadline=None)

@@ -24,7 +24,7 @@ GROWTH = 3  # a text has at most so many bytes for each one when it is folded; a
 END = -2  # of an expansion
 KEY, ENTRY = 0, 1  # columns of `slots`: the last eight bytes of a word; its length << 32 | its number + 1, or 0
 
-_START, _PRIME = np.uint64(14695981039346656037 ^ 4), np.uint64(1099511628211)
+_SEED = 4  # of the hash of a word among names
 _PROBES = 2_000
 _MIXER = np.uint64(0x9E3779B97F4A7C15)  # D. E. Knuth, "The Art of Computer Programming", section 6.4: 2 ** 64 / phi
 _int: Any = np.int64
@@ -74,17 +74,38 @@ def _is_equal(out: Any, a: int, b: int, length: int) -> bool:
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def _hash(out: Any, begin: int, stop: int, h: Any) -> Any:
-    for i in range(begin, stop):
-        h = (h ^ np.uint64(out[i])) * _PRIME
-    return h
+def _mixed(h: Any) -> Any:
+    h = h * _MIXER
+    return h ^ (h >> np.uint64(32))
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def _some(out: Any, at: int, count: int) -> Any:
+    """So many bytes as one number, at most eight, the first the lowest."""
+    word = np.uint64(0)
+    for i in range(count):
+        word |= np.uint64(out[_unsigned(at + i)]) << np.uint64(8 * i)
+    return word
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def _name_hash(out: Any, begin: int, stop: int) -> Any:
+    """The hash of a word, as `triplewire.kernels.names` has it."""
+    h = _mixed(np.uint64(_SEED) << np.uint64(32) | np.uint64(stop - begin))
+    while begin + 8 <= stop:
+        h = _mixed(h ^ _some(out, begin, 8))
+        begin += 8
+    return _mixed(_mixed(h ^ _some(out, begin, stop - begin)))
 
 
 @njit(cache=True, nogil=True, forceinline=True)
 def _place(out: Any, begin: int, stop: int, key: int, mask: int) -> Any:
-    """Where to look for a word first. Not by the hash of names, which takes a step for each byte."""
-    h = _hash(out, begin, stop - 8, np.uint64(key)) * _MIXER
-    return _int(((h ^ (h >> np.uint64(32))) * _MIXER) >> np.uint64(32)) & mask
+    """Where to look for a word first. Not by the hash of names: `key` is most of most words, and at hand."""
+    h = np.uint64(key)
+    while begin + 8 < stop:
+        h = _mixed(h ^ _some(out, begin, min(8, stop - 8 - begin)))
+        begin += 8
+    return _int((_mixed(h) * _MIXER) >> np.uint64(32)) & mask
 
 
 @njit(cache=True, nogil=True, forceinline=True)
@@ -153,8 +174,7 @@ def _cut(
             ids[used] = word
             used += 1
             if word == words:
-                h = _hash(out, begin, to, _START)
-                end[word], hashes[word] = to, h ^ (h >> np.uint64(32))
+                end[word], hashes[word] = to, _name_hash(out, begin, to)
                 words += 1
                 begin = to
             to, key = begin, _int(0)
