@@ -11,8 +11,9 @@ from triplewire import Engine
 from triplewire.engine import layers
 from triplewire.engine.layers import Layer
 from triplewire.engine.segment import Found
-from triplewire.engine.snapshot import SegmentSnapshot, joined
+from triplewire.engine.snapshot import SegmentSnapshot
 from triplewire.matchers import Chunk
+from triplewire.select.room import Room
 
 PUBLICATIONS = 97
 FAILING = (20, 21, 70)
@@ -43,8 +44,10 @@ def whole() -> Chunk:
 
 
 def rows(found: list[Found], first: int = 0) -> list[tuple[int, int, bool]]:
-    columns = joined([(one, 0) for one in found])
-    return sorted((p + first, s, t) for p, s, t in zip(*(c.tolist() for c in columns), strict=True))
+    room = Room()
+    for one in found:
+        room.add(one.offset, one.accepted, one.columns, 0)
+    return sorted((p + first, s, t) for p, s, t in zip(*(c.tolist() for c in room.taken()), strict=True))
 
 
 @pytest.mark.parametrize("most", [7, 16, 33, 1 << 13])

@@ -17,10 +17,12 @@ from triplewire.ir.normalize import check
 from triplewire.ir.subscription import Subscription
 from triplewire.model.terms import IRI, XSD, Literal, Triple
 from triplewire.select import index as indexes
+from triplewire.select import room as rooms
 from triplewire.select import walk
 from triplewire.select.features import features
 from triplewire.select.index import Index, IndexBuilder
 from triplewire.select.merge import merge
+from triplewire.select.room import Room
 from triplewire.select.walk import Selected, Workspace
 
 CAP = 3
@@ -35,7 +37,7 @@ def index_of(subscriptions: list[Subscription]) -> Index:
 
 def selected(index: Index, some: list[Publication], cap: int = 1_000, world: World = WORLD) -> Selected:
     batch = encode(some)
-    return index.select(batch, features(batch, index.terms, index.tests, world), cap)
+    return index.select(batch, features(batch, index.terms, index.tests, world), cap, Room())
 
 
 def accepted(found: Selected, publication: int) -> list[int]:
@@ -115,6 +117,7 @@ def test_there_is_room_for_all_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     some = [about(f"w{n}") for n in range(7)] + [about("w1 w2 w3")]
     whole = selected(index_of(subscriptions), some)
     monkeypatch.setattr(walk, "_ROOM", 1)
+    monkeypatch.setattr(rooms, "_FIRST", 1)
     monkeypatch.setattr(walk, "_KEYS", 1)
     narrow = index_of(subscriptions)
     for _ in range(2):  # what the first call made room for, the second one finds
@@ -152,6 +155,6 @@ def test_a_workspace_is_kept_unless_it_has_grown_large(monkeypatch: pytest.Monke
     assert len(index._idle) == indexes._IDLE
     assert index._idle[0] is kept
     del index._idle[1:]
-    monkeypatch.setattr(indexes, "_KEPT", len(kept.accepted) - 1)
+    monkeypatch.setattr(indexes, "_KEPT", len(kept.checks) - 1)
     assert accepted(selected(index, [about("word")]), 0) == [0]
     assert index._idle == []

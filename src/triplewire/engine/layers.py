@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from triplewire.encode.batch import Ids
-from triplewire.engine.segment import Columns, Found, Segment
+from triplewire.engine.segment import Found, Segment
 from triplewire.matchers import Chunk, Stage
+from triplewire.select.room import Columns
 from triplewire.select.walk import each
 
 PAIRS = 1 << 19  # publications of a window times subscriptions of the segment

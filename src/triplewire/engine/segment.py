@@ -30,6 +30,7 @@ from triplewire.matchers import Chunk, Detail, Meaning, Stage
 from triplewire.select.features import Features, features
 from triplewire.select.index import Index, IndexBuilder
 from triplewire.select.merge import merge
+from triplewire.select.room import Columns
 from triplewire.select.settle import settle
 from triplewire.select.walk import Selected, each
 from triplewire.verify.columnar import Columnar
@@ -38,8 +39,6 @@ LONG_TEXTS = 16 << 20  # bytes of texts that are left where they are when segmen
 
 Selection: TypeAlias = "tuple[str, ...] | None"
 """The selected variables; None for ASK."""
-
-Columns: TypeAlias = "tuple[Ids, Ids, NDArray[np.bool_]]"
 
 
 @dataclass(frozen=True)
@@ -163,12 +162,12 @@ class Segment:
         return found
 
     def match(self, chunk: Chunk, gone: NDArray[np.bool_] | None, stage: Stage) -> Found:
-        """The matches of a chunk, but for the subscriptions that are `gone`."""
+        """The matches of a chunk, but for the subscriptions that are `gone`. Those accepted lie in the chunk's room."""
         batch = chunk.batch
         settings = self.home.meaning.world.settings
         with stage("select"):
             seen = self._features(chunk)
-            selected = self.index.select(batch, seen, settings.max_bindings)
+            selected = self.index.select(batch, seen, settings.max_bindings, chunk.room)
             if gone is not None:
                 selected = selected.without(gone, self.index.trie.owner)
         with stage("verify"):

@@ -23,10 +23,9 @@ from triplewire.encode.batch import Ids
 from triplewire.engine.home import Home
 from triplewire.engine.ids import id_key
 from triplewire.engine.layers import NONE, Layer
-from triplewire.engine.segment import Columns, Found, Prepared, Segment
+from triplewire.engine.segment import Found, Prepared, Segment
 from triplewire.engine.texts import Texts, TextWriter
 from triplewire.ir.subscription import Subscription
-from triplewire.kernels import rows as row_kernels
 from triplewire.matchers import Chunk, Detail, Install, Meaning, Rows, Snapshot, Stage
 
 FRESH = 128  # subscriptions that are fresh, at most
@@ -163,14 +162,14 @@ class SegmentSnapshot:
             batch = chunk.batch
         with stage("load"):
             layers = self._all_layers
-        starts = self._starts  # the last one is the end
-        found = [
-            (one, start) for layer, start in zip(layers, starts, strict=False) for one in layer.match(chunk, stage)
-        ]
-        with stage("verify"):
-            columns = joined(found)
+        found: list[tuple[Found, int]] = []
+        for layer, start in zip(layers, self._starts, strict=False):  # the last start is the end
+            for one in layer.match(chunk, stage):
+                found.append((one, start))
+                with stage("verify"):
+                    chunk.room.add(one.offset, one.accepted, one.columns, start)
         return Rows(
-            *columns,
+            *chunk.room.taken(),
             tuple((p, s + int(start), error) for one, start in found for p, s, error in one.failures),
             triples=int(batch.offset[-1] - batch.offset[0]),
             atoms=sum(one.atoms for one, _ in found),
@@ -334,20 +333,6 @@ class Work:
         place = next((n for n, layer in enumerate(latest.layers) if id(layer.segment) in number_of), 0)
         layers.insert(place, whole)
         return SegmentSnapshot(latest.home, [layer for layer in layers if layer.alive], latest.fresh)
-
-
-def joined(found: Sequence[tuple[Found, int]]) -> Columns:
-    """The matches of segments as columns; beside each the number of its first subscription."""
-    most = sum(len(one.accepted) + len(one.columns[0]) for one, _ in found)
-    columns = np.empty(most, np.int32), np.empty(most, np.int32), np.empty(most, np.bool_)
-    end = 0
-    for one, start in found:
-        at = row_kernels.fill(one.offset, one.accepted, start, end, *columns)
-        publication, subscription, truncated = one.columns
-        end = at + len(publication)
-        for column, more in zip(columns, (publication, subscription + np.int32(start), truncated), strict=True):
-            column[at:end] = more
-    return columns
 
 
 class Trie:

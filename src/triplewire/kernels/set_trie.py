@@ -1,10 +1,11 @@
 """All stored sets that are subsets of a given set: a walk through a trie of labels (architecture: "Set-trie").
 
-The trie is flat. Row n of `nodes` is (label, first child, first item, marks); children and items end where those of row
-n + 1 begin. Siblings are ascending by label. A label from `first_range` on leads to a range node: the labels of its
+The trie is flat. Row n of `nodes` is (label, first child, first item, marks); items end where those of row n + 1 begin.
+Siblings lie side by side, ascending by label. A label from `first_range` on leads to a range node: the labels of its
 children are ranks, and those within the interval of that range atom are walked. A node's items are the clauses whose
-set ends there. Its marks: the largest need of its items, and STAR where the node is a star, that is, a label of the
-second trie, whose sets are stars. Tries are built by `triplewire.select.trie`.
+set ends there. Its marks: the largest code of its items (`triplewire.kernels.bounds`), STAR where the node is a star,
+that is, a label of the second trie, whose sets are stars, and above CHILDREN bits how many children there are; WIDE
+says that the row before the first child has that as its label. Tries are built by `triplewire.kernels.trie_nodes`.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ from triplewire.kernels.prefetch import prefetch
 
 SUBS, CHECKS, NODES = 0, 1, 2  # places in `counts`
 LABEL, FIRST, ITEM, MARKS = 0, 1, 2, 3  # columns of `nodes`
-AHEAD = 64  # clauses that are fetched together
-STAR = 256  # in the marks
+STAR, CHILDREN = 256, 9  # in the marks: a bit, and how many bits lie below the number of children
+WIDE = 127  # so many children or more
 ROOM = 8  # children a present label for which they are scanned; more are searched
-LOOSE = 32  # in a freedom: two of the predicates are the same, or one is variable
-GENERAL = 31  # a freedom that only the general formula bounds; smaller ones count variable objects
+LOOSE, GENERAL = 32, 31  # in a code: `triplewire.kernels.bounds`
+WITHIN, SINGLE = 1, 2  # verdicts
 
 
 @njit(forceinline=True)
@@ -97,7 +98,8 @@ def _subsets(nodes: Any, subscription: Any, root: Any, present: Any, span_atom: 
     while head < tail:
         node, span = queue[head], queue_span[head]
         head += 1
-        begin, end = nodes[node, FIRST], nodes[node + 1, FIRST]
+        begin = nodes[node, FIRST]
+        end = begin + (nodes[node, MARKS] >> CHILDREN)
         if span < 0 and end - begin <= 1:  # most nodes: without a branch, which would be guessed wrong half the time
             a = nodes[begin, LABEL] * (end - begin)
             queue[tail] = begin
@@ -105,7 +107,10 @@ def _subsets(nodes: Any, subscription: Any, root: Any, present: Any, span_atom: 
             prefetch(nodes, nodes[begin, FIRST])
             prefetch(subscription, nodes[begin, ITEM])
             tail += (stamp[a] == now) & (begin < end)
-        elif span >= 0:  # below a range node come ordinary nodes
+            continue
+        if end - begin == WIDE:
+            end = begin + nodes[begin - 1, LABEL]
+        if span >= 0:  # below a range node come ordinary nodes
             begin = _lower(nodes, begin, end, span_ends[span, 0])
             end = _lower(nodes, begin, end, span_ends[span, 1])
             for child in range(begin, end):
@@ -143,53 +148,21 @@ def _count_objects(t0: int, t1: int, subject: Any, predicate: Any, term: Any, mo
 
 
 @njit(forceinline=True)
-def _bound(clause: int, multi: bool, freedom: Any, pattern_offset: Any, pattern: Any, most: Any, stamp: Any, now: int,
-           subjects: int, degree: int, cap: int) -> int:  # fmt: skip
-    """At the most so many solutions has a clause that joins nothing, by the number of objects that a subject has under
-    its predicates; above `cap` where that is too many, and where `multi` asks that there is but one object."""
-    counted = freedom[clause, 0] + freedom[clause, 1] + freedom[clause, 2] > 0  # ASK counts nothing
-    bound = 1
-    for _ in range(freedom[clause, 0]):
+def _verdict(first: int, end: int, bounds: Any, most: Any, stamp: Any, now: int, subjects: int, degree: int,
+             cap: int) -> int:  # fmt: skip
+    """What the bound in bounds[first:end] (`triplewire.kernels.bounds`) says of a publication: WITHIN, at most `cap`
+    solutions, by the number of objects that a subject has under each predicate; SINGLE, all those numbers are 1."""
+    bound, single = 1, degree == 1 or bounds[first + 1] == 0
+    for _ in range(bounds[first]):
         bound = min(bound * subjects, cap + 1)
-    for i in range(pattern_offset[clause], pattern_offset[clause + 1]):
-        objects = 1
-        if pattern[i, 1] < 0:
-            objects = degree
-        elif pattern[i, 2] < 0 and stamp[pattern[i, 1]] == now:
-            objects = most[pattern[i, 1]]
-        if multi and objects > 1:
-            bound = cap + 1
-        elif counted:
-            bound = min(bound * objects, cap + 1)
-    return bound
-
-
-@njit(cache=True, nogil=True)
-def _settle(begin: int, end: int, out_check: Any, out_sub: Any, subs: int, status: Any, owner: Any, multi: bool,
-            freedom: Any, pattern_offset: Any, pattern: Any, most: Any, stamp: Any, now: int, subjects: int,
-            degree: int, cap: int) -> tuple[int, int]:  # fmt: skip
-    """Accept those clauses of out_check[begin:end] that need no check after all; returns the new ends."""
-    at, last = begin, out_sub.size - 1
-    for i in range(begin, end):
-        if (i - begin) % AHEAD == 0:
-            until = min(i + AHEAD, end)
-            for j in range(i, until):
-                prefetch(status, out_check[j])
-                prefetch(freedom, out_check[j])
-                prefetch(owner, out_check[j])
-                prefetch(pattern_offset, out_check[j])
-            for j in range(i, until):
-                prefetch(pattern, pattern_offset[out_check[j]])
-                prefetch(pattern, pattern_offset[out_check[j] + 1] - 1)
-        clause = out_check[i]
-        several = status[clause] == 1 and multi
-        sure = status[clause] < 2 and _bound(clause, several, freedom, pattern_offset, pattern, most, stamp, now,
-                                             subjects, degree, cap) <= cap  # fmt: skip
-        out_sub[min(subs, last)] = owner[clause]
-        subs += sure
-        out_check[at] = clause
-        at += not sure
-    return subs, at
+    for _ in range(bounds[first + 1]):
+        bound = min(bound * degree, cap + 1)
+    for i in range(first + 2, end):
+        objects = most[bounds[i]] if stamp[bounds[i]] == now else 1
+        single = single and objects == 1
+        bound = min(bound * objects, cap + 1)
+    within = bound <= cap or bounds[first] < 0
+    return WITHIN * within + SINGLE * single
 
 
 @njit(forceinline=True)
@@ -232,27 +205,37 @@ def _fill_sure(safe: int, loose: int, sure: Any) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _emit(nodes: Any, item: Any, need: Any, subscription: Any, queue: Any, tail: int, sure: Any, out_sub: Any,
-          out_check: Any, subs: int, checks: int) -> tuple[int, int]:  # fmt: skip
+def _emit(nodes: Any, item: Any, need: Any, subscription: Any, queue: Any, tail: int, sure: Any, multi: int,
+          bound_offset: Any, bounds: Any, verdict: Any, most: Any, stamp: Any, now: int, subjects: int, degree: int,
+          cap: int, out_sub: Any, out_check: Any, subs: int, checks: int) -> tuple[int, int]:  # fmt: skip
     """Hand out the items of the nodes in the queue; returns the new ends. Most nodes have one item or none, and what it
-    is cannot be guessed: so there are no branches on it."""
-    last_sub, last_check = out_sub.size - 1, out_check.size - 1
+    is cannot be guessed: so there are no branches on it. What is not sure at a glance is asked for its bound, once a
+    publication; items of the same need lie together."""
+    last_sub = out_sub.size - 1
     for i in range(tail):
         node = queue[i]
         begin, end = nodes[node, ITEM], nodes[node + 1, ITEM]
-        good = sure[nodes[node, MARKS] & 255]
-        if end - begin <= good:  # one item that is a match, or none
+        if end - begin <= sure[nodes[node, MARKS] & 255]:  # one item that is a match, or none
             out_sub[min(subs, last_sub)] = subscription[begin * (end - begin)]
             subs += end - begin
+            begin = end
         elif nodes[node, MARKS] & 255 <= sure[255]:
             subs = _copy(begin, end, subscription, out_sub, subs)
-        else:
-            for j in range(begin, end):
-                good = sure[need[j]]
-                out_sub[min(subs, last_sub)] = subscription[j]
-                subs += good
-                out_check[min(checks, last_check)] = item[j]
-                checks += 1 - good
+            begin = end
+        while begin < end:
+            wanted, upto = need[begin], begin + 1
+            while upto < end and need[upto] == wanted:
+                upto += 1
+            number, status = wanted >> 2, wanted & 3
+            if verdict[number] >> 2 != now:
+                verdict[number] = now << 2 | _verdict(bound_offset[number], bound_offset[number + 1], bounds, most,
+                                                      stamp, now, subjects, degree, cap)  # fmt: skip
+            said = verdict[number]
+            if said & WITHIN and (status == 0 or (status == 1 and (multi == 0 or said & SINGLE > 0))):
+                subs = _copy(begin, upto, subscription, out_sub, subs)
+            else:
+                checks = _copy(begin, upto, item, out_check, checks)
+            begin = upto
     return subs, checks
 
 
@@ -324,14 +307,19 @@ def _degree(r0: int, r1: int, run_first: Any) -> int:
 
 
 @njit(cache=True, nogil=True)
-def _walk(p: int, mark: int, r0: int, r1: int, run_atoms: Any, run_multi: Any, first: Any, second: Any, work: Any,
-          outs: Any, sure: Any, counts: Any) -> bool:  # fmt: skip
-    """Walk both tries for the runs r0 .. r1 of a publication. Returns whether any run is multi."""
+def _walk(p: int, mark: int, r0: int, r1: int, run_atoms: Any, run_multi: Any, first: Any, second: Any, limits: Any,
+          degree: int, cap: int, work: Any, outs: Any, sure: Any, counts: Any) -> None:  # fmt: skip
+    """Walk both tries for the runs r0 .. r1 of a publication."""
     atom_offset, atoms, span_offset, span_atom, span_ends = run_atoms
     nodes, root, item, need, subscription, star_of, first_range = first
+    bound_offset, bounds, verdict, most, most_stamp = limits
     stamp, span_of, stars_stamp, queue, queue_span, bits, reached = work
     out_sub, out_check, star_list, star_stamp = outs
-    subs, checks, any_multi, count, stars = counts[SUBS], counts[CHECKS], 0, 0, 0
+    subs, checks, any_multi, count, stars, now = counts[SUBS], counts[CHECKS], 0, 0, 0, mark + p + 1
+    if nodes[1, ITEM] > 0:  # what the root has, nothing narrows
+        queue[0] = 0
+        subs, checks = _emit(nodes, item, need, subscription, queue, 1, sure[1], 1, bound_offset, bounds, verdict, most,
+                             most_stamp, now, r1 - r0, degree, cap, out_sub, out_check, subs, checks)  # fmt: skip
     for r in range(r0, r1):
         s0, s1 = span_offset[r], span_offset[r + 1]
         present = atoms[atom_offset[r] : atom_offset[r + 1]]
@@ -341,57 +329,53 @@ def _walk(p: int, mark: int, r0: int, r1: int, run_atoms: Any, run_multi: Any, f
         if r1 - r0 > 1:
             tail, count = _fresh(queue, tail, bits, reached, count)
         multi = 1 if run_multi[r] else 0
-        subs, checks = _emit(nodes, item, need, subscription, queue, tail, sure[multi], out_sub, out_check, subs,
+        subs, checks = _emit(nodes, item, need, subscription, queue, tail, sure[multi], multi, bound_offset, bounds,
+                             verdict, most, most_stamp, now, r1 - r0, degree, cap, out_sub, out_check, subs,
                              checks)  # fmt: skip
-        stars = _stars(nodes, star_of, queue, tail, star_list, star_stamp, mark + p + 1, stars)
+        stars = _stars(nodes, star_of, queue, tail, star_list, star_stamp, now, stars)
         any_multi = max(any_multi, multi)
     for i in range(count):
         bits[reached[i] >> 3] = 0
     if stars > 0:
         nodes, root, item, need, subscription, star_of, first_range = second
         tail = _subsets(nodes, subscription, root, star_list[:stars], span_atom[:0], span_ends[:0], span_of,
-                        first_range, stars_stamp, mark + p + 1, queue, queue_span)  # fmt: skip
+                        first_range, stars_stamp, now, queue, queue_span)  # fmt: skip
         counts[NODES] += tail
-        subs, checks = _emit(nodes, item, need, subscription, queue, tail, sure[any_multi], out_sub, out_check, subs,
+        subs, checks = _emit(nodes, item, need, subscription, queue, tail, sure[any_multi], any_multi, bound_offset,
+                             bounds, verdict, most, most_stamp, now, r1 - r0, degree, cap, out_sub, out_check, subs,
                              checks)  # fmt: skip
     counts[SUBS], counts[CHECKS] = subs, checks
-    return any_multi > 0
 
 
 @njit(cache=True, nogil=True)
 def match(p0: int, p1: int, mark: int, publication_run: Any, run_atoms: Any, facts: Any, first: Any, second: Any,
-          clauses: Any, always: Any, may_repeat: bool, cap: int, work: Any, seen: Any, outs: Any, sub_offset: Any,
+          limits: Any, may_repeat: bool, cap: int, work: Any, seen: Any, outs: Any, sub_offset: Any,
           check_offset: Any, visited: Any) -> int:  # fmt: skip
     """The subscriptions and the clauses to check of the publications p0 .. p1, as slices of outs[0] and outs[1].
 
-    No stamp in `work`, `seen` and outs[3] is above `mark`. Returns the first publication that found no room, else p1.
+    No stamp in `limits`, `work`, `seen` and outs[3] is above `mark`. Returns the first publication that found no room,
+    else p1.
     """
     out_sub, out_check, _, _ = outs
     run_first, run_most, run_multi, subject, predicate, term = facts
-    status, owner, freedom, pattern_offset, pattern = clauses
-    seen_sub, seen_clause, objects, objects_stamp = seen
+    _, _, _, most, most_stamp = limits
+    seen_sub, seen_clause = seen
     counts, sure = np.zeros(3, np.int64), np.full((2, 256), -1, np.int64)
     for p in range(p0, p1):
         r0, r1 = publication_run[p], publication_run[p + 1]
-        counts[:] = 0
-        counts[SUBS], counts[CHECKS] = sub_offset[p], check_offset[p]
+        counts[SUBS], counts[CHECKS], counts[NODES] = sub_offset[p], check_offset[p], 0
         safe = _safe_freedom(r0, r1, run_most, cap)
         degree = _degree(r0, r1, run_first)
         loose = _safe_loose(r0, r1, run_most, degree, cap)
         _fill_sure(safe, loose, sure)
-        multi = _walk(p, mark, r0, r1, run_atoms, run_multi, first, second, work, outs, sure, counts)
-        counts[CHECKS] = _copy(0, always.size, always, out_check, counts[CHECKS])
-        if counts[SUBS] + counts[CHECKS] - check_offset[p] >= out_sub.size or counts[CHECKS] >= out_check.size:
+        _count_objects(run_first[r0], run_first[r1], subject, predicate, term, most, most_stamp, mark + p + 1)
+        _walk(p, mark, r0, r1, run_atoms, run_multi, first, second, limits, degree, cap, work, outs, sure, counts)
+        subs, checks = counts[SUBS], counts[CHECKS]
+        if subs >= out_sub.size or checks >= out_check.size:
             return p
-        subs, checks = counts[SUBS], _distinct(out_check, check_offset[p], counts[CHECKS], seen_clause)
-        if checks > check_offset[p]:
-            _count_objects(run_first[r0], run_first[r1], subject, predicate, term, objects, objects_stamp, mark + p + 1)
-            subs, checks = _settle(check_offset[p], checks, out_check, out_sub, subs, status, owner, multi, freedom,
-                                   pattern_offset, pattern, objects, objects_stamp, mark + p + 1, r1 - r0, degree,
-                                   cap)  # fmt: skip
         if may_repeat:
             subs = _distinct(out_sub, sub_offset[p], subs, seen_sub)
         sub_offset[p + 1] = subs
-        check_offset[p + 1] = checks
+        check_offset[p + 1] = _distinct(out_check, check_offset[p], checks, seen_clause)
         visited[0] += counts[NODES]
     return p1

@@ -62,27 +62,6 @@ def clause_status(
 
 
 @njit(cache=True, nogil=True)
-def clause_freedom(pattern: Any, p0: int, p1: int) -> tuple[int, int, int, bool]:
-    """(variable subjects, patterns with a variable object under a constant predicate, patterns with a variable
-    predicate, has any predicate of the second kind two patterns?): what bounds the number of solutions of a clause
-    without joins."""
-    subjects, objects, predicates, repeated = 0, 0, 0, False
-    for i in range(p0, p1):
-        if pattern[i, 0] < 0:
-            first = True
-            for j in range(p0, i):
-                first = first and pattern[j, 0] != pattern[i, 0]
-            subjects += first
-        if pattern[i, 1] < 0:
-            predicates += 1
-        elif pattern[i, 2] < 0:
-            objects += 1
-            for j in range(p0, i):
-                repeated = repeated or (pattern[j, 1] == pattern[i, 1] and pattern[j, 2] < 0)
-    return subjects, objects, predicates, repeated
-
-
-@njit(cache=True, nogil=True)
 def _emit(out_key: Any, out_rank: Any, at: int, first: int, key: int, rank: int) -> int:
     """Add an element to the set that begins at `first`, unless it is there; returns the new end."""
     for i in range(first, at):
@@ -178,8 +157,8 @@ def stars(
 
 
 @njit(cache=True, nogil=True)
-def clause_info(pattern_offset: Any, pattern: Any, test_offset: Any, tests: Any, status: Any, freedom: Any) -> None:
-    """Fill `status` and `freedom` (clauses x 4) of every clause."""
+def statuses(pattern_offset: Any, pattern: Any, test_offset: Any, tests: Any, status: Any) -> None:
+    """Fill in the status of every clause."""
     test_variable, test, lazy, _, op, _ = tests
     for c in range(pattern_offset.size - 1):
         p0, p1 = pattern_offset[c], pattern_offset[c + 1]
@@ -188,11 +167,6 @@ def clause_info(pattern_offset: Any, pattern: Any, test_offset: Any, tests: Any,
             status[c] = CHECK
         else:
             status[c] = clause_status(pattern, p0, p1, test_variable, test, t0, t1, lazy, op)
-        subjects, objects, predicates, repeated = clause_freedom(pattern, p0, p1)
-        freedom[c, 0] = min(subjects, 255)
-        freedom[c, 1] = min(objects, 255)
-        freedom[c, 2] = min(predicates, 255)
-        freedom[c, 3] = repeated
 
 
 @njit(cache=True, nogil=True)

@@ -27,6 +27,7 @@ from triplewire.model.terms import IRI, Literal
 from triplewire.select.features import Features
 from triplewire.select.growing import GrowingPrograms
 from triplewire.select.programs import ASK, DISTINCT, EXACT, Programs
+from triplewire.select.room import Room
 from triplewire.select.shaped import ShapedRows
 from triplewire.select.tests import Tests, TestTable, build
 from triplewire.select.trie import SetTrie, Trie, build_trie
@@ -80,16 +81,15 @@ class Index:
         """Workspaces that no thread uses now."""
         return []
 
-    def select(self, batch: Batch, features: Features, cap: int) -> Selected:
-        """What of the batch could match; `cap` is `max_bindings`."""
+    def select(self, batch: Batch, features: Features, cap: int, room: Room) -> Selected:
+        """What of the batch could match; `cap` is `max_bindings`. What is accepted lies in the room."""
         idle = self._idle
         try:
             space = idle.pop()
         except IndexError:  # there is none yet, or others use them
             space = Workspace(self.trie, len(self))
-        selected = select(self.trie, self.programs, batch, features, cap, space)
-        room = max(len(space.accepted), len(space.checks), len(space.atoms))
-        if len(idle) < _IDLE and room <= _KEPT:
+        selected = select(self.trie, batch, features, cap, space, room)
+        if len(idle) < _IDLE and max(len(space.checks), len(space.atoms)) <= _KEPT:
             idle.append(space)  # but not after an error, which may have left anything in it
         return selected
 

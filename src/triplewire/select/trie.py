@@ -14,8 +14,10 @@ from numpy.typing import NDArray
 
 from triplewire.encode.batch import Bytes, Ids, Offsets
 from triplewire.kernels import atoms as atom_kernels
+from triplewire.kernels import bounds as bound_kernels
 from triplewire.kernels import set_trie
 from triplewire.kernels import stars as star_kernels
+from triplewire.kernels import trie_nodes as node_kernels
 from triplewire.select.programs import ASK, EXACT, Programs
 from triplewire.select.tests import Tests
 
@@ -28,12 +30,12 @@ _TEST_FACTOR = 10.0  # texts hold many words that few ask for: measured on queri
 class SetTrie:
     """Sets of labels, flat (`triplewire.kernels.set_trie` describes it); node 0 is the root."""
 
-    nodes: Ids  # shape (nodes + 1, 4): label, first child, first item, marks
+    nodes: Ids  # shape (rows + 1, 4): label, first child, first item, marks
     root: Ids  # label -> child of the root, or -1
-    item: Ids  # clauses, by node
-    need: Bytes  # of each item: status << 6 | freedom
+    item: Ids  # clauses, by node, and those of a node by need
+    need: Ids  # of each item: number of its bound << 2 | status
     subscription: Ids  # of each item
-    star: Ids  # node -> number of the star that ends there, or -1; empty where no clause has several
+    star: Ids  # row -> number of the star that ends there, or -1; empty where no clause has several
 
     def __len__(self) -> int:
         return len(self.nodes) - 1
@@ -56,10 +58,10 @@ class Trie:
     range_op: Ids
     atoms: SetTrie
     stars: SetTrie
-    always: Ids  # clauses that nothing narrows
     owner: Ids  # clause -> subscription
     status: Bytes  # clause -> SURE, MULTI or CHECK
-    freedom: Bytes  # clause -> what is variable (`clause_freedom` in `triplewire.kernels.stars`)
+    bound_offset: Ids  # number of a bound -> its slice of `bounds` (`triplewire.kernels.bounds`)
+    bounds: Ids
     may_repeat: bool  # may one subscription come from two clauses?
 
 
@@ -79,20 +81,16 @@ def _built(programs: Programs, tests: Tests, terms: int) -> Trie:
     keys, atom = keys[order], _inverse(order)[atom]
     label_offset, labels = np.zeros_like(set_offset), np.empty(len(atom) + int((rank >= 0).sum()), np.int32)
     star_kernels.order_sets(set_offset, atom, rank, first_range, label_offset, labels)
-    shape, node = _shape(label_offset, labels, len(keys))
-    status, freedom = np.zeros(clauses, np.uint8), np.zeros((clauses, 4), np.uint8)
-    star_kernels.clause_info(programs.pattern_offset, programs.pattern, programs.test_offset, columns, status, freedom)
-    owner = programs.owners()
-    _restrict(programs, owner, status, freedom)
+    items = _items(programs, columns)
     count = np.bincount(set_clause, minlength=clauses)
+    shape, node = _shape(label_offset, labels, len(keys))
     single = count[set_clause] == 1
-    facts = owner, status, freedom
-    atoms = _add_items(shape, node[single], set_clause[single], *facts)
-    atoms, stars = _add_stars(atoms, node[~single], set_clause[~single], *facts)
+    always = np.flatnonzero(count == 0).astype(np.int32)  # nothing narrows them: they hang on the root
+    atoms = items.hung(shape, np.append(node[single], np.zeros_like(always)), np.append(set_clause[single], always))
+    atoms, stars = _add_stars(atoms, node[~single], set_clause[~single], items)
     slots = np.empty(1 << max(int(2 * len(keys)).bit_length(), 3), np.int32)
     atom_kernels.build_table(keys, slots)
     repeats = bool((np.diff(programs.clause_offset) > 1).any())
-    always = np.flatnonzero(count == 0).astype(np.int32)
     return Trie(
         keys,
         slots,
@@ -100,12 +98,44 @@ def _built(programs: Programs, tests: Tests, terms: int) -> Trie:
         *_predicates(keys, first_range, terms),
         atoms,
         stars,
-        always,
-        owner,
-        status,
-        freedom,
+        items.owner,
+        items.status,
+        items.bound_offset,
+        items.bounds,
         repeats,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Items:
+    """What is to be known of each clause where it hangs on a node, and the bounds."""
+
+    owner: Ids
+    status: Bytes
+    code: Bytes
+    need: Ids
+    bound_offset: Ids
+    bounds: Ids
+
+    def hung(self, shape: SetTrie, node: Ids, clause: Ids) -> SetTrie:
+        """The trie with the clauses at the nodes where their sets end; its rows are filled in."""
+        item = np.empty(len(clause), np.int32)
+        node_kernels.hang(node, clause, self.code, self.need, shape.nodes, item)
+        return replace(shape, item=item, need=self.need[item], subscription=self.owner[item])
+
+
+def _items(programs: Programs, columns: tuple[NDArray[np.generic], ...]) -> _Items:
+    clauses, flags, owner = len(programs.pattern_offset) - 1, programs.flags, programs.owners()
+    status, code, need = np.zeros(clauses, np.uint8), np.empty(clauses, np.uint8), np.empty(clauses, np.int32)
+    star_kernels.statuses(programs.pattern_offset, programs.pattern, programs.test_offset, columns, status)
+    ask = (flags & ASK != 0)[owner]
+    several = (np.diff(programs.clause_offset) > 1)[owner]
+    status[(flags & EXACT == 0)[owner] | (several & ~ask)] = star_kernels.CHECK  # they do not say all
+    offset, bounds = np.empty(clauses + 1, np.int32), np.empty(2 * clauses + len(programs.pattern), np.int32)
+    count = bound_kernels.number_bounds(
+        programs.pattern_offset, programs.pattern, ask, status, offset, bounds, code, need
+    )
+    return _Items(owner, status, code, need, offset[: count + 1].copy(), bounds[: offset[count]].copy())
 
 
 def _sets(programs: Programs, columns: tuple[NDArray[np.generic], ...]) -> tuple[Ids, Offsets, Keys, Ids]:
@@ -145,67 +175,21 @@ def _inverse(order: Keys) -> Ids:
     return inverse
 
 
-def _restrict(programs: Programs, owner: Ids, status: Bytes, freedom: Bytes) -> None:
-    """Clauses that do not say all are only checked; ASK has one binding, whatever is free."""
-    flags = programs.flags[owner]
-    several = np.diff(programs.clause_offset)[owner] > 1
-    ask = flags & ASK != 0
-    status[(flags & EXACT == 0) | (several & ~ask)] = star_kernels.CHECK
-    freedom[ask] = 0
-
-
 def _shape(offset: Offsets, labels: Ids, alphabet: int) -> tuple[SetTrie, Ids]:
-    """A trie without items, level by level, and the node in which each set ends."""
-    sets = len(offset) - 1
-    node = np.zeros(sets, np.int32)
-    length = np.diff(offset)
-    active = np.arange(sets, dtype=np.int64)
-    firsts: list[NDArray[np.int32]] = []
-    label: list[NDArray[np.int32]] = [np.array([-1], np.int32)]
-    start, nodes, depth = 0, 1, 0  # the nodes of the current level are start .. nodes
-    while True:
-        active = active[length[active] > depth]
-        key = (node[active].astype(np.int64) << 32) | labels[offset[active] + depth].astype(np.int64)
-        distinct, child = np.unique(key, return_inverse=True)
-        parents = (distinct >> 32).astype(np.int64) - start
-        counts = np.bincount(parents, minlength=nodes - start)
-        firsts.append((nodes + np.concatenate(([0], np.cumsum(counts)[:-1]))).astype(np.int32))
-        if not len(active):
-            break
-        node[active] = nodes + child
-        label.append((distinct & 0xFFFFFFFF).astype(np.int32))
-        start, nodes, depth = nodes, nodes + len(distinct), depth + 1
-    record = np.zeros((nodes + 1, 4), np.int32)
-    record[:nodes, set_trie.LABEL] = np.concatenate(label)
-    record[:nodes, set_trie.FIRST], record[nodes, set_trie.FIRST] = np.concatenate(firsts), nodes
+    """A trie without items, and the node in which each set ends."""
+    most = len(labels) + 1
+    parent, label, node = np.empty(most, np.int32), np.empty(most, np.int32), np.empty(len(offset) - 1, np.int32)
     root = np.full(alphabet, -1, np.int32)
-    children = np.arange(record[0, set_trie.FIRST], record[1, set_trie.FIRST])
-    root[record[children, set_trie.LABEL]] = children
+    count = node_kernels.grow(offset, labels, root, parent, label, node)
+    rows, row = np.empty((count + count // node_kernels.WIDE, 4), np.int32), np.empty(count, np.int32)
+    used = node_kernels.arrange(parent, label, count, root, rows, row)
+    nodes = np.zeros((used + 1, 4), np.int32)
+    nodes[:used] = rows[:used]
     none = np.zeros(0, np.int32)
-    return SetTrie(record, root, none, np.zeros(0, np.uint8), none, none), node
+    return SetTrie(nodes, root, none, none, none, none), row[node]
 
 
-def _add_items(shape: SetTrie, node: Ids, clause: Ids, owner: Ids, status: Bytes, freedom: Bytes) -> SetTrie:
-    """The trie with the clauses at the nodes where their sets end; its node records are filled in."""
-    nodes = len(shape)
-    items = clause[np.argsort(node, kind="stable")].astype(np.int32)
-    counts = np.bincount(node, minlength=nodes)
-    np.cumsum(counts, out=shape.nodes[1:, set_trie.ITEM])
-    free = freedom[items].astype(np.int64)
-    loose = (free[:, 3] > 0) | (free[:, 2] > 0)
-    free_objects = free[:, 1] + free[:, 2]
-    general = (free[:, 0] > 1) | (free[:, 2] > 1) | (free_objects >= set_trie.GENERAL)
-    code = np.where(general, set_trie.GENERAL, free_objects | loose * set_trie.LOOSE)
-    need = (status[items].astype(np.int64) << 6 | code).astype(np.uint8)
-    if len(items):
-        some = np.flatnonzero(counts)
-        shape.nodes[some, set_trie.MARKS] = np.maximum.reduceat(need, shape.nodes[some, set_trie.ITEM])
-    return replace(shape, item=items, need=need, subscription=owner[items])
-
-
-def _add_stars(
-    atoms: SetTrie, node: Ids, clause: Ids, owner: Ids, status: Bytes, freedom: Bytes
-) -> tuple[SetTrie, SetTrie]:
+def _add_stars(atoms: SetTrie, node: Ids, clause: Ids, items: _Items) -> tuple[SetTrie, SetTrie]:
     """The first trie with its stars marked, and the second trie: clauses as sets of stars, the rarest first."""
     if not len(node):
         return atoms, _shape(np.zeros(1, np.int64), np.zeros(0, np.int32), 0)[0]
@@ -218,8 +202,7 @@ def _add_stars(
     clauses, counts = np.unique(pairs >> 32, return_counts=True)
     offset = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
     shape, ends = _shape(offset, (pairs & 0xFFFFFFFF).astype(np.int32), len(order))
-    second = _add_items(shape, ends, clauses.astype(np.int32), owner, status, freedom)
-    return replace(atoms, star=star), second
+    return replace(atoms, star=star), items.hung(shape, ends, clauses.astype(np.int32))
 
 
 def _predicates(keys: Keys, first_range: int, terms: int) -> tuple[NDArray[np.bool_], Bytes, Ids, Ids, Ids, Ids, Ids]:

@@ -16,7 +16,7 @@ from triplewire.encode.batch import Batch, Ids, Offsets
 from triplewire.kernels import atoms as atom_kernels
 from triplewire.kernels import set_trie
 from triplewire.select.features import Features
-from triplewire.select.programs import Programs
+from triplewire.select.room import Room
 from triplewire.select.trie import SetTrie, Trie
 
 _MOST = 4  # predicates with the most objects, of a subject
@@ -28,8 +28,8 @@ _MOST_MARKS = (1 << 31) - 1
 @dataclass(frozen=True, slots=True)
 class Selected:
     """The outcome for a batch. Accepted subscriptions are those of the slice `offset` of each publication, each once;
-    clauses to check those of `check_offset`, each once. `atoms` counts what the publications satisfied, `nodes` the
-    trie nodes that were visited."""
+    they lie in the `Room` until it is used again. Clauses to check are those of `check_offset`, each once. `atoms`
+    counts what the publications satisfied, `nodes` the trie nodes that were visited."""
 
     offset: Offsets
     subscription: Ids
@@ -94,7 +94,7 @@ class Workspace:
         self.spans = np.empty(1024, np.int32), np.empty((1024, 2), np.int32)
         self.atom_stamp = np.zeros(atoms, np.int32)
         self.star_list, self.star_stamp = np.empty(stars + 1, np.int32), np.zeros(stars, np.int32)
-        self.accepted, self.checks = np.empty(_ROOM, np.int32), np.empty(_ROOM, np.int32)
+        self.checks = np.empty(_ROOM, np.int32)
         self.work = (
             np.zeros(atoms, np.int32),
             np.zeros(max(atoms - trie.first_range, 1), np.int32),
@@ -104,18 +104,15 @@ class Workspace:
             np.zeros(len(trie.atoms) // 8 + 1, np.uint8),
             np.empty(len(trie.atoms), np.int32),
         )
-        self.seen = (
-            np.zeros(subscriptions // 8 + 1, np.uint8),
-            np.zeros(len(trie.owner) // 8 + 1, np.uint8),
-            np.empty(len(trie.flags), np.int32),
-            np.zeros(len(trie.flags), np.int32),
-        )
+        self.seen = np.zeros(subscriptions // 8 + 1, np.uint8), np.zeros(len(trie.owner) // 8 + 1, np.uint8)
+        self.verdict = np.zeros(len(trie.bound_offset), np.int64)  # what a bound says of the last publication
+        self.objects = np.empty(len(trie.flags), np.int32), np.zeros(len(trie.flags), np.int32)
 
     def marks(self, count: int) -> int:
         """A number below which all marks so far are, and above which `count` are free."""
         if self._mark + count >= _MOST_MARKS:
             self._mark = 0
-            for stamp in (self.atom_stamp, self.star_stamp, self.work[0], self.work[2], self.seen[3]):
+            for stamp in (self.atom_stamp, self.star_stamp, self.work[0], self.work[2], self.verdict, self.objects[1]):
                 stamp[:] = 0
         first = self._mark
         self._mark += count
@@ -162,31 +159,31 @@ def _larger(array: Any, more: int) -> Any:
 
 
 def walk(
-    trie: Trie, programs: Programs, batch: Batch, features: Features, found: SubjectAtoms, cap: int, space: Workspace
+    trie: Trie, batch: Batch, features: Features, found: SubjectAtoms, cap: int, space: Workspace, room: Room
 ) -> Selected:
     """The subscriptions whose clauses are satisfied, and the clauses to check. `cap` is `max_bindings`."""
-    publications, subscriptions = len(batch), len(programs)
+    publications = len(batch)
     offset, check_offset = np.zeros(publications + 1, np.int64), np.zeros(publications + 1, np.int64)
     run_atoms = found.offset, found.atoms, found.span_offset, found.span_atom, found.span_ends
     facts = found.first, found.most, found.multi, batch.subject, batch.predicate, features.term
-    clauses = trie.status, trie.owner, trie.freedom, programs.pattern_offset, programs.pattern
+    limits = trie.bound_offset, trie.bounds, space.verdict, *space.objects
     first, second = _arrays(trie.atoms, trie.first_range), _arrays(trie.stars, len(trie.stars.root))
     visited, done = np.zeros(1, np.int64), 0
     while True:
-        outs = (space.accepted, space.checks, space.star_list, space.star_stamp)
+        outs = (room.free, space.checks, space.star_list, space.star_stamp)
         mark = space.marks(max(publications, len(found.offset)) + 1)
         done = set_trie.match(
-            done, publications, mark, found.publication_run, run_atoms, facts, first, second, clauses, trie.always,
+            done, publications, mark, found.publication_run, run_atoms, facts, first, second, limits,
             trie.may_repeat, cap, space.work, space.seen, outs, offset, check_offset, visited,
         )  # fmt: skip
         if done == publications:
             break
         share = publications / (done + 1)  # what the publications so far needed tells what the others will
-        space.accepted = _larger(space.accepted, int(1.2 * share * offset[done]) + subscriptions)
+        room.more(int(1.2 * share * offset[done]) + len(trie.owner), int(offset[done]))
         space.checks = _larger(space.checks, int(1.2 * share * check_offset[done]) + len(trie.owner))
     return Selected(
         offset,
-        space.accepted[: offset[-1]].copy(),
+        room.free[: offset[-1]],
         check_offset,
         space.checks[: check_offset[-1]].copy(),
         int(found.offset[-1]),
@@ -200,7 +197,7 @@ def _arrays(trie: SetTrie, first_range: int) -> tuple[Any, ...]:
     return trie.nodes, trie.root, trie.item, trie.need, subscription, trie.star, first_range
 
 
-def select(trie: Trie, programs: Programs, batch: Batch, features: Features, cap: int, space: Workspace) -> Selected:
+def select(trie: Trie, batch: Batch, features: Features, cap: int, space: Workspace, room: Room) -> Selected:
     """Both steps: the atoms of each subject, then the walk."""
     with np.errstate(over="ignore"):  # hashes wrap around where the kernels run as plain Python
-        return walk(trie, programs, batch, features, subject_atoms(trie, batch, features, space), cap, space)
+        return walk(trie, batch, features, subject_atoms(trie, batch, features, space), cap, space, room)

@@ -1,0 +1,155 @@
+"""Making a set-trie of sequences of labels: which nodes there are, where each of them lies, what hangs on them.
+
+What the rows mean, and the walk: `triplewire.kernels.set_trie`. Who calls: `triplewire.select.trie`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+LABEL, FIRST, ITEM, MARKS = 0, 1, 2, 3  # columns of `nodes`
+CHILDREN = 9  # the number of children stands above so many bits of the marks
+WIDE = 127  # so many children or more are counted in the row before the first of them
+_FEW = 24  # numbers that are sorted by insertion
+
+
+@njit(cache=True, nogil=True)
+def _place(slots: Any, parent: Any, label: Any, above: int, wanted: int) -> Any:
+    """Where a child of a node is in the table, or the free place where it belongs."""
+    mask = slots.size - 1
+    mixed = (np.int64(above) * 0x9E3779B1 + wanted) & 0x7FFFFFFFFFFFFFFF
+    at = ((mixed >> 29) ^ mixed) & mask
+    while slots[at] >= 0 and (parent[slots[at]] != above or label[slots[at]] != wanted):
+        at = (at + 1) & mask
+    return at
+
+
+@njit(cache=True, nogil=True)
+def _larger(parent: Any, label: Any, count: int, size: int) -> Any:
+    """A table of the nodes below the children of the root."""
+    slots = np.full(size, -1, np.int32)
+    for node in range(1, count):
+        if parent[node] > 0:
+            slots[_place(slots, parent, label, parent[node], label[node])] = node
+    return slots
+
+
+@njit(cache=True, nogil=True)
+def grow(offset: Any, labels: Any, root: Any, parent: Any, label: Any, node: Any) -> int:
+    """The nodes of all sets, numbered as they come; node 0 is the root. Set k is labels[offset[k] : offset[k + 1]] and
+    ends in node[k]. root: label -> child of the root, all -1 before. Returns how many nodes there are."""
+    slots, count = np.full(1024, -1, np.int32), 1
+    parent[0], label[0] = -1, -1
+    for k in range(node.size):
+        current = 0
+        for i in range(offset[k], offset[k + 1]):
+            wanted, at, child = labels[i], 0, root[labels[i]]
+            if current > 0:
+                at = _place(slots, parent, label, current, wanted)
+                child = slots[at]
+            if child < 0:
+                child = count
+                parent[child], label[child] = current, wanted
+                count += 1
+                if current > 0:
+                    slots[at] = child
+                else:
+                    root[wanted] = child
+                if 2 * count > slots.size:
+                    slots = _larger(parent, label, count, 4 * slots.size)
+            current = child
+        node[k] = current
+    return count
+
+
+@njit(cache=True, nogil=True)
+def _sort(values: Any, key: Any, low: int, high: int) -> None:
+    """Sort values[low:high] by their keys; equal ones stay in their order."""
+    ascending = True
+    for i in range(low + 1, high):
+        ascending = ascending and key[values[i - 1]] <= key[values[i]]
+    if ascending:
+        return
+    if high - low > _FEW:
+        some = values[low:high].copy()
+        order = np.argsort(key[some], kind="mergesort")
+        for i in range(high - low):
+            values[low + i] = some[order[i]]
+        return
+    for i in range(low + 1, high):
+        value, j = values[i], i
+        while j > low and key[values[j - 1]] > key[value]:
+            values[j] = values[j - 1]
+            j -= 1
+        values[j] = value
+
+
+@njit(cache=True, nogil=True)
+def arrange(parent: Any, label: Any, count: int, root: Any, nodes: Any, row: Any) -> int:
+    """Give each node its row, and fill in labels and children: siblings lie side by side, and what is below a child of
+    the root lies behind it, so that a walk stays in one place. `root` leads to rows then. Returns how many there are;
+    `nodes` has room for count + count // WIDE of them."""
+    first, order = np.zeros(count + 1, np.int32), np.empty(count, np.int32)
+    for node in range(1, count):
+        first[parent[node] + 1] += 1
+    for node in range(count):
+        first[node + 1] += first[node]
+    place = first[:count].copy()
+    for node in range(1, count):
+        order[place[parent[node]]] = node
+        place[parent[node]] += 1
+    for node in range(1, count):
+        _sort(order, label, first[node], first[node + 1])
+    waiting = place  # no longer needed as it was
+    nodes[0, LABEL], nodes[0, FIRST], nodes[0, MARKS], rows, row[0] = -1, 0, 0, 1, 0
+    for a in range(root.size):
+        if root[a] < 0:
+            continue
+        top, waiting[0], row[root[a]] = 1, root[a], rows
+        nodes[rows, LABEL] = a
+        root[a] = rows
+        rows += 1
+        while top > 0:
+            top -= 1
+            node = waiting[top]
+            children = first[node + 1] - first[node]
+            if children >= WIDE:
+                nodes[rows, LABEL], nodes[rows, FIRST], nodes[rows, MARKS] = children, rows, 0
+                rows += 1
+            nodes[row[node], FIRST] = rows if children > 0 else row[node]
+            nodes[row[node], MARKS] = min(children, WIDE) << CHILDREN
+            for i in range(children):
+                child = order[first[node] + i]
+                nodes[rows + i, LABEL] = label[child]
+                row[child] = rows + i
+                waiting[top + children - 1 - i] = child
+            rows += children
+            top += children
+    return rows
+
+
+@njit(cache=True, nogil=True)
+def hang(node: Any, clause: Any, code: Any, need: Any, nodes: Any, item: Any) -> None:
+    """Put the clauses, by node, into `item`, and where those of each node begin and the largest code among them into
+    `nodes`, whose last row is the end. Those of a node are ascending by need. `code`, `need`: of each clause."""
+    rows = nodes.shape[0] - 1
+    nodes[:, ITEM] = 0
+    for k in range(node.size):
+        nodes[node[k] + 1, ITEM] += 1
+    for n in range(rows):
+        nodes[n + 1, ITEM] += nodes[n, ITEM]
+    place = nodes[:, ITEM].copy()
+    for k in range(node.size):
+        item[place[node[k]]] = clause[k]
+        place[node[k]] += 1
+    for n in range(rows):
+        begin, end = nodes[n, ITEM], nodes[n + 1, ITEM]
+        most = np.int64(0)
+        for i in range(begin, end):
+            most = max(most, np.int64(code[item[i]]))
+        nodes[n, MARKS] |= most
+        if end - begin > 1:
+            _sort(item, need, begin, end)

@@ -1,0 +1,52 @@
+"""Room for match rows: what was taken stays as it is, however the room grows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from triplewire.select import room as rooms
+from triplewire.select.room import Columns, Room
+
+PARTS = [(3, 2, 0), (0, 0, 7), (50, 1, 0), (4, 3, 100), (200, 0, 5)]  # accepted a publication, others, first number
+
+
+def others(count: int) -> Columns:
+    numbers = np.arange(count, dtype=np.int32)
+    return numbers, numbers + np.int32(1_000), np.ones(count, np.bool_)
+
+
+def expected(accepted: int, more: int, start: int) -> list[tuple[int, int, bool]]:
+    rows = [(p, start + i, False) for p in range(2) for i in range(accepted)]
+    return rows + [(n, 1_000 + n + start, True) for n in range(more)]
+
+
+@pytest.mark.parametrize("in_place", [True, False])
+@pytest.mark.parametrize("first", [1, 16, 1 << 13])
+def test_parts_of_any_size(monkeypatch: pytest.MonkeyPatch, first: int, in_place: bool) -> None:
+    monkeypatch.setattr(rooms, "_FIRST", first)
+    room, taken = Room(), []
+    for accepted, more, start in PARTS:
+        offset, found = np.array([0, accepted, 2 * accepted]), np.tile(np.arange(accepted, dtype=np.int32), 2)
+        if in_place:
+            room.more(len(found), 0)
+            room.free[: len(found)] = found
+            found = room.free[: len(found)]
+        room.add(offset, found, others(more), start)
+        taken.append(room.taken())
+    for part, columns in zip(PARTS, taken, strict=True):
+        assert list(zip(*(column.tolist() for column in columns), strict=True)) == expected(*part)
+
+
+def test_what_is_written_is_kept_where_more_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rooms, "_FIRST", 4)
+    room = Room()
+    room.add(np.array([0, 2]), np.array([5, 6], np.int32), others(0), 0)
+    room.free[:2] = 7, 8
+    room.more(100, 2)
+    assert len(room.free) >= 100
+    room.add(np.array([0, 2]), room.free[:2], others(1), 10)
+    publication, subscription, truncated = (column.tolist() for column in room.taken())
+    assert (publication, subscription) == ([0, 0, 0, 0, 0], [5, 6, 17, 18, 1_010])
+    assert truncated == [False, False, False, False, True]
+    assert [len(column) for column in room.taken()] == [0, 0, 0]
