@@ -58,7 +58,7 @@ def _publication(rng: random.Random, number: int) -> Publication:
     triples = {Triple(rng.choice(nodes), rng.choice(PREDICATES), rng.choice([*OBJECTS, *nodes])) for _ in range(count)}
     for node in rng.sample(NODES, rng.choice((0, 0, 2))):
         triples.add(Triple(node, RDF_TYPE, IRI(N + rng.choice(("Cat", "Dog")))))
-    return Publication(f"p{number}", tuple(sorted(triples, key=str)))
+    return Publication(f"p{number}", tuple(random.Random(number).sample(sorted(triples, key=str), len(triples))))
 
 
 def _position(rng: random.Random, constants: list[str], chance: float) -> str:

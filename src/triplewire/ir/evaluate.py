@@ -8,8 +8,9 @@ query says before any publication is seen is in `triplewire.ir.plan`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import partial
 
 from triplewire.errors import LimitError, OperatorError
@@ -20,7 +21,7 @@ from triplewire.ir.numbers import ExpressionError
 from triplewire.ir.plan import Difference, Extend, Group, LeftJoin, Names, Nested, Plan, Run, Step, Union, plan_of
 from triplewire.ir.state import Evaluation, Solution, UnknownCall, World
 from triplewire.ir.subscription import Subscription
-from triplewire.model.match import Binding
+from triplewire.model.match import Binding, term_key
 from triplewire.model.publication import Publication
 from triplewire.model.terms import Term
 
@@ -31,9 +32,9 @@ __all__ = ["Answer", "World", "evaluate"]
 class Answer:
     """What one publication is to one subscription.
 
-    `bindings` are the distinct assignments of the selected variables, in a fixed order: at most `max_bindings`, and
-    `truncated` says that there are more. None: no match. An ASK query has one empty binding. `failures` are the
-    operator calls that failed.
+    `bindings` are the distinct assignments of the selected variables: at most `max_bindings`, and `truncated` says that
+    there are more; those kept do not depend on the order of the publication's triples. None: no match. An ASK query has
+    one empty binding. `failures` are the operator calls that failed.
     """
 
     bindings: tuple[Binding, ...]
@@ -60,22 +61,36 @@ def evaluate(subscription: Subscription, publication: Publication, world: World)
 
 
 def _answer(plan: Plan, subscription: Subscription, publication: Publication, world: World) -> Answer:
-    exists = partial(_exists, plan)
-    state = Evaluation(publication, world, plan.outputs, exists)
+    state = Evaluation(publication, world, plan.outputs, partial(_exists, plan))
     names = () if subscription.ask else subscription.select
+    rows, truncated = _rows(plan, names, state)
+    if truncated:
+        again = Evaluation(_in_order(publication), world, plan.outputs, state.exists)
+        again.calls = state.calls
+        with suppress(LimitError):  # in this order it takes more steps: then those found first are as good
+            rows, truncated = _rows(plan, names, again)
+    bindings = tuple({n: t for n, t in zip(names, row, strict=True) if t is not None} for row in rows)
+    return Answer(bindings, truncated, state.failures)
+
+
+def _rows(plan: Plan, names: tuple[str, ...], state: Evaluation) -> tuple[Iterable[tuple[Term | None, ...]], bool]:
+    """The first distinct rows, as many as are kept, and whether there are more."""
     rows: dict[tuple[Term | None, ...], None] = {}
-    truncated = False
     for solution in _solutions(plan.group, {}, Scope(state, {})):
         row = tuple(solution.get(name) for name in names)
         if row not in rows:
-            if len(rows) == world.settings.max_bindings:
-                truncated = True
-                break
+            if len(rows) == state.world.settings.max_bindings:
+                return rows, True
             rows[row] = None
         if not names:
             break  # there is but one empty row
-    bindings = tuple({n: t for n, t in zip(names, row, strict=True) if t is not None} for row in rows)
-    return Answer(bindings, truncated, state.failures)
+    return rows, False
+
+
+def _in_order(publication: Publication) -> Publication:
+    """The publication with its triples in the order of their terms."""
+    triples = sorted(publication.triples, key=lambda triple: tuple(map(term_key, triple)))
+    return replace(publication, triples=tuple(triples))
 
 
 class Scope:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NoReturn, TypeAlias
 
-from triplewire.model.terms import Term, Triple, term_to_json
+from triplewire.model.terms import IRI, Literal, Term, Triple, term_to_json
 
 Binding: TypeAlias = Mapping[str, Term]
 
@@ -70,6 +70,15 @@ def matches_of(rows: Iterable[MatchRow], matched_at: dt.datetime) -> Iterator[Ma
         match.truncated, match.matched_at, match.construct = truncated, matched_at, construct
         match.__class__ = Match
         yield match
+
+
+def term_key(term: Term) -> tuple[str, str, str, str]:
+    """What terms are ordered by where the order must depend on them alone."""
+    if isinstance(term, IRI):
+        return "I", term.value, "", ""
+    if isinstance(term, Literal):
+        return "L", term.lexical, term.datatype, term.language
+    return "B", term.label, "", ""
 
 
 def bindings_to_json(bindings: tuple[Binding, ...]) -> list[dict[str, dict[str, str]]]:

@@ -10,7 +10,7 @@ the evaluation; past it the pair, and no other, fails with `LimitError`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,7 @@ from triplewire.select.features import Features
 from triplewire.select.programs import DISTINCT, EXACT, Programs
 from triplewire.select.tests import Tests
 from triplewire.verify.answers import LazyTests
+from triplewire.verify.cut import Cuts
 from triplewire.verify.rows import Bindings, gathered
 from triplewire.verify.solve import Pairs, Solver, ends
 
@@ -111,8 +112,9 @@ class Columnar:
         subscription: Ids,
         publications: Publications | None = None,
     ) -> Bindings:
-        """The bindings of pairs that match, in their order. Those of a subscription that its clauses do not say, and
-        those that are cut, are what `triplewire.ir.evaluate` answers. Raises what it raises."""
+        """The bindings of pairs that match, in their order. Those of a subscription that its clauses do not say are
+        what `triplewire.ir.evaluate` answers; so are those that are cut, where `Cuts` does not find the same. Raises
+        what it raises."""
         publications = publications or Decoder(batch).publication
         order = np.argsort(publication, kind="stable")
         programs, own = self._programs, subscription[order]
@@ -122,10 +124,11 @@ class Columnar:
         clauses = np.arange(offset[-1]) + np.repeat(programs.clause_offset[:-1][own] - offset[:-1], lengths)
         pairs = Pairs(publication[order], offset, clauses.astype(np.int32), self._width[own])
         solved = self._solver.solve(batch, features, pairs, True, publications)
-        found, in_order = gathered(solved, pairs, self._most), _InOrder(publications)
+        found, cuts = gathered(solved, pairs, self._most), Cuts(batch, publications, self._world)
         for at in np.flatnonzero(~exact | found.more | (solved.outcome >= UNKNOWN)).tolist():
-            one = self._subscription(int(own[at]))
-            found.answers[at] = evaluate(one, in_order(int(pairs.publication[at])), self._world)
+            one, number = self._subscription(int(own[at])), int(pairs.publication[at])
+            if not found.more[at] or not found.replace(at, cuts.rows(number, one)):
+                found.answers[at] = evaluate(one, publications(number), self._world)
         places = np.empty(len(order), np.int64)
         places[order] = np.arange(len(order))
         return found.ordered(places)
@@ -165,18 +168,3 @@ class Columnar:
             return None
         failures.extend((publication, number, error) for error in answer.failures)
         return answer
-
-
-class _InOrder:
-    """Publications whose triples are in the order of their text: what is cut depends on nothing but their content."""
-
-    def __init__(self, publications: Publications) -> None:
-        self._publications = publications
-        self._kept: dict[int, Publication] = {}
-
-    def __call__(self, number: int) -> Publication:
-        found = self._kept.get(number)
-        if found is None:
-            given = self._publications(number)
-            found = self._kept[number] = replace(given, triples=tuple(sorted(given.triples, key=str)))
-        return found

@@ -5,9 +5,9 @@ Made by `triplewire.verify.columnar`. `Bindings.objects` makes `Binding` objects
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import cycle, groupby
 from operator import itemgetter
 from typing import Any
 
@@ -18,8 +18,8 @@ from triplewire.encode.batch import Ids, Offsets
 from triplewire.ir.evaluate import Answer
 from triplewire.kernels.alike import alike
 from triplewire.kernels.solutions import MATCH, MORE
-from triplewire.model.match import Binding, SharedBinding
-from triplewire.model.terms import IRI, Literal, Term
+from triplewire.model.match import Binding, SharedBinding, term_key
+from triplewire.model.terms import Term
 from triplewire.verify.solve import Pairs, Solved, ends, slices
 
 
@@ -50,7 +50,7 @@ class Bindings:
         used = np.unique(ids[ids >= 0])
         terms = dict(zip(used.tolist(), map(term, used.tolist()), strict=True))
         if (count > 1).any():
-            _sort_rows(ids, count, width, offset, used, [_key(one) for one in terms.values()])
+            _sort_rows(ids, count, width, offset, used, [term_key(one) for one in terms.values()])
         values = [terms.get(number) for number in ids.tolist()]
         unbound, out = len(ids) > 0 and int(ids.min()) < 0, []
         for pair, begin, end, w, select in zip(
@@ -59,9 +59,10 @@ class Bindings:
             if pair in self.answers:
                 out.append(self.answers[pair].bindings)
                 continue
-            rows: list[Any] = [zip(select, values[at : at + w], strict=True) for at in range(begin, end, w or 1)]
+            items: Iterator[Any] = zip(cycle(select), values[begin:end])
+            rows: Iterator[Any] = zip(*[items] * w, strict=True)
             if unbound:
-                rows = [[item for item in row if item[1] is not None] for row in rows]
+                rows = ([item for item in row if item[1] is not None] for row in rows)
             out.append(tuple(map(SharedBinding, rows)) if w else (SharedBinding(),))
         return out
 
@@ -74,6 +75,13 @@ class Bindings:
         slots = np.full(1 << (2 * len(self)).bit_length(), -1, np.int32)
         count = alike(kind, self.start, self.count * self.width, self.rows, slots, number, first)
         return number, first[:count]
+
+    def replace(self, pair: int, rows: Ids | None) -> bool:
+        """Put other rows in the place of a pair's, if they are as many."""
+        if rows is None or rows.shape != (self.count[pair], self.width[pair]):
+            return False
+        self.rows[self.start[pair] : self.start[pair] + rows.size] = rows.ravel()
+        return True
 
     def ordered(self, places: NDArray[np.int64]) -> Bindings:
         """Pair i of these is the one that was at places[i]."""
@@ -105,14 +113,6 @@ def _sort_rows(
         ranks = np.where(rows < 0, -1, rank[np.searchsorted(used, np.maximum(rows, 0)) % max(len(used), 1)])
         order = np.lexsort((*ranks.T[::-1], np.repeat(some, count[some])))
         ids[places] = rows[order]
-
-
-def _key(term: Term) -> tuple[str, str, str, str]:
-    if isinstance(term, IRI):
-        return "I", term.value, "", ""
-    if isinstance(term, Literal):
-        return "L", term.lexical, term.datatype, term.language
-    return "B", term.label, "", ""
 
 
 def gathered(solved: Solved, pairs: Pairs, most: int) -> Bindings:
