@@ -96,7 +96,7 @@ def _mixed(hashes: Hashes) -> Hashes:
 def _hashes(words: Bytes, seed: int) -> Hashes:
     """The hashes of words of eight bytes: as words of a batch and its blank nodes are looked up; of names."""
     if seed == WORD_SEED:
-        return (_mixed(words.view(">u8").astype(np.uint64)) * _MIXER) >> np.uint64(32)
+        return (_mixed(words.view("<u8")) * _MIXER) >> np.uint64(32)
     if seed == BLANK_KIND:
         begun = _mixed(np.array([BLANK_KIND << 60 | 8], np.uint64))
         return _mixed(_mixed(_mixed(begun ^ words.view("<u8"))))

@@ -26,11 +26,11 @@ from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, BlankNode, Literal, Triple
 
 
-def _words(texts: Sequence[str]) -> list[tuple[str, ...]]:
+def _words(texts: Sequence[str], behind: bytes = b"x") -> list[tuple[str, ...]]:
     """The words of each text, by the kernel."""
     encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
     offset = np.cumsum([0, *map(len, encoded)])
-    joined = np.frombuffer(b"".join(encoded) or b"\0", np.uint8)
+    joined = np.frombuffer(b"".join(encoded) + behind * kernels.PAD, np.uint8)
     words = words_of_terms(joined, offset[:-1], offset[1:], np.ones(len(texts), np.bool_))
     distinct = [
         words.text[start:end].tobytes().decode("utf-8", "surrogatepass")
@@ -69,6 +69,27 @@ def test_no_text_grows_more_than_the_kernel_has_room_for() -> None:
 )  # fmt: skip
 def test_text(text: str) -> None:
     assert _words([text, "between", text]) == [analyse(t, Analyzer()) for t in (text, "between", text)]
+
+
+@pytest.mark.parametrize("behind", [b"x", b" ", b"\x80", b"\xff"])
+def test_words_of_all_lengths_in_all_places(behind: bytes) -> None:
+    """They are looked at eight bytes at a time; nothing behind a text is part of it."""
+    words = ["aB1Z9" * 5, "x" * 25, "xxxxxxxxÉ" * 2, "é" * 12]
+    texts = [
+        before + word[:length] + after
+        for word in words
+        for length in range(len(word) + 1)
+        for before in ("", " ", ". ", "é", "ß-", "ab ", "-" * 9)
+        for after in ("", ".", "; ", "é", "\u0301", "Z", " Z", "-" * 9 + "z", "@A", "[a", "`A", "{a", "/0", ":9")
+    ]
+    assert _words(texts, behind) == [analyse(text, Analyzer()) for text in texts]
+
+
+def test_tables_grow() -> None:
+    few = [f"word{number} {number}" for number in range(3_000)]
+    long = " ".join(f"{number:x}" for number in range(200_000))
+    for texts in (few, [long], ["a", long, *few], [*few, "one two", long]):
+        assert _words(texts) == [analyse(text, Analyzer()) for text in texts]
 
 
 @settings(max_examples=150, deadline=None)

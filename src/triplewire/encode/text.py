@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from triplewire.encode.batch import LITERAL_KIND, Bytes, Hashes, Ids, Offsets, Words
 from triplewire.ir.analysis import analyse
 from triplewire.ir.text import Analyzer
+from triplewire.kernels import pages
 from triplewire.kernels import words as kernels
 from triplewire.kernels.names import hash_spans
 
@@ -22,6 +23,7 @@ WORD_SEED = 4
 
 _Item = TypeVar("_Item", bound=np.generic)
 
+_BYTES_A_WORD, _FIRST_WORDS = 32, 1 << 15  # of text a distinct word, as a guess; and at most, until there are more
 _BLOCK = 256
 _LETTERS_AND_DIGITS = re.compile(r"[^\W_]+")
 
@@ -35,7 +37,7 @@ def has_text(kind: Bytes, suffix: Ids, suffixes: tuple[str, ...]) -> NDArray[np.
 
 
 def words_of_terms(text: Bytes, start: Offsets, end: Offsets, wanted: NDArray[np.bool_]) -> Words:
-    """The words of the wanted terms; the others have none."""
+    """The words of the wanted terms; the others have none. `text` can be read `kernels.PAD` bytes behind each."""
     room = _Room(int((end - start)[wanted].sum()))
     offset = np.zeros(len(start) + 1, np.int64)
     state = np.zeros(kernels.STATE, np.int64)
@@ -53,46 +55,54 @@ def words_of_terms(text: Bytes, start: Offsets, end: Offsets, wanted: NDArray[np
                 offset,
                 room.ids,
                 room.text,
-                room.end,
+                room.bounds[1:],
                 room.hash,
                 room.slots,
                 state,
             )
     if status == kernels.STOP:
         return _words_by_dictionary(text, start, end, wanted)
-    ends = room.end[: state[kernels.WORDS]].copy()
-    starts = np.concatenate((np.zeros(1, np.int64), ends))[: len(ends)]
-    used = room.text[: state[kernels.BYTES]].copy()
-    return Words(offset, room.ids[: state[kernels.IDS]].copy(), used, starts, ends, room.hash[: len(ends)].copy())
+    ids, count, used = (int(state[i]) for i in (kernels.IDS, kernels.WORDS, kernels.BYTES))
+    bounds = room.bounds[: count + 1]  # no copies, since room that is not used costs nothing
+    return Words(offset, room.ids[:ids], room.text[:used], bounds[:-1], bounds[1:], room.hash[:count])
 
 
 class _Room:
     """The arrays that a kernel fills; they grow when it asks."""
 
     def __init__(self, size: int) -> None:
-        self.ids: Ids = np.empty(size // 4 + 64, np.int32)
-        self.text: Bytes = np.empty(size // 4 + 64, np.uint8)
-        self.end: Offsets = np.zeros(0, np.int64)
-        self.hash: Hashes = np.zeros(0, np.uint64)
-        self.slots: NDArray[np.int64] = np.zeros((2, 2), np.int64)
+        words = min(size // _BYTES_A_WORD, _FIRST_WORDS) + 64
+        self.ids: Ids = pages.empty(size // 4 + 64, np.int32)
+        self.text: Bytes = pages.empty(size // 4 + 64, np.uint8)
+        self.bounds: Offsets = pages.empty(words + 1, np.int64)  # where words begin and end
+        self.bounds[0] = 0
+        self.hash: Hashes = pages.empty(words, np.uint64)
+        self.slots: Hashes = _slots(2 * words)
 
     def reserve(self, state: NDArray[np.int64], length: int) -> None:
         """Make room for a text of so many bytes, and some more."""
         ids, words, used = (int(state[i]) for i in (kernels.IDS, kernels.WORDS, kernels.BYTES))
         self.ids = _grown(self.ids, ids, length)
-        self.text = _grown(self.text, used, kernels.GROWTH * length)
-        end = _grown(self.end, words, length)
-        if len(end) > len(self.end):
-            self.end, self.hash = end, _grown(self.hash, words, length)
-            self.slots = np.zeros((1 << (2 * len(end) - 1).bit_length(), 2), np.int64)
-            kernels.refill(self.text, end, words, self.slots)
+        self.text = _grown(self.text, used, kernels.GROWTH * length + kernels.PAD)
+        self.bounds = _grown(self.bounds, words + 1, length)
+        self.hash = _grown(self.hash, words, length)
+        if 2 * words + length >= len(self.slots):
+            self.slots = _slots(max(len(self.slots), 2 * words + length))
+            kernels.refill(self.text, self.bounds[1:], words, self.slots)
+
+
+def _slots(count: int) -> Hashes:
+    """So many empty slots, or some more."""
+    slots = pages.empty(2 << count.bit_length(), np.uint64).reshape(-1, 2)
+    slots[:] = 0
+    return slots
 
 
 def _grown(array: NDArray[_Item], used: int, more: int) -> NDArray[_Item]:
     """The array, or a longer copy of what is used of it."""
     if used + more <= len(array):
         return array
-    longer = np.empty(max(2 * len(array), used + more, 1_024), array.dtype)
+    longer = pages.empty(max(2 * len(array), used + more, 1_024), array.dtype.type)
     longer[:used] = array[:used]
     return longer
 

@@ -24,11 +24,17 @@ GROWTH = 3  # a text has at most so many bytes for each one when it is folded; a
 END = -2  # of an expansion
 KEY, ENTRY = 0, 1  # columns of `slots`: the last eight bytes of a word; its length << 32 | its number + 1, or 0
 
-_SEED = 4  # of the hash of a word among names
-_PROBES = 2_000
-_MIXER = np.uint64(0x9E3779B97F4A7C15)  # D. E. Knuth, "The Art of Computer Programming", section 6.4: 2 ** 64 / phi
+PAD = 8  # bytes of `text` and `out` that can be read, or written, behind what is used of them
+
 _int: Any = np.int64
-_unsigned: Any = np.uint64  # of an index: that it is not negative
+_wide: Any = np.uint64  # also of an index: that it is not negative
+_SEED = _wide(4)  # of the hash of a word among names
+_PROBES = 2_000
+_MIXER = _wide(0x9E3779B97F4A7C15)  # D. E. Knuth, "The Art of Computer Programming", section 6.4: 2 ** 64 / phi
+_BYTE, _ONES, _HIGHS, _CASE = _wide(0xFF), *(_wide(byte * 0x0101010101010101) for byte in (0x01, 0x80, 0x20))
+_FROM_A, _BEHIND_Z, _FROM_0, _BEHIND_9 = (
+    _wide((0x80 - byte) * 0x0101010101010101) for byte in (97, 123, 48, 58)
+)  # added to seven bits: sets the eighth of what is not less
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -65,68 +71,138 @@ def _encode(out: Any, at: int, code: int) -> int:
     return at + 2
 
 
+# --- eight bytes at a time -------------------------------------------------------------------------------------------
+
+
 @njit(cache=True, nogil=True, forceinline=True)
-def _is_equal(out: Any, a: int, b: int, length: int) -> bool:
-    different = np.uint8(0)
-    for i in range(length):
-        different |= out[a + i] ^ out[b + i]
-    return bool(different == 0)
+def _eight(text: Any, at: int) -> Any:
+    """Eight bytes as one number, the first the lowest; the compiler makes one load of it."""
+    return (
+        _wide(text[_wide(at)])
+        | _wide(text[_wide(at + 1)]) << _wide(8)
+        | _wide(text[_wide(at + 2)]) << _wide(16)
+        | _wide(text[_wide(at + 3)]) << _wide(24)
+        | _wide(text[_wide(at + 4)]) << _wide(32)
+        | _wide(text[_wide(at + 5)]) << _wide(40)
+        | _wide(text[_wide(at + 6)]) << _wide(48)
+        | _wide(text[_wide(at + 7)]) << _wide(56)
+    )
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def _put(out: Any, at: int, word: Any) -> None:
+    """`_eight` the other way round."""
+    out[_wide(at)] = word & _BYTE
+    out[_wide(at + 1)] = word >> _wide(8) & _BYTE
+    out[_wide(at + 2)] = word >> _wide(16) & _BYTE
+    out[_wide(at + 3)] = word >> _wide(24) & _BYTE
+    out[_wide(at + 4)] = word >> _wide(32) & _BYTE
+    out[_wide(at + 5)] = word >> _wide(40) & _BYTE
+    out[_wide(at + 6)] = word >> _wide(48) & _BYTE
+    out[_wide(at + 7)] = word >> _wide(56) & _BYTE
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def _low(count: int) -> Any:
+    """The bits of the first `count` bytes, at most seven."""
+    return (_wide(1) << _wide(8 * count)) - _wide(1)
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def _before(marks: Any) -> Any:
+    """The bits of the bytes before the first that is marked by its highest bit; all where none is."""
+    return ((marks & (~marks + _wide(1))) >> _wide(7)) - _wide(1)
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def _length(bits: Any) -> Any:
+    """How many bytes `_before` gave."""
+    return _int(((bits & _ONES) * _ONES) >> _wide(56))
 
 
 @njit(cache=True, nogil=True, forceinline=True)
 def _mixed(h: Any) -> Any:
     h = h * _MIXER
-    return h ^ (h >> np.uint64(32))
+    return h ^ (h >> _wide(32))
+
+
+# --- words -----------------------------------------------------------------------------------------------------------
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def _some(out: Any, at: int, count: int) -> Any:
-    """So many bytes as one number, at most eight, the first the lowest."""
-    word = np.uint64(0)
-    for i in range(count):
-        word |= np.uint64(out[_unsigned(at + i)]) << np.uint64(8 * i)
-    return word
+def _key(out: Any, begin: int, stop: int) -> Any:
+    """The last eight bytes of a word, or all of it."""
+    length = stop - begin
+    return _eight(out, stop - 8) if length >= 8 else _eight(out, begin) & _low(length)
 
 
 @njit(cache=True, nogil=True, forceinline=True)
 def _name_hash(out: Any, begin: int, stop: int) -> Any:
     """The hash of a word, as `triplewire.kernels.names` has it."""
-    h = _mixed(np.uint64(_SEED) << np.uint64(32) | np.uint64(stop - begin))
+    h = _mixed(_SEED << _wide(32) | _wide(stop - begin))
     while begin + 8 <= stop:
-        h = _mixed(h ^ _some(out, begin, 8))
+        h = _mixed(h ^ _eight(out, begin))
         begin += 8
-    return _mixed(_mixed(h ^ _some(out, begin, stop - begin)))
+    return _mixed(_mixed(h ^ (_eight(out, begin) & _low(stop - begin))))
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def _place(out: Any, begin: int, stop: int, key: int, mask: int) -> Any:
+def _place(out: Any, begin: int, stop: int, key: Any, mask: int) -> Any:
     """Where to look for a word first. Not by the hash of names: `key` is most of most words, and at hand."""
-    h = np.uint64(key)
+    h = key
     while begin + 8 < stop:
-        h = _mixed(h ^ _some(out, begin, min(8, stop - 8 - begin)))
+        h = _mixed(h ^ _eight(out, begin))
         begin += 8
-    return _int((_mixed(h) * _MIXER) >> np.uint64(32)) & mask
+    return _int((_mixed(h) * _MIXER) >> _wide(32)) & mask
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def _find(out: Any, begin: int, stop: int, key: int, end: Any, slots: Any, words: int) -> int:
+def _starts_alike(out: Any, a: int, b: int, length: int) -> bool:
+    """Are two words of one key and length the same?"""
+    different, i = _wide(0), 0
+    while i + 8 < length:
+        different |= _eight(out, a + i) ^ _eight(out, b + i)
+        i += 8
+    return bool(different == 0)
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def _find(out: Any, begin: int, stop: int, end: Any, slots: Any, words: int) -> int:
     """The number of the word out[begin:stop]; it is `words` for a new one, and -1 where too many collide."""
-    mask, length = slots.shape[0] - 1, stop - begin
+    mask, length, key = slots.shape[0] - 1, stop - begin, _key(out, begin, stop)
     at = _place(out, begin, stop, key, mask)
     word, probes = -1, 0
     while word < 0 and probes < _PROBES:
-        entry = slots[at, ENTRY]
+        entry = _int(slots[_wide(at), ENTRY])
         if entry == 0:
             slots[at, KEY] = key
             slots[at, ENTRY] = length << 32 | (words + 1)
             word = words
-        elif slots[at, KEY] == key and entry >> 32 == length:
+        elif slots[_wide(at), KEY] == key and entry >> 32 == length:
             other = (entry & 0xFFFFFFFF) - 1
-            if length <= 8 or _is_equal(out, end[other] - length, begin, length):
+            if length <= 8 or _starts_alike(out, end[other] - length, begin, length):
                 word = other
         at = (at + 1) & mask
         probes += 1
     return word
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def _plain(text: Any, at: int, stop: int, out: Any, to: int) -> tuple[int, int]:
+    """Fold the ASCII letters and digits that stand from `at` on, at most eight, to `out`. How many they are; and how
+    many other characters of ASCII follow within the eight bytes, or after the end."""
+    word = _eight(text, at)
+    low = word & ~_HIGHS
+    small = low | _CASE
+    letters = (small + _FROM_A) & ~(small + _BEHIND_Z) & ~word & _HIGHS
+    known = letters | ((low + _FROM_0) & ~(low + _BEHIND_9) & ~word & _HIGHS)
+    wide = word & _HIGHS
+    if stop - at < 8:
+        known &= _low(stop - at)
+        wide &= _low(stop - at)
+    _put(out, to, word | letters >> _wide(2))
+    taken = _before(known ^ _HIGHS)
+    return _length(taken), _length(_before((known | wide) & ~taken)) - _length(taken)
 
 
 @njit(cache=True, nogil=True)
@@ -136,40 +212,29 @@ def _cut(
 ) -> bool:  # fmt: skip
     """The words of one text. False where too many collide."""
     begin, words, used = state[BYTES], state[WORDS], state[IDS]
-    to, key = begin, _int(0)
-    more, good = -1, True  # a place in `expansion`
+    to, more, good = begin, -1, True  # more: a place in `expansion`
     while good and (at < stop or more >= 0 or to > begin):
-        point, code = 0, BREAK
+        code = BREAK
         if more >= 0:
             code = _int(expansion[more])
             more = more + 1 if expansion[more + 1] != END else -1
-        else:
-            while at < stop:
-                point = _int(text[_unsigned(at)])
-                code = _int(fold[point]) if point < 128 else BREAK
-                if code < 0:
-                    break
-                out[_unsigned(to)] = code
-                key = key << 8 | code
-                to += 1
-                at += 1
-            code = BREAK
-            if at < stop:
-                length = 1
-                if point >= 128:
-                    point, length = _decode(text, at)
-                    code = _int(fold[point])
+        elif at < stop:
+            count, others = _plain(text, at, stop, out, to)
+            at += count + others
+            to += count
+            if others == 0 and at < stop:
+                if count == 8:
+                    continue
+                point, length = _decode(text, at)
+                code = _int(fold[point])
                 at += length
                 if code < BREAK:
                     more = -2 - code
                     continue
         if code >= 0:
-            last = _encode(out, to, code)
-            for i in range(to, last):
-                key = key << 8 | _int(out[i])
-            to = last
+            to = _encode(out, to, code)
         elif to > begin:
-            word = _find(out, begin, to, key, end, slots, words)
+            word = _find(out, begin, to, end, slots, words)
             good = word >= 0
             ids[used] = word
             used += 1
@@ -177,19 +242,18 @@ def _cut(
                 end[word], hashes[word] = to, _name_hash(out, begin, to)
                 words += 1
                 begin = to
-            to, key = begin, _int(0)
+            to = begin
     state[BYTES], state[WORDS], state[IDS] = begin, words, used
     return good
 
 
 @njit(cache=True, nogil=True)
 def refill(out: Any, end: Any, count: int, slots: Any) -> None:
-    """Enter the first `count` words into `slots`, which are empty, a power of two at least twice as many."""
+    """Enter the first `count` words into `slots`, which are empty, a power of two, more than twice as many."""
     begin, mask = 0, slots.shape[0] - 1
     for word in range(count):
-        key, stop = _int(0), end[word]
-        for i in range(max(begin, stop - 8), stop):
-            key = key << 8 | _int(out[i])
+        stop = end[word]
+        key = _key(out, begin, stop)
         at = _place(out, begin, stop, key, mask)
         while slots[at, ENTRY] != 0:
             at = (at + 1) & mask
@@ -205,16 +269,19 @@ def cut(
     """The words of the wanted terms from state[TERM] on. Returns DONE; MORE where the next term needs more room; STOP
     where too many words collide.
 
-    `out`: the distinct words, one behind the other; `end`: where each ends.
+    `out`: the distinct words, one behind the other; `end`: where each ends. `slots`, a power of two, are half full at
+    most when a text begins, and never full.
     """
     for term in range(state[TERM], start.size):
         state[TERM] = term
         offset[term] = state[IDS]
         if wanted[term]:
             length = stop[term] - start[term]
-            if state[IDS] + length > ids.size or state[WORDS] + length > end.size:
+            if state[IDS] + length > ids.size or state[WORDS] + length > min(end.size, hashes.size):
                 return MORE
-            if state[BYTES] + GROWTH * length > out.size:
+            if 2 * state[WORDS] + length >= slots.shape[0]:
+                return MORE
+            if state[BYTES] + GROWTH * length + PAD > out.size:
                 return MORE
             if not _cut(text, start[term], stop[term], fold, expansion, out, ids, end, hashes, slots, state):
                 return STOP
