@@ -353,8 +353,8 @@ def match(p0: int, p1: int, mark: int, publication_run: Any, run_atoms: Any, fac
           check_offset: Any, visited: Any) -> int:  # fmt: skip
     """The subscriptions and the clauses to check of the publications p0 .. p1, as slices of outs[0] and outs[1].
 
-    No stamp in `limits`, `work`, `seen` and outs[3] is above `mark`. Returns the first publication that found no room,
-    else p1.
+    No stamp in `limits`, `work`, `seen` and outs[3] is above `mark`. visited: nodes, and the ends that the last
+    publication had, or would have had. Returns the first publication that found no room, else p1.
     """
     out_sub, out_check, _, _ = outs
     run_first, run_most, run_multi, subject, predicate, term = facts
@@ -371,6 +371,7 @@ def match(p0: int, p1: int, mark: int, publication_run: Any, run_atoms: Any, fac
         _count_objects(run_first[r0], run_first[r1], subject, predicate, term, most, most_stamp, mark + p + 1)
         _walk(p, mark, r0, r1, run_atoms, run_multi, first, second, limits, degree, cap, work, outs, sure, counts)
         subs, checks = counts[SUBS], counts[CHECKS]
+        visited[1], visited[2] = subs, checks
         if subs >= out_sub.size or checks >= out_check.size:
             return p
         if may_repeat:

@@ -168,7 +168,7 @@ def walk(
     facts = found.first, found.most, found.multi, batch.subject, batch.predicate, features.term
     limits = trie.bound_offset, trie.bounds, space.verdict, *space.objects
     first, second = _arrays(trie.atoms, trie.first_range), _arrays(trie.stars, len(trie.stars.root))
-    visited, done = np.zeros(1, np.int64), 0
+    visited, done = np.zeros(3, np.int64), 0
     while True:
         outs = (room.free, space.checks, space.star_list, space.star_stamp)
         mark = space.marks(max(publications, len(found.offset)) + 1)
@@ -179,8 +179,11 @@ def walk(
         if done == publications:
             break
         share = publications / (done + 1)  # what the publications so far needed tells what the others will
-        room.more(int(1.2 * share * offset[done]) + len(trie.owner), int(offset[done]))
-        space.checks = _larger(space.checks, int(1.2 * share * check_offset[done]) + len(trie.owner))
+        _, rows, checks = visited.tolist()
+        if rows >= len(room.free):
+            room.more(int(1.2 * share * rows) + 1, int(offset[done]))
+        if checks >= len(space.checks):
+            space.checks = _larger(space.checks, int(1.2 * share * checks) + 1 - len(space.checks))
     return Selected(
         offset,
         room.free[: offset[-1]],
