@@ -17,12 +17,12 @@ IN_TURN, BY_OBJECT, BY_PREDICATE = 0, 1, 2  # HOW the candidates lie: in the tri
 OVER = -1
 
 
-@njit(cache=True, nogil=True)
-def _opened(depth: Any, code: Any, value: Any, used: Any, triple: Any, offset: Any, frame: Any) -> bool:
+@njit(cache=True, nogil=True, forceinline=True)
+def _opened(depth: Any, code: Any, value: Any, used: Any, triple: Any, offset: Any, frame: Any) -> Any:
     """Take the pattern that has the fewest candidates of those not used. False: one has none."""
-    best, fewest = -1, 0
+    best, fewest = -1, triple.shape[0] + 1
     for a in range(code.shape[0]):
-        if used[a]:
+        if used[a] or fewest == 0:
             continue
         how, begin, end = IN_TURN, 0, triple.shape[0]
         for place in range(3):
@@ -30,17 +30,16 @@ def _opened(depth: Any, code: Any, value: Any, used: Any, triple: Any, offset: A
             term = code[a, k] if code[a, k] >= 0 else value[-1 - code[a, k]]
             if term >= 0 and offset[k, term + 1] - offset[k, term] < end - begin:
                 how, begin, end = place, offset[k, term], offset[k, term + 1]
-        if begin == end:
-            return False
-        if best < 0 or end - begin < fewest:
+        if end - begin < fewest:
             best, fewest = a, end - begin
             frame[depth, PATTERN], frame[depth, HOW], frame[depth, NEXT], frame[depth, END] = a, how, begin, end
     frame[depth, MASK] = 0
-    used[best] = True
-    return True
+    if fewest > 0:
+        used[best] = True
+    return fewest > 0
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def _released(depth: Any, code: Any, value: Any, frame: Any) -> None:
     """Take back the values that a pattern gave."""
     for k in range(3):
@@ -49,7 +48,7 @@ def _released(depth: Any, code: Any, value: Any, frame: Any) -> None:
     frame[depth, MASK] = 0
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def _advanced(depth: Any, left: Any, width: Any, code: Any, value: Any, triple: Any, order: Any, allowed: Any,
               frame: Any) -> bool:  # fmt: skip
     """Go to the next candidate that fits. `left`: how many of the first `width` variables had no value before."""
@@ -57,8 +56,10 @@ def _advanced(depth: Any, left: Any, width: Any, code: Any, value: Any, triple: 
     _released(depth, code, value, frame)
     x, y, z = code[a, 0], code[a, 1], code[a, 2]
     s, p, o = (x if x >= 0 else value[-1 - x]), (y if y >= 0 else value[-1 - y]), (z if z >= 0 else value[-1 - z])
-    for i in range(frame[depth, NEXT], frame[depth, END]):
+    i, end, fits = frame[depth, NEXT], frame[depth, END], False
+    while i < end and not fits:
         t = order[how - 1, i] if how else i
+        i += 1
         if (s >= 0 and triple[t, 0] != s) or (p >= 0 and triple[t, 1] != p) or (o >= 0 and triple[t, 2] != o):
             continue
         fits, now_left = True, left
@@ -70,30 +71,29 @@ def _advanced(depth: Any, left: Any, width: Any, code: Any, value: Any, triple: 
                 frame[depth, MASK] |= 1 << k
                 now_left -= v < width
             fits = fits and (v < 0 or value[v] == term)
-        if fits:
-            frame[depth, NEXT], frame[depth, LEFT] = i + 1, now_left
-            return True
-        _released(depth, code, value, frame)
-    return False
+        frame[depth, LEFT] = now_left
+        if not fits:
+            _released(depth, code, value, frame)
+    frame[depth, NEXT] = i
+    return fits
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def _added(count: Any, width: Any, value: Any, rows: Any, slots: Any) -> Any:
     """Put the first `width` values behind `count` rows, unless they are there; returns how many there are."""
-    h = np.int64(0)
+    h, mask = np.int64(0), slots.size - 1
     for k in range(width):
         rows[count, k] = value[k]
-        h = ((h * 31 + value[k] + 2) ^ (h >> 15)) & 0x7FFFFFFF
-    at, mask = (h ^ (h >> 11)) & (slots.size - 1), slots.size - 1
-    while slots[at] > 0:
+        h = ((h ^ (h >> 15)) + value[k] + 2) * 0x9E3779B1 & 0x7FFFFFFF  # nothing overflows
+    at, same = (h ^ (h >> 15)) & mask, False
+    while slots[at] > 0 and not same:
         other, same = slots[at] - 1, True
         for k in range(width):
             same = same and rows[other, k] == rows[count, k]
-        if same:
-            return count
-        at = (at + 1) & mask
-    slots[at] = count + 1
-    return count + 1
+        at = at if same else (at + 1) & mask
+    if not same:
+        slots[at] = count + 1
+    return count if same else count + 1
 
 
 @njit(cache=True, nogil=True)
@@ -114,7 +114,7 @@ def search(code: Any, needed: int, most: int, most_steps: int, triple: Any, offs
     while depth >= 0 and count < most:
         left, before = frame[depth - 1, LEFT] if depth > 0 else needed, frame[depth, NEXT]
         more = _advanced(depth, left, width, code, value, triple, order, allowed, frame)
-        steps += (frame[depth, NEXT] if more else frame[depth, END]) - before + size - depth
+        steps += frame[depth, NEXT] - before + size - depth
         if steps > most_steps:
             return OVER
         if more and depth + 1 < size:

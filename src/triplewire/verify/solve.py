@@ -30,7 +30,8 @@ from triplewire.verify.answers import Answers, LazyTests
 Columns: TypeAlias = tuple[Any, ...]
 _ROOM = 1 << 12  # rows, at first
 _TOGETHER = 1 << 17  # pairs that are solved as products together: a star takes about a hundred bytes
-_SMALL = 64  # triples of a publication that products scan, and joins where the subject is not known; others are sorted
+_FEW = 256  # triples of a publication that products read from end to end
+_SMALL = 64  # those that joins do, where the subject is not known; of larger ones they are sorted
 _AT_ONCE = 1 << 10  # pairs that lazy tests are asked for together: each may ask for some thousand answers
 _CONDITIONS = 6  # place of the tests among the columns of the programs
 _OFTEN = 8  # pairs of a publication for which that is worth it in any case
@@ -214,13 +215,13 @@ class Solver:
         _, pattern_offset, _, component_offset, *_ = self._stars
         star = np.empty((_places(component_offset, clauses), product_kernels.STAR), np.int64)
         code = np.empty((_places(pattern_offset, clauses), 2), np.int32)
-        few = np.diff(triples[0]) <= _SMALL
+        few = np.diff(triples[0]) <= _FEW
         with self._inverse(term) as inverse:
             stars = product_kernels.stars(
                 publication, offset, clauses, width, few, self._stars, inverse, star, code, outcome
             )
         hit = np.empty((stars + 1 if keep else 1, 4), np.int64)
-        fitting = np.empty(4 * stars + self._patterns * (_SMALL + 1), np.int32)
+        fitting = np.empty(4 * stars + self._patterns * (_FEW + 1), np.int32)
         used, done = np.zeros(3, np.int64), 0
         while done < stars:
             done = product_kernels.solve(
