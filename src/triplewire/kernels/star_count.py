@@ -30,11 +30,12 @@ def _sort(key: Any, first: int, last: int) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _stars(first: int, last: int, subject: Any, predicate: Any, known: Any, star: Any, key: Any, end: Any) -> int:
-    """The subjects of a publication, whose triples are first .. last; returns how many there are. `star` says where the
-    triples and the keys of each begin. A key is a constant that is a predicate there << 32 | where its triples begin,
-    counted from `first`; `end` at that place says where they end."""
-    stars, keys, a = 0, 0, first
+def _stars(first: int, last: int, subject: Any, predicate: Any, known: Any, star: Any, key: Any, end: Any) -> Any:
+    """The subjects of a publication, whose triples are first .. last; returns how many there are, and the most triples
+    of one predicate that a subject has. `star` says where the triples and the keys of each begin. A key is a constant
+    that is a predicate there << 32 | where its triples begin, counted from `first`; `end` at that place says where they
+    end."""
+    stars, keys, a, most = 0, 0, first, 0
     while a < last:
         star[stars, BEGIN], star[stars, KEY] = a, keys
         lowest, begin = keys, a
@@ -44,6 +45,7 @@ def _stars(first: int, last: int, subject: Any, predicate: Any, known: Any, star
             a += 1
             while a < last and predicate[a] == predicate[run] and subject[a] == subject[begin]:
                 a += 1
+            most = max(most, a - run)
             if constant >= 0:
                 key[keys] = constant << 32 | (run - first)
                 end[run - first] = a
@@ -51,7 +53,7 @@ def _stars(first: int, last: int, subject: Any, predicate: Any, known: Any, star
         if keys - lowest > _FEW:
             _sort(key, lowest, keys)
     star[stars, BEGIN], star[stars, KEY] = last, keys
-    return stars
+    return stars, most
 
 
 @njit(cache=True, nogil=True)
@@ -201,10 +203,10 @@ def settle(publication: Any, clause: Any, owner: Any, status: Any, asks: Any, al
     """Settle pairs: matches go to `out`, those that only a join can decide to `left`; how many each. It is quickest
     when the pairs of a publication follow each other. asks[c]: is it a clause of an ASK query? alone[c]: is it the only
     one of its subscription? width[c]: its selected variables come first. `known`: batch term -> constant, or -1."""
-    most = _longest(publication, triples)
-    star, key, end = np.empty((most + 1, 2), np.int64), np.empty(most, np.int64), np.empty(most, np.int64)
-    different = np.empty(min(cap, most), np.int32)
-    sure, rest, now, stars, first = 0, 0, -1, 0, 0
+    longest = _longest(publication, triples)
+    star, key, end = np.empty((longest + 1, 2), np.int64), np.empty(longest, np.int64), np.empty(longest, np.int64)
+    different = np.empty(min(cap, longest), np.int32)
+    sure, rest, now, stars, first, most = 0, 0, -1, 0, 0, 0
     for k in range(clause.size):
         if k % AHEAD == 0:
             _fetch(clause, k, min(k + AHEAD, clause.size), owner, status, asks, alone, width, pattern_offset, pattern,
@@ -217,8 +219,11 @@ def settle(publication: Any, clause: Any, owner: Any, status: Any, asks: Any, al
             code = pattern[p0, 0]
             if p != now:
                 now, first = p, triples[p]
-                stars = _stars(first, triples[p + 1], subject, predicate, known, star, key, end)
-        total, upto, surely = 0, 0 if asks[c] else cap, code >= 0 or -1 - code < selected
+                stars, most = _stars(first, triples[p + 1], subject, predicate, known, star, key, end)
+        total, bound, surely = 0, stars, code >= 0 or -1 - code < selected
+        for i in range(p0, p1):
+            bound = min(bound * (most if pattern[i, 1] >= 0 else triples[p + 1] - triples[p]), cap + 1)
+        upto = 0 if asks[c] or bound <= cap else cap  # where it cannot be cut, one solution is enough
         s = 0 if alike else stars
         while s < stars and total <= upto:
             begin, last = star[s, BEGIN], star[s + 1, BEGIN]
