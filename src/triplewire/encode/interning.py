@@ -12,7 +12,8 @@ from triplewire.kernels.names import hash_terms_into, run
 from triplewire.model.terms import XSD_STRING
 
 _STRING = np.frombuffer(XSD_STRING.encode(), np.uint8)
-_ROOM = 4_096  # rows of a new table
+_ROOM, _MOST_ROOM = 64, 1 << 15  # rows of a new table, at least and at most
+_BYTES_A_TERM = 256  # of text, as a guess
 
 
 def wide(data: Bytes) -> Hashes:
@@ -23,17 +24,19 @@ def wide(data: Bytes) -> Hashes:
 class _Table:
     """Rows and the slots that find them, at most half full."""
 
-    def __init__(self) -> None:
-        self.rows: NDArray[np.uint64] = np.zeros((0, kernels.COLUMNS), np.uint64)
+    def __init__(self, room: int) -> None:
+        self._room = room  # at least, once there are rows
+        self.rows: NDArray[np.uint64] = np.empty((0, kernels.COLUMNS), np.uint64)
         self.slots: Ids = np.full(2, -1, np.int32)
 
     def reserve(self, count: int, more: int) -> None:
         """Make room for `more` rows, besides the `count` that are there."""
         if count + more <= len(self.rows):
             return
-        rows = np.zeros((max(2 * len(self.rows), count + more, _ROOM), kernels.COLUMNS), np.uint64)
+        room = max(2 * len(self.rows), count + more, self._room)
+        rows = np.empty((room, kernels.COLUMNS), np.uint64)
         rows[:count] = self.rows[:count]
-        self.rows, self.slots = rows, np.empty(1 << (2 * len(rows) - 1).bit_length(), np.int32)
+        self.rows, self.slots = rows, np.empty(1 << (2 * room - 1).bit_length(), np.int32)
         kernels.refill(rows, count, self.slots)
 
 
@@ -43,7 +46,7 @@ class Interner:
     def __init__(self, data: Bytes, max_iri_bytes: int, max_literal_bytes: int) -> None:
         self._data, self.wide = data, wide(data)
         self._limits = max_iri_bytes, max_literal_bytes
-        self._terms, self._suffixes = _Table(), _Table()
+        self._terms, self._suffixes = _Table(min(len(data) // _BYTES_A_TERM, _MOST_ROOM) + _ROOM), _Table(_ROOM)
         self._suffixes.reserve(0, 1)
         self._state = np.zeros(kernels.STATE, np.int64)
         self._state[kernels.SUFFIXES] = 1  # 0 is none; no slot leads there

@@ -18,10 +18,11 @@ from triplewire.encode.columns import Columns, made, sorted_triples
 from triplewire.encode.interning import Interner
 from triplewire.kernels import scan as kernels
 from triplewire.kernels import triples as triple_kernels
+from triplewire.kernels.names import gather, run
 from triplewire.model.terms import RDF, XSD_STRING
 
-_CHUNK = 4_096  # statements between scanner and tables: what fits a processor's cache
-_LEAST = 12  # bytes of a statement
+_CHUNK = 2_048  # statements between scanner and tables: what fits a processor's cache
+_LEAST, _BYTES_A_STATEMENT = 12, 128  # at least; as a guess
 PADDING = b"\n" * kernels.PAD  # what the scanner wants behind a text
 _STRING_BYTES = len(XSD_STRING)  # the safe reader counts it as an IRI of each plain literal
 _RESERVED = frozenset({RDF + "langString", RDF + "dirLangString"})  # datatypes that a datatype alone does not make
@@ -44,7 +45,7 @@ def encode_nquads(text: Bytes, document: str, settings: Settings) -> Batch | Non
                 return None
         except UnicodeDecodeError:
             return None
-        subject, predicate, object_, graph = (np.ascontiguousarray(column) for column in quads.T)
+        subject, predicate, object_, graph = quads
         number, first = np.full(len(columns) + 1, -1, np.int32), np.empty(len(columns) + 1, np.int32)
         graphs = first[: triple_kernels.number_graphs(graph, number, first)]
         triples = sorted_triples(graph, subject, predicate, object_, len(columns), len(graphs))
@@ -54,19 +55,24 @@ def encode_nquads(text: Bytes, document: str, settings: Settings) -> Batch | Non
 
 
 def _quads(text: Bytes, size: int, interner: Interner) -> NDArray[np.int32] | None:
-    """The term ids of each statement: subject, predicate, object, graph or -1. None where it is not plain."""
-    tokens = np.empty((4 * min(_CHUNK, size // _LEAST + 1), kernels.COLUMNS), np.uint64)
+    """The term ids of all statements: subjects, predicates, objects, graphs or -1. None where it is not plain."""
+    room = min(_CHUNK, size // _LEAST + 1)
+    tokens, ids = np.empty((4 * room, kernels.COLUMNS), np.uint64), np.empty(4 * room, np.int32)
     state = np.zeros(kernels.STATE, np.int64)
-    parts: list[Ids] = []
+    quads, used = np.empty((4, size // _BYTES_A_STATEMENT + room), np.int32), 0
     status = kernels.MORE
     while status == kernels.MORE:
         status = kernels.scan(text, interner.wide, size, tokens, state)
-        count = 4 * int(state[kernels.QUADS])
-        ids = np.empty(count, np.int32)
-        if status == kernels.STOP or not interner.take(tokens, count, ids):
+        count = int(state[kernels.QUADS])
+        if status == kernels.STOP or not interner.take(tokens, 4 * count, ids):
             return None
-        parts.append(ids)
-    return np.concatenate(parts).reshape(-1, 4)
+        if used + count > quads.shape[1]:
+            longer = np.empty((4, 2 * (used + count)), np.int32)
+            longer[:, :used] = quads[:, :used]
+            quads = longer
+        quads[:, used : used + count] = ids[: 4 * count].reshape(-1, 4).T
+        used += count
+    return quads[:, :used]
 
 
 def _is_suffix(suffix: str) -> bool:
@@ -88,12 +94,13 @@ def _is_iri(text: bytes) -> bool:
 
 def _ids(graphs: Ids, columns: Columns, document: str) -> Sequence[str]:
     """The ids of the publications, as `triplewire.read.split.graph_id` gives them."""
-    data, ids = memoryview(columns.text.data), []
-    spans = zip(graphs.tolist(), columns.start[graphs].tolist(), columns.end[graphs].tolist(), strict=True)
-    for graph, start, end in spans:
-        if graph < 0:
-            ids.append(document)
-        else:
-            name = str(data[start:end], "utf-8")
-            ids.append(f"{document}#{name}" if columns.kind[graph] == BLANK_KIND else name)
+    start, named = columns.start[graphs], graphs >= 0
+    offset = np.zeros(len(graphs) + 1, np.int64)
+    np.cumsum(np.where(named, columns.end[graphs] - start + 1, 1), out=offset[1:])
+    joined = np.empty(offset[-1], np.uint8)
+    run(gather, (columns.text, start, offset), joined)
+    joined[offset[1:] - 1] = 10  # which is in no name
+    ids = joined.tobytes().decode().split("\n")[:-1]
+    for row in np.flatnonzero(~named | (columns.kind[graphs] == BLANK_KIND)).tolist():
+        ids[row] = f"{document}#{ids[row]}" if named[row] else document
     return ids

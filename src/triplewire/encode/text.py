@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from triplewire.encode.batch import LITERAL_KIND, Bytes, Hashes, Ids, Offsets, Words
 from triplewire.ir.analysis import analyse
 from triplewire.ir.text import Analyzer
-from triplewire.kernels import pages
 from triplewire.kernels import words as kernels
 from triplewire.kernels.names import hash_spans
 
@@ -72,11 +71,11 @@ class _Room:
 
     def __init__(self, size: int) -> None:
         words = min(size // _BYTES_A_WORD, _FIRST_WORDS) + 64
-        self.ids: Ids = pages.empty(size // 4 + 64, np.int32)
-        self.text: Bytes = pages.empty(size // 4 + 64, np.uint8)
-        self.bounds: Offsets = pages.empty(words + 1, np.int64)  # where words begin and end
+        self.ids: Ids = np.empty(size // 4 + 64, np.int32)
+        self.text: Bytes = np.empty(size // 4 + 64, np.uint8)
+        self.bounds: Offsets = np.empty(words + 1, np.int64)  # where words begin and end
         self.bounds[0] = 0
-        self.hash: Hashes = pages.empty(words, np.uint64)
+        self.hash: Hashes = np.empty(words, np.uint64)
         self.slots: Hashes = _slots(2 * words)
 
     def reserve(self, state: NDArray[np.int64], length: int) -> None:
@@ -93,7 +92,7 @@ class _Room:
 
 def _slots(count: int) -> Hashes:
     """So many empty slots, or some more."""
-    slots = pages.empty(2 << count.bit_length(), np.uint64).reshape(-1, 2)
+    slots = np.empty((1 << count.bit_length(), 2), np.uint64)  # not `zeros`, whose memory is never what was freed
     slots[:] = 0
     return slots
 
@@ -102,7 +101,7 @@ def _grown(array: NDArray[_Item], used: int, more: int) -> NDArray[_Item]:
     """The array, or a longer copy of what is used of it."""
     if used + more <= len(array):
         return array
-    longer = pages.empty(max(2 * len(array), used + more, 1_024), array.dtype.type)
+    longer = np.empty(max(2 * len(array), used + more, 1_024), array.dtype)
     longer[:used] = array[:used]
     return longer
 
