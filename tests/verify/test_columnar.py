@@ -319,8 +319,11 @@ def test_the_kernels_run_as_plain_python() -> None:
         "rng = random.Random(9)\n"
         "publications = [t._publication(rng, number) for number in range(6)]\n"
         "subscriptions = [t._query(rng, number) for number in range(40)]\n"
-        "matches, _ = t._same(t.Columns.of(publications, subscriptions, World(t.TAXONOMY)))\n"
-        "assert matches > 10, matches\n"
+        "for cap in (1000, 2):\n"
+        "    world = World(t.TAXONOMY, settings=t.Settings(max_bindings=cap))\n"
+        "    matches, cut = t._same(t.Columns.of(publications, subscriptions, world))\n"
+        "    assert matches > 10, matches\n"
+        "assert cut > 3, cut\n"
     )
     tests = Path(__file__).parents[1]
     environment = os.environ | {"NUMBA_DISABLE_JIT": "1", "PYTHONPATH": f"{tests.parent / 'src'}{os.pathsep}{tests}"}

@@ -9,8 +9,7 @@ import gc
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from itertools import cycle, groupby
-from operator import itemgetter
+from itertools import cycle
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 
 from triplewire.encode.batch import Ids, Offsets
 from triplewire.ir.evaluate import Answer
+from triplewire.kernels import unions as kernels
 from triplewire.kernels.alike import alike
 from triplewire.kernels.solutions import MATCH, MORE
 from triplewire.model.match import Binding, SharedBinding, term_key
@@ -153,24 +153,10 @@ def gathered(solved: Solved, pairs: Pairs, most: int) -> Bindings:
     held = np.diff(first)
     single = np.flatnonzero(held == 1)
     start[single], count[single] = pieces[first[single], 2], pieces[first[single], 3]
-    rows, used = [solved.rows], len(solved.rows)
-    for pair in np.flatnonzero(held > 1).tolist():
-        found = _union(pieces[first[pair] : first[pair + 1]].tolist(), solved.rows, int(pairs.width[pair]), most)
-        start[pair], count[pair] = used, len(found)
-        rows.append(found.ravel())
-        used += found.size
-    more = count > most
-    return Bindings(np.concatenate(rows), start, np.minimum(count, most), pairs.width, more, {})
-
-
-def _union(pieces: list[list[int]], rows: Ids, width: int, most: int) -> Ids:
-    """The rows of one pair, at most one more than `most`."""
-    clauses = []
-    for _, some in groupby(pieces, itemgetter(1)):
-        found: Any = np.full((1, width), -1, np.int32)
-        for _, _, start, count in some:
-            own = rows[start : start + count * width].reshape(count, width)[: most // len(found) + 1]
-            found = np.maximum(np.repeat(found, len(own), axis=0), np.tile(own, (len(found), 1)))
-        clauses.append(found)
-    every: Ids = clauses[0] if len(clauses) == 1 else np.unique(np.concatenate(clauses), axis=0)
-    return every[: most + 1]
+    several = np.flatnonzero(held > 1)
+    united = np.empty(kernels.room(several, first, pairs.width, most, pieces), np.int32)
+    slots = np.zeros(1 << (2 * min(most + 1, len(united))).bit_length(), np.int64)
+    used = kernels.unite(several, first, pairs.width, most, pieces, solved.rows, united, start, count, slots)
+    start[several] += len(solved.rows)
+    rows = np.concatenate((solved.rows, united[:used]))
+    return Bindings(rows, start, np.minimum(count, most), pairs.width, count > most, {})
