@@ -11,5 +11,7 @@ from numba import njit
 def fill(offset: Any, publication: Any) -> None:
     """Write p into the slice offset[p] .. offset[p + 1], for each publication p."""
     for p in range(offset.size - 1):
-        for i in range(offset[p], offset[p + 1]):
-            publication[i] = p
+        begin = offset[p]
+        if begin >= 0:  # it is; so the compiler knows that no index is negative, and writes vectors
+            for i in range(offset[p + 1] - begin):
+                publication[begin + i] = p

@@ -38,6 +38,18 @@ def _lower(nodes: Any, low: int, high: int, wanted: int) -> int:
     return low
 
 
+@njit(forceinline=True)
+def _upper(values: Any, low: int, high: int, wanted: int) -> int:
+    """The first of the values low .. high, which are ascending, that is above `wanted`."""
+    while low < high:
+        middle = (low + high) >> 1
+        if values[middle] <= wanted:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
 @njit(cache=True, nogil=True)
 def _mark(present: Any, span_atom: Any, stamp: Any, now: int, span_of: Any, first_range: int) -> None:
     """Mark what is present, and where the interval of each range atom is."""
@@ -167,10 +179,11 @@ def _verdict(first: int, end: int, bounds: Any, most: Any, stamp: Any, now: int,
 
 @njit(forceinline=True)
 def _copy(begin: int, end: int, source: Any, out: Any, at: int) -> int:
-    """Append source[begin:end] if there is room; returns the end with all of them."""
-    if at + end - begin <= out.size:
-        for i in range(begin, end):
-            out[at + i - begin] = source[i]
+    """Append source[begin:end] if there is room; returns the end with all of them. Where no index can be negative, as
+    the compiler is told, it copies by vectors."""
+    if at + end - begin <= out.size and at >= 0 and begin >= 0:
+        for i in range(end - begin):
+            out[at + i] = source[begin + i]
     return at + end - begin
 
 
@@ -223,9 +236,9 @@ def _emit(nodes: Any, item: Any, need: Any, subscription: Any, queue: Any, tail:
             subs = _copy(begin, end, subscription, out_sub, subs)
             begin = end
         while begin < end:
-            wanted, upto = need[begin], begin + 1
-            while upto < end and need[upto] == wanted:
-                upto += 1
+            wanted, upto = need[begin], end
+            if need[end - 1] != wanted:
+                upto = _upper(need, begin + 1, end, wanted)
             number, status = wanted >> 2, wanted & 3
             if verdict[number] >> 2 != now:
                 verdict[number] = now << 2 | _verdict(bound_offset[number], bound_offset[number + 1], bounds, most,
