@@ -50,3 +50,25 @@ def test_what_is_written_is_kept_where_more_is_wanted(monkeypatch: pytest.Monkey
     assert (publication, subscription) == ([0, 0, 0, 0, 0], [5, 6, 17, 18, 1_010])
     assert truncated == [False, False, False, False, True]
     assert [len(column) for column in room.taken()] == [0, 0, 0]
+
+
+def test_a_piece_is_used_again_once_nobody_holds_its_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rooms, "_FIRST", 4)
+    monkeypatch.setattr(rooms, "_MOST", 100)
+    room, held, seen = Room(), list[Columns](), set[int]()
+    offset, found = np.array([0, 60]), np.arange(60, dtype=np.int32)
+
+    def part() -> Columns:
+        room.more(100, 0)
+        room.add(offset, found, others(0), 0)
+        return room.taken()
+
+    for _ in range(20):
+        held = [*held[-1:], part()]
+        assert all(columns[1].tolist() == list(range(60)) for columns in held)
+        seen.add(id(held[-1][1].base))
+    assert len(seen) == 3  # two are held while rows are put into another one
+    kept = [part() for _ in range(10)]
+    assert all(columns[1].tolist() == list(range(60)) for columns in kept)
+    assert len({id(columns[1].base) for columns in kept}) == 10
+    assert len(room._pieces) == rooms._KEPT

@@ -178,7 +178,8 @@ def _is_star(pattern: Any, p0: int, p1: int) -> bool:
 
 @njit(cache=True, nogil=True)
 def _fetch(clause: Any, begin: int, end: int, owner: Any, status: Any, asks: Any, alone: Any, width: Any,
-           pattern_offset: Any, pattern: Any, test_offset: Any, test_variable: Any, test: Any) -> None:  # fmt: skip
+           pattern_offset: Any, pattern: Any, test_offset: Any, test_variable: Any, test: Any,
+           op: Any) -> None:  # fmt: skip
     """Have what will be read of some clauses fetched."""
     for k in range(begin, end):
         prefetch(pattern_offset, clause[k])
@@ -192,6 +193,11 @@ def _fetch(clause: Any, begin: int, end: int, owner: Any, status: Any, asks: Any
         prefetch(pattern, pattern_offset[clause[k]])
         prefetch(test_variable, test_offset[clause[k]])
         prefetch(test, test_offset[clause[k]])
+        prefetch(pattern, pattern_offset[clause[k] + 1] - 1)
+    for k in range(begin, end):
+        if test_offset[clause[k]] < test_offset[clause[k] + 1]:
+            prefetch(op, test[test_offset[clause[k]]])
+            prefetch(op, test[test_offset[clause[k] + 1] - 1])
 
 
 @njit(cache=True, nogil=True)
@@ -210,7 +216,7 @@ def settle(publication: Any, clause: Any, owner: Any, status: Any, asks: Any, al
     for k in range(clause.size):
         if k % AHEAD == 0:
             _fetch(clause, k, min(k + AHEAD, clause.size), owner, status, asks, alone, width, pattern_offset, pattern,
-                   test_offset, test_variable, test)  # fmt: skip
+                   test_offset, test_variable, test, op)  # fmt: skip
         p, c = publication[k], clause[k]
         p0, p1, t0, t1 = pattern_offset[c], pattern_offset[c + 1], test_offset[c], test_offset[c + 1]
         n0, n1, code, selected = node_offset[p], node_offset[p + 1], -1, width[c]

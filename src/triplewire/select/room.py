@@ -5,6 +5,7 @@ The walk writes the subscriptions that it accepts directly into place; `triplewi
 
 from __future__ import annotations
 
+from sys import getrefcount
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,16 +17,27 @@ from triplewire.kernels import rows as kernels
 Columns: TypeAlias = "tuple[Ids, Ids, NDArray[np.bool_]]"
 """Rows: publication, subscription, truncated."""
 
-_FIRST, _MOST = 1 << 13, 1 << 21  # rows of the first piece, and of the largest: each has some times those before it
-_GROWTH = 4
 _PAGE = 1 << 21  # bytes of a large page
+_ROW = 9  # bytes of a row
+_FIRST, _MOST = 1 << 13, 3 * _PAGE // _ROW  # rows of the first piece, and of most: each has some times those before it
+_GROWTH = 4
+_KEPT = 4  # pieces that are remembered, to be used again once nobody holds their rows
+
+
+def _references(held: list[object]) -> int:
+    """How many references there are to what only a list holds."""
+    return getrefcount(held[0])
+
+
+_UNSEEN = _references([object()])
 
 
 class Room:
     """Room for the rows of a chunk of publications, of which some are matched at a time. One thread uses it."""
 
     def __init__(self) -> None:
-        self._columns = _columns(_FIRST)
+        self._pieces = [np.empty(_bytes(_FIRST), np.uint8)]
+        self._columns = _columns(self._pieces[0])
         self._begin = self._end = 0  # the rows that nobody has taken yet
 
     @property
@@ -38,12 +50,22 @@ class Room:
         if len(self.free) >= least:
             return
         rows = self._end - self._begin
-        size = min(_GROWTH * len(self._columns[0]), _MOST)
-        larger = _columns(max(rows + least, size))
+        larger = _columns(self._piece(rows + least))
         for column, old in zip(larger, self._columns, strict=True):
             column[:rows] = old[self._begin : self._end]
         larger[1][rows : rows + used] = self._columns[1][self._end : self._end + used]
         self._columns, self._begin, self._end = larger, 0, rows
+
+    def _piece(self, rows: int) -> NDArray[np.uint8]:
+        """Memory for so many rows: one whose rows are all gone, for it is still near the processor, or a new one."""
+        pieces = self._pieces
+        for place in range(len(pieces) - 1):  # the last one is in use
+            if len(pieces[place]) >= _bytes(rows) and getrefcount(pieces[place]) == _UNSEEN:
+                pieces.append(pieces.pop(place))
+                return pieces[-1]
+        size = max(rows, min(_GROWTH * len(self._columns[0]), _MOST))
+        self._pieces = [*pieces[1 - _KEPT :], np.empty(_bytes(size), np.uint8)]
+        return self._pieces[-1]
 
     def add(self, offset: Offsets, accepted: Ids, columns: Columns, start: int) -> None:
         """Add rows: of publication p those of the slice `offset` of `accepted`, none of them truncated, and `columns`.
@@ -71,13 +93,18 @@ class Room:
         return publication[some], subscription[some], truncated[some]
 
 
-def _columns(size: int) -> Columns:
-    """Columns of one piece of memory: so even those of small elements lie in large pages, which it begins with."""
-    piece = np.empty(9 * size + (_PAGE if 9 * size >= _PAGE else 0), np.uint8)
-    piece = piece[-_address(piece) % _PAGE :] if 9 * size >= _PAGE else piece
-    publication: Ids = piece[: 4 * size].view(np.int32)
-    subscription: Ids = piece[4 * size : 8 * size].view(np.int32)
-    return publication, subscription, piece[8 * size : 9 * size].view(np.bool_)
+def _bytes(rows: int) -> int:
+    """How large is a piece for so many rows? With what may lie before its first large page, if it has any."""
+    return _ROW * rows + (_PAGE if _ROW * rows >= _PAGE else 0)
+
+
+def _columns(piece: NDArray[np.uint8]) -> Columns:
+    """Columns of a piece of memory, which begin with a large page: so even those of small elements lie in such."""
+    begin = -_address(piece) % _PAGE if len(piece) >= 2 * _PAGE else 0
+    size = (len(piece) - begin) // _ROW
+    publication: Ids = piece[begin : begin + 4 * size].view(np.int32)
+    subscription: Ids = piece[begin + 4 * size : begin + 8 * size].view(np.int32)
+    return publication, subscription, piece[begin + 8 * size : begin + _ROW * size].view(np.bool_)
 
 
 def _address(array: NDArray[Any]) -> int:
