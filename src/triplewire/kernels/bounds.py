@@ -13,6 +13,7 @@ import numpy as np
 from numba import njit
 
 CHECK = 2  # of the status of clauses
+NUMBER = 23  # bits of the number of a bound, in a need
 LOOSE = 32  # in a code: two of the predicates are the same, or one is variable
 GENERAL = 31  # in a code: only the bound tells; smaller numbers count the variable objects
 
@@ -89,7 +90,8 @@ def _larger(offset: Any, bounds: Any, count: int, size: int) -> Any:
 def number_bounds(pattern_offset: Any, pattern: Any, ask: Any, status: Any, offset: Any, bounds: Any, code: Any,
                   need: Any) -> int:  # fmt: skip
     """The bounds that occur: number k is bounds[offset[k] : offset[k + 1]]. Of each clause: its code, and as its need
-    the number of its bound << 2 | status. ask[c]: is it a clause of an ASK query? Returns how many bounds there are."""
+    its code << NUMBER | the number of its bound. Where there are too many bounds to be numbered, a clause has the code
+    of one that is to be checked. ask[c]: is it a clause of an ASK query? Returns how many bounds there are."""
     longest = 0
     for c in range(status.size):
         longest = max(longest, pattern_offset[c + 1] - pattern_offset[c])
@@ -98,6 +100,10 @@ def number_bounds(pattern_offset: Any, pattern: Any, ask: Any, status: Any, offs
     for c in range(status.size):
         end = _stated(pattern, pattern_offset[c], pattern_offset[c + 1], ask[c], some)
         at = _place(slots, offset, bounds, some, end)
+        glance = _code(some, end, status[c])
+        if slots[at] < 0 and count >> NUMBER:
+            code[c], need[c] = CHECK << 6, CHECK << 6 << NUMBER
+            continue
         if slots[at] < 0:
             first = offset[count]
             for i in range(end):
@@ -105,7 +111,7 @@ def number_bounds(pattern_offset: Any, pattern: Any, ask: Any, status: Any, offs
             slots[at] = count
             count += 1
             offset[count] = first + end
-        need[c], code[c] = slots[at] << 2 | status[c], _code(some, end, status[c])
+        code[c], need[c] = glance, glance << NUMBER | slots[at]
         if 2 * count >= slots.size:
             slots = _larger(offset, bounds, count, 4 * slots.size)
     return count

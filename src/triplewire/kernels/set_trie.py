@@ -22,16 +22,16 @@ LABEL, FIRST, ITEM, MARKS = 0, 1, 2, 3  # columns of `nodes`
 STAR, CHILDREN = 256, 9  # in the marks: a bit, and how many bits lie below the number of children
 WIDE = 127  # so many children or more
 ROOM = 8  # children a present label for which they are scanned; more are searched
-LOOSE, GENERAL = 32, 31  # in a code: `triplewire.kernels.bounds`
+NUMBER, LOOSE, GENERAL = 23, 32, 31  # of needs and codes: `triplewire.kernels.bounds`
 WITHIN, SINGLE = 1, 2  # verdicts
 
 
 @njit(forceinline=True)
-def _lower(nodes: Any, low: int, high: int, wanted: int) -> int:
-    """The first of the siblings low .. high whose label is not below `wanted`."""
+def _lower(values: Any, low: int, high: int, wanted: Any) -> int:
+    """The first of the values low .. high, which are ascending, that is not below `wanted`."""
     while low < high:
         middle = (low + high) >> 1
-        if nodes[middle, LABEL] < wanted:
+        if values[middle] < wanted:
             low = middle + 1
         else:
             high = middle
@@ -39,11 +39,11 @@ def _lower(nodes: Any, low: int, high: int, wanted: int) -> int:
 
 
 @njit(forceinline=True)
-def _upper(values: Any, low: int, high: int, wanted: int) -> int:
-    """The first of the values low .. high, which are ascending, that is above `wanted`."""
+def _child(nodes: Any, low: int, high: int, wanted: int) -> int:
+    """The first of the siblings low .. high whose label is not below `wanted`."""
     while low < high:
         middle = (low + high) >> 1
-        if values[middle] <= wanted:
+        if nodes[middle, LABEL] < wanted:
             low = middle + 1
         else:
             high = middle
@@ -81,13 +81,13 @@ def _searched(begin: int, end: int, nodes: Any, present: Any, span_atom: Any, qu
               tail: int) -> int:  # fmt: skip
     """Add the children begin .. end whose label is present, by one search a label; few are, of many children."""
     for i in range(present.size):
-        child = _lower(nodes, begin, end, present[i])
+        child = _child(nodes, begin, end, present[i])
         if child < end and nodes[child, LABEL] == present[i]:
             queue[tail] = child
             queue_span[tail] = -1
             tail += 1
     for i in range(span_atom.size):
-        child = _lower(nodes, begin, end, span_atom[i])
+        child = _child(nodes, begin, end, span_atom[i])
         if child < end and nodes[child, LABEL] == span_atom[i]:
             queue[tail] = child
             queue_span[tail] = i
@@ -123,8 +123,8 @@ def _subsets(nodes: Any, subscription: Any, root: Any, present: Any, span_atom: 
         if end - begin == WIDE:
             end = begin + nodes[begin - 1, LABEL]
         if span >= 0:  # below a range node come ordinary nodes
-            begin = _lower(nodes, begin, end, span_ends[span, 0])
-            end = _lower(nodes, begin, end, span_ends[span, 1])
+            begin = _child(nodes, begin, end, span_ends[span, 0])
+            end = _child(nodes, begin, end, span_ends[span, 1])
             for child in range(begin, end):
                 queue[tail] = child
                 queue_span[tail] = -1
@@ -236,15 +236,20 @@ def _emit(nodes: Any, item: Any, need: Any, subscription: Any, queue: Any, tail:
             subs = _copy(begin, end, subscription, out_sub, subs)
             begin = end
         while begin < end:
-            wanted, upto = need[begin], end
-            if need[end - 1] != wanted:
-                upto = _upper(need, begin + 1, end, wanted)
-            number, status = wanted >> 2, wanted & 3
-            if verdict[number] >> 2 != now:
-                verdict[number] = now << 2 | _verdict(bound_offset[number], bound_offset[number + 1], bounds, most,
-                                                      stamp, now, subjects, degree, cap)  # fmt: skip
-            said = verdict[number]
-            if said & WITHIN and (status == 0 or (status == 1 and (multi == 0 or said & SINGLE > 0))):
+            wanted, upto = np.int64(need[begin]), end
+            code, number = wanted >> NUMBER, wanted & ((1 << NUMBER) - 1)
+            good = sure[code] > 0
+            if code <= sure[255]:
+                upto = _lower(need, begin + 1, end, (sure[255] + 1) << NUMBER)
+            elif need[end - 1] != wanted:
+                upto = _lower(need, begin + 1, end, wanted + 1)
+            if not good and code >> 6 < 2:
+                if verdict[number] >> 2 != now:
+                    verdict[number] = now << 2 | _verdict(bound_offset[number], bound_offset[number + 1], bounds, most,
+                                                          stamp, now, subjects, degree, cap)  # fmt: skip
+                said = verdict[number]
+                good = said & WITHIN > 0 and (code >> 6 == 0 or multi == 0 or said & SINGLE > 0)
+            if good:
                 subs = _copy(begin, upto, subscription, out_sub, subs)
             else:
                 checks = _copy(begin, upto, item, out_check, checks)

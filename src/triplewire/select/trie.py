@@ -33,7 +33,7 @@ class SetTrie:
     nodes: Ids  # shape (rows + 1, 4): label, first child, first item, marks
     root: Ids  # label -> child of the root, or -1
     item: Ids  # clauses, by node, and those of a node by need
-    need: Ids  # of each item: number of its bound << 2 | status
+    need: NDArray[np.uint32]  # of each item: its code and the number of its bound (`triplewire.kernels.bounds`)
     subscription: Ids  # of each item
     star: Ids  # row -> number of the star that ends there, or -1; empty where no clause has several
 
@@ -113,7 +113,7 @@ class _Items:
     owner: Ids
     status: Bytes
     code: Bytes
-    need: Ids
+    need: NDArray[np.uint32]
     bound_offset: Ids
     bounds: Ids
 
@@ -126,7 +126,7 @@ class _Items:
 
 def _items(programs: Programs, columns: tuple[NDArray[np.generic], ...]) -> _Items:
     clauses, flags, owner = len(programs.pattern_offset) - 1, programs.flags, programs.owners()
-    status, code, need = np.zeros(clauses, np.uint8), np.empty(clauses, np.uint8), np.empty(clauses, np.int32)
+    status, code, need = np.zeros(clauses, np.uint8), np.empty(clauses, np.uint8), np.empty(clauses, np.uint32)
     star_kernels.statuses(programs.pattern_offset, programs.pattern, programs.test_offset, columns, status)
     ask = (flags & ASK != 0)[owner]
     several = (np.diff(programs.clause_offset) > 1)[owner]
@@ -186,7 +186,7 @@ def _shape(offset: Offsets, labels: Ids, alphabet: int) -> tuple[SetTrie, Ids]:
     nodes = np.zeros((used + 1, 4), np.int32)
     nodes[:used] = rows[:used]
     none = np.zeros(0, np.int32)
-    return SetTrie(nodes, root, none, none, none, none), row[node]
+    return SetTrie(nodes, root, none, none.astype(np.uint32), none, none), row[node]
 
 
 def _add_stars(atoms: SetTrie, node: Ids, clause: Ids, items: _Items) -> tuple[SetTrie, SetTrie]:
