@@ -64,7 +64,7 @@ def run_command(
     split: SplitOption = Split.ITEM,
     matcher: Annotated[
         str, typer.Option(metavar="NAME", help="How pairs are found; the answers are the same.")
-    ] = "reference",
+    ] = "trie",
     entailment: EntailmentOption = Entailment.NONE,
     master: Annotated[
         str, typer.Option(metavar="URL", help="Spark's master; default: all cores of this machine.")
@@ -126,7 +126,7 @@ def _prepare(
     streaming: bool = False,
     split: str = Split.ITEM,
     taxonomy: Path | None = None,
-    matcher: str = "reference",
+    matcher: str = "trie",
     entailment: str = Entailment.NONE,
 ) -> Run:
     """Everything that can go wrong before Spark is started, which takes seconds."""
