@@ -7,18 +7,22 @@ import random
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from triplewire.config import Settings
+from triplewire.encode.batch import Batch
 from triplewire.errors import LimitError
 from triplewire.ir.evaluate import World, evaluate
 from triplewire.ir.subscription import Subscription
 from triplewire.ir.taxonomy import Taxonomy
+from triplewire.kernels import solutions
 from triplewire.languages import parse
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, RDF_TYPE, XSD, BlankNode, Literal, Node, Term, Triple
 from triplewire.operators import function_operator
+from triplewire.select.features import Features
 from triplewire.verify import solve
 from verify.columns import Columns
 
@@ -136,12 +140,13 @@ def test_every_pair_has_the_answer_of_the_reference(seed: int, cap: int) -> None
 
 def _stars(rng: random.Random, number: int) -> Subscription:
     """Stars that share nothing, around variables and constants."""
-    names, patterns = iter("abcdefgh"), []
+    names, predicates, patterns = iter("abcdefgh"), iter("ijklmn"), []
     for subject in rng.sample(["?x", "?y", "<http://e/a>", "<http://e/tom>"], rng.choice((1, 1, 2))):
         for _ in range(rng.choice((1, 1, 2, 3))):
             variable = rng.random() < 0.8
             other = f"?{next(names)}" if variable else rng.choice(["<http://e/b>", '"car"'])
-            patterns.append(f"{subject} <http://e/{rng.choice('pqr')}> {other} .")
+            predicate = rng.choice(("*", f"?{next(predicates)}")) if rng.random() < 0.2 else f"<{N}{rng.choice('pqr')}>"
+            patterns.append(f"{subject} {predicate} {other} .")
     text = " ".join(patterns)
     found = sorted({text[at + 1] for at in range(len(text)) if text[at] == "?"})
     if found and rng.random() < 0.3:
@@ -166,6 +171,40 @@ def test_pairs_are_solved_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(solve, "_TOGETHER", 3)
     test_stars_have_the_answers_of_the_reference(7, 3)
     test_every_pair_has_the_answer_of_the_reference(7, 3)
+
+
+def test_stars_of_any_predicates_need_no_join(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(solutions, "join", None)
+    texts = (
+        "SELECT ?x { ?x * ?a }",
+        "SELECT * { ?x * ?a FILTER ftcontains(?a, 'car') }",
+        "SELECT ?x ?a { ?x <http://e/p> ?a . ?x ?k ?b . ?x ?l 7 FILTER(?k = <http://e/q> && ?b > 1) }",
+        "SELECT ?a ?y ?b { <http://e/a> * ?a . ?y ?k 'red car' . ?y ?l ?b }",
+    )
+    subscriptions = [parse(text, "sparql", id=str(number)) for number, text in enumerate(texts)]
+    rng = random.Random(3)
+    matches, cut = _same(Columns.of([_publication(rng, number) for number in range(40)], subscriptions, World()))
+    assert matches > 60
+    assert cut == 0
+
+
+def test_matches_with_the_same_clauses_are_solved_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = (
+        "SELECT * { ?x <http://e/p> ?a }",
+        "SELECT ?a ?y { ?a <http://e/p> ?y }",
+        "SELECT ?a { ?x <http://e/p> ?a }",
+    )
+    subscriptions = [parse(text, "sparql", id=str(number)) for number, text in enumerate(texts * 100)]
+    columns = Columns.of([_many(2), _many(3), _many(2)], subscriptions, World())
+    verdict, solved, sizes = columns.verdict(), solve.Solver.solve, []
+
+    def spy(self: solve.Solver, batch: Batch, features: Features, pairs: solve.Pairs, *rest: Any) -> solve.Solved:
+        sizes.append(len(pairs))
+        return solved(self, batch, features, pairs, *rest)
+
+    monkeypatch.setattr(solve.Solver, "solve", spy)
+    assert [len(rows) for rows in columns.bindings(verdict)] == [2] * 300 + [3] * 300 + [2] * 300
+    assert sizes == [6]
 
 
 def test_many_subjects_of_one_star() -> None:

@@ -53,18 +53,19 @@ def _number(first: Any, end: Any, pattern: Any, parent: Any, number: Any, part: 
 
 
 @njit(cache=True, nogil=True)
-def _is_star(first: Any, begin: Any, end: Any, pattern: Any, member: Any, mark: Any, stamp: Any) -> bool:
-    """Do the patterns of a component share their subject alone? Their predicates are constants."""
+def _is_star(first: Any, begin: Any, end: Any, width: Any, pattern: Any, member: Any, mark: Any, stamp: Any) -> bool:
+    """Do the patterns of a component share their subject alone? Their predicates are constants, or not selected."""
     subject = pattern[first + member[begin], 0]
     for m in range(begin, end):
         i = first + member[m]
-        variable = -1 - pattern[i, 2]
-        if pattern[i, 0] != subject or pattern[i, 1] < 0 or pattern[i, 2] == subject < 0:
+        if pattern[i, 0] != subject or 0 <= -1 - pattern[i, 1] < width:
             return False
-        if variable >= 0:
-            if mark[variable] == stamp:
-                return False
-            mark[variable] = stamp
+        for k in range(1, 3):
+            variable = -1 - pattern[i, k]
+            if variable >= 0:
+                if mark[variable] == stamp or pattern[i, k] == subject:
+                    return False
+                mark[variable] = stamp
     return True
 
 
@@ -102,7 +103,7 @@ def components(pattern_offset: Any, pattern: Any, width: Any, variables: int, of
                         needed += 1
             component[rows, 0], component[rows, 1] = begin - first, members - begin
             component[rows, 2], component[rows, 3] = needed, alone
-            loose[clause] &= _is_star(first, begin, members, pattern, member, mark, rows)
+            loose[clause] &= _is_star(first, begin, members, width[clause], pattern, member, mark, rows)
             rows += 1
         offset[clause + 1] = rows
 

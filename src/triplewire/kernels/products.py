@@ -21,7 +21,7 @@ KIND, GROUP, OP, RANK = 0, 1, 2, 3  # columns of `info`, by test
 PAIR, CLAUSE, WIDTH, NEEDED, SUBJECT, FIRST, END, TEST, TEST_END, COUNT, ROW = 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
 STAR = 11  # columns of `star`: those above
 HITS, FITS, SIZE = 0, 1, 2  # places in `used`
-PREDICATE, OBJECT = 0, 1  # columns of `code`, by pattern
+PREDICATE, OBJECT = 0, 1  # columns of `code`, by pattern; -1 - v for a variable, as predicate one that is not selected
 BEGIN, AT, STOP = 0, 1, 2  # columns of `frame`, by pattern of the star at hand: its slice of `fitting`
 MISS, MATCH, MORE, LEFT = 0, 1, 2, 255  # outcomes of a pair; LEFT: to be joined
 ALIKE = -1  # as COUNT: some solutions may be the same
@@ -54,7 +54,8 @@ def stars(publication: Any, clause_offset: Any, clauses: Any, width: Any, few: A
                     at = first + member[m]
                     s, p, o = pattern[at, 0], pattern[at, 1], pattern[at, 2]
                     star[count, SUBJECT] = inverse[s] if s >= 0 else s
-                    code[used, PREDICATE], code[used, OBJECT] = inverse[p], inverse[o] if o >= 0 else o
+                    code[used, PREDICATE] = inverse[p] if p >= 0 else p
+                    code[used, OBJECT] = inverse[o] if o >= 0 else o
                     used += 1
                 star[count, END] = used
                 count += 1
@@ -110,17 +111,23 @@ def solve(done: int, upto: int, cap: int, keep: bool, publication: Any, star: An
                                                              tests, low, high, node_offset, node_key))):  # fmt: skip
                 total = limit - count
             for m in range(f0, f1 if total > 0 else f0):
-                key, o, at, found = (s << 32) | code[m, PREDICATE], code[m, OBJECT], a, 0
+                q, o, at, found = code[m, PREDICATE], code[m, OBJECT], a, 0
+                key, last = (s << 32) | max(q, 0), (s << 32) | (q if q >= 0 else 0x7FFFFFFF)
                 most = limit if 0 <= -1 - o < w else 1
                 while at < end and pairs[at] < key:
                     at += 1
-                while at < end and pairs[at] == key and found < most:
-                    z = object_[at]
-                    if o == z or (o < 0 and (t0 == t1 or _passes(-1 - o, z, p, t0, t1, test_variable, test, info,
-                                                                 offset, tests, low, high, node_offset,
-                                                                 node_key))):  # fmt: skip
-                        found += 1
-                        fitting[fit + found] = z
+                while at < end and pairs[at] <= last and found < most:
+                    z, k = object_[at], found
+                    if (o == z or (o < 0 and (t0 == t1 or _passes(-1 - o, z, p, t0, t1, test_variable, test, info,
+                                                                  offset, tests, low, high, node_offset, node_key)))
+                        ) and (q >= 0 or t0 == t1 or _passes(-1 - q, pairs[at] & 0x7FFFFFFF, p, t0, t1, test_variable,
+                                                             test, info, offset, tests, low, high, node_offset,
+                                                             node_key)):  # fmt: skip
+                        while k > 0 and q < 0 and fitting[fit + k] != z:  # the same with another predicate?
+                            k -= 1
+                        if k == 0 or q >= 0:
+                            found += 1
+                            fitting[fit + found] = z
                     at += 1
                 fitting[fit] = found
                 fit, total = fit + found + 1, min((total if m > f0 else 1) * found, limit - count)

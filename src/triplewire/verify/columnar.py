@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,7 @@ from triplewire.errors import TriplewireError
 from triplewire.ir.evaluate import Answer, World, evaluate
 from triplewire.ir.nodes import Expression
 from triplewire.ir.subscription import Subscription
+from triplewire.kernels.alike import forms
 from triplewire.kernels.solutions import MATCH, MISS, MORE, UNKNOWN
 from triplewire.model.publication import Publication
 from triplewire.select.features import Features
@@ -28,8 +30,8 @@ from triplewire.select.programs import DISTINCT, EXACT, Programs
 from triplewire.select.tests import Tests
 from triplewire.verify.answers import LazyTests
 from triplewire.verify.cut import Cuts
-from triplewire.verify.rows import Bindings, gathered
-from triplewire.verify.solve import Pairs, Solver, ends
+from triplewire.verify.rows import Bindings, distinct, gathered
+from triplewire.verify.solve import Pairs, Solver, ends, fixed
 
 Publications = Callable[[int], Publication]
 _ROWS = 1 << 20  # that are put together at once, to count how many there are
@@ -114,24 +116,50 @@ class Columnar:
     ) -> Bindings:
         """The bindings of pairs that match, in their order. Those of a subscription that its clauses do not say are
         what `triplewire.ir.evaluate` answers; so are those that are cut, where `Cuts` does not find the same. Raises
-        what it raises."""
+        what it raises. Pairs of one publication and the same clauses are solved once."""
         publications = publications or Decoder(batch).publication
-        order = np.argsort(publication, kind="stable")
-        programs, own = self._programs, subscription[order]
-        exact = (programs.flags[own] & EXACT) != 0
-        lengths = np.where(exact, programs.clause_offset[own + 1] - programs.clause_offset[own], 0)
+        number, first = distinct(publication.astype(np.int64) << 32 | self._forms[subscription])
+        first = first[np.argsort(publication[first], kind="stable")]
+        found, unsure = self._solved(batch, features, publication[first], subscription[first], publications)
+        group = np.empty(len(first), np.int32)
+        group[number[first]] = np.arange(len(first))
+        found = found.of_groups(group[number])
+        cuts, own = Cuts(batch, publications, self._world), {}
+        for at in np.flatnonzero(unsure[found.group]).tolist():
+            one, place = self._subscription(int(subscription[at])), int(publication[at])
+            rows = cuts.rows(place, one) if found.more[at] else None
+            if rows is not None and rows.shape == (found.count[at], found.width[at]):
+                own[at] = rows
+            else:
+                found.answers[at] = evaluate(one, publications(place), self._world)
+        return found.replaced(own)
+
+    def _solved(
+        self, batch: Batch, features: Features, publication: Ids, subscription: Ids, publications: Publications
+    ) -> tuple[Bindings, NDArray[np.bool_]]:
+        """What the clauses say of pairs, ascending by publication; and where that is not all, or too much."""
+        programs, world = self._programs, self._world
+        exact = (programs.flags[subscription] & EXACT) != 0
+        begin = programs.clause_offset[:-1][subscription]
+        lengths = np.where(exact, programs.clause_offset[subscription + 1] - begin, 0)
         offset = ends(lengths)
-        clauses = np.arange(offset[-1]) + np.repeat(programs.clause_offset[:-1][own] - offset[:-1], lengths)
-        pairs = Pairs(publication[order], offset, clauses.astype(np.int32), self._width[own])
+        clauses = np.arange(offset[-1]) + np.repeat(begin - offset[:-1], lengths)
+        pairs = Pairs(publication, offset, clauses.astype(np.int32), self._width[subscription])
         solved = self._solver.solve(batch, features, pairs, True, publications)
-        found, cuts = gathered(solved, pairs, self._most), Cuts(batch, publications, self._world)
-        for at in np.flatnonzero(~exact | found.more | (solved.outcome >= UNKNOWN)).tolist():
-            one, number = self._subscription(int(own[at])), int(pairs.publication[at])
-            if not found.more[at] or not found.replace(at, cuts.rows(number, one)):
-                found.answers[at] = evaluate(one, publications(number), self._world)
-        places = np.empty(len(order), np.int64)
-        places[order] = np.arange(len(order))
-        return found.ordered(places)
+        found = gathered(solved, pairs, world.settings.max_bindings)
+        return found, ~exact | found.more | (solved.outcome >= UNKNOWN)
+
+    @cached_property
+    def _forms(self) -> Ids:
+        """Of each subscription, the first that has the same clauses, where they say all."""
+        programs = self._programs
+        exact = (programs.flags & EXACT) != 0
+        kind = np.where(exact, programs.selected, -1 - np.arange(len(programs))).astype(np.int32)
+        form, slots = np.empty(len(kind), np.int32), np.full(1 << (2 * len(kind)).bit_length(), -1, np.int32)
+        clause, first, pattern = fixed(programs.clause_offset, programs.pattern_offset, programs.pattern.reshape(-1))
+        first_test, variable, test = fixed(programs.test_offset, programs.test_variable, programs.test)
+        forms(kind, clause, first, pattern, first_test, variable, test, slots, form)
+        return form
 
     @property
     def _most(self) -> int:

@@ -6,10 +6,9 @@ Made by `triplewire.verify.columnar`. `Bindings.objects` makes `Binding` objects
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from itertools import cycle
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,7 @@ from triplewire.ir.evaluate import Answer
 from triplewire.kernels import unions as kernels
 from triplewire.kernels.alike import alike
 from triplewire.kernels.solutions import MATCH, MORE
-from triplewire.model.match import Binding, SharedBinding, term_key
+from triplewire.model.match import Binding, shared_bindings, term_key
 from triplewire.model.terms import Term
 from triplewire.verify.solve import Pairs, Solved, ends, slices
 
@@ -31,20 +30,21 @@ _AT_ONCE = 1 << 16  # terms in rows that become objects together
 class Bindings:
     """The distinct rows of pairs: those of pair i are rows[start[i] :], count[i] of them, each width[i] long. A row
     holds the selected variables in order, as term ids of the batch; -1 is unbound. `more`: there are more of them than
-    are kept. Pairs in `answers` have their bindings there instead."""
+    are kept. Pairs of one `group` >= 0 have the same rows. Pairs in `answers` have their bindings there instead."""
 
     rows: Ids
     start: Offsets
     count: NDArray[np.int64]
     width: Ids
     more: NDArray[np.bool_]
+    group: Ids
     answers: dict[int, Answer]
 
     def __len__(self) -> int:
         return len(self.start)
 
     def objects(
-        self, pairs: NDArray[np.integer[Any]], selects: Sequence[Sequence[str]], term: Callable[[int], Term]
+        self, pairs: NDArray[np.integer[Any]], selects: Sequence[tuple[str, ...]], term: Callable[[int], Term]
     ) -> list[tuple[Binding, ...]]:
         """The bindings of some pairs. `selects`: the selected variables of each, each once; `term` gives a term of the
         batch. Their order depends on the terms alone, not on what else is in the batch."""
@@ -57,7 +57,7 @@ class Bindings:
         return out
 
     def _objects(
-        self, pairs: NDArray[np.integer[Any]], selects: Sequence[Sequence[str]], term: Callable[[int], Term]
+        self, pairs: NDArray[np.integer[Any]], selects: Sequence[tuple[str, ...]], term: Callable[[int], Term]
     ) -> Iterator[tuple[Binding, ...]]:
         count, width = self.count[pairs], self.width[pairs]
         offset = ends(count * width)
@@ -69,52 +69,50 @@ class Bindings:
         terms = [term(number) if number >= 0 else None for number in used.tolist()]
         if (count > 1).any():
             _sort_rows(places, count, width, offset, [("",) if one is None else term_key(one) for one in terms])
-        values = list(map(terms.__getitem__, places.tolist()))
-        unbound = None in terms
+        column = np.empty(len(terms), object)
+        column[:] = terms
+        values, unbound = column[places].tolist(), None in terms
         for pair, begin, end, w, select in zip(
             pairs.tolist(), offset[:-1].tolist(), offset[1:].tolist(), width.tolist(), selects, strict=True
         ):
             if pair in self.answers:
                 yield self.answers[pair].bindings
-                continue
-            items: Iterator[Any] = zip(cycle(select), values[begin:end])
-            rows: Iterator[Any] = zip(*[items] * w, strict=True)
-            if unbound:
-                rows = ([item for item in row if item[1] is not None] for row in rows)
-            yield tuple(map(SharedBinding, rows)) if w else (SharedBinding(),)
+            elif w:
+                rows = zip(*[iter(values[begin:end])] * w, strict=True)
+                yield _partial(select, rows) if unbound else shared_bindings(select, rows)
+            else:
+                yield shared_bindings((), [()])
 
     def alike(self, selection: Ids) -> tuple[Ids, Ids]:
         """The pairs by their bindings: of each pair a number, the same for those of one `selection` with the same rows;
         of each number, the first pair that has it."""
         kind = selection.astype(np.int64)
         kind[list(self.answers)] = -1 - np.array(list(self.answers), np.int64)  # unlike any other
-        number, first = np.empty(len(self), np.int32), np.empty(len(self), np.int32)
-        slots = np.full(1 << (2 * len(self)).bit_length(), -1, np.int32)
-        count = alike(kind, self.start, self.count * self.width, self.rows, slots, number, first)
-        return number, first[:count]
+        return _numbered(kind, self.group, self.start, self.count * self.width, self.rows)
 
-    def replace(self, pair: int, rows: Ids | None) -> bool:
-        """Put other rows in the place of a pair's, if they are as many."""
-        if rows is None or rows.shape != (self.count[pair], self.width[pair]):
-            return False
-        self.rows[self.start[pair] : self.start[pair] + rows.size] = rows.ravel()
-        return True
+    def of_groups(self, group: Ids) -> Bindings:
+        """Pair i of these has the rows of pair group[i]."""
+        start, count, width, more = self.start[group], self.count[group], self.width[group], self.more[group]
+        return Bindings(self.rows, start, count, width, more, group, {})
 
-    def ordered(self, places: NDArray[np.int64]) -> Bindings:
-        """Pair i of these is the one that was at places[i]."""
-        answers = {}
-        if self.answers:
-            new = np.empty_like(places)
-            new[places] = np.arange(len(places))
-            answers = {int(new[old]): answer for old, answer in self.answers.items()}
-        return replace(
-            self,
-            start=self.start[places],
-            count=self.count[places],
-            width=self.width[places],
-            more=self.more[places],
-            answers=answers,
-        )
+    def replaced(self, own: Mapping[int, Ids]) -> Bindings:
+        """The same, where some pairs have as many other rows."""
+        if not own:
+            return self
+        start, group, some = self.start.copy(), self.group.copy(), list(own)
+        start[some], group[some] = len(self.rows) + ends(self.count[some] * self.width[some])[:-1], -1
+        rows = np.concatenate((self.rows, *(one.ravel() for one in own.values())))
+        return replace(self, rows=rows, start=start, group=group)
+
+
+def _partial(names: tuple[str, ...], rows: Iterable[tuple[Term | None, ...]]) -> tuple[Binding, ...]:
+    """Bindings in which some names may have no term."""
+    made: list[Binding] = []
+    for row in rows:
+        bound = [(name, one) for name, one in zip(names, row, strict=True) if one is not None]
+        some, terms = zip(*bound, strict=True) if bound else ((), ())
+        made += shared_bindings(some, [terms])
+    return tuple(made)
 
 
 @contextmanager
@@ -143,6 +141,22 @@ def _sort_rows(
         places[where] = rows[np.lexsort((*rank[rows].T[::-1], np.repeat(some, count[some])))]
 
 
+def distinct(keys: NDArray[np.int64]) -> tuple[Ids, Ids]:
+    """Of each key a number, the same for equal ones; of each number, the first that has it."""
+    none = np.zeros(len(keys), np.int64)
+    return _numbered(keys, np.full(len(keys), -1, np.int32), none, none, np.zeros(0, np.int32))
+
+
+def _numbered(
+    kind: NDArray[np.int64], group: Ids, start: Offsets, size: NDArray[np.int64], rows: Ids
+) -> tuple[Ids, Ids]:
+    number, first = np.empty(len(kind), np.int32), np.empty(len(kind), np.int32)
+    slots = np.full(1 << (2 * len(kind)).bit_length(), -1, np.int32)
+    last = np.full(group.max(initial=-1) + 1, -1, np.int32)
+    count = alike(kind, group, start, size, rows, slots, last, number, first)
+    return number, first[:count]
+
+
 def gathered(solved: Solved, pairs: Pairs, most: int) -> Bindings:
     """The rows of each pair, at most `most`: of a clause, the product of its components; of several clauses, the
     union."""
@@ -159,4 +173,5 @@ def gathered(solved: Solved, pairs: Pairs, most: int) -> Bindings:
     used = kernels.unite(several, first, pairs.width, most, pieces, solved.rows, united, start, count, slots)
     start[several] += len(solved.rows)
     rows = np.concatenate((solved.rows, united[:used]))
-    return Bindings(rows, start, np.minimum(count, most), pairs.width, count > most, {})
+    group = np.arange(len(pairs), dtype=np.int32)
+    return Bindings(rows, start, np.minimum(count, most), pairs.width, count > most, group, {})

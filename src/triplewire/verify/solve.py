@@ -76,7 +76,7 @@ def ends(lengths: NDArray[np.integer[Any]]) -> Offsets:
     return offset
 
 
-def _fixed(*arrays: NDArray[Any]) -> Columns:
+def fixed(*arrays: NDArray[Any]) -> Columns:
     """The arrays as views that cannot be written to, mapped from files or not: so kernels are compiled once."""
     views = tuple([np.ascontiguousarray(array).view(np.ndarray) for array in arrays])
     for view in views:
@@ -123,7 +123,7 @@ class Solver:
         variables, patterns = int(programs.variables.max(initial=0)) + 1, len(programs.pattern)
         offset, component = np.zeros(len(programs.variables) + 1, np.int32), np.zeros((patterns, 4), np.int32)
         member, loose = np.zeros(patterns, np.int32), np.zeros(len(programs.variables), np.uint8)
-        pattern_offset, pattern, widths = _fixed(programs.pattern_offset, programs.pattern, width)
+        pattern_offset, pattern, widths = fixed(programs.pattern_offset, programs.pattern, width)
         component_kernels.components(pattern_offset, pattern, widths, variables, offset, component, member, loose)
         loose[_lazy_clauses(programs, tests)] = 0
         self._stated = programs
@@ -134,8 +134,8 @@ class Solver:
         self._variables = variables
         self._patterns = int(np.diff(programs.pattern_offset).max(initial=1))
         offset, component, member = self._components
-        self._stars = _fixed(loose, pattern_offset, pattern, offset, component, member, programs.test_offset)
-        self._tests = _fixed(programs.test_variable, programs.test)
+        self._stars = fixed(loose, pattern_offset, pattern, offset, component, member, programs.test_offset)
+        self._tests = fixed(programs.test_variable, programs.test)
         self._inverses: list[_Inverse] = []
 
     def _resolved(self, clauses: Ids, term: Ids) -> Columns:
@@ -150,7 +150,7 @@ class Solver:
         condition_offset, places = slices(stated.test_offset, clauses)
         test = stated.test[places]
         condition = np.column_stack((stated.test_variable[places], test, self._info[test]))
-        return _fixed(code_offset, code, component_offset, component, member, condition_offset, condition)
+        return fixed(code_offset, code, component_offset, component, member, condition_offset, condition)
 
     @contextmanager
     def _inverse(self, term: Ids) -> Iterator[Ids]:
@@ -167,8 +167,8 @@ class Solver:
         self, batch: Batch, features: Features, pairs: Pairs, keep: bool, publications: Callable[[int], Publication]
     ) -> Solved:
         """The outcome of each pair. Lazy tests are answered in between, and pairs that wait for them tried again."""
-        triples = _fixed(batch.offset, _together(batch.subject, batch.predicate), batch.object)
-        facts = _fixed(
+        triples = fixed(batch.offset, _together(batch.subject, batch.predicate), batch.object)
+        facts = fixed(
             features.offset,
             features.test,
             features.low,
@@ -190,7 +190,7 @@ class Solver:
         used, clauses = np.unique(joined.clauses, return_inverse=True)
         joined = replace(joined, clauses=clauses.astype(np.int32))
         programs = self._resolved(used, features.term)
-        triples += _fixed(*_sort_triples(batch, joined.publication))
+        triples += fixed(*_sort_triples(batch, joined.publication))
         is_lazy = (programs[_CONDITIONS][:, kernels.KIND] == LAZY).any()
         for start in range(0, len(joined), _AT_ONCE if is_lazy else len(joined)):
             waiting = np.arange(start, min(start + _AT_ONCE, len(joined)) if is_lazy else len(joined))
@@ -211,7 +211,7 @@ class Solver:
     ) -> tuple[Bytes, Ids, NDArray[np.int64]]:
         """Outcome, rows and pieces of the pairs whose clauses need no join; the others are LEFT."""
         cap, outcome = self._world.settings.max_bindings, np.empty(len(pairs), np.uint8)
-        publication, offset, clauses, width = _fixed(pairs.publication, pairs.offset, pairs.clauses, pairs.width)
+        publication, offset, clauses, width = fixed(pairs.publication, pairs.offset, pairs.clauses, pairs.width)
         _, pattern_offset, _, component_offset, *_ = self._stars
         star = np.empty((_places(component_offset, clauses), product_kernels.STAR), np.int64)
         code = np.empty((_places(pattern_offset, clauses), 2), np.int32)
@@ -247,7 +247,7 @@ class Solver:
         slots, state = np.zeros((1024 if keep else 1, 2), np.int64), np.zeros(8, np.int64)
         state[kernels.MOST_STEPS] = settings.max_steps
         state[kernels.KNOWN] = np.count_nonzero(answers.known[:, 0] >= 0)
-        publication, offset, clauses, width = _fixed(pairs.publication, pairs.offset, pairs.clauses, pairs.width)
+        publication, offset, clauses, width = fixed(pairs.publication, pairs.offset, pairs.clauses, pairs.width)
         done = 0
         while True:
             lazy = (answers.scope, answers.known)
@@ -293,7 +293,7 @@ def _sort_triples(batch: Batch, publication: Ids) -> tuple[Offsets, NDArray[np.i
     where = ends(4 * sizes[large])
     offset[large] = where[:-1]
     keys = np.empty(where[-1], np.int64)
-    some, triple_offset, s, p, o = _fixed(large, batch.offset, batch.subject, batch.predicate, batch.object)
+    some, triple_offset, s, p, o = fixed(large, batch.offset, batch.subject, batch.predicate, batch.object)
     component_kernels.sort_triples(some, triple_offset, s, p, o, offset, keys)
     return offset, keys
 
