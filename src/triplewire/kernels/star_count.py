@@ -20,6 +20,7 @@ CHECK = 2  # of the status of clauses
 BEGIN, KEY = 0, 1  # columns of `star`
 _FEW = 24  # predicates of a subject that are looked through one by one; more are sorted
 AHEAD = 64  # pairs that are fetched together
+_PLACES = 1 << 11  # of what is remembered of tests
 _int: Any = np.int64
 
 
@@ -158,6 +159,57 @@ def _count(a: int, b: int, wild: int, code: int, width: int, predicate: Any, obj
 
 
 @njit(cache=True, nogil=True)
+def _of_object(a: int, b: int, enough: int, variable: int, t0: int, t1: int, obj: Any, test_variable: Any, test: Any,
+               offset: Any, held: Any, known_test: Any, known_bits: Any) -> Any:  # fmt: skip
+    """How many objects of the triples a .. b fit the tests of a variable, which are about texts? At most `enough`.
+    Subscriptions ask for the same words, so what holds of the next 62 objects is remembered, a bit each, in a table
+    with one place for a test."""
+    count, w = _int(0), _int(a)
+    while w < b and count < enough:
+        upto = min(w + 62, b)
+        bits = (_int(1) << (upto - w)) - 1
+        for t in range(t0, t1):
+            if test_variable[t] == variable and bits > 0:
+                number, found = _int(test[t]), _int(0)
+                at = (((number ^ (w * 31)) & 0x3FFFFFFF) * 0x9E3779B1 >> 15) & (known_test.size - 1)
+                if known_test[at] != (w << 32) | number:
+                    known_test[at] = (w << 32) | number
+                    if w >= 0:
+                        for i in range(upto - w):
+                            begin, hit = offset[obj[w + i]], _int(0)
+                            if begin >= 0:
+                                for j in range(offset[obj[w + i] + 1] - begin):
+                                    hit |= held[begin + j] == number
+                            found |= hit << i
+                    known_bits[at] = found
+                bits &= known_bits[at]
+        while bits != 0:
+            bits &= bits - 1
+            count += 1
+        w = upto
+    return min(count, _int(enough))
+
+
+@njit(forceinline=True)
+def _tests(code: int, t0: int, t1: int, test_variable: Any, test: Any, op: Any) -> tuple[bool, bool]:
+    """Is any of the tests t0 .. t1 about the variable `code`? Is none of them a range test?"""
+    found, plain = False, True
+    for t in range(t0, t1):
+        found = found or test_variable[t] == -1 - code
+        plain = plain and op[test[t]] == 0
+    return found, plain
+
+
+@njit(forceinline=True)
+def _bound(p0: int, p1: int, pattern: Any, stars: int, most: int, triples: int, cap: int) -> int:
+    """At most so many solutions has a clause of one star: no subject has more than `most` triples of a predicate."""
+    bound = stars
+    for i in range(p0, p1):
+        bound = min(bound * (most if pattern[i, 1] >= 0 else triples), cap + 1)
+    return bound
+
+
+@njit(cache=True, nogil=True)
 def _longest(publication: Any, triples: Any) -> int:
     """The most triples of a publication."""
     most = 0
@@ -165,6 +217,14 @@ def _longest(publication: Any, triples: Any) -> int:
         p = publication[k]
         most = max(most, triples[p + 1] - triples[p])
     return most
+
+
+@njit(cache=True, nogil=True)
+def _scratch(triples: int, cap: int) -> Any:
+    """Room for the stars, keys and objects of a publication, and for what is remembered of tests."""
+    star, key, end = np.empty((triples + 1, 2), np.int64), np.empty(triples, np.int64), np.empty(triples, np.int64)
+    return (star, key, end, np.empty(min(cap, triples), np.int32), np.full(_PLACES, -1, np.int64),
+            np.empty(_PLACES, np.int64))  # fmt: skip
 
 
 @njit(cache=True, nogil=True)
@@ -204,14 +264,11 @@ def _fetch(clause: Any, begin: int, end: int, owner: Any, status: Any, asks: Any
 def settle(publication: Any, clause: Any, owner: Any, status: Any, asks: Any, alone: Any, width: Any, triples: Any,
            subject: Any, predicate: Any, obj: Any, known: Any, offset: Any, held: Any, node_offset: Any, node_term: Any,
            node_test: Any, low: Any, high: Any, pattern_offset: Any, pattern: Any, test_offset: Any, test_variable: Any,
-           test: Any, group: Any, op: Any, rank: Any, cap: int, out: Any, cut: Any, left: Any
-           ) -> tuple[int, int]:  # fmt: skip
+           test: Any, group: Any, op: Any, rank: Any, cap: int, out: Any, cut: Any, left: Any) -> Any:  # fmt: skip
     """Settle pairs: matches go to `out`, those that only a join can decide to `left`; how many each. It is quickest
     when the pairs of a publication follow each other. asks[c]: is it a clause of an ASK query? alone[c]: is it the only
     one of its subscription? width[c]: its selected variables come first. `known`: batch term -> constant, or -1."""
-    longest = _longest(publication, triples)
-    star, key, end = np.empty((longest + 1, 2), np.int64), np.empty(longest, np.int64), np.empty(longest, np.int64)
-    different = np.empty(min(cap, longest), np.int32)
+    star, key, end, different, known_test, known_bits = _scratch(_longest(publication, triples), cap)
     sure, rest, now, stars, first, most = 0, 0, -1, 0, 0, 0
     for k in range(clause.size):
         if k % AHEAD == 0:
@@ -226,15 +283,14 @@ def settle(publication: Any, clause: Any, owner: Any, status: Any, asks: Any, al
             if p != now:
                 now, first = p, triples[p]
                 stars, most = _stars(first, triples[p + 1], subject, predicate, known, star, key, end)
-        total, bound, surely = 0, stars, code >= 0 or -1 - code < selected
-        for i in range(p0, p1):
-            bound = min(bound * (most if pattern[i, 1] >= 0 else triples[p + 1] - triples[p]), cap + 1)
-        upto = 0 if asks[c] or bound <= cap else cap  # where it cannot be cut, one solution is enough
-        s = 0 if alike else stars
+        total, surely, s = 0, code >= 0 or -1 - code < selected, 0 if alike else stars
+        bound = _bound(p0, p1, pattern, stars, most, triples[p + 1] - triples[p], cap)
+        upto = 0 if asks[c] or bound <= cap else cap  # where it cannot be cut, one is enough
+        about, plain = _tests(code, t0, t1, test_variable, test, op)
         while s < stars and total <= upto:
             begin, last = star[s, BEGIN], star[s + 1, BEGIN]
             product = _int(code < 0 or known[subject[begin]] == code)
-            if code < 0 and t0 < t1:
+            if code < 0 and about:
                 product = _count(begin, begin + 1, _int(0), code, _int(0), predicate, subject, t0, t1, n0, n1, known,
                                  test_variable, test, offset, held, node_term, node_test, low, high, group, op, rank,
                                  different, _int(0))  # fmt: skip
@@ -247,14 +303,16 @@ def settle(publication: Any, clause: Any, owner: Any, status: Any, asks: Any, al
                     product *= b - a if -1 - value < selected else b > a
                 elif wanted >= 0 and value >= 0:
                     product *= _has(a, b, obj, known, value)
+                elif product > 0 and wanted >= 0 and plain and n0 == n1:
+                    product *= _of_object(a, b, upto + 1 if -1 - value < selected else 1, -1 - value, t0, t1, obj,
+                                          test_variable, test, offset, held, known_test, known_bits)  # fmt: skip
                 elif product > 0:
                     product *= _count(a, b, wanted, value, _int(selected), predicate, obj, t0, t1, n0, n1, known,
                                       test_variable, test, offset, held, node_term, node_test, low, high, group, op,
                                       rank, different, _int(upto))  # fmt: skip
                 product = min(product, upto + 1)
             surely = surely or product > upto  # those of one subject are
-            total += product
-            s += 1
+            total, s = total + product, s + 1
         is_cut = total > cap and not asks[c]
         if not alike or (is_cut and not (surely and alone[c])):
             left[0, rest], left[1, rest] = p, c
