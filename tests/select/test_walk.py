@@ -16,9 +16,9 @@ from triplewire.ir.nodes import And
 from triplewire.ir.normalize import check
 from triplewire.ir.subscription import Subscription
 from triplewire.model.terms import IRI, XSD, Literal, Triple
+from triplewire.select import asked, walk
 from triplewire.select import index as indexes
 from triplewire.select import room as rooms
-from triplewire.select import walk
 from triplewire.select.features import features
 from triplewire.select.index import Index, IndexBuilder
 from triplewire.select.merge import merge
@@ -124,6 +124,42 @@ def test_there_is_room_for_all_rows(monkeypatch: pytest.MonkeyPatch) -> None:
         again = selected(narrow, some)
         assert whole.subscription.tolist() == again.subscription.tolist()
         assert len(accepted(again, 7)) == sum(n % 7 in (1, 2, 3) for n in range(500))
+
+
+@pytest.mark.parametrize("cells", [0, 1, 1_000])
+def test_atoms_are_found_wherever_they_lie(monkeypatch: pytest.MonkeyPatch, cells: int) -> None:
+    words, nodes = [f"w{n}" for n in range(40)], [f"urn:o{n}" for n in range(40)]
+    subscriptions = [
+        parse(f"SELECT * {{ {subject} {predicate} ?o {test} }}", id=f"{subject} {predicate} {test}")
+        for subject in ("?s", "<urn:s3>")
+        for predicate in ("?p", "<urn:p1>", "<urn:p2>")
+        for test in ("", *[f'FILTER ftcontains(?o, "{word}")' for word in words])
+    ]
+    subscriptions += [
+        parse(f"SELECT * {{ ?s {predicate} <{node}> }}", id=f"{predicate} {node}")
+        for predicate in ("?p", "<urn:p1>")
+        for node in nodes
+    ]
+    monkeypatch.setattr(asked, "_CELLS", cells)
+    index = index_of(subscriptions)
+    assert (len(index.trie.dense) > 1) == (cells > 0)
+    some = [
+        Publication(
+            str(n),
+            (
+                Triple(IRI(f"urn:s{n}"), IRI("urn:p1"), Literal(f"w{n} w{n + 1} w{n}")),
+                Triple(IRI(f"urn:s{n}"), IRI("urn:p1"), IRI(f"urn:o{n}")),
+                Triple(IRI(f"urn:s{n}"), IRI("urn:p3"), Literal(f"w{n + 1} w{n + 2}")),
+                Triple(IRI("urn:s"), IRI("urn:p2"), IRI(f"urn:o{n + 1}")),
+            ),
+        )
+        for n in range(12)
+    ]
+    found = selected(index, some)
+    for row, publication in enumerate(some):
+        meant = [n for n, one in enumerate(subscriptions) if evaluate(one, publication, WORLD).bindings]
+        assert set(accepted(found, row)) <= set(meant) <= {*accepted(found, row), *to_check(index, found, row)}
+        assert meant
 
 
 def test_marks_begin_anew_before_they_run_out(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,9 @@
 """Which atoms does each subject of a publication satisfy? Look-ups of (predicate, object) keys; no joins.
 
-The keys are those of `triplewire.kernels.stars`. What is done with the atoms: `triplewire.kernels.set_trie`.
+The keys are those of `triplewire.kernels.stars`. What the tables are: `triplewire.select.asked`. What is done with the
+atoms: `triplewire.kernels.set_trie`.
+
+Functions that loops call are inlined by the compiler (`forceinline`): a call would count references to arrays.
 """
 
 from __future__ import annotations
@@ -10,18 +13,25 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-TERM, TEST, ANY, RANGE = 0, 1, 2, 3
+from triplewire.kernels.prefetch import prefetch
+
+TERM, TEST, ANY, RANGE = 0, 1, 2, 3  # kinds of atoms, and columns of `asked`
 SUBJECT, WILD = -2, -1
-HAS_TERM, HAS_TEST = 1, 2  # what atoms a predicate has
+HASHED, NOTHING = -1, -2  # in `asked`, in place of where the atoms lie in `dense`
+
+_int: Any = np.int64
+_wide: Any = np.uint64  # also of an index: that it is not negative
+_ONE, _LOW, _WORD = _wide(1), _wide(63), _wide(6)
+SPARE = 8  # room that one node needs beside that for its tests; as much is always left at the end of `atoms`
 
 
-@njit(cache=True, nogil=True)
+@njit(forceinline=True)
 def _key(predicate: int, kind: int, number: int) -> Any:
-    return (np.int64(predicate + 2) << 34) | (np.int64(kind) << 32) | np.int64(number)
+    return (_int(predicate + 2) << 34) | (_int(kind) << 32) | _int(number)
 
 
-@njit(cache=True, nogil=True)
-def _slot(key: int, mask: int) -> int:
+@njit(forceinline=True)
+def _slot(key: int, mask: int) -> Any:
     """Where the search for a key begins: its bits mixed, so that neighbours spread."""
     h = key ^ (key >> 29)
     h = (h * 0x9E3779B1) & 0x7FFFFFFFFFFFFFF
@@ -29,11 +39,12 @@ def _slot(key: int, mask: int) -> int:
 
 
 @njit(cache=True, nogil=True)
-def build_table(keys: Any, slots: Any) -> None:
-    """Open addressing: the row of each key (all distinct), in `slots`, whose size is a power of two; -1 is empty."""
+def build_table(keys: Any, rows: Any, slots: Any) -> None:
+    """Open addressing: some rows of the keys, which are distinct, in `slots`, whose size is a power of two; -1 is
+    empty."""
     mask = slots.size - 1
     slots[:] = -1
-    for row in range(keys.size):
+    for row in rows:
         at = _slot(keys[row], mask)
         while slots[at] >= 0:
             at = (at + 1) & mask
@@ -61,43 +72,68 @@ def number_keys(keys: Any, slots: Any, distinct: Any, number: Any) -> int:
     return count
 
 
-@njit(cache=True, nogil=True)
-def runs(offset: Any, subject: Any, out_first: Any, out_publication: Any) -> int:
-    """The runs of triples with one subject; returns their number. out_first has one entry more."""
-    count = 0
-    for p in range(offset.size - 1):
-        for t in range(offset[p], offset[p + 1]):
-            if t == offset[p] or subject[t] != subject[t - 1]:
-                out_first[count] = t
-                out_publication[count] = p
-                count += 1
-    out_first[count] = offset[offset.size - 1]
-    return count
+# --- look-ups --------------------------------------------------------------------------------------------------------
 
 
-@njit(cache=True, nogil=True)
-def _look_up(wanted: Any, count: int, keys: Any, slots: Any, stamp: Any, now: int, out: Any, at: int) -> int:
-    """Append the atoms of the wanted keys, each once, as far as there is room; returns the end with all of them.
+@njit(forceinline=True)
+def _add(atom: int, seen: Any, atoms: Any, at: int) -> Any:
+    """Append an atom unless it is seen already, as the one that stands for none always is."""
+    place, bit = _wide(atom) >> _WORD, _ONE << (_wide(atom) & _LOW)
+    word = seen[place]
+    seen[place] = word | bit
+    atoms[_wide(at)] = atom
+    return at + _int(word & bit == 0)
 
-    One plain loop over all keys of a run: the processor fetches several of them at the same time.
-    """
-    mask = slots.size - 1
+
+@njit(forceinline=True)
+def _add_hashed(count: int, wanted: Any, keys: Any, slots: Any, seen: Any, atoms: Any, at: int) -> int:
+    """Append the atoms of the first `count` keys in `wanted`. First all slots are asked for, then all keys there: so
+    look-ups do not wait for each other's memory."""
+    mask, none = slots.size - 1, keys.size
     for i in range(count):
-        key = wanted[i]
-        slot = _slot(key, mask)
-        row = slots[slot]
-        while row >= 0 and keys[row] != key:
-            slot = (slot + 1) & mask
-            row = slots[slot]
-        if row >= 0 and stamp[row] != now:
-            stamp[row] = now
-            if at < out.size:
-                out[at] = row
-            at += 1
+        slot = _slot(wanted[i, 0], mask)
+        wanted[i, 1] = slot
+        prefetch(slots, slot)
+    for i in range(count):
+        row = _int(slots[_wide(wanted[i, 1])])
+        wanted[i, 1] = row
+        prefetch(keys, row)
+    for i in range(count):
+        key, row = wanted[i, 0], wanted[i, 1]
+        if row >= 0 and keys[_wide(row)] != key:
+            slot = _slot(key, mask)
+            while row >= 0 and keys[_wide(row)] != key:
+                slot = (slot + 1) & mask
+                row = _int(slots[_wide(slot)])
+        at = _add(row if row >= 0 else none, seen, atoms, at)
     return at
 
 
-@njit(cache=True, nogil=True)
+@njit(forceinline=True)
+def _term(place: int, predicate: int, number: int, none: int, dense: Any, wanted: Any, count: int, seen: Any,
+          atoms: Any, at: int) -> Any:  # fmt: skip
+    """What a term, if it is known, is under a predicate; `place`: as in `asked`. It has no branches, which would be
+    guessed wrong often."""
+    has, asks = (place >= 0) & (number >= 0), (place == HASHED) & (number >= 0)
+    atom = dense[_wide((place + number) * has)]
+    wanted[_wide(count), 0] = _key(predicate, TERM, number)
+    return count + asks, _add(atom if has else none, seen, atoms, at)
+
+
+@njit(forceinline=True)
+def _tests(place: int, predicate: int, begin: int, some: int, test: Any, dense: Any, wanted: Any, count: int, seen: Any,
+           atoms: Any, at: int) -> Any:  # fmt: skip
+    """What some tests, from `begin` on, are under a predicate; `place`: as in `asked`."""
+    held, asked = some if place >= 0 else 0, some if place == HASHED else 0
+    for i in range(held):
+        at = _add(dense[_wide(place + test[_wide(begin + i)])], seen, atoms, at)
+    base = _key(predicate, TEST, 0)
+    for i in range(asked):
+        wanted[_wide(count + i), 0] = base | _int(test[_wide(begin + i)])
+    return count + asked, at
+
+
+@njit(forceinline=True)
 def _first_of(term: int, first: int, last: int, node_term: Any) -> int:
     """Where the tests of a term begin in the publication's slice of `node_term`, ascending."""
     low, high = first, last
@@ -110,31 +146,7 @@ def _first_of(term: int, first: int, last: int, node_term: Any) -> int:
     return low
 
 
-@njit(cache=True, nogil=True)
-def _want(predicate: int, flags: int, o: int, term: Any, test_offset: Any, test: Any, n0: int, n1: int, node_term: Any,
-          node_test: Any, wanted: Any, at: int) -> int:  # fmt: skip
-    """Append the keys that an object has under a predicate, as far as there is room; returns the end with all.
-    n0 .. n1 is the publication's slice of `node_term` and `node_test`."""
-    if flags & HAS_TERM and term[o] >= 0:
-        if at < wanted.size:
-            wanted[at] = _key(predicate, TERM, term[o])
-        at += 1
-    if flags & HAS_TEST == 0:
-        return at
-    begin, end = test_offset[o], test_offset[o + 1]
-    if at + end - begin <= wanted.size:
-        base = _key(predicate, TEST, 0)
-        for i in range(begin, end):
-            wanted[at + i - begin] = base | np.int64(test[i])
-    at += end - begin
-    if n0 < n1:
-        i = _first_of(o, n0, n1, node_term)
-        while i < n1 and node_term[i] == o:
-            if at < wanted.size:
-                wanted[at] = _key(predicate, TEST, node_test[i])
-            at += 1
-            i += 1
-    return at
+# --- ranges ----------------------------------------------------------------------------------------------------------
 
 
 @njit(cache=True, nogil=True)
@@ -178,6 +190,28 @@ def _ranges(predicate_row: int, t0: int, t1: int, obj: Any, ranges: Any, out: An
 
 
 @njit(cache=True, nogil=True)
+def _spans(t0: int, t1: int, predicate: Any, obj: Any, term: Any, asked: Any, ranges: Any, out: Any, ends: Any,
+           m: int) -> int:  # fmt: skip
+    """Add the range atoms of the triples t0 .. t1 of a subject."""
+    wild = asked[asked.shape[0] - 2, RANGE]
+    if wild >= 0:
+        m = _ranges(wild, t0, t1, obj, ranges, out, ends, m)
+    a = t0
+    while a < t1:
+        b = a + 1
+        while b < t1 and predicate[b] == predicate[a]:
+            b += 1
+        known = term[predicate[a]]
+        if known >= 0 and asked[known, RANGE] >= 0:
+            m = _ranges(asked[known, RANGE], a, b, obj, ranges, out, ends, m)
+        a = b
+    return m
+
+
+# --- subjects --------------------------------------------------------------------------------------------------------
+
+
+@njit(cache=True, nogil=True)
 def _several(t0: int, t1: int, obj: Any, test_offset: Any, n0: int, n1: int, node_term: Any, low: Any) -> bool:
     """Do tests hold of two of the objects of the triples t0 .. t1?"""
     found = 0
@@ -193,104 +227,131 @@ def _several(t0: int, t1: int, obj: Any, test_offset: Any, n0: int, n1: int, nod
     return found > 1
 
 
-@njit(cache=True, nogil=True)
-def _wanted_keys(t0: int, t1: int, subject: int, predicate: Any, obj: Any, term: Any, test_offset: Any, test: Any,
-                 n0: int, n1: int, node_term: Any, node_test: Any, any_key: Any, flags: Any,
-                 wanted: Any) -> int:  # fmt: skip
-    """The keys that the triples t0 .. t1 of a subject give, as far as there is room; returns how many there are."""
-    wild_flags, subject_flags = flags[flags.size - 2], flags[flags.size - 1]
-    at = 0
-    if any_key[any_key.size - 2]:
-        wanted[0] = _key(WILD, ANY, 0)
-        at = 1
-    if subject_flags:
-        at = _want(SUBJECT, subject_flags, subject, term, test_offset, test, n0, n1, node_term, node_test, wanted, at)
-    for t in range(t0, t1):
-        known = term[predicate[t]]
-        if known >= 0:
-            if any_key[known] and (t == t0 or predicate[t] != predicate[t - 1]):
-                if at < wanted.size:
-                    wanted[at] = _key(known, ANY, 0)
-                at += 1
-            if flags[known]:
-                at = _want(known, flags[known], obj[t], term, test_offset, test, n0, n1, node_term, node_test, wanted,
-                           at)  # fmt: skip
-        if wild_flags:
-            at = _want(WILD, wild_flags, obj[t], term, test_offset, test, n0, n1, node_term, node_test, wanted, at)
-    return at
+@njit(forceinline=True)
+def _node(
+    o: int, predicate: int, term_place: int, test_place: int, wild_term: int, wild_test: int, term: Any,
+    test_offset: Any, test: Any, none: int, dense: Any, wanted: Any, seen: Any, atoms: Any, count: int, at: int,
+    fits: bool,
+) -> Any:  # fmt: skip
+    """What a node is under a predicate and under any, or as a subject; the places are those of `asked`. Returns how
+    many keys are wanted, the end of the atoms, and whether there was room for all: if not, they are nonsense."""
+    number, begin = term[_wide(o)], test_offset[_wide(o)]
+    some = test_offset[_wide(o + 1)] - begin
+    fits = fits & (at + 2 * some + SPARE < atoms.size) & (count + 2 * some + SPARE < wanted.shape[0])
+    some, count, at = some * fits, count * fits, at if fits else atoms.size - SPARE
+    count, at = _term(term_place, predicate, number, none, dense, wanted, count, seen, atoms, at)
+    count, at = _term(wild_term, WILD, number, none, dense, wanted, count, seen, atoms, at)
+    count, at = _tests(test_place, predicate, begin, some, test, dense, wanted, count, seen, atoms, at)
+    count, at = _tests(wild_test, WILD, begin, some, test, dense, wanted, count, seen, atoms, at)
+    return count, at, fits
 
 
 @njit(cache=True, nogil=True)
-def _facts(t0: int, t1: int, predicate: Any, obj: Any, test_offset: Any, n0: int, n1: int, node_term: Any, low: Any,
-           wild: bool, most: Any) -> bool:  # fmt: skip
-    """Do tests hold of two objects of one predicate? Fills `most`: the largest numbers of objects of one predicate."""
-    multi, a = False, t0
-    most[:] = 1
-    while a < t1:
-        b = a + 1
-        while b < t1 and predicate[b] == predicate[a]:
-            b += 1
-        count = b - a
-        if count > 1:
-            for i in range(most.size):
-                if count > most[i]:
-                    count, most[i] = most[i], count
-            multi = multi or _several(a, b, obj, test_offset, n0, n1, node_term, low)
-        a = b
-    if wild and not multi:
-        multi = _several(t0, t1, obj, test_offset, n0, n1, node_term, low)
-    return multi
+def _in_publication(
+    t0: int, t1: int, subject: int, predicate: Any, obj: Any, term: Any, asked: Any, n0: int, n1: int, node_term: Any,
+    node_test: Any, dense: Any, wanted: Any, seen: Any, atoms: Any, count: int, at: int, fits: bool,
+) -> Any:  # fmt: skip
+    """What the nodes of the triples t0 .. t1 are by the tests that hold of them in the publication n0 .. n1 only."""
+    for t in range(t0 - 1, t1):
+        o, known, row, wild = subject, SUBJECT, asked.shape[0] - 1, NOTHING
+        if t >= t0:
+            o, known, wild = obj[t], term[predicate[t]], asked[asked.shape[0] - 2, TEST]
+            row = known
+        place = asked[row, TEST] if row >= 0 else NOTHING
+        begin = _first_of(o, n0, n1, node_term)
+        some = _first_of(o + 1, n0, n1, node_term) - begin
+        fits = fits and at + 2 * some + SPARE < atoms.size and count + 2 * some + SPARE < wanted.shape[0]
+        if fits:
+            count, at = _tests(place, known, begin, some, node_test, dense, wanted, count, seen, atoms, at)
+            count, at = _tests(wild, WILD, begin, some, node_test, dense, wanted, count, seen, atoms, at)
+    return count, at, fits
+
+
+@njit(forceinline=True)
+def _enter(most: Any, r: int, count: int, is_first: bool) -> None:
+    """Enter a number of objects of one predicate among the largest of a subject."""
+    for i in range(most.shape[1]):
+        kept = 1 if is_first else most[r, i]
+        most[r, i] = max(kept, count)
+        count = min(kept, count)
+
+
+@njit(forceinline=True)
+def _forget(first: int, last: int, none: int, seen: Any, atoms: Any) -> None:
+    """Only that there is none is seen from here on."""
+    for i in range(last - first):
+        seen[_wide(atoms[_wide(first + i)]) >> _WORD] = 0
+    seen[_wide(none) >> _WORD] = _ONE << (_wide(none) & _LOW)
+
+
+@njit(forceinline=True)
+def _of_all(asked: Any) -> Any:
+    """What is asked of all triples, and of subjects."""
+    wild, subject = asked.shape[0] - 2, asked.shape[0] - 1
+    return (
+        asked[wild, TERM], asked[wild, TEST], asked[wild, ANY], asked[wild, RANGE], asked[subject, TERM],
+        asked[subject, TEST],
+    )  # fmt: skip
 
 
 @njit(cache=True, nogil=True)
-def _spans(t0: int, t1: int, predicate: Any, obj: Any, term: Any, range_row: Any, ranges: Any, spans: Any,
-           m: int) -> int:  # fmt: skip
-    """Add the range atoms of the triples t0 .. t1 of a subject."""
-    wild = range_row[range_row.size - 2]
-    if wild >= 0:
-        m = _ranges(wild, t0, t1, obj, ranges, spans[0], spans[1], m)
-    a = t0
-    while a < t1:
-        b = a + 1
-        while b < t1 and predicate[b] == predicate[a]:
-            b += 1
-        known = term[predicate[a]]
-        if known >= 0 and range_row[known] >= 0:
-            m = _ranges(range_row[known], a, b, obj, ranges, spans[0], spans[1], m)
-        a = b
-    return m
+def batch_atoms(p0: int, batch: Any, features: Any, table: Any, ranges: Any, work: Any, out: Any) -> Any:
+    """The atoms of the runs of triples with one subject, as slices of `atoms`; of range atoms, with their intervals, as
+    slices of the spans. From the publication p0 on; what is told of the ones before it stays.
 
-
-@njit(cache=True, nogil=True)
-def batch_atoms(run_first: Any, run_publication: Any, r0: int, r1: int, batch: Any, features: Any, table: Any,
-                predicates: Any, ranges: Any, stamp: Any, mark: int, wanted: Any, atom_offset: Any, atoms: Any,
-                span_offset: Any, spans: Any, most: Any, multi: Any) -> int:  # fmt: skip
-    """The atoms of the runs r0 .. r1, as slices of `atoms`; of range atoms, with their intervals, as slices of `spans`.
-
-    `stamp` holds no value above `mark`; `wanted` is room for the keys of one run. Returns r1, or the first run that
-    found no room in `atoms` or `spans`, or ~r where `wanted` was too short for r; the caller makes room and goes on
-    there.
+    `work`: bits by atom, and one more, none of them set; room for the keys of one run. Returns the number of
+    publications, or the first that found no room in `work`, `atoms` or the spans: the caller makes it and goes on.
     """
-    subject, predicate, obj = batch
+    offset, subject, predicate, obj = batch
     term, test_offset, test, node_offset, node_term, node_test = features
-    keys, slots = table
-    any_key, flags, range_row = predicates
-    has_ranges = ranges[0].size > 1
-    wild = flags[flags.size - 2] & HAS_TEST != 0 or range_row[range_row.size - 2] >= 0
-    for r in range(r0, r1):
-        t0, t1, p = run_first[r], run_first[r + 1], run_publication[r]
-        n0, n1 = node_offset[p], node_offset[p + 1]
-        count = _wanted_keys(t0, t1, subject[t0], predicate, obj, term, test_offset, test, n0, n1, node_term, node_test,
-                             any_key, flags, wanted)  # fmt: skip
-        if count > wanted.size:
-            return ~r
-        n = _look_up(wanted, count, keys, slots, stamp, mark + r + 1, atoms, atom_offset[r])
-        m = span_offset[r]
-        if has_ranges:
-            m = _spans(t0, t1, predicate, obj, term, range_row, ranges, spans, m)
-        if n > atoms.size or m > spans[0].size:
-            return r
-        atom_offset[r + 1] = n
-        span_offset[r + 1] = m
-        multi[r] = _facts(t0, t1, predicate, obj, test_offset, n0, n1, node_term, ranges[4], wild, most[r])
-    return r1
+    keys, slots, asked, dense = table
+    low, has_ranges, (seen, wanted) = ranges[4], ranges[0].size > 1, work
+    run_first, publication_run, atom_offset, atoms, span_offset, span_atom, span_ends, most, multi = out
+    none, (wild_term, wild_test, always, wild_range, subject_term, subject_test) = keys.size, _of_all(asked)
+    _forget(0, 0, none, seen, atoms)
+    r = publication_run[p0]
+    for p in range(p0, offset.size - 1):
+        publication_run[p] = r
+        a, last, n0, n1 = offset[p], offset[p + 1], node_offset[p], node_offset[p + 1]
+        slow = low.shape[0] > 0 or n0 < n1
+        while a < last:
+            t0, s, before, m, total, several = a, subject[_wide(a)], atom_offset[r], span_offset[r], 0, False
+            count, at, fits = _node(
+                s, SUBJECT, subject_term, subject_test, NOTHING, NOTHING, term, test_offset, test, none, dense, wanted,
+                seen, atoms, 0, _add(always, seen, atoms, before), True)  # fmt: skip
+            while a < last and subject[_wide(a)] == s:
+                q, first, tested, term_place, test_place = predicate[_wide(a)], a, 0, NOTHING, NOTHING
+                known = term[_wide(q)]
+                if known >= 0:
+                    term_place, test_place = asked[_wide(known), TERM], asked[_wide(known), TEST]
+                    at = _add(asked[_wide(known), ANY], seen, atoms, at)
+                while a < last and predicate[_wide(a)] == q and subject[_wide(a)] == s:
+                    o = obj[_wide(a)]
+                    tested += test_offset[_wide(o)] < test_offset[_wide(o + 1)]
+                    count, at, fits = _node(
+                        o, known, term_place, test_place, wild_term, wild_test, term, test_offset, test, none,
+                        dense, wanted, seen, atoms, count, at, fits)  # fmt: skip
+                    a += 1
+                total += tested
+                several = (
+                    several or tested > 1 or (slow and _several(first, a, obj, test_offset, n0, n1, node_term, low))
+                )
+                _enter(most, r, a - first, first == t0)
+            if (wild_test != NOTHING or wild_range >= 0) and not several:
+                several = _several(t0, a, obj, test_offset, n0, n1, node_term, low) if slow else total > 1
+            if n0 < n1:
+                count, at, fits = _in_publication(
+                    t0, a, s, predicate, obj, term, asked, n0, n1, node_term, node_test, dense, wanted, seen, atoms,
+                    count, at, fits)  # fmt: skip
+            fits = fits & (at + count + SPARE < atoms.size)
+            at = _add_hashed(count * fits, wanted, keys, slots, seen, atoms, at)
+            if has_ranges:
+                m = _spans(t0, a, predicate, obj, term, asked, ranges, span_atom, span_ends, m)
+            if not fits or m > span_atom.size:
+                seen[:] = 0
+                return p
+            _forget(before, at, none, seen, atoms)
+            run_first[r], multi[r], atom_offset[r + 1], span_offset[r + 1] = t0, several, at, m
+            r += 1
+    publication_run[offset.size - 1], run_first[r] = r, offset[offset.size - 1]
+    return offset.size - 1

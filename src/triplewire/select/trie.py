@@ -18,6 +18,7 @@ from triplewire.kernels import bounds as bound_kernels
 from triplewire.kernels import set_trie
 from triplewire.kernels import stars as star_kernels
 from triplewire.kernels import trie_nodes as node_kernels
+from triplewire.select.asked import asked_of
 from triplewire.select.programs import ASK, EXACT, Programs
 from triplewire.select.tests import Tests
 
@@ -46,12 +47,10 @@ class Trie:
     """Everything that the walk needs beside features."""
 
     keys: Keys  # atom -> its key (`triplewire.kernels.stars`), rarest atom first, range atoms last
-    slots: Ids  # hash table over the keys
     first_range: int  # atoms from here on are range atoms
-    # by term, as predicate, with two entries more: any predicate, the subject itself
-    any_key: NDArray[np.bool_]  # is "has this predicate" an atom?
-    flags: Bytes  # which kinds of atoms there are
-    range_row: Ids  # its row in the range atoms, or -1
+    slots: Ids  # these columns are those of `triplewire.select.asked`
+    asked: Ids
+    dense: Ids
     range_offset: Ids
     range_atom: Ids
     range_group: Ids
@@ -88,14 +87,18 @@ def _built(programs: Programs, tests: Tests, terms: int) -> Trie:
     always = np.flatnonzero(count == 0).astype(np.int32)  # nothing narrows them: they hang on the root
     atoms = items.hung(shape, np.append(node[single], np.zeros_like(always)), np.append(set_clause[single], always))
     atoms, stars = _add_stars(atoms, node[~single], set_clause[~single], items)
-    slots = np.empty(1 << max(int(2 * len(keys)).bit_length(), 3), np.int32)
-    atom_kernels.build_table(keys, slots)
+    asked = asked_of(keys, first_range, terms, len(tests))
     repeats = bool((np.diff(programs.clause_offset) > 1).any())
     return Trie(
         keys,
-        slots,
         first_range,
-        *_predicates(keys, first_range, terms),
+        asked.slots,
+        asked.asked,
+        asked.dense,
+        asked.range_offset,
+        asked.range_atom,
+        asked.range_group,
+        asked.range_op,
         atoms,
         stars,
         items.owner,
@@ -203,22 +206,3 @@ def _add_stars(atoms: SetTrie, node: Ids, clause: Ids, items: _Items) -> tuple[S
     offset = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
     shape, ends = _shape(offset, (pairs & 0xFFFFFFFF).astype(np.int32), len(order))
     return replace(atoms, star=star), items.hung(shape, ends, clauses.astype(np.int32))
-
-
-def _predicates(keys: Keys, first_range: int, terms: int) -> tuple[NDArray[np.bool_], Bytes, Ids, Ids, Ids, Ids, Ids]:
-    """What the atoms ask of each predicate: the columns any_key .. range_op of `Trie`."""
-    predicate, kind = (keys >> 34) - 2, (keys >> 32) & 3
-    row = np.where(predicate >= 0, predicate, np.where(predicate == star_kernels.WILD, terms, terms + 1))
-    any_key = np.zeros(terms + 2, np.bool_)
-    any_key[row[kind == star_kernels.ANY]] = True
-    flags = np.zeros(terms + 2, np.uint8)
-    for bit, wanted in ((atom_kernels.HAS_TERM, star_kernels.TERM), (atom_kernels.HAS_TEST, star_kernels.TEST)):
-        flags[row[kind == wanted]] |= np.uint8(bit)
-    ranges = np.arange(first_range, len(keys))
-    ranges = ranges[np.argsort(row[ranges], kind="stable")]
-    owners, counts = np.unique(row[ranges], return_counts=True)
-    range_row = np.full(terms + 2, -1, np.int32)
-    range_row[owners] = np.arange(len(owners))
-    offset = np.concatenate(([0], np.cumsum(counts))).astype(np.int32)
-    code = (keys[ranges] & 0xFFFFFFFF).astype(np.int32)
-    return any_key, flags, range_row, offset, ranges.astype(np.int32), code >> 3, code & 7

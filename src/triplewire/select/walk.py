@@ -90,9 +90,10 @@ class Workspace:
         atoms, stars = len(trie.keys), len(trie.stars.root)
         nodes = max(len(trie.atoms), len(trie.stars))
         self._mark = 0
-        self.wanted, self.atoms = np.empty(_KEYS, np.int64), np.empty(_ROOM, np.int32)
+        self.wanted = np.empty((_KEYS + atom_kernels.SPARE, 2), np.int64)
+        self.atoms = np.empty(_ROOM + atom_kernels.SPARE, np.int32)
         self.spans = np.empty(1024, np.int32), np.empty((1024, 2), np.int32)
-        self.atom_stamp = np.zeros(atoms, np.int32)
+        self.atom_seen = np.zeros(atoms // 64 + 1, np.uint64)
         self.star_list, self.star_stamp = np.empty(stars + 1, np.int32), np.zeros(stars, np.int32)
         self.checks = np.empty(_ROOM, np.int32)
         self.work = (
@@ -106,13 +107,13 @@ class Workspace:
         )
         self.seen = np.zeros(subscriptions // 8 + 1, np.uint8), np.zeros(len(trie.owner) // 8 + 1, np.uint8)
         self.verdict = np.zeros(len(trie.bound_offset), np.int64)  # what a bound says of the last publication
-        self.objects = np.empty(len(trie.flags), np.int32), np.zeros(len(trie.flags), np.int32)
+        self.objects = np.empty(len(trie.asked), np.int32), np.zeros(len(trie.asked), np.int32)
 
     def marks(self, count: int) -> int:
         """A number below which all marks so far are, and above which `count` are free."""
         if self._mark + count >= _MOST_MARKS:
             self._mark = 0
-            for stamp in (self.atom_stamp, self.star_stamp, self.work[0], self.work[2], self.verdict, self.objects[1]):
+            for stamp in (self.star_stamp, self.work[0], self.work[2], self.verdict, self.objects[1]):
                 stamp[:] = 0
         first = self._mark
         self._mark += count
@@ -122,33 +123,30 @@ class Workspace:
 def subject_atoms(trie: Trie, batch: Batch, features: Features, space: Workspace) -> SubjectAtoms:
     """The atoms that each subject of each publication satisfies."""
     triples = len(batch.subject)
-    first, publication = np.empty(triples + 1, np.int64), np.empty(triples + 1, np.int32)
-    runs = atom_kernels.runs(batch.offset, batch.subject, first, publication)
-    publication_run = np.searchsorted(publication[:runs], np.arange(len(batch) + 1)).astype(np.int32)
-    columns = (batch.subject, batch.predicate, batch.object)
-    asked = (
+    first, publication_run = np.empty(triples + 1, np.int64), np.zeros(len(batch) + 1, np.int32)
+    offset, span_offset = np.zeros(triples + 1, np.int64), np.zeros(triples + 1, np.int64)
+    most, multi = np.empty((triples, _MOST), np.int32), np.empty(triples, np.bool_)
+    columns = (batch.offset, batch.subject, batch.predicate, batch.object)
+    seen = (
         features.term, features.offset, features.test, features.node_offset, features.node_term, features.node_test,
     )  # fmt: skip
+    table = trie.keys, trie.slots, trie.asked, trie.dense
     ranges = (trie.range_offset, trie.range_atom, trie.range_group, trie.range_op, features.low, features.high)
-    predicates = trie.any_key, trie.flags, trie.range_row
-    offset, span_offset = np.zeros(runs + 1, np.int64), np.zeros(runs + 1, np.int64)
-    most, multi = np.zeros((runs, _MOST), np.int32), np.zeros(runs, np.bool_)
     done = 0
     while True:
-        done = atom_kernels.batch_atoms(
-            first, publication, done, runs, columns, asked, (trie.keys, trie.slots), predicates, ranges,
-            space.atom_stamp, space.marks(runs + 1), space.wanted, offset, space.atoms, span_offset, space.spans, most,
-            multi,
-        )  # fmt: skip
-        if done == runs:
+        out = (first, publication_run, offset, space.atoms, span_offset, *space.spans, most, multi)
+        work = space.atom_seen, space.wanted
+        done = atom_kernels.batch_atoms(done, columns, seen, table, ranges, work, out)
+        if done == len(batch):
             break
-        if done < 0:
-            space.wanted, done = _larger(space.wanted, 0), ~done
-            continue
         more = len(trie.keys) - trie.first_range
-        space.atoms = _larger(space.atoms, len(trie.keys))
+        space.wanted, space.atoms = _larger(space.wanted, 0), _larger(space.atoms, len(trie.keys))
         space.spans = _larger(space.spans[0], more), _larger(space.spans[1], more)
-    return SubjectAtoms(first, publication_run, offset, space.atoms, span_offset, *space.spans, most, multi)
+    runs = int(publication_run[-1])
+    return SubjectAtoms(
+        first[: runs + 1], publication_run, offset[: runs + 1], space.atoms, span_offset[: runs + 1], *space.spans,
+        most[:runs], multi[:runs],
+    )  # fmt: skip
 
 
 def _larger(array: Any, more: int) -> Any:
