@@ -111,7 +111,8 @@ def _kinds(terms: Terms, wanted: tuple[str, ...], texts: NDArray[np.bool_], long
     for row in np.flatnonzero((terms.end - terms.start > longest) & (kind > 0)).tolist():
         if len(text_of(terms, row)) > longest:
             kind[row] |= TOO_LONG
-    halves = np.flatnonzero((terms.text[:-1] == 0xED) & (terms.text[1:] >= 0xA0))
+    halves = np.flatnonzero(terms.text[:-1] == 0xED)  # few are there, so the rest is asked of them alone
+    halves = halves[terms.text[halves + 1] >= 0xA0]
     if len(halves):
         kind[np.searchsorted(halves, terms.end) > np.searchsorted(halves, terms.start)] |= HALVED
     return kind.astype(np.int32)
