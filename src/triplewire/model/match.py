@@ -3,77 +3,27 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, ItemsView, Iterable, Iterator, Mapping, ValuesView
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 from triplewire.model.terms import IRI, Literal, Term, Triple, term_to_json
 
 Binding: TypeAlias = Mapping[str, Term]
 
 
-class SharedBinding(Mapping[str, Term]):
-    """A binding that matches may share, so it cannot be changed; it equals a dictionary of the same items.
+class SharedBinding(dict[str, Term]):
+    """A binding that matches may share: a dictionary that cannot be changed."""
 
-    It takes a third of the time and half of the memory of a dictionary.
-    """
+    __slots__ = ()
 
-    __slots__ = ("_names", "_terms")
-    _names: tuple[str, ...]
-    _terms: tuple[Term, ...]
+    def _refuse(self, *_: object, **__: object) -> NoReturn:
+        raise TypeError("matches share their bindings: they cannot be changed; dict(binding) is a copy that can")
 
-    def __getitem__(self, name: str) -> Term:
-        try:
-            return self._terms[self._names.index(name)]
-        except ValueError:
-            raise KeyError(name) from None
+    __setitem__ = __delitem__ = __ior__ = clear = pop = popitem = setdefault = update = _refuse
 
-    def __contains__(self, name: object) -> bool:
-        return name in self._names
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
-
-    def __len__(self) -> int:
-        return len(self._names)
-
-    def _plain(self) -> dict[str, Term]:
-        return dict(zip(self._names, self._terms, strict=True))
-
-    def items(self) -> ItemsView[str, Term]:
-        """Those of a dictionary."""
-        return self._plain().items()
-
-    def values(self) -> ValuesView[Term]:
-        """Those of a dictionary."""
-        return self._plain().values()
-
-    def __eq__(self, other: object) -> bool:
-        if isinstance(other, SharedBinding) and self._names == other._names:
-            return self._terms == other._terms
-        return self._plain() == (other._plain() if isinstance(other, SharedBinding) else other)
-
-    __hash__ = None  # type: ignore[assignment]  # as dictionaries
-
-    def __repr__(self) -> str:
-        return repr(self._plain())
-
-    def __reduce__(self) -> tuple[Callable[..., SharedBinding], tuple[object, ...]]:
-        return _shared, (self._names, self._terms)
-
-
-def shared_bindings(names: tuple[str, ...], rows: Iterable[tuple[Term, ...]]) -> tuple[SharedBinding, ...]:
-    """Bindings of the same names to the terms of each row."""
-    made = []
-    for row in rows:
-        one = SharedBinding()
-        one._names, one._terms = names, row
-        made.append(one)
-    return tuple(made)
-
-
-def _shared(names: tuple[str, ...], row: tuple[Term, ...]) -> SharedBinding:
-    return shared_bindings(names, [row])[0]
+    def __reduce__(self) -> tuple[type[SharedBinding], tuple[dict[str, Term]]]:
+        return SharedBinding, (dict(self),)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,10 @@ Made by `triplewire.verify.columnar`. `Bindings.objects` makes `Binding` objects
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import cycle
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from triplewire.ir.evaluate import Answer
 from triplewire.kernels import unions as kernels
 from triplewire.kernels.alike import alike
 from triplewire.kernels.solutions import MATCH, MORE
-from triplewire.model.match import Binding, shared_bindings, term_key
+from triplewire.model.match import Binding, SharedBinding, term_key
 from triplewire.model.terms import Term
 from triplewire.verify.solve import Pairs, Solved, ends, slices
 
@@ -44,7 +45,7 @@ class Bindings:
         return len(self.start)
 
     def objects(
-        self, pairs: NDArray[np.integer[Any]], selects: Sequence[tuple[str, ...]], term: Callable[[int], Term]
+        self, pairs: NDArray[np.integer[Any]], selects: Sequence[Sequence[str]], term: Callable[[int], Term]
     ) -> list[tuple[Binding, ...]]:
         """The bindings of some pairs. `selects`: the selected variables of each, each once; `term` gives a term of the
         batch. Their order depends on the terms alone, not on what else is in the batch."""
@@ -57,7 +58,7 @@ class Bindings:
         return out
 
     def _objects(
-        self, pairs: NDArray[np.integer[Any]], selects: Sequence[tuple[str, ...]], term: Callable[[int], Term]
+        self, pairs: NDArray[np.integer[Any]], selects: Sequence[Sequence[str]], term: Callable[[int], Term]
     ) -> Iterator[tuple[Binding, ...]]:
         count, width = self.count[pairs], self.width[pairs]
         offset = ends(count * width)
@@ -78,10 +79,13 @@ class Bindings:
             if pair in self.answers:
                 yield self.answers[pair].bindings
             elif w:
-                rows = zip(*[iter(values[begin:end])] * w, strict=True)
-                yield _partial(select, rows) if unbound else shared_bindings(select, rows)
+                items: Iterator[Any] = zip(cycle(select), values[begin:end])
+                rows: Iterator[Any] = zip(*[items] * w, strict=True)
+                if unbound:
+                    rows = ([item for item in row if item[1] is not None] for row in rows)
+                yield tuple(map(SharedBinding, rows))
             else:
-                yield shared_bindings((), [()])
+                yield (SharedBinding(),)
 
     def alike(self, selection: Ids) -> tuple[Ids, Ids]:
         """The pairs by their bindings: of each pair a number, the same for those of one `selection` with the same rows;
@@ -103,16 +107,6 @@ class Bindings:
         start[some], group[some] = len(self.rows) + ends(self.count[some] * self.width[some])[:-1], -1
         rows = np.concatenate((self.rows, *(one.ravel() for one in own.values())))
         return replace(self, rows=rows, start=start, group=group)
-
-
-def _partial(names: tuple[str, ...], rows: Iterable[tuple[Term | None, ...]]) -> tuple[Binding, ...]:
-    """Bindings in which some names may have no term."""
-    made: list[Binding] = []
-    for row in rows:
-        bound = [(name, one) for name, one in zip(names, row, strict=True) if one is not None]
-        some, terms = zip(*bound, strict=True) if bound else ((), ())
-        made += shared_bindings(some, [terms])
-    return tuple(made)
 
 
 @contextmanager
