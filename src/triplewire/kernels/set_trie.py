@@ -38,18 +38,6 @@ def _lower(values: Any, low: int, high: int, wanted: Any) -> int:
     return low
 
 
-@njit(forceinline=True)
-def _child(nodes: Any, low: int, high: int, wanted: int) -> int:
-    """The first of the siblings low .. high whose label is not below `wanted`."""
-    while low < high:
-        middle = (low + high) >> 1
-        if nodes[middle, LABEL] < wanted:
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
 @njit(cache=True, nogil=True)
 def _mark(present: Any, span_atom: Any, stamp: Any, now: int, span_of: Any, first_range: int) -> None:
     """Mark what is present, and where the interval of each range atom is."""
@@ -80,14 +68,15 @@ def _roots(nodes: Any, root: Any, present: Any, span_atom: Any, queue: Any, queu
 def _searched(begin: int, end: int, nodes: Any, present: Any, span_atom: Any, queue: Any, queue_span: Any,
               tail: int) -> int:  # fmt: skip
     """Add the children begin .. end whose label is present, by one search a label; few are, of many children."""
+    labels = nodes[:, LABEL]
     for i in range(present.size):
-        child = _child(nodes, begin, end, present[i])
+        child = _lower(labels, begin, end, present[i])
         if child < end and nodes[child, LABEL] == present[i]:
             queue[tail] = child
             queue_span[tail] = -1
             tail += 1
     for i in range(span_atom.size):
-        child = _child(nodes, begin, end, span_atom[i])
+        child = _lower(labels, begin, end, span_atom[i])
         if child < end and nodes[child, LABEL] == span_atom[i]:
             queue[tail] = child
             queue_span[tail] = i
@@ -123,8 +112,8 @@ def _subsets(nodes: Any, subscription: Any, root: Any, present: Any, span_atom: 
         if end - begin == WIDE:
             end = begin + nodes[begin - 1, LABEL]
         if span >= 0:  # below a range node come ordinary nodes
-            begin = _child(nodes, begin, end, span_ends[span, 0])
-            end = _child(nodes, begin, end, span_ends[span, 1])
+            begin = _lower(nodes[:, LABEL], begin, end, span_ends[span, 0])
+            end = _lower(nodes[:, LABEL], begin, end, span_ends[span, 1])
             for child in range(begin, end):
                 queue[tail] = child
                 queue_span[tail] = -1
@@ -263,8 +252,7 @@ def _stars(nodes: Any, star_of: Any, queue: Any, tail: int, star_list: Any, star
     """Add the stars of the nodes in the queue to those of the publication; returns how many there are."""
     for i in range(tail):
         if nodes[queue[i], MARKS] & STAR:
-            star = star_of[queue[i]]
-            star_list[count] = star
+            star_list[count] = star = star_of[queue[i]]
             count += star_stamp[star] != now
             star_stamp[star] = now
     return count
@@ -310,8 +298,7 @@ def _safe_loose(r0: int, r1: int, run_most: Any, degree: int, cap: int) -> int:
         most = max(most, run_most[r, 0])
     bound, k = (r1 - r0) * degree, 0
     while bound <= cap and k < GENERAL - 1:
-        k += 1
-        bound *= most
+        bound, k = bound * most, k + 1
     return k
 
 
@@ -322,6 +309,16 @@ def _degree(r0: int, r1: int, run_first: Any) -> int:
     for r in range(r0, r1):
         degree = max(degree, run_first[r + 1] - run_first[r])
     return degree
+
+
+@njit(cache=True, nogil=True)
+def _reaches(r0: int, r1: int, run_atoms: Any, nodes: Any, root: Any) -> Any:
+    """Is there anything to walk for the runs r0 .. r1? Of few subscriptions there seldom is."""
+    atom_offset, atoms, span_offset, _, _ = run_atoms
+    found, i, last = nodes[1, ITEM] > 0 or span_offset[r0] < span_offset[r1], atom_offset[r0], atom_offset[r1]
+    while i < last and not found:
+        found, i = root[atoms[i]] >= 0, i + 1
+    return found
 
 
 @njit(cache=True, nogil=True)
@@ -381,6 +378,9 @@ def match(p0: int, p1: int, mark: int, publication_run: Any, run_atoms: Any, fac
     counts, sure = np.zeros(3, np.int64), np.full((2, 256), -1, np.int64)
     for p in range(p0, p1):
         r0, r1 = publication_run[p], publication_run[p + 1]
+        if not _reaches(r0, r1, run_atoms, first[0], first[1]):
+            sub_offset[p + 1], check_offset[p + 1] = sub_offset[p], check_offset[p]
+            continue
         counts[SUBS], counts[CHECKS], counts[NODES] = sub_offset[p], check_offset[p], 0
         safe = _safe_freedom(r0, r1, run_most, cap)
         degree = _degree(r0, r1, run_first)
