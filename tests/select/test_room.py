@@ -72,3 +72,15 @@ def test_a_piece_is_used_again_once_nobody_holds_its_rows(monkeypatch: pytest.Mo
     assert all(columns[1].tolist() == list(range(60)) for columns in kept)
     assert len({id(columns[1].base) for columns in kept}) == 10
     assert len(room._pieces) == rooms._KEPT
+
+
+def test_a_part_begins_with_room_for_as_many_rows_as_others_had(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rooms, "_FIRST", 4)
+    monkeypatch.setattr(rooms, "_MOST", 10)
+    room = Room()
+    for count in (60, 3, 60):
+        room.begin()
+        room.add(np.array([0, count]), np.arange(count, dtype=np.int32), others(0), 0)
+        assert len(room.taken()[0]) == count
+        room.begin()
+        assert len(room.free) >= 60

@@ -163,6 +163,7 @@ class SegmentSnapshot:
         with stage("load"):
             layers = self._all_layers
         found: list[tuple[Found, int]] = []
+        chunk.room.begin()
         for layer, start in zip(layers, self._starts, strict=False):  # the last start is the end
             for one in layer.match(chunk, stage):
                 found.append((one, start))

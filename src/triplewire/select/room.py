@@ -39,6 +39,11 @@ class Room:
         self._pieces = [np.empty(_bytes(_FIRST), np.uint8)]
         self._columns = _columns(self._pieces[0])
         self._begin = self._end = 0  # the rows that nobody has taken yet
+        self._usual = 0  # rows of the largest part so far, and some more
+
+    def begin(self) -> None:
+        """A part begins: have room for as many rows as others had, so that they need not be moved on the way."""
+        self.more(self._usual, 0)
 
     @property
     def free(self) -> Ids:
@@ -88,7 +93,8 @@ class Room:
     def taken(self) -> Columns:
         """The rows that were added since the last time."""
         publication, subscription, truncated = self._columns
-        some = slice(self._begin, self._end)
+        some, count = slice(self._begin, self._end), self._end - self._begin
+        self._usual = max(self._usual, count + count // 8)
         self._begin = self._end
         return publication[some], subscription[some], truncated[some]
 
