@@ -67,7 +67,7 @@ class TextWriter:
             else:
                 self._memory += data
                 if self._size > IN_MEMORY:
-                    self._file = tempfile.TemporaryFile(prefix="triplewire-texts-")  # noqa: SIM115  # as below
+                    self._file = tempfile.TemporaryFile(prefix="triplewire-texts-")  # noqa: SIM115  # open as long as the texts
                     self._file.write(self._memory)
                     self._memory = bytearray()
         return starts, lengths

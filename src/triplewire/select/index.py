@@ -35,7 +35,7 @@ from triplewire.select.walk import Selected, Workspace, select
 
 _MANY = 1 << 14  # subscriptions that are worth the time of letting go
 _IDLE = os.cpu_count() or 1  # workspaces that are kept, at most: as many as can be busy at once
-_KEPT = 1 << 24  # rows of one kind that it may have room for; one that has grown larger is let go
+_KEPT = 1 << 24  # atoms, or clauses, that it may have room for; one that has grown larger is let go
 
 Arrays = Mapping[str, NDArray[Any]]
 

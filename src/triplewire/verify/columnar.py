@@ -138,7 +138,7 @@ class Columnar:
         self, batch: Batch, features: Features, publication: Ids, subscription: Ids, publications: Publications
     ) -> tuple[Bindings, NDArray[np.bool_]]:
         """What the clauses say of pairs, ascending by publication; and where that is not all, or too much."""
-        programs, world = self._programs, self._world
+        programs = self._programs
         exact = (programs.flags[subscription] & EXACT) != 0
         begin = programs.clause_offset[:-1][subscription]
         lengths = np.where(exact, programs.clause_offset[subscription + 1] - begin, 0)
@@ -146,7 +146,7 @@ class Columnar:
         clauses = np.arange(offset[-1]) + np.repeat(begin - offset[:-1], lengths)
         pairs = Pairs(publication, offset, clauses.astype(np.int32), self._width[subscription])
         solved = self._solver.solve(batch, features, pairs, True, publications)
-        found = gathered(solved, pairs, world.settings.max_bindings)
+        found = gathered(solved, pairs, self._most)
         return found, ~exact | found.more | (solved.outcome >= UNKNOWN)
 
     @cached_property
