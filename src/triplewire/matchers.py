@@ -8,7 +8,7 @@ when the set has changed (`triplewire.engine.pairs`). One that can do better giv
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
@@ -38,8 +38,28 @@ Stage: TypeAlias = Callable[[str], AbstractContextManager[None]]
 Install: TypeAlias = "Callable[[Snapshot], Snapshot]"
 """Puts the outcome of work on an earlier snapshot into a later one."""
 
-Detail: TypeAlias = "tuple[tuple[Binding, ...], tuple[tuple[PatternTerm, PatternTerm, PatternTerm], ...] | None]"
+Template: TypeAlias = "tuple[tuple[PatternTerm, PatternTerm, PatternTerm], ...]"
+"""The triples that a CONSTRUCT query makes of a binding."""
+
+Detail: TypeAlias = "tuple[tuple[Binding, ...], Template | None]"
 """Of a match: its bindings, and the template of a CONSTRUCT query."""
+
+
+@dataclass(frozen=True, slots=True)
+class Details:
+    """Of some matches: the bindings of each, which may be made while they are taken; about how many these are; and by
+    place the templates of those that have one."""
+
+    bindings: Iterable[tuple[Binding, ...]]
+    count: int
+    templates: Mapping[int, Template]
+
+    @classmethod
+    def of(cls, some: Sequence[Detail]) -> Details:
+        """Those of matches whose bindings are known."""
+        bindings = [found for found, _ in some]
+        templates = {place: template for place, (_, template) in enumerate(some) if template is not None}
+        return cls(bindings, sum(map(len, bindings)), templates)
 
 
 class Chunk:
@@ -177,7 +197,7 @@ class Snapshot(Protocol):
     def match(self, chunk: Chunk, stage: Stage) -> Rows:
         """The matches of a chunk."""
 
-    def details(self, chunk: Chunk, rows: Rows, places: NDArray[np.int64]) -> Sequence[Detail]:
+    def details(self, chunk: Chunk, rows: Rows, places: NDArray[np.int64]) -> Details:
         """The bindings of the matches at these places of the rows that `match` gave for the chunk."""
 
     def ranks(self, numbers: Ids) -> NDArray[np.int64]:

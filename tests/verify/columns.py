@@ -19,6 +19,7 @@ from triplewire.model.terms import Term
 from triplewire.select.features import Features, features
 from triplewire.select.index import Index, IndexBuilder
 from triplewire.verify.columnar import Columnar, Verdict
+from triplewire.verify.objects import objects
 
 Row = frozenset[tuple[str, Term]]
 
@@ -73,5 +74,6 @@ class Columns:
         )
         some = [self.subscriptions[number] for number in verdict.subscription[::-1].tolist()]
         selects = [() if one.ask else one.select for one in some]
-        made = found.objects(np.arange(len(found)), selects, Decoder(self.batch).term)
+        portions = objects(found, np.arange(len(found)), selects, Decoder(self.batch).term)
+        made = [rows for portion in portions for rows in portion]
         return [[frozenset(row.items()) for row in rows] for rows in made[::-1]]

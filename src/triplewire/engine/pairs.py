@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from triplewire.encode.batch import Ids
 from triplewire.errors import TriplewireError
 from triplewire.ir.subscription import Subscription
-from triplewire.matchers import Chunk, Detail, Install, MakeMatcher, Matcher, Meaning, Rows, Stage
+from triplewire.matchers import Chunk, Detail, Details, Install, MakeMatcher, Matcher, Meaning, Rows, Stage
 
 _RECENT = 256  # changes that are kept beside the large table, at least
 
@@ -139,10 +139,10 @@ class PairSnapshot:
             details=details,
         )
 
-    def details(self, chunk: Chunk, rows: Rows, places: NDArray[np.int64]) -> Sequence[Detail]:
+    def details(self, chunk: Chunk, rows: Rows, places: NDArray[np.int64]) -> Details:
         """See `triplewire.matchers.Snapshot`."""
         assert rows.details is not None
-        return [rows.details[place] for place in places.tolist()]
+        return Details.of([rows.details[place] for place in places.tolist()])
 
     def ranks(self, numbers: Ids) -> NDArray[np.int64]:
         """See `triplewire.matchers.Snapshot`."""

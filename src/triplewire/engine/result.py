@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import datetime as dt
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain, repeat
 from typing import overload
 
 import numpy as np
@@ -21,6 +22,7 @@ from triplewire.engine.stats import Stats
 from triplewire.errors import Refusal
 from triplewire.matchers import Chunk, Rows, Snapshot
 from triplewire.model.match import Match, MatchRow, matches_of
+from triplewire.model.terms import Triple
 
 _AT_ONCE = 1_024  # matches whose bindings are found together
 _IN_TURN = 16  # times as many where one comes after the other, and they have few
@@ -68,10 +70,14 @@ class Part:
         return self.rows.truncated[self.order]
 
     def __iter__(self) -> Iterator[Match]:
+        return chain.from_iterable(self._portions())
+
+    def _portions(self) -> Iterator[Iterator[Match]]:
+        """The matches one by one: where none is kept, their memory is used again."""
         start, count = 0, _AT_ONCE
         while start < len(self):
             found, rows = self._rows(start, start + count)
-            yield from matches_of(rows, self.matched_at)  # one by one: where none is kept, their memory is used again
+            yield matches_of(rows, self.matched_at)
             start += count
             count = min(4 * count, _IN_TURN * _AT_ONCE) if found <= 4 * count else _AT_ONCE
 
@@ -84,11 +90,17 @@ class Part:
         places = self.order[start:end]
         ids = self.snapshot.ids(self.rows.subscription[places])
         details = self.snapshot.details(self.chunk, self.rows, places)
-        bindings = [found for found, _ in details]
-        graphs = [None if template is None else construct(template, found) for found, template in details]
+        bindings, templates = details.bindings, details.templates
+        graphs: Iterable[tuple[Triple, ...] | None] = repeat(None, len(places))
+        if templates:
+            bindings = list(bindings)
+            graphs = [
+                construct(templates[place], found) if place in templates else None
+                for place, found in enumerate(bindings)
+            ]
         names = map(self.chunk.ids.__getitem__, self.rows.publication[places].tolist())
         truncated = self.rows.truncated[places].tolist()
-        return sum(map(len, bindings)), zip(names, ids, bindings, truncated, graphs, strict=True)
+        return details.count, zip(names, ids, bindings, truncated, graphs, strict=True)
 
 
 def pair_order(first: Ids, second: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -169,8 +181,7 @@ class MatchResult(Sequence[Match]):
         return self._starts[-1]
 
     def __iter__(self) -> Iterator[Match]:
-        for part in self.parts:
-            yield from part
+        return chain.from_iterable(self.parts)  # as `yield from` does, without a generator that each match goes through
 
     @overload
     def __getitem__(self, index: int) -> Match: ...

@@ -6,7 +6,7 @@ Subscriptions have the numbers 0 .. n-1 in the order of their registration. Seve
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -26,7 +26,7 @@ from triplewire.ir.evidence import Evidence, evidence
 from triplewire.ir.nodes import Call, Expression
 from triplewire.ir.subscription import Subscription
 from triplewire.ir.walk import walk
-from triplewire.matchers import Chunk, Detail, Meaning, Stage
+from triplewire.matchers import Chunk, Details, Meaning, Stage
 from triplewire.select.features import Features, features
 from triplewire.select.index import Index, IndexBuilder
 from triplewire.select.merge import merge
@@ -34,6 +34,7 @@ from triplewire.select.room import Columns
 from triplewire.select.settle import settle
 from triplewire.select.walk import Selected, each
 from triplewire.verify.columnar import Columnar
+from triplewire.verify.objects import Made, shared
 
 LONG_TEXTS = 16 << 20  # bytes of texts that are left where they are when segments are merged
 
@@ -197,33 +198,31 @@ class Segment:
             len(clause),
         )
 
-    def details(self, chunk: Chunk, publication: Ids, subscription: Ids) -> Sequence[Detail]:
+    def details(self, chunk: Chunk, publication: Ids, subscription: Ids) -> Details:
         """The bindings of matches."""
+        constructed = np.flatnonzero(self.construct[subscription]).tolist()
+        templates = {pair: self.stated(int(subscription[pair])).construct or () for pair in constructed}
         try:
-            bindings = self._bindings(chunk, publication, subscription)
+            return Details(*self._bindings(chunk, publication, subscription), templates)
         except LimitError:
-            bindings = []
-            for pair in range(len(publication)):  # the others keep all theirs
-                bindings += self._bindings_at_least(chunk, publication[pair : pair + 1], subscription[pair : pair + 1])
-        for pair in np.flatnonzero(self.construct[subscription]).tolist():
-            bindings[pair] = bindings[pair][0], self.stated(int(subscription[pair])).construct
-        return bindings
+            pairs = (slice(pair, pair + 1) for pair in range(len(publication)))  # the others keep all theirs
+            some = [self._bindings_at_least(chunk, publication[pair], subscription[pair]) for pair in pairs]
+            return Details(some, sum(map(len, some)), templates)
 
-    def _bindings(self, chunk: Chunk, publication: Ids, subscription: Ids) -> list[Detail]:
-        """The bindings of matches, without templates. Those that are the same are one object."""
-        batch, seen = chunk.batch, self._features(chunk)
-        found = self._columnar.bindings(batch, seen, publication, subscription, chunk.publication)
-        term, selections, selection = chunk.decoder.term, self.selections, self.selection[subscription]
-        number, first = found.alike(selection)
-        selects = [selections[place] or () for place in selection[first].tolist()]
-        made: list[Detail] = [(some, None) for some in found.objects(first, selects, term)]
-        return [made[place] for place in number.tolist()]
+    def _bindings(self, chunk: Chunk, publication: Ids, subscription: Ids) -> tuple[Iterator[Made], int]:
+        """The bindings of matches, and how many they are. Those that are the same are one object."""
+        found = self._columnar.bindings(
+            chunk.batch, self._features(chunk), publication, subscription, chunk.publication
+        )
+        selections = [selection or () for selection in self.selections]
+        made = shared(found, self.selection[subscription], selections, chunk.decoder.term)
+        return made, int(found.count.sum()) + sum(len(answer.bindings) for answer in found.answers.values())
 
-    def _bindings_at_least(self, chunk: Chunk, publication: Ids, subscription: Ids) -> list[Detail]:
+    def _bindings_at_least(self, chunk: Chunk, publication: Ids, subscription: Ids) -> Made:
         """The bindings of a match; where looking for as many as are allowed passes a limit, fewer, and at worst none:
         they are cut, and the other matches keep theirs."""
         try:
-            return self._bindings(chunk, publication, subscription)
+            return next(self._bindings(chunk, publication, subscription)[0])
         except LimitError:
             one, whole = self.meant(int(subscription[0])), chunk.publication(int(publication[0]))
             world = self.home.meaning.world
@@ -232,8 +231,8 @@ class Segment:
                 most //= 2
                 fewer = replace(world, settings=replace(world.settings, max_bindings=most))
                 with suppress(LimitError):
-                    return [(evaluate(one, whole, fewer).bindings, None)]
-            return [((), None)]
+                    return evaluate(one, whole, fewer).bindings
+            return ()
 
     # --- making
 

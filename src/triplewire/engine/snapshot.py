@@ -26,7 +26,7 @@ from triplewire.engine.layers import NONE, Layer
 from triplewire.engine.segment import Found, Prepared, Segment
 from triplewire.engine.texts import Texts, TextWriter
 from triplewire.ir.subscription import Subscription
-from triplewire.matchers import Chunk, Detail, Install, Meaning, Rows, Snapshot, Stage
+from triplewire.matchers import Chunk, Details, Install, Meaning, Rows, Snapshot, Stage, Template
 
 FRESH = 128  # subscriptions that are fresh, at most
 FACTOR = 32  # a segment has at least so many times the subscriptions of all after it, or is merged with them
@@ -178,17 +178,22 @@ class SegmentSnapshot:
             verified=sum(one.verified for one, _ in found),
         )
 
-    def details(self, chunk: Chunk, rows: Rows, places: NDArray[np.int64]) -> Sequence[Detail]:
+    def details(self, chunk: Chunk, rows: Rows, places: NDArray[np.int64]) -> Details:
         """See `triplewire.matchers.Snapshot`."""
         publication, numbers = rows.publication[places], rows.subscription[places]
-        out: list[Detail] = [((), None)] * len(places)
+        owner = np.empty(len(places), np.int64)  # which of `parts` each is in
+        parts: list[Details] = []
+        templates: dict[int, Template] = {}
         for layer, mine, local in self._by_layer(numbers):
-            details = layer.segment.details(chunk, publication[mine], local)
+            found = layer.segment.details(chunk, publication[mine], local)
             if len(mine) == len(places):
-                return details
-            for place, detail in zip(mine.tolist(), details, strict=True):
-                out[place] = detail
-        return out
+                return found
+            owner[mine] = len(parts)
+            parts.append(found)
+            templates.update({int(mine[place]): template for place, template in found.templates.items()})
+        bindings = [iter(found.bindings) for found in parts]
+        taken = map(next, map(bindings.__getitem__, owner.tolist()))
+        return Details(taken, sum(found.count for found in parts), templates)
 
     # --- look-ups
 

@@ -1,16 +1,12 @@
 """The bindings of many matches as columns: rows of term ids, put together from the rows of clauses' components.
 
-Made by `triplewire.verify.columnar`. `Bindings.objects` makes `Binding` objects of them.
+Made by `triplewire.verify.columnar`. `triplewire.verify.objects` makes `Binding` objects of them.
 """
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from itertools import cycle
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,11 +16,7 @@ from triplewire.ir.evaluate import Answer
 from triplewire.kernels import unions as kernels
 from triplewire.kernels.alike import alike
 from triplewire.kernels.solutions import MATCH, MORE
-from triplewire.model.match import Binding, SharedBinding, term_key
-from triplewire.model.terms import Term
-from triplewire.verify.solve import Pairs, Solved, ends, slices
-
-_AT_ONCE = 1 << 16  # terms in rows that become objects together
+from triplewire.verify.solve import Pairs, Solved, ends
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,49 +35,6 @@ class Bindings:
 
     def __len__(self) -> int:
         return len(self.start)
-
-    def objects(
-        self, pairs: NDArray[np.integer[Any]], selects: Sequence[Sequence[str]], term: Callable[[int], Term]
-    ) -> list[tuple[Binding, ...]]:
-        """The bindings of some pairs. `selects`: the selected variables of each, each once; `term` gives a term of the
-        batch. Their order depends on the terms alone, not on what else is in the batch."""
-        ends_at = np.cumsum(self.count[pairs] * self.width[pairs])
-        out: list[tuple[Binding, ...]] = []
-        for some in np.split(np.arange(len(pairs)), np.flatnonzero(np.diff(ends_at // _AT_ONCE)) + 1):
-            own = [selects[place] for place in some.tolist()]
-            with _uncollected():
-                out += self._objects(pairs[some], own, term)
-        return out
-
-    def _objects(
-        self, pairs: NDArray[np.integer[Any]], selects: Sequence[Sequence[str]], term: Callable[[int], Term]
-    ) -> Iterator[tuple[Binding, ...]]:
-        count, width = self.count[pairs], self.width[pairs]
-        offset = ends(count * width)
-        ids = self.rows[np.arange(offset[-1]) + np.repeat(self.start[pairs] - offset[:-1], count * width)]
-        used = np.unique(ids)
-        place = np.empty(used.max(initial=-1) + 2, np.int64)  # the last is for -1
-        place[used] = np.arange(len(used))
-        places = place[ids]
-        terms = [term(number) if number >= 0 else None for number in used.tolist()]
-        if (count > 1).any():
-            _sort_rows(places, count, width, offset, [("",) if one is None else term_key(one) for one in terms])
-        column = np.empty(len(terms), object)
-        column[:] = terms
-        values, unbound = column[places].tolist(), None in terms
-        for pair, begin, end, w, select in zip(
-            pairs.tolist(), offset[:-1].tolist(), offset[1:].tolist(), width.tolist(), selects, strict=True
-        ):
-            if pair in self.answers:
-                yield self.answers[pair].bindings
-            elif w:
-                items: Iterator[Any] = zip(cycle(select), values[begin:end])
-                rows: Iterator[Any] = zip(*[items] * w, strict=True)
-                if unbound:
-                    rows = ([item for item in row if item[1] is not None] for row in rows)
-                yield tuple(map(SharedBinding, rows))
-            else:
-                yield (SharedBinding(),)
 
     def alike(self, selection: Ids) -> tuple[Ids, Ids]:
         """The pairs by their bindings: of each pair a number, the same for those of one `selection` with the same rows;
@@ -107,32 +56,6 @@ class Bindings:
         start[some], group[some] = len(self.rows) + ends(self.count[some] * self.width[some])[:-1], -1
         rows = np.concatenate((self.rows, *(one.ravel() for one in own.values())))
         return replace(self, rows=rows, start=start, group=group)
-
-
-@contextmanager
-def _uncollected() -> Iterator[None]:
-    """No search for garbage meanwhile: all that is made is kept, and going through it again and again takes several
-    times as long as making it."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
-
-
-def _sort_rows(
-    places: NDArray[np.int64], count: NDArray[np.int64], width: Ids, offset: Offsets, keys: list[tuple[str, ...]]
-) -> None:
-    """Put the rows of each pair in order, by the keys of what is at these places."""
-    rank = np.empty(len(keys), np.int32)
-    rank[sorted(range(len(keys)), key=keys.__getitem__)] = np.arange(len(keys))
-    for w in np.unique(width[count > 1]).tolist():
-        some = np.flatnonzero((count > 1) & (width == w))
-        where = slices(offset, some)[1].reshape(-1, w)
-        rows = places[where]
-        places[where] = rows[np.lexsort((*rank[rows].T[::-1], np.repeat(some, count[some])))]
 
 
 def distinct(keys: NDArray[np.int64]) -> tuple[Ids, Ids]:

@@ -1,0 +1,147 @@
+"""The bindings of matches as `Binding` objects, made of rows of term ids (`triplewire.verify.rows`), a few at a time.
+
+A row has most in common with the row before it, as they are in order. So each object is a copy of one dictionary, in
+which only what differs is replaced; that takes half as long as making each of all its pairs.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import chain, pairwise
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from triplewire.encode.batch import Ids
+from triplewire.kernels import steps as kernels
+from triplewire.model.match import Binding, SharedBinding, term_key
+from triplewire.model.terms import Term
+from triplewire.verify.rows import Bindings
+
+_TERMS = 1 << 18  # in rows that are put in order together
+_ROWS = 1 << 9  # that become objects together
+
+Made: TypeAlias = tuple[Binding, ...]
+Selects: TypeAlias = Sequence[Sequence[str]]
+ToTerm: TypeAlias = Callable[[int], Term]
+
+
+def shared(found: Bindings, selection: Ids, selections: Selects, term: ToTerm) -> Iterator[Made]:
+    """The bindings of each pair; those of one selection that are the same are one object. `selection` is the place in
+    `selections` of the selected variables, each once; `term` gives a term of the batch.
+
+    They are made shortly before they are taken, and let go behind the last pair that has them: where the one who takes
+    them keeps none, memory that was just used is used again, and the search for garbage finds few objects."""
+    number, first = found.alike(selection)
+    selects = [selections[place] for place in selection[first].tolist()]
+    return chain.from_iterable(_taken(number, first, objects(found, first, selects, term)))
+
+
+def _taken(number: Ids, first: Ids, portions: Iterator[list[Made]]) -> Iterator[Iterator[Made]]:
+    """What has each `number`. The portions have it in order; first[n] is the place where n is first asked for."""
+    last = np.zeros(len(first), np.int64)
+    last[number] = np.arange(len(number))
+    made: list[Made] = []
+    begin = 0
+    while begin < len(number):
+        made.extend(next(portions))
+        end = int(first[len(made)]) if len(made) < len(first) else len(number)
+        yield map(made.__getitem__, number[begin:end].tolist())
+        for place in np.flatnonzero((last >= begin) & (last < end)).tolist():
+            made[place] = ()
+        begin = end
+
+
+def objects(found: Bindings, pairs: NDArray[np.integer[Any]], selects: Selects, term: ToTerm) -> Iterator[list[Made]]:
+    """The bindings of some pairs, of a few pairs at a time. `selects` are the selected variables of each, each once.
+    Their order depends on the terms alone, not on what else is in the batch."""
+    for begin, end in _portions(found.count[pairs] * found.width[pairs], _TERMS):
+        some = pairs[begin:end]
+        steps = _Steps.of(found, some, term)
+        for start, stop in _portions(found.count[some], _ROWS):
+            yield _made(found, some[start:stop].tolist(), steps, start, selects[begin + start : begin + stop])
+
+
+def _made(found: Bindings, pairs: list[int], steps: _Steps, start: int, selects: Selects) -> list[Made]:
+    with _uncollected():
+        return [
+            found.answers[pair].bindings if pair in found.answers else steps.bindings(place, select)
+            for place, (pair, select) in enumerate(zip(pairs, selects, strict=True), start)
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Steps:
+    """From each row of some pairs to the next: which columns change, to which term, and where a row is complete."""
+
+    offset: list[int]  # pair -> where its steps begin
+    column: list[int]
+    term: list[Any]  # None where it is unbound
+    completes: list[bool]
+    unbound: bool  # is it anywhere?
+
+    @classmethod
+    def of(cls, found: Bindings, pairs: NDArray[np.integer[Any]], term: ToTerm) -> _Steps:
+        """Those of the rows of these pairs, which are put in order."""
+        start, count, width = found.start[pairs], found.count[pairs], found.width[pairs]
+        seen = np.zeros(found.rows.max(initial=-1) + 2, np.bool_)
+        size = kernels.mark(start, count, width, found.rows, seen)
+        used = np.flatnonzero(seen) - 1
+        terms = [term(number) if number >= 0 else None for number in used.tolist()]
+        keys = [("",) if one is None else term_key(one) for one in terms]
+        order = sorted(range(len(terms)), key=keys.__getitem__)
+        rank = np.zeros(len(seen), np.int32)
+        rank[used[order] + 1] = np.arange(len(terms))
+        offset, steps, completes = (
+            np.empty(len(pairs) + 1, np.int64),
+            np.empty((2, size), np.int32),
+            np.zeros(size, np.bool_),
+        )
+        kernels.steps(start, count, width, found.rows, rank, len(terms), offset, steps, completes)
+        (column, place), objects = steps[:, : offset[-1]], np.empty(len(terms), object)
+        objects[:] = [terms[number] for number in order]
+        own = objects[place].tolist()
+        return cls(offset.tolist(), column.tolist(), own, completes[: offset[-1]].tolist(), None in terms[:1])
+
+    def bindings(self, place: int, select: Sequence[str]) -> Made:
+        """Those of the pair at this place."""
+        if not select:
+            return (SharedBinding(),)
+        steps = slice(self.offset[place], self.offset[place + 1])
+        columns, terms = self.column[steps], self.term[steps]
+        copied = _bound if self.unbound else SharedBinding
+        if len(terms) == len(select):  # one row
+            return (copied(dict(zip(select, terms, strict=True))),)
+        row: dict[str, Any] = dict.fromkeys(select)
+        out: list[Binding] = []
+        for column, term, completes in zip(columns, terms, self.completes[steps], strict=True):
+            row[select[column]] = term
+            if completes:
+                out.append(copied(row))
+        return tuple(out)
+
+
+def _bound(row: dict[str, Any]) -> SharedBinding:
+    return SharedBinding([item for item in row.items() if item[1] is not None])
+
+
+def _portions(sizes: NDArray[np.integer[Any]], most: int) -> Iterator[tuple[int, int]]:
+    """From where to where there are at most so many together, or one has more."""
+    so_far = np.cumsum(sizes)
+    return pairwise([0, *(np.flatnonzero(np.diff(so_far // most)) + 1).tolist(), len(sizes)])
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """No search for garbage meanwhile: all that is made is in use."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()

@@ -1,0 +1,132 @@
+"""Bindings made of rows: each pair's own, in the order of their terms, shared where they are the same."""
+
+from __future__ import annotations
+
+import gc
+import random
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+
+from triplewire.kernels import steps as kernels
+from triplewire.model.match import Binding, SharedBinding, term_key
+from triplewire.model.terms import IRI, BlankNode, Literal, Term
+from triplewire.verify import objects as module
+from triplewire.verify.objects import objects, shared
+from triplewire.verify.rows import Bindings
+
+NAMES = "zyxwv"
+Row = tuple[int, ...]
+
+
+def terms(count: int) -> list[Term]:
+    """Terms whose order is not that of their numbers."""
+    kinds: list[Callable[[str], Term]] = [IRI, Literal, BlankNode]
+    return [kinds[number % 3](f"{number * 7919 % count:05}") for number in range(count)]
+
+
+def found_of(lists: list[tuple[int, list[Row]]]) -> Bindings:
+    """The bindings of pairs whose rows are these, with their width; each pair is a group of its own."""
+    count = np.array([len(rows) for _, rows in lists], np.int64)
+    width = np.array([width for width, _ in lists], np.int32)
+    start = np.cumsum(count * width) - count * width
+    flat = np.array([number for _, rows in lists for row in rows for number in row], np.int32)
+    group = np.arange(len(lists), dtype=np.int32)
+    return Bindings(flat, start, count, width, count < 0, group, {})
+
+
+def expected(width: int, rows: list[Row], known: list[Term]) -> list[list[tuple[str, Term]]]:
+    """The same in the order of their terms, unbound ones first."""
+    if not width:
+        return [[] for _ in rows]
+    found = sorted(rows, key=lambda row: [("",) if one < 0 else term_key(known[one]) for one in row])
+    return [[(NAMES[k], known[one]) for k, one in enumerate(row) if one >= 0] for row in found]
+
+
+def random_lists(seed: int, known: int) -> list[tuple[int, list[Row]]]:
+    rng = random.Random(seed)
+    out: list[tuple[int, list[Row]]] = [(0, [()])]
+    for _ in range(60):
+        width = rng.randrange(1, 5)
+        lowest, some = -(seed % 2), rng.choice((2, 5, known))
+        count = rng.choice((0, 1, 2, 7, kernels.FEW, kernels.FEW + 1, 200))
+        rows = {tuple(rng.randrange(lowest, some) for _ in range(width)) for _ in range(count)}
+        out.append((width, rng.sample(sorted(rows), len(rows))))
+    rng.shuffle(out)
+    return out
+
+
+def made(portions: Iterator[list[tuple[Binding, ...]]]) -> list[list[list[tuple[str, Term]]]]:
+    return [[list(row.items()) for row in rows] for portion in portions for rows in portion]
+
+
+@pytest.mark.parametrize(("seed", "count"), [(0, 9), (1, 9), (2, 300), (3, 300), (4, 5000), (5, 5000)])
+def test_bindings_are_in_the_order_of_their_terms(monkeypatch: pytest.MonkeyPatch, seed: int, count: int) -> None:
+    known, lists = terms(count), random_lists(seed, count)
+    found, selects = found_of(lists), [NAMES[:width] for width, _ in lists]
+    wanted = [expected(*one, known) for one in lists]
+    every = np.arange(len(lists))
+    assert made(objects(found, every, selects, known.__getitem__)) == wanted
+    assert made(objects(found, every[::-1], selects[::-1], known.__getitem__)) == wanted[::-1]
+    monkeypatch.setattr(module, "_TERMS", 50)
+    monkeypatch.setattr(module, "_ROWS", 3)
+    assert made(objects(found, every, selects, known.__getitem__)) == wanted
+
+
+def test_a_row_that_is_there_twice_stays() -> None:
+    known = terms(9)
+    lists: list[tuple[int, list[Row]]] = [(2, [(1, 2), (0, 3), (1, 2)]), (1, [(4,), (4,)])]
+    rows = made(objects(found_of(lists), np.arange(2), ["zy", "z"], known.__getitem__))
+    assert rows == [expected(*one, known) for one in lists]
+    assert [len(some) for some in rows] == [3, 2]
+
+
+@pytest.mark.parametrize("most", [1, 4, 1000])
+def test_the_same_bindings_are_one_object(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    monkeypatch.setattr(module, "_ROWS", most)
+    rng, known = random.Random(most), terms(30)
+    rows = [(2, [(one, other) for other in range(one % 4 + 1)]) for one in range(12)]
+    lists = [rows[rng.randrange(len(rows))] for _ in range(200)]
+    selection = np.array([rng.randrange(2) for _ in lists], np.int32)
+    found = list(shared(found_of(lists), selection, ["ab", "cd"], known.__getitem__))
+    first: dict[tuple[int, int], object] = {}
+    for pair, (one, select) in enumerate(zip(lists, selection.tolist(), strict=True)):
+        names = ["ab", "cd"][select]
+        wanted = [dict(zip(names, (term for _, term in row), strict=True)) for row in expected(*one, known)]
+        assert list(found[pair]) == wanted
+        assert all(type(row) is SharedBinding and list(row) == list(names) for row in found[pair])
+        assert first.setdefault((one[1][0][0], select), found[pair]) is found[pair]
+    assert len({id(some) for some in first.values()}) == len(first) > 12
+
+
+def test_bindings_are_made_while_they_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_ROWS", 2)
+    portions: list[int] = []
+    make = module._made
+
+    def counted(*given: object) -> object:
+        portions.append(len(portions))
+        return make(*given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(module, "_made", counted)
+    lists: list[tuple[int, list[Row]]] = [(1, [(number,)]) for number in range(20)]
+    found = shared(found_of(lists), np.zeros(20, np.int32), ["a"], terms(20).__getitem__)
+    assert portions == []
+    next(found)
+    assert len(portions) == 1
+    assert len(list(found)) == 19
+    assert len(portions) >= 10
+
+
+@pytest.mark.parametrize("is_enabled", [True, False])
+def test_the_collector_is_left_as_it_was(is_enabled: bool) -> None:
+    lists: list[tuple[int, list[Row]]] = [(1, [(number,)]) for number in range(20)]
+    try:
+        if not is_enabled:
+            gc.disable()
+        for _ in objects(found_of(lists), np.arange(20), ["a"] * 20, terms(20).__getitem__):
+            assert gc.isenabled() is is_enabled
+        assert gc.isenabled() is is_enabled
+    finally:
+        gc.enable()
