@@ -98,9 +98,16 @@ class Part:
                 construct(templates[place], found) if place in templates else None
                 for place, found in enumerate(bindings)
             ]
-        names = map(self.chunk.ids.__getitem__, self.rows.publication[places].tolist())
+        names = chain.from_iterable(map(repeat, *self._names(self.rows.publication[places])))
         truncated = self.rows.truncated[places].tolist()
         return details.count, zip(names, ids, bindings, truncated, graphs, strict=True)
+
+    def _names(self, publication: Ids) -> tuple[list[str], list[int]]:
+        """The ids of publications in their order: each that occurs, and how often."""
+        begins = np.flatnonzero(np.diff(publication, prepend=-1))
+        names = self.chunk.ids
+        counts = np.diff(begins, append=len(publication)).tolist()
+        return [names[number] for number in publication[begins].tolist()], counts
 
 
 def pair_order(first: Ids, second: NDArray[np.int64]) -> NDArray[np.int64]:

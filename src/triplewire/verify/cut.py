@@ -54,7 +54,7 @@ class Cuts:
                     return None
         except TriplewireError:  # of a condition, for a term that the evaluation may not come to
             return None
-        return graph.ids[search.rows[: search.count]] if search.is_full else None
+        return graph.ids.take(search.rows[: search.count]) if search.is_full else None
 
 
 def _runs(group: Group) -> Iterator[Run | None]:
@@ -136,18 +136,17 @@ class _Search:
 
     def _searched(self, parts: list[Run], rows: Ids, slots: NDArray[np.int64], count: int) -> int:
         """How many rows there are with the solutions of all parts; OVER where it takes too many steps."""
-        graph, number = self._graph, {name: place for place, name in enumerate(self._select)}
+        graph, number = self._graph, {name: k for k, name in enumerate(self._select)}
         code: list[int] = []
         tests: list[tuple[str, Expression | Label]] = []
         for atom in (atom for part in parts for atom in part.atoms):
             for k, (constant, name) in enumerate(zip(atom.constants, atom.names, strict=True)):
-                if constant is not None and constant not in graph.number:
+                place = graph.number.get(constant) if constant is not None else None
+                if constant is not None and place is None:
                     return count
                 label = atom.labels[k] if atom.labels else None
                 key = name if name is not None else f"*{len(code)}"  # of a label or a wildcard, that nothing else has
-                code.append(
-                    graph.number[constant] if constant is not None else -1 - number.setdefault(key, len(number))
-                )
+                code.append(place if place is not None else -1 - number.setdefault(key, len(number)))
                 if label is not None:
                     tests.append((key, label))
         tests += [(name, one.expression) for part in parts for one in part.conditions for name in one.variables]
@@ -155,7 +154,7 @@ class _Search:
         allowed = np.ones((len(number), len(graph.terms)), np.bool_)
         for key, test in tests:
             self._test(key, test, -1 - number[key], codes, allowed[number[key]])
-        needed = len(np.unique(codes[(codes < 0) & (codes >= -rows.shape[1])]))
+        needed = len({one for one in code if -rows.shape[1] <= one < 0})
         return kernels.search(
             codes, needed, len(rows), self._world.settings.max_steps, graph.triple, graph.offset, graph.order, allowed,
             count, rows, slots,
