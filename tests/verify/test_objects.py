@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pytest
 
+from triplewire.ir.evaluate import Answer
 from triplewire.kernels import steps as kernels
 from triplewire.model.match import Binding, SharedBinding, term_key
 from triplewire.model.terms import IRI, BlankNode, Literal, Term
@@ -72,6 +73,26 @@ def test_bindings_are_in_the_order_of_their_terms(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(module, "_TERMS", 50)
     monkeypatch.setattr(module, "_ROWS", 3)
     assert made(objects(found, every, selects, known.__getitem__)) == wanted
+
+
+def test_answers_take_the_place_of_rows() -> None:
+    known = terms(9)
+    lists: list[tuple[int, list[Row]]] = [(1, [(3,)]), (2, [(1, 2), (0, 3)]), (0, []), (1, [(5,), (4,)])]
+    found = found_of(lists)
+    answers = {1: Answer((SharedBinding(q=known[0]),), True), 2: Answer((SharedBinding(),), False)}
+    found.answers.update(answers)
+    selects = [NAMES[:width] for width, _ in lists]
+    for order in (np.arange(4), np.arange(4)[::-1]):
+        some = [
+            rows
+            for portion in objects(found, order, [selects[at] for at in order], known.__getitem__)
+            for rows in portion
+        ]
+        for at, rows in zip(order.tolist(), some, strict=True):
+            if at in answers:
+                assert rows is answers[at].bindings
+            else:
+                assert [list(row.items()) for row in rows] == expected(*lists[at], known)
 
 
 def test_a_row_that_is_there_twice_stays() -> None:

@@ -21,11 +21,12 @@ from triplewire.engine.construct import construct
 from triplewire.engine.stats import Stats
 from triplewire.errors import Refusal
 from triplewire.matchers import Chunk, Rows, Snapshot
-from triplewire.model.match import Match, MatchRow, matches_of
+from triplewire.model.match import Binding, Match, MatchRow, matches_of
 from triplewire.model.terms import Triple
 
 _AT_ONCE = 1_024  # matches whose bindings are found together
 _IN_TURN = 16  # times as many where one comes after the other, and they have few
+_NAMED = 4_096  # whose ids are made together: long lists of what is new take the collector long
 
 
 @dataclass(frozen=True)
@@ -88,19 +89,29 @@ class Part:
     def _rows(self, start: int, end: int) -> tuple[int, Iterator[MatchRow]]:
         """What some of the matches are made of, and how many bindings they have together."""
         places = self.order[start:end]
-        ids = self.snapshot.ids(self.rows.subscription[places])
         details = self.snapshot.details(self.chunk, self.rows, places)
         bindings, templates = details.bindings, details.templates
-        graphs: Iterable[tuple[Triple, ...] | None] = repeat(None, len(places))
+        graphs: Iterable[tuple[Triple, ...] | None] = repeat(None)
         if templates:
             bindings = list(bindings)
             graphs = [
                 construct(templates[place], found) if place in templates else None
                 for place, found in enumerate(bindings)
             ]
+        split = np.split(places, range(_NAMED, len(places), _NAMED))
+        return details.count, chain.from_iterable(map(self._named, split, repeat(iter(bindings)), repeat(iter(graphs))))
+
+    def _named(
+        self,
+        places: NDArray[np.int64],
+        bindings: Iterator[tuple[Binding, ...]],
+        graphs: Iterator[tuple[Triple, ...] | None],
+    ) -> Iterator[MatchRow]:
+        """The matches at these places, with the next bindings and graphs."""
+        ids = self.snapshot.ids(self.rows.subscription[places])
         names = chain.from_iterable(map(repeat, *self._names(self.rows.publication[places])))
         truncated = self.rows.truncated[places].tolist()
-        return details.count, zip(names, ids, bindings, truncated, graphs, strict=True)
+        return zip(names, ids, bindings, truncated, graphs, strict=False)  # it ends with the names
 
     def _names(self, publication: Ids) -> tuple[list[str], list[int]]:
         """The ids of publications in their order: each that occurs, and how often."""

@@ -9,14 +9,14 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from triplewire.encode.batch import Ids
+from triplewire.encode.batch import Ids, Offsets
 from triplewire.kernels import steps as kernels
 from triplewire.model.match import Binding, SharedBinding, term_key
 from triplewire.model.terms import Term
@@ -59,30 +59,31 @@ def _taken(number: Ids, first: Ids, portions: Iterator[list[Made]]) -> Iterator[
 def objects(found: Bindings, pairs: NDArray[np.integer[Any]], selects: Selects, term: ToTerm) -> Iterator[list[Made]]:
     """The bindings of some pairs, of a few pairs at a time. `selects` are the selected variables of each, each once.
     Their order depends on the terms alone, not on what else is in the batch."""
+    if found.answers:
+        count = found.count.copy()
+        count[list(found.answers)] = 0  # their rows, if there are any, are not all or not those kept
+        found = replace(found, count=count)
     for begin, end in _portions(found.count[pairs] * found.width[pairs], _TERMS):
         some = pairs[begin:end]
         steps = _Steps.of(found, some, term)
         for start, stop in _portions(found.count[some], _ROWS):
-            yield _made(found, some[start:stop].tolist(), steps, start, selects[begin + start : begin + stop])
-
-
-def _made(found: Bindings, pairs: list[int], steps: _Steps, start: int, selects: Selects) -> list[Made]:
-    with _uncollected():
-        return [
-            found.answers[pair].bindings if pair in found.answers else steps.bindings(place, select)
-            for place, (pair, select) in enumerate(zip(pairs, selects, strict=True), start)
-        ]
+            with _uncollected():
+                made = _made(steps, start, stop, selects[begin + start : begin + stop])
+            for place, pair in enumerate(some[start:stop].tolist() if found.answers else ()):
+                if pair in found.answers:
+                    made[place] = found.answers[pair].bindings
+            yield made
 
 
 @dataclass(frozen=True, slots=True)
 class _Steps:
     """From each row of some pairs to the next: which columns change, to which term, and where a row is complete."""
 
-    offset: list[int]  # pair -> where its steps begin
-    column: list[int]
-    term: list[Any]  # None where it is unbound
-    completes: list[bool]
-    unbound: bool  # is it anywhere?
+    offset: Offsets  # pair -> where its steps begin
+    column: Ids
+    place: Ids  # in `terms`
+    completes: NDArray[np.bool_]
+    terms: NDArray[Any]  # in their order, None for unbound
 
     @classmethod
     def of(cls, found: Bindings, pairs: NDArray[np.integer[Any]], term: ToTerm) -> _Steps:
@@ -91,38 +92,42 @@ class _Steps:
         seen = np.zeros(found.rows.max(initial=-1) + 2, np.bool_)
         size = kernels.mark(start, count, width, found.rows, seen)
         used = np.flatnonzero(seen) - 1
-        terms = [term(number) if number >= 0 else None for number in used.tolist()]
-        keys = [("",) if one is None else term_key(one) for one in terms]
-        order = sorted(range(len(terms)), key=keys.__getitem__)
+        stated = [term(number) if number >= 0 else None for number in used.tolist()]
+        keys = [("",) if one is None else term_key(one) for one in stated]
+        order = sorted(range(len(stated)), key=keys.__getitem__)
+        terms = np.empty(len(stated), object)
+        terms[:] = [stated[number] for number in order]
         rank = np.zeros(len(seen), np.int32)
         rank[used[order] + 1] = np.arange(len(terms))
-        offset, steps, completes = (
-            np.empty(len(pairs) + 1, np.int64),
-            np.empty((2, size), np.int32),
-            np.zeros(size, np.bool_),
-        )
+        offset, steps = np.empty(len(pairs) + 1, np.int64), np.empty((2, size), np.int32)
+        completes = np.zeros(size, np.bool_)
         kernels.steps(start, count, width, found.rows, rank, len(terms), offset, steps, completes)
-        (column, place), objects = steps[:, : offset[-1]], np.empty(len(terms), object)
-        objects[:] = [terms[number] for number in order]
-        own = objects[place].tolist()
-        return cls(offset.tolist(), column.tolist(), own, completes[: offset[-1]].tolist(), None in terms[:1])
+        return cls(offset, steps[0], steps[1], completes, terms)
 
-    def bindings(self, place: int, select: Sequence[str]) -> Made:
-        """Those of the pair at this place."""
+
+def _made(steps: _Steps, start: int, stop: int, selects: Selects) -> list[Made]:
+    """The bindings of the pairs from start to stop. What the steps are becomes objects for these only: long lists would
+    take the collector long."""
+    offset = steps.offset[start : stop + 1]
+    own = slice(offset[0], offset[-1])
+    columns, completes = steps.column[own].tolist(), steps.completes[own].tolist()
+    terms, ends = steps.terms[steps.place[own]].tolist(), (offset - offset[0]).tolist()
+    copied = _bound if None in steps.terms[:1] else SharedBinding
+    out: list[Made] = []
+    for select, begin, end in zip(selects, ends, ends[1:], strict=False):
         if not select:
-            return (SharedBinding(),)
-        steps = slice(self.offset[place], self.offset[place + 1])
-        columns, terms = self.column[steps], self.term[steps]
-        copied = _bound if self.unbound else SharedBinding
-        if len(terms) == len(select):  # one row
-            return (copied(dict(zip(select, terms, strict=True))),)
-        row: dict[str, Any] = dict.fromkeys(select)
-        out: list[Binding] = []
-        for column, term, completes in zip(columns, terms, self.completes[steps], strict=True):
-            row[select[column]] = term
-            if completes:
-                out.append(copied(row))
-        return tuple(out)
+            out.append((SharedBinding(),))
+        elif end - begin == len(select):  # one row
+            out.append((copied(dict(zip(select, terms[begin:end], strict=True))),))
+        else:
+            row: dict[str, Any] = dict.fromkeys(select)
+            rows = []
+            for column, term, is_whole in zip(columns[begin:end], terms[begin:end], completes[begin:end], strict=True):
+                row[select[column]] = term
+                if is_whole:
+                    rows.append(copied(row))
+            out.append(tuple(rows))
+    return out
 
 
 def _bound(row: dict[str, Any]) -> SharedBinding:
