@@ -1,4 +1,4 @@
-"""The bindings of matches as `Binding` objects, made of rows of term ids (`triplewire.verify.rows`), a few at a time.
+"""The bindings of matches as `Binding` objects, made of rows of term ids (`triplewire.verify.rows`), not all at once.
 
 A row has most in common with the row before it, as they are in order. So each object is a copy of one dictionary, in
 which only what differs is replaced; that takes half as long as making each of all its pairs.
@@ -23,7 +23,7 @@ from triplewire.model.terms import Term
 from triplewire.verify.rows import Bindings
 
 _TERMS = 1 << 18  # in rows that are put in order together
-_ROWS = 1 << 9  # that become objects together
+_ROWS = 1 << 14  # that become objects together: with fewer, the collector looks at all there is far more often
 
 Made: TypeAlias = tuple[Binding, ...]
 Selects: TypeAlias = Sequence[Sequence[str]]
@@ -34,8 +34,8 @@ def shared(found: Bindings, selection: Ids, selections: Selects, term: ToTerm) -
     """The bindings of each pair; those of one selection that are the same are one object. `selection` is the place in
     `selections` of the selected variables, each once; `term` gives a term of the batch.
 
-    They are made shortly before they are taken, and let go behind the last pair that has them: where the one who takes
-    them keeps none, memory that was just used is used again, and the search for garbage finds few objects."""
+    They are made shortly before they are taken, and let go behind the last pair that has them: of many, where the one
+    who takes them keeps none, a part is there at a time."""
     number, first = found.alike(selection)
     selects = [selections[place] for place in selection[first].tolist()]
     return chain.from_iterable(_taken(number, first, objects(found, first, selects, term)))
@@ -57,7 +57,7 @@ def _taken(number: Ids, first: Ids, portions: Iterator[list[Made]]) -> Iterator[
 
 
 def objects(found: Bindings, pairs: NDArray[np.integer[Any]], selects: Selects, term: ToTerm) -> Iterator[list[Made]]:
-    """The bindings of some pairs, of a few pairs at a time. `selects` are the selected variables of each, each once.
+    """The bindings of pairs, of some pairs at a time. `selects` are the selected variables of each, each once.
     Their order depends on the terms alone, not on what else is in the batch."""
     if found.answers:
         count = found.count.copy()
