@@ -159,18 +159,19 @@ def _count(a: int, b: int, wild: int, code: int, width: int, predicate: Any, obj
 
 
 @njit(cache=True, nogil=True)
-def _of_object(a: int, b: int, enough: int, variable: int, t0: int, t1: int, obj: Any, test_variable: Any, test: Any,
-               offset: Any, held: Any, known_test: Any, known_bits: Any) -> Any:  # fmt: skip
-    """How many objects of the triples a .. b fit the tests of a variable, which are about texts? At most `enough`.
-    Subscriptions ask for the same words, so what holds of the next 62 objects is remembered, a bit each, in a table
-    with one place for a test."""
+def _of_object(a: int, b: int, is_wild: bool, enough: int, variable: int, t0: int, t1: int, obj: Any,
+               test_variable: Any, test: Any, offset: Any, held: Any, known_test: Any, known_bits: Any,
+               ) -> Any:  # fmt: skip
+    """How many objects of the triples a .. b, those of one predicate or all of a subject, fit the tests of a variable,
+    which are about texts? At most `enough`. Subscriptions ask for the same words, so what holds of the next 62 objects
+    is remembered, a bit each, in a table with one place for a test."""
     count, w = _int(0), _int(a)
     while w < b and count < enough:
         upto = min(w + 62, b)
         bits = (_int(1) << (upto - w)) - 1
         for t in range(t0, t1):
             if test_variable[t] == variable and bits > 0:
-                number, found = _int(test[t]), _int(0)
+                number, found = _int(test[t]) | _int(is_wild) << 31, _int(0)
                 at = (((number ^ (w * 31)) & 0x3FFFFFFF) * 0x9E3779B1 >> 15) & (known_test.size - 1)
                 if known_test[at] != (w << 32) | number:
                     known_test[at] = (w << 32) | number
@@ -179,7 +180,7 @@ def _of_object(a: int, b: int, enough: int, variable: int, t0: int, t1: int, obj
                             begin, hit = offset[obj[w + i]], _int(0)
                             if begin >= 0:
                                 for j in range(offset[obj[w + i] + 1] - begin):
-                                    hit |= held[begin + j] == number
+                                    hit |= held[begin + j] == test[t]
                             found |= hit << i
                     known_bits[at] = found
                 bits &= known_bits[at]
@@ -198,6 +199,14 @@ def _tests(code: int, t0: int, t1: int, test_variable: Any, test: Any, op: Any) 
         found = found or test_variable[t] == -1 - code
         plain = plain and op[test[t]] == 0
     return found, plain
+
+
+@njit(forceinline=True)
+def _asked(wanted: int, value: int, selected: int, upto: int) -> tuple[int, bool]:
+    """How many triples that fit a pattern are asked for at the most? And do only those count that differ in what is
+    selected, its predicate or its object?"""
+    of_predicate, of_object = wanted < 0 and -1 - wanted < selected, value < 0 and -1 - value < selected
+    return upto + 1 if of_predicate or of_object else 1, wanted < 0 and of_predicate != of_object
 
 
 @njit(forceinline=True)
@@ -295,29 +304,28 @@ def settle(publication: Any, clause: Any, owner: Any, status: Any, asks: Any, al
                                  test_variable, test, offset, held, node_term, node_test, low, high, group, op, rank,
                                  different, _int(0))  # fmt: skip
             for i in range(p0, p1):
-                wanted, value, a, b = _int(pattern[i, 1]), pattern[i, 2], begin, last
+                wanted, value, a, b = _int(pattern[i, 1]), _int(pattern[i, 2]), begin, last
                 if wanted >= 0:
                     at = _find(key, star[s, KEY], star[s + 1, KEY], wanted) if product > 0 else -1
                     a, b = (first + at, end[at]) if at >= 0 else (begin, begin)
+                found, (enough, apart) = _int(-1), _asked(wanted, value, selected, upto)
                 if wanted >= 0 and value < 0 and t0 == t1:
-                    product *= b - a if -1 - value < selected else b > a
+                    found = b - a if -1 - value < selected else _int(b > a)
                 elif wanted >= 0 and value >= 0:
-                    product *= _has(a, b, obj, known, value)
-                elif product > 0 and wanted >= 0 and plain and n0 == n1:
-                    product *= _of_object(a, b, upto + 1 if -1 - value < selected else 1, -1 - value, t0, t1, obj,
-                                          test_variable, test, offset, held, known_test, known_bits)  # fmt: skip
-                elif product > 0:
-                    product *= _count(a, b, wanted, value, _int(selected), predicate, obj, t0, t1, n0, n1, known,
-                                      test_variable, test, offset, held, node_term, node_test, low, high, group, op,
-                                      rank, different, _int(upto))  # fmt: skip
-                product = min(product, upto + 1)
+                    found = _has(a, b, obj, known, value)
+                elif product > 0 and value < 0 and plain and n0 == n1:
+                    found = _of_object(a, b, wanted < 0, min(enough, 2) if apart else enough, -1 - value, t0, t1, obj,
+                                       test_variable, test, offset, held, known_test, known_bits)  # fmt: skip
+                if product > 0 and (found < 0 or (apart and found > 1)):
+                    found = _count(a, b, wanted, value, _int(selected), predicate, obj, t0, t1, n0, n1, known,
+                                   test_variable, test, offset, held, node_term, node_test, low, high, group, op, rank,
+                                   different, _int(upto))  # fmt: skip
+                product = min(product * found, upto + 1)
             surely = surely or product > upto  # those of one subject are
             total, s = total + product, s + 1
         is_cut = total > cap and not asks[c]
         if not alike or (is_cut and not (surely and alone[c])):
-            left[0, rest], left[1, rest] = p, c
-            rest += 1
+            left[0, rest], left[1, rest], rest = p, c, rest + 1
         elif total > 0:
-            out[0, sure], out[1, sure], cut[sure] = p, owner[c], is_cut
-            sure += 1
+            out[0, sure], out[1, sure], cut[sure], sure = p, owner[c], is_cut, sure + 1
     return sure, rest
