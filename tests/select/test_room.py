@@ -79,8 +79,10 @@ def test_a_part_begins_with_room_for_as_many_rows_as_others_had(monkeypatch: pyt
     monkeypatch.setattr(rooms, "_MOST", 10)
     room = Room()
     for count in (60, 3, 60):
-        room.begin()
+        room.begin(1)
         room.add(np.array([0, count]), np.arange(count, dtype=np.int32), others(0), 0)
         assert len(room.taken()[0]) == count
-        room.begin()
+        room.begin(1)
         assert len(room.free) >= 60
+    room.begin(5)
+    assert len(room.free) >= 300

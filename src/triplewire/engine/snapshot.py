@@ -31,6 +31,7 @@ from triplewire.matchers import Chunk, Details, Install, Meaning, Rows, Snapshot
 FRESH = 128  # subscriptions that are fresh, at most
 FACTOR = 32  # a segment has at least so many times the subscriptions of all after it, or is merged with them
 LARGE = 5 << 19  # but no more are put together: a few segments cost less than the memory to make one of them
+_SHARE = 8  # times the subscriptions of the first segment: up to there its rows tell how many all will have
 GONE = 4  # a segment is made anew when more than 1 / GONE of it is gone
 WASTE = 1 << 18  # bytes of texts that no subscription has any more, in the young segment
 
@@ -163,11 +164,14 @@ class SegmentSnapshot:
         with stage("load"):
             layers = self._all_layers
         found: list[tuple[Found, int]] = []
-        chunk.room.begin()
+        chunk.room.begin(len(chunk))
         for layer, start in zip(layers, self._starts, strict=False):  # the last start is the end
+            share = self._starts[-1] / len(layer.segment)
             for one in layer.match(chunk, stage):
                 found.append((one, start))
                 with stage("verify"):
+                    if not start and share < _SHARE:  # what the first has tells what all will
+                        chunk.room.more(int(share * len(one.accepted)), len(one.accepted))
                     chunk.room.add(one.offset, one.accepted, one.columns, start)
         return Rows(
             *chunk.room.taken(),

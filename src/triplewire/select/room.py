@@ -21,6 +21,7 @@ _PAGE = 1 << 21  # bytes of a large page
 _ROW = 9  # bytes of a row
 _FIRST, _MOST = 1 << 13, 3 * _PAGE // _ROW  # rows of the first piece, and of most: each has some times those before it
 _GROWTH = 4
+_SPARE = 1.125  # times as much room as was needed before
 _KEPT = 4  # pieces that are remembered, to be used again once nobody holds their rows
 
 
@@ -39,11 +40,13 @@ class Room:
         self._pieces = [np.empty(_bytes(_FIRST), np.uint8)]
         self._columns = _columns(self._pieces[0])
         self._begin = self._end = 0  # the rows that nobody has taken yet
-        self._usual = 0  # rows of the largest part so far, and some more
+        self._publications = 1  # of this part
+        self._usual = 0.0  # rows of a publication in the part that had most, and some more
 
-    def begin(self) -> None:
+    def begin(self, publications: int) -> None:
         """A part begins: have room for as many rows as others had, so that they need not be moved on the way."""
-        self.more(self._usual, 0)
+        self._publications = max(publications, 1)
+        self.more(int(self._usual * publications), 0)
 
     @property
     def free(self) -> Ids:
@@ -94,7 +97,7 @@ class Room:
         """The rows that were added since the last time."""
         publication, subscription, truncated = self._columns
         some, count = slice(self._begin, self._end), self._end - self._begin
-        self._usual = max(self._usual, count + count // 8)
+        self._usual = max(self._usual, _SPARE * count / self._publications)
         self._begin = self._end
         return publication[some], subscription[some], truncated[some]
 
