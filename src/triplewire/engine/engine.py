@@ -253,8 +253,7 @@ class Engine:
         same otherwise. A publication that cannot be read goes to `on_refusal`; without it, the first one is raised as
         `ReadError`. With a `clock`, the time of the stages goes there, and not to the results.
         """
-        snapshot, mine = self._snapshot, clock or Clock()
-        portion = Portion(len(snapshot))
+        snapshot, mine, portion = self._snapshot, clock or Clock(), Portion()
         for whole in chunks_of_files(sources, split, self._compiler, mine, on_refusal, snapshot.columnar):
             for chunk in portion.parts(whole):
                 rows = snapshot.match(chunk, mine)
@@ -379,7 +378,7 @@ def _raise(refusal: Refusal) -> None:
 
 def _matched(snapshot: Snapshot, chunks: Iterable[Chunk], clock: Clock) -> MatchResult:
     """The matches of chunks, in parts of so many rows."""
-    result, portion = MatchResult(snapshot), Portion(len(snapshot))
+    result, portion = MatchResult(snapshot), Portion()
     for whole in chunks:
         for chunk in portion.parts(whole):
             rows = snapshot.match(chunk, clock)

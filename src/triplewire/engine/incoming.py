@@ -30,16 +30,15 @@ if TYPE_CHECKING:
 
 CHUNK = 1_024  # publications that are encoded together, where they come one by one
 ROWS = 1 << 18  # match rows that are made at a time: about as many stay near the processor
-_LEAST, _MOST = 16, 2_048  # publications that are matched together
-_MANY = 1 << 20  # subscriptions of which few publications are expected to give `ROWS`
+_LEAST, _MOST = 64, 2_048  # publications that are matched together: fewer, and the calls take longer than the work
 _RECENT = 256  # publications of an Arrow batch that are kept as objects, where matching needs them
 
 
 class Portion:
     """How many publications are matched together: as many as give about `ROWS` rows, going by those before."""
 
-    def __init__(self, subscriptions: int) -> None:
-        self._publications = 4 * _LEAST if subscriptions < _MANY else _LEAST  # before any were matched
+    def __init__(self) -> None:
+        self._publications = _LEAST
 
     def parts(self, chunk: Chunk) -> Iterator[Chunk]:
         """The publications of a chunk, some at a time."""
