@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 CHUNK = 1_024  # publications that are encoded together, where they come one by one
-ROWS = 1 << 18  # match rows that are made at a time: about as many stay near the processor
+ROWS = 1 << 20  # match rows that are made at a time: with fewer, the calls take longer, with more, the memory does
 _LEAST, _MOST = 64, 2_048  # publications that are matched together: fewer, and the calls take longer than the work
 _RECENT = 256  # publications of an Arrow batch that are kept as objects, where matching needs them
 

@@ -19,7 +19,7 @@ Columns: TypeAlias = "tuple[Ids, Ids, NDArray[np.bool_]]"
 
 _PAGE = 1 << 21  # bytes of a large page
 _ROW = 9  # bytes of a row
-_FIRST, _MOST = 1 << 13, 3 * _PAGE // _ROW  # rows of the first piece, and of most: each has some times those before it
+_FIRST, _MOST = 1 << 13, 6 * _PAGE // _ROW  # rows of the first piece, and of most: each has some times those before it
 _GROWTH = 4
 _SPARE = 1.125  # times as much room as was needed before
 _KEPT = 4  # pieces that are remembered, to be used again once nobody holds their rows
