@@ -13,6 +13,7 @@ import pytest
 
 from engine.samples import EX, item
 from triplewire import Engine, Publication, Settings
+from triplewire.engine import engine as engines
 from triplewire.engine import store
 from triplewire.engine.snapshot import FRESH, SegmentSnapshot
 from triplewire.engine.stored import INDEX_VERSION
@@ -225,10 +226,12 @@ def test_an_index_is_opened_not_made(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert Engine.load(tmp_path, verify=True).subscriptions == loaded.subscriptions
 
 
-def test_an_index_of_another_version_is_made_anew(tmp_path: Path) -> None:
+def test_an_index_of_another_version_is_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     engine = saved(tmp_path)
     change(tmp_path, lambda manifest: manifest["index"].update(version=INDEX_VERSION + 1))
+    monkeypatch.setattr(engines, "LOADED_TOGETHER", 50)
     loaded = Engine.load(tmp_path)
+    assert snapshot_of(loaded).due() is None
     assert loaded.subscriptions == engine.subscriptions
     assert found(loaded, "w3 w4") == found(engine, "w3 w4")
 

@@ -370,6 +370,7 @@ class Engine:
         for plain, some in groupby(found, lambda one: not rows[one.id].get("rules")):
             while together := [saved_rows.checked(one, compiler, source) for one in islice(some, LOADED_TOGETHER)]:
                 self._current.snapshot = self._snapshot.changed(together, (), plain=plain)
+        self._current.settle()
 
 
 def _raise(refusal: Refusal) -> None:
