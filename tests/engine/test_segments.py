@@ -14,6 +14,7 @@ import pytest
 from engine.samples import EX, item
 from triplewire import Engine, Publication, Settings
 from triplewire.engine import engine as engines
+from triplewire.engine import snapshot as snapshots
 from triplewire.engine import store
 from triplewire.engine.snapshot import FRESH, SegmentSnapshot
 from triplewire.engine.stored import INDEX_VERSION
@@ -230,6 +231,7 @@ def test_an_index_of_another_version_is_made_anew(tmp_path: Path, monkeypatch: p
     engine = saved(tmp_path)
     change(tmp_path, lambda manifest: manifest["index"].update(version=INDEX_VERSION + 1))
     monkeypatch.setattr(engines, "LOADED_TOGETHER", 50)
+    monkeypatch.setattr(snapshots, "FRESH", 10)
     loaded = Engine.load(tmp_path)
     assert snapshot_of(loaded).due() is None
     assert loaded.subscriptions == engine.subscriptions
