@@ -16,8 +16,8 @@ from triplewire.matchers import Chunk, Stage
 from triplewire.select.room import Columns
 from triplewire.select.walk import each
 
-PAIRS = 1 << 19  # publications of a window times subscriptions of the segment
-LEAST, MOST = 1 << 8, 1 << 13  # publications of a window; where it would have fewer, there is none
+PAIRS = 1 << 21  # publications of a window times subscriptions of the segment
+LEAST, MOST = 1 << 10, 1 << 13  # publications of a window; where it would have fewer, there is none
 
 NONE: Ids = np.zeros(0, np.int32)
 
