@@ -30,7 +30,6 @@ from triplewire.verify.reference import Reference
 
 if TYPE_CHECKING:
     from triplewire.encode.decode import Decoder
-    from triplewire.select.room import Room
 
 Stage: TypeAlias = Callable[[str], AbstractContextManager[None]]
 """Says which stage ("encode", "select", "verify" ...) the time inside a `with` block belongs to."""
@@ -84,7 +83,6 @@ class Chunk:
         self._publications = publications
         self._batch = batch
         self._decoder: Decoder | None = None
-        self._room: Room | None = None
         self.whole = whole  # what this is a part of: its publications from .. to
         self.kept: dict[int, tuple[Any, Any]] = {}  # what a snapshot has worked out and may need again
 
@@ -131,17 +129,6 @@ class Chunk:
         if self._one is not None:
             return self._one(number)
         return replace(self.decoder.publication(number), source=self._source)
-
-    @property
-    def room(self) -> Room:
-        """Where the rows of its matches come to lie, and those of all parts of the same chunk."""
-        if self.whole is not None:
-            return self.whole[0].room
-        if self._room is None:
-            from triplewire.select.room import Room  # as `encode` above
-
-            self._room = Room()
-        return self._room
 
     @property
     def decoder(self) -> Decoder:

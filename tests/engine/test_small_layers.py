@@ -55,11 +55,11 @@ def test_parts_have_what_the_whole_has(monkeypatch: pytest.MonkeyPatch, most: in
     monkeypatch.setattr(layers, "MOST", most)
     monkeypatch.setattr(layers, "LEAST", 1)
     mine, chunk = layer(), whole()
-    wanted = mine.match(chunk, stage)
+    wanted = mine.match(chunk, stage, Room())
     chunk = whole()
     got, failing, counts, first = [], [], [0, 0, 0], 0
     for size in SIZES:
-        found = mine.match(chunk.part(first, first + size), stage)
+        found = mine.match(chunk.part(first, first + size), stage, Room())
         assert all(0 <= p < size for p, _, _ in rows(found))
         got += rows(found, first)
         failing += [p + first for one in found for p, _, _ in one.failures]
@@ -77,7 +77,7 @@ def test_a_part_may_come_again(monkeypatch: pytest.MonkeyPatch, most: int) -> No
     monkeypatch.setattr(layers, "MOST", most)
     monkeypatch.setattr(layers, "LEAST", 1)
     mine, chunk = layer(), whole()
-    wanted = rows(mine.match(chunk, stage))
+    wanted = rows(mine.match(chunk, stage, Room()))
     for first in (0, 50, 20, 0, 50, 20):
-        found = rows(mine.match(chunk.part(first, first + 10), stage), first)
+        found = rows(mine.match(chunk.part(first, first + 10), stage, Room()), first)
         assert found == [row for row in wanted if first <= row[0] < first + 10]

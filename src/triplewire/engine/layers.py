@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from triplewire.encode.batch import Ids
 from triplewire.engine.segment import Found, Segment
 from triplewire.matchers import Chunk, Stage
-from triplewire.select.room import Columns
+from triplewire.select.room import Columns, Room
 from triplewire.select.walk import each
 
 PAIRS = 1 << 21  # publications of a window times subscriptions of the segment
@@ -43,7 +43,7 @@ class Layer:
         mask[self.gone] = True
         return mask
 
-    def match(self, chunk: Chunk, stage: Stage) -> list[Found]:
+    def match(self, chunk: Chunk, stage: Stage, room: Room) -> list[Found]:
         """The matches of a chunk.
 
         A call costs something even where a segment is so small that it hardly has a match. So where the chunk is a part
@@ -52,17 +52,17 @@ class Layer:
         """
         size = min(PAIRS // len(self.segment), MOST)
         if chunk.whole is None or size < LEAST:
-            return [self.segment.match(chunk, self.mask, stage)]
+            return [self.segment.match(chunk, self.mask, stage, room)]
         whole, first, last = chunk.whole
         windows = range(first // size, (last - 1) // size + 1)
-        return [self._window(whole, n, size, stage).taken(first - n * size, last - first) for n in windows]
+        return [self._window(whole, n, size, stage, room).taken(first - n * size, last - first) for n in windows]
 
-    def _window(self, whole: Chunk, number: int, size: int, stage: Stage) -> _Window:
+    def _window(self, whole: Chunk, number: int, size: int, stage: Stage, room: Room) -> _Window:
         """The matches of so many publications. The last ones are kept with the chunk."""
         owner, found = whole.kept.get(id(self), (None, None))
         if owner is not self or found.number != number:
             part = whole.part(number * size, min((number + 1) * size, len(whole)))
-            found = _Window(number, self.segment.match(part, self.mask, stage))
+            found = _Window(number, self.segment.match(part, self.mask, stage, room))
             whole.kept[id(self)] = self, found
         assert isinstance(found, _Window)
         return found

@@ -30,7 +30,7 @@ from triplewire.matchers import Chunk, Details, Meaning, Stage
 from triplewire.select.features import Features, features
 from triplewire.select.index import Index, IndexBuilder
 from triplewire.select.merge import merge
-from triplewire.select.room import Columns
+from triplewire.select.room import Columns, Room
 from triplewire.select.settle import settle
 from triplewire.select.walk import Selected, each
 from triplewire.verify.columnar import Columnar
@@ -162,13 +162,13 @@ class Segment:
         assert isinstance(found, Features)
         return found
 
-    def match(self, chunk: Chunk, gone: NDArray[np.bool_] | None, stage: Stage) -> Found:
-        """The matches of a chunk, but for the subscriptions that are `gone`. Those accepted lie in the chunk's room."""
+    def match(self, chunk: Chunk, gone: NDArray[np.bool_] | None, stage: Stage, room: Room) -> Found:
+        """The matches of a chunk, but for the subscriptions that are `gone`. Those accepted lie in the room."""
         batch = chunk.batch
         settings = self.home.meaning.world.settings
         with stage("select"):
             seen = self._features(chunk)
-            selected = self.index.select(batch, seen, settings.max_bindings, chunk.room)
+            selected = self.index.select(batch, seen, settings.max_bindings, room)
             if gone is not None:
                 selected = selected.without(gone, self.index.trie.owner)
         with stage("verify"):

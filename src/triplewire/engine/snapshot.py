@@ -27,6 +27,7 @@ from triplewire.engine.segment import Found, Prepared, Segment
 from triplewire.engine.texts import Texts, TextWriter
 from triplewire.ir.subscription import Subscription
 from triplewire.matchers import Chunk, Details, Install, Meaning, Rows, Snapshot, Stage, Template
+from triplewire.select.room import Room
 
 FRESH = 128  # subscriptions that are fresh, at most
 FACTOR = 32  # a segment has at least so many times the subscriptions of all after it, or is merged with them
@@ -159,22 +160,26 @@ class SegmentSnapshot:
 
     def match(self, chunk: Chunk, stage: Stage) -> Rows:
         """See `triplewire.matchers.Snapshot`."""
+        with self.home.room() as room:
+            return self._matched(chunk, stage, room)
+
+    def _matched(self, chunk: Chunk, stage: Stage, room: Room) -> Rows:
         with stage("encode"):
             batch = chunk.batch
         with stage("load"):
             layers = self._all_layers
         found: list[tuple[Found, int]] = []
-        chunk.room.begin(len(chunk))
+        room.begin(len(chunk))
         for layer, start in zip(layers, self._starts, strict=False):  # the last start is the end
             share = self._starts[-1] / len(layer.segment)
-            for one in layer.match(chunk, stage):
+            for one in layer.match(chunk, stage, room):
                 found.append((one, start))
                 with stage("verify"):
                     if not start and share < _SHARE:  # what the first has tells what all will
-                        chunk.room.more(int(share * len(one.accepted)), len(one.accepted))
-                    chunk.room.add(one.offset, one.accepted, one.columns, start)
+                        room.more(int(share * len(one.accepted)), len(one.accepted))
+                    room.add(one.offset, one.accepted, one.columns, start)
         return Rows(
-            *chunk.room.taken(),
+            *room.taken(),
             tuple((p, s + int(start), error) for one, start in found for p, s, error in one.failures),
             triples=int(batch.offset[-1] - batch.offset[0]),
             atoms=sum(one.atoms for one, _ in found),

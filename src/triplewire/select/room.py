@@ -22,7 +22,7 @@ _ROW = 9  # bytes of a row
 _FIRST, _MOST = 1 << 13, 6 * _PAGE // _ROW  # rows of the first piece, and of most: each has some times those before it
 _GROWTH = 4
 _SPARE = 1.125  # times as much room as was needed before
-_KEPT = 4  # pieces that are remembered, to be used again once nobody holds their rows
+_KEPT = 3  # pieces that are remembered, to be used again once nobody holds their rows
 
 
 def _references(held: list[object]) -> int:
@@ -34,19 +34,20 @@ _UNSEEN = _references([object()])
 
 
 class Room:
-    """Room for the rows of a chunk of publications, of which some are matched at a time. One thread uses it."""
+    """Room for match rows, of some publications at a time. One thread uses it."""
 
     def __init__(self) -> None:
         self._pieces = [np.empty(_bytes(_FIRST), np.uint8)]
         self._columns = _columns(self._pieces[0])
         self._begin = self._end = 0  # the rows that nobody has taken yet
         self._publications = 1  # of this part
-        self._usual = 0.0  # rows of a publication in the part that had most, and some more
+        self._usual = 0.0  # rows of a publication in the part that had most of it, and some more
+        self._largest = 0.0  # rows of the part that had most, and some more
 
     def begin(self, publications: int) -> None:
         """A part begins: have room for as many rows as others had, so that they need not be moved on the way."""
         self._publications = max(publications, 1)
-        self.more(int(self._usual * publications), 0)
+        self.more(int(min(self._usual * publications, self._largest)), 0)
 
     @property
     def free(self) -> Ids:
@@ -98,6 +99,7 @@ class Room:
         publication, subscription, truncated = self._columns
         some, count = slice(self._begin, self._end), self._end - self._begin
         self._usual = max(self._usual, _SPARE * count / self._publications)
+        self._largest = max(self._largest, _SPARE * count)
         self._begin = self._end
         return publication[some], subscription[some], truncated[some]
 
