@@ -16,7 +16,7 @@ from triplewire.ir.nodes import And
 from triplewire.ir.normalize import check
 from triplewire.ir.subscription import Subscription
 from triplewire.model.terms import IRI, XSD, Literal, Triple
-from triplewire.select import asked, walk
+from triplewire.select import asked, idle, walk
 from triplewire.select import index as indexes
 from triplewire.select import room as rooms
 from triplewire.select.features import features
@@ -184,13 +184,13 @@ def test_a_workspace_is_kept_unless_it_has_grown_large(monkeypatch: pytest.Monke
     index = index_of([parse('SELECT * { ?s <urn:p> ?o FILTER ftcontains(?o, "word") }', id="a")])
     for _ in range(3):
         assert accepted(selected(index, [about("word")]), 0) == [0]
-        assert len(index._idle) == 1
-    kept = index._idle[0]
-    index._idle.extend([Workspace(index.trie, len(index)) for _ in range(indexes._IDLE)])  # as many threads would
+        assert len(index._spaces.kept) == 1
+    kept = index._spaces.kept[0]
+    index._spaces.kept.extend([Workspace(index.trie, len(index)) for _ in range(idle.MOST)])  # as many threads would
     selected(index, [about("word")])
-    assert len(index._idle) == indexes._IDLE
-    assert index._idle[0] is kept
-    del index._idle[1:]
+    assert len(index._spaces.kept) == idle.MOST
+    assert index._spaces.kept[0] is kept
+    del index._spaces.kept[1:]
     monkeypatch.setattr(indexes, "_KEPT", len(kept.checks) - 1)
     assert accepted(selected(index, [about("word")]), 0) == [0]
-    assert index._idle == []
+    assert index._spaces.kept == []

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from triplewire.engine.compiler import line_of, row_of
 from triplewire.engine.texts import TextSource
 from triplewire.ir.subscription import Subscription
 from triplewire.matchers import Meaning
+from triplewire.select.idle import Idle
 from triplewire.select.room import Room
 
 KEPT = 1_024  # compiled subscriptions that are kept, those asked for last
-_IDLE = os.cpu_count() or 1  # rooms that are kept, at most: as many as can be busy at once
 
 
 class Home:
@@ -26,19 +23,7 @@ class Home:
         self.meaning = meaning
         self._lock = threading.Lock()
         self._kept: OrderedDict[tuple[int, int], tuple[TextSource, Subscription, Subscription]] = OrderedDict()
-        self._rooms: list[Room] = []  # that no thread uses now
-
-    @contextmanager
-    def room(self) -> Iterator[Room]:
-        """Room for the rows of some publications, for one at a time. Its memory is used again, in later calls too: to
-        touch fresh memory is slow."""
-        try:
-            room = self._rooms.pop()
-        except IndexError:  # there is none yet, or others use them
-            room = Room()
-        yield room
-        if len(self._rooms) < _IDLE:
-            self._rooms.append(room)  # but not after an error, which may have left anything in it
+        self.rooms = Idle[Room]()  # their memory is used again in later calls: to touch fresh memory is slow
 
     def compiled(self, source: TextSource, start: int, length: int) -> tuple[Subscription, Subscription]:
         """The subscription of a row, as it was registered and as it is evaluated."""

@@ -160,7 +160,7 @@ class SegmentSnapshot:
 
     def match(self, chunk: Chunk, stage: Stage) -> Rows:
         """See `triplewire.matchers.Snapshot`."""
-        with self.home.room() as room:
+        with self.home.rooms.one(Room) as room:
             return self._matched(chunk, stage, room)
 
     def _matched(self, chunk: Chunk, stage: Stage, room: Room) -> Rows:

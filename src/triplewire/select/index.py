@@ -7,7 +7,6 @@ subscriptions, live changes and storage: `triplewire.engine`.
 from __future__ import annotations
 
 import gc
-import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -26,6 +25,7 @@ from triplewire.languages.shape import Composed, Shape
 from triplewire.model.terms import IRI, Literal
 from triplewire.select.features import Features
 from triplewire.select.growing import GrowingPrograms
+from triplewire.select.idle import Idle
 from triplewire.select.programs import ASK, DISTINCT, EXACT, Programs
 from triplewire.select.room import Room
 from triplewire.select.shaped import ShapedRows
@@ -34,7 +34,6 @@ from triplewire.select.trie import SetTrie, Trie, build_trie
 from triplewire.select.walk import Selected, Workspace, select
 
 _MANY = 1 << 14  # subscriptions that are worth the time of letting go
-_IDLE = os.cpu_count() or 1  # workspaces that are kept, at most: as many as can be busy at once
 _KEPT = 1 << 24  # atoms, or clauses, that it may have room for; one that has grown larger is let go
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -77,21 +76,13 @@ class Index:
         return dict(zip(found.tolist(), where[first].tolist(), strict=True))
 
     @cached_property
-    def _idle(self) -> list[Workspace]:
-        """Workspaces that no thread uses now."""
-        return []
+    def _spaces(self) -> Idle[Workspace]:
+        return Idle()
 
     def select(self, batch: Batch, features: Features, cap: int, room: Room) -> Selected:
         """What of the batch could match; `cap` is `max_bindings`. What is accepted lies in the room."""
-        idle = self._idle
-        try:
-            space = idle.pop()
-        except IndexError:  # there is none yet, or others use them
-            space = Workspace(self.trie, len(self))
-        selected = select(self.trie, batch, features, cap, space, room)
-        if len(idle) < _IDLE and max(len(space.checks), len(space.atoms)) <= _KEPT:
-            idle.append(space)  # but not after an error, which may have left anything in it
-        return selected
+        with self._spaces.one(lambda: Workspace(self.trie, len(self)), _is_small) as space:
+            return select(self.trie, batch, features, cap, space, room)
 
     def place(self, test: int) -> tuple[int, int, int]:
         """Where a lazy test is stated: (subscription, its clause from 0, the clause's test from 0)."""
@@ -127,6 +118,10 @@ class Index:
     def nbytes(self) -> int:
         """Bytes of all arrays."""
         return sum(column.nbytes for column in self.arrays().values())
+
+
+def _is_small(space: Workspace) -> bool:
+    return max(len(space.checks), len(space.atoms)) <= _KEPT
 
 
 def _to_arrays(value: Any) -> dict[str, NDArray[Any]]:

@@ -6,9 +6,7 @@ Clauses that join nothing are products (`triplewire.kernels.products`), the othe
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -23,6 +21,7 @@ from triplewire.kernels import products as product_kernels
 from triplewire.kernels import solutions as kernels
 from triplewire.model.publication import Publication
 from triplewire.select.features import Features
+from triplewire.select.idle import Idle
 from triplewire.select.programs import Programs
 from triplewire.select.tests import LAZY, Tests
 from triplewire.verify.answers import Answers, LazyTests
@@ -35,7 +34,6 @@ _SMALL = 64  # those that joins do, where the subject is not known; of larger on
 _AT_ONCE = 1 << 10  # pairs that lazy tests are asked for together: each may ask for some thousand answers
 _CONDITIONS = 6  # place of the tests among the columns of the programs
 _OFTEN = 8  # pairs of a publication for which that is worth it in any case
-_IDLE = os.cpu_count() or 1  # look-ups that are kept: as many threads have work at once
 _NOWHERE = 0x7FFFFFFF  # stands for a constant that the batch does not have
 
 
@@ -136,15 +134,15 @@ class Solver:
         offset, component, member = self._components
         self._stars = fixed(loose, pattern_offset, pattern, offset, component, member, programs.test_offset)
         self._tests = fixed(programs.test_variable, programs.test)
-        self._inverses: list[_Inverse] = []
+        self._inverses = Idle[_Inverse]()
 
     def _resolved(self, clauses: Ids, term: Ids) -> Columns:
         """Some clauses as the join takes them, their constants as the batch's terms."""
         stated, (all_components, component, member) = self._stated, self._components
         code_offset, places = slices(stated.pattern_offset, clauses)
         code, member = stated.pattern[places], member[places]
-        with self._inverse(term) as inverse:
-            code = np.where(code < 0, code, inverse[np.maximum(code, 0)])
+        with self._inverses.one(self._new_inverse) as inverse:
+            code = np.where(code < 0, code, inverse.of(term)[np.maximum(code, 0)])
         component_offset, places = slices(all_components, clauses)
         component = component[places]
         condition_offset, places = slices(stated.test_offset, clauses)
@@ -152,16 +150,8 @@ class Solver:
         condition = np.column_stack((stated.test_variable[places], test, self._info[test]))
         return fixed(code_offset, code, component_offset, component, member, condition_offset, condition)
 
-    @contextmanager
-    def _inverse(self, term: Ids) -> Iterator[Ids]:
-        """Constant -> the batch's term, or NOWHERE."""
-        try:
-            inverse = self._inverses.pop()
-        except IndexError:  # all are in use, by other threads
-            inverse = _Inverse(int(self._stated.pattern.max(initial=0)) + 1)
-        yield inverse.of(term)
-        if len(self._inverses) < _IDLE:
-            self._inverses.append(inverse)
+    def _new_inverse(self) -> _Inverse:
+        return _Inverse(int(self._stated.pattern.max(initial=0)) + 1)
 
     def solve(
         self, batch: Batch, features: Features, pairs: Pairs, keep: bool, publications: Callable[[int], Publication]
@@ -216,9 +206,9 @@ class Solver:
         star = np.empty((_places(component_offset, clauses), product_kernels.STAR), np.int64)
         code = np.empty((_places(pattern_offset, clauses), 2), np.int32)
         few = np.diff(triples[0]) <= _FEW
-        with self._inverse(term) as inverse:
+        with self._inverses.one(self._new_inverse) as inverse:
             stars = product_kernels.stars(
-                publication, offset, clauses, width, few, self._stars, inverse, star, code, outcome
+                publication, offset, clauses, width, few, self._stars, inverse.of(term), star, code, outcome
             )
         hit = np.empty((stars + 1 if keep else 1, 4), np.int64)
         fitting = np.empty(4 * stars + self._patterns * (_FEW + 1), np.int32)
