@@ -29,6 +29,7 @@ from triplewire.ir.nodes import (
     TextTest,
 )
 from triplewire.ir.text import Analyzer, Phrase, TextOr, Word
+from triplewire.kernels.listed import LONG
 from triplewire.model.namespaces import beside
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, RDF_TYPE, XSD, BlankNode, Literal, Node, Term, Triple
@@ -123,6 +124,15 @@ def test_many_substrings() -> None:
     batch = encode(facts(Literal(text)))
     found = features(batch, term_names([]), build(table.specs()), WORLD).test.tolist()
     assert found == sorted(number for part, number in numbers.items() if part in text)
+
+
+@pytest.mark.parametrize("count", [LONG - 1, LONG, LONG + 1, 3 * LONG])
+def test_many_words_of_a_term(count: int) -> None:
+    words = [f"w{n * 7919 % count}" for n in range(count)]
+    alike = TextOr((Word("w1"), Word("w5"), Word("none")))
+    asked = [FullText(X, text) for text in (*map(Word, reversed(words)), alike, Word("none"))]
+    check(asked, facts(Literal(" ".join(words + words)), Literal("w5 w1 w2 w1"), Literal("other")))
+    check([*asked, FullText(X, Word("w2", Analyzer(stemming="english")))], facts(Literal(" ".join(words + words))))
 
 
 def test_the_same_test_has_one_number() -> None:

@@ -17,8 +17,11 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from triplewire.kernels.prefetch import prefetch
+
 _MIXER = np.uint64(0x9E3779B97F4A7C15)  # 2 ** 64 / phi: D. E. Knuth, "The Art of Computer Programming", section 6.4
 _HALF = np.uint64(32)
+TOGETHER, _LINE = 64, 64  # strings that are fetched together; bytes that the processor fetches at once
 _int: Any = np.int64
 _wide: Any = np.uint64  # of an index: that it is not negative
 
@@ -106,15 +109,18 @@ def build(hashes: Any, slots: Any) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _candidates(hashes: Any, own_hash: Any, slots: Any, out: Any) -> None:
-    """The first row with the hash of each string, or -1.
+def _candidates(hashes: Any, own_hash: Any, slots: Any, begin: int, end: int, out: Any) -> None:
+    """The first row with the hash of each of the strings begin .. end, or -1.
 
-    First all slots, then all hashes: so look-ups do not wait for each other's memory.
+    First all slots are asked for, then all hashes: so look-ups do not wait for each other's memory.
     """
     mask = slots.size - 1
-    for i in range(hashes.size):
+    for i in range(begin, end):
+        prefetch(slots, _int(hashes[i] & np.uint64(mask)))
+    for i in range(begin, end):
         out[i] = slots[_int(hashes[i] & np.uint64(mask))]
-    for i in range(hashes.size):
+        prefetch(own_hash, out[i])
+    for i in range(begin, end):
         row = out[i]
         if row >= 0 and own_hash[row] != hashes[i]:
             at = _int(hashes[i] & np.uint64(mask))
@@ -122,6 +128,18 @@ def _candidates(hashes: Any, own_hash: Any, slots: Any, out: Any) -> None:
                 at = (at + 1) & mask
                 row = slots[at]
             out[i] = row
+
+
+@njit(cache=True, nogil=True)
+def _fetch(start: Any, text: Any, own_text: Any, own_offset: Any, begin: int, end: int, out: Any) -> None:
+    """Have what the strings begin .. end are compared with fetched."""
+    for i in range(begin, end):
+        prefetch(own_offset, out[i])
+        prefetch(text, start[i])
+    for i in range(begin, end):
+        first = own_offset[max(out[i], 0)]
+        prefetch(own_text, first)
+        prefetch(own_text, first + _LINE)
 
 
 @njit(cache=True, nogil=True)
@@ -139,10 +157,15 @@ def _next(row: int, h: Any, own_hash: Any, slots: Any) -> Any:
 
 @njit(cache=True, nogil=True, inline="always")
 def _same(a: Any, start: int, end: int, b: Any, first: int) -> Any:
-    """Compared to the end: nearly always they are equal, and so the loop is one of vectors."""
-    different = np.uint8(0)
-    for i in range(end - start):
-        different |= a[start + i] ^ b[first + i]
+    """Compared to the end: nearly always they are equal. The last eight bytes overlap those before them."""
+    length, different = end - start, _wide(0)
+    if length >= 8:
+        for i in range(length >> 3):
+            different |= _eight(a, start + 8 * i) ^ _eight(b, first + 8 * i)
+        different |= _eight(a, end - 8) ^ _eight(b, first + length - 8)
+    else:
+        for i in range(length):
+            different |= _wide(a[_wide(start + i)] ^ b[_wide(first + i)])
     return different == 0
 
 
@@ -150,8 +173,11 @@ def _same(a: Any, start: int, end: int, b: Any, first: int) -> Any:
 def find(text: Any, start: Any, end: Any, hashes: Any, own_text: Any, own_offset: Any, own_hash: Any, slots: Any,
          out: Any) -> None:  # fmt: skip
     """The row of each span in a table, or -1."""
-    _candidates(hashes, own_hash, slots, out)
     for i in range(start.size):
+        if i % TOGETHER == 0:
+            upto = min(i + TOGETHER, start.size)
+            _candidates(hashes, own_hash, slots, i, upto, out)
+            _fetch(start, text, own_text, own_offset, i, upto, out)
         row = out[i]
         while row >= 0:
             first = own_offset[row]
@@ -177,8 +203,11 @@ def find_terms(text: Any, start: Any, end: Any, kind: Any, suffix: Any, suffix_t
                hashes: Any, own_text: Any, own_offset: Any, own_kind: Any, own_hash: Any, slots: Any,
                out: Any) -> None:  # fmt: skip
     """The row of each term in a table of terms, or -1."""
-    _candidates(hashes, own_hash, slots, out)
     for i in range(start.size):
+        if i % TOGETHER == 0:
+            upto = min(i + TOGETHER, start.size)
+            _candidates(hashes, own_hash, slots, i, upto, out)
+            _fetch(start, text, own_text, own_offset, i, upto, out)
         row = out[i]
         while row >= 0:
             s0, s1, o0, o1 = (
@@ -197,8 +226,11 @@ def find_terms(text: Any, start: Any, end: Any, kind: Any, suffix: Any, suffix_t
 def find_alike(text: Any, offset: Any, kind: Any, hashes: Any, own_text: Any, own_offset: Any, own_kind: Any,
                own_hash: Any, slots: Any, out: Any) -> None:  # fmt: skip
     """The row of each string of one table in another, or -1. Either both are of terms, or neither."""
-    _candidates(hashes, own_hash, slots, out)
     for i in range(hashes.size):
+        if i % TOGETHER == 0:
+            upto = min(i + TOGETHER, hashes.size)
+            _candidates(hashes, own_hash, slots, i, upto, out)
+            _fetch(offset, text, own_text, own_offset, i, upto, out)
         row = out[i]
         while row >= 0:
             first = own_offset[row]

@@ -1,4 +1,7 @@
-"""Pairs (term, test) in the making: from the words of terms, and gathered into sorted slices.
+"""Pairs (term, test) in the making, and as slices by term: straight from the words of terms, or gathered from pairs.
+
+Slices hold a test once. Only long ones are ascending (`triplewire.kernels.listed`): to sort the others as well would
+take longer than all else here.
 
 What the tests are: `triplewire.select.tests`. Who asks: `triplewire.select.features`.
 """
@@ -10,30 +13,61 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-_FEW = 24  # numbers that are sorted by insertion
+from triplewire.kernels.listed import LONG
+
+_wide: Any = np.uint64  # of an index: that it is not negative
 
 
 @njit(cache=True, nogil=True)
-def from_words(
-    offset: Any, ids: Any, row: Any, test_offset: Any, tests: Any, stamp: Any, out_term: Any, out_test: Any
-) -> int:
-    """The tests of the words of each term: `ids` holds the words of term t at offset[t] .. offset[t + 1], `row` the row
-    of each word or -1, `tests` those of each row. `stamp`: a number for each row, all -1.
+def word_codes(row: Any, test_offset: Any, tests: Any, none: int, code: Any) -> None:
+    """What each word asks for: its test if it has one; `none` if it has none; -1 - its row if it has several. `row`:
+    the row of each word, or -1, whose tests are the slice `test_offset` of `tests`."""
+    for word in range(row.size):
+        at, found = row[word], none
+        if at >= 0:
+            first, some = test_offset[at], test_offset[at + 1] - test_offset[at]
+            found = tests[first] if some == 1 else -1 - at if some > 1 else none
+        code[word] = found
 
-    Returns how many pairs there are; those beyond the room in `out_term` are not written.
+
+@njit(cache=True, nogil=True)
+def from_words(offset: Any, ids: Any, code: Any, test_offset: Any, tests: Any, seen: Any, out_offset: Any,
+               out: Any) -> int:  # fmt: skip
+    """The tests of the words of each term, as slices of `out`: `ids` holds the words of term t at offset[t] ..
+    offset[t + 1], `code` is that of each word. `seen`: a number for each test and one for none, all 0.
+
+    Returns how many there are; those beyond the room in `out`, which is for one more than there are words, are not
+    written.
     """
     count = 0
     for term in range(offset.size - 1):
-        for i in range(offset[term], offset[term + 1]):
-            at = row[ids[i]]
-            if at < 0 or stamp[at] == term:
-                continue
-            stamp[at] = term
-            for j in range(test_offset[at], test_offset[at + 1]):
-                if count < out_term.size:
-                    out_term[count] = term
-                    out_test[count] = tests[j]
-                count += 1
+        seen[seen.size - 1] = term + 1
+        out_offset[term] = count
+        first = offset[term]
+        if first >= 0 and count >= 0:
+            for i in range(offset[term + 1] - first):
+                test = code[ids[_wide(first + i)]]
+                if test >= 0:
+                    out[_wide(min(count, out.size - 1))] = test
+                    count += seen[_wide(test)] != term + 1
+                    seen[_wide(test)] = term + 1
+                else:
+                    count = _several(-1 - test, term + 1, test_offset, tests, seen, out, count)
+        if count - out_offset[term] > LONG and count < out.size:
+            out[out_offset[term] : count] = np.sort(out[out_offset[term] : count])
+    out_offset[offset.size - 1] = count
+    return count
+
+
+@njit(cache=True, nogil=True)
+def _several(row: int, mark: int, test_offset: Any, tests: Any, seen: Any, out: Any, count: int) -> int:
+    """Add the tests of a row that are not marked as seen."""
+    for j in range(test_offset[row], test_offset[row + 1]):
+        if seen[tests[j]] != mark:
+            seen[tests[j]] = mark
+            if count < out.size:
+                out[count] = tests[j]
+            count += 1
     return count
 
 
@@ -67,23 +101,9 @@ def spread(
 
 
 @njit(cache=True, nogil=True)
-def _sort(values: Any, low: int, high: int) -> None:
-    if high - low > _FEW:
-        values[low:high] = np.sort(values[low:high])
-        return
-    for i in range(low + 1, high):
-        value = values[i]
-        j = i
-        while j > low and values[j - 1] > value:
-            values[j] = values[j - 1]
-            j -= 1
-        values[j] = value
-
-
-@njit(cache=True, nogil=True)
-def gather(pair_term: Any, pair_test: Any, offset: Any, test: Any) -> int:
-    """The pairs as slices, one a term, ascending and distinct: `offset` is one longer than the terms, `test` has room
-    for all pairs. Returns how many are left."""
+def gather(pair_term: Any, pair_test: Any, seen: Any, offset: Any, test: Any) -> int:
+    """The pairs as slices, one a term: `offset` is one longer than the terms, `test` has room for all pairs. `seen`: a
+    number for each test, all 0. Returns how many are left."""
     offset[:] = 0
     for i in range(pair_term.size):
         offset[pair_term[i] + 1] += 1
@@ -97,11 +117,13 @@ def gather(pair_term: Any, pair_test: Any, offset: Any, test: Any) -> int:
     for term in range(offset.size - 1):  # now offset[t + 1] is where the slice of t begins
         low = offset[term + 1]
         high = offset[term + 2] if term + 2 < offset.size else pair_term.size
-        _sort(test, low, high)
         offset[term] = kept
         for i in range(low, high):
-            if i == low or test[i] != test[i - 1]:
-                test[kept] = test[i]
-                kept += 1
+            found = test[i]
+            test[kept] = found
+            kept += seen[found] != term + 1
+            seen[found] = term + 1
+        if kept - offset[term] > LONG:
+            test[offset[term] : kept] = np.sort(test[offset[term] : kept])
     offset[offset.size - 1] = kept
     return kept

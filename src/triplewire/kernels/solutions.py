@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from triplewire.kernels.listed import is_listed
+
 INDEXED, RANGE = 1, 2  # kinds of tests; 0 is lazy
 VARIABLE, TEST, KIND, GROUP, OP, RANK = 0, 1, 2, 3, 4, 5  # columns of `condition`: the tests of the clause at hand
 HOW, NEXT, END, MASK, LEFT, OPEN = 0, 1, 2, 3, 4, 5  # columns of `frame`, by depth: where a pattern's triples are
@@ -63,9 +65,7 @@ def _slot(test: Any, term: Any, publication: Any, scope: Any, known: Any) -> Any
 @njit(cache=True, nogil=True)
 def _listed(test: Any, term: Any, publication: Any, offset: Any, tests: Any, node_offset: Any, node_key: Any) -> Any:
     """Does an indexed test hold of the term, everywhere or in this publication?"""
-    end = offset[term + 1]
-    at = _lower(tests, offset[term], end, test)
-    if at < end and tests[at] == test:
+    if is_listed(test, tests, offset[term], offset[term + 1]):
         return True
     end, key = node_offset[publication + 1], (np.int64(term) << 32) | test
     at = _lower(node_key, node_offset[publication], end, key)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from triplewire.kernels.listed import is_listed
 from triplewire.kernels.prefetch import prefetch
 
 CHECK = 2  # of the status of clauses
@@ -76,19 +77,6 @@ def _find(key: Any, first: int, last: int, constant: int) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def _is_listed(number: int, held: Any, first: int, end: int) -> bool:
-    """Is a test among those that hold of a term, which are first .. end?"""
-    last = end
-    while first < last:
-        middle = (first + last) >> 1
-        if held[middle] < number:
-            first = middle + 1
-        else:
-            last = middle
-    return bool(first < end and held[first] == number)
-
-
-@njit(cache=True, nogil=True)
 def _is_here(number: int, term: int, n0: int, n1: int, node_term: Any, node_test: Any) -> bool:
     """Does a test hold of a term in this publication only, whose slice is n0 .. n1?"""
     for i in range(n0, n1):  # noqa: SIM110  # compiled, a loop is quicker than a generator
@@ -144,7 +132,7 @@ def _count(a: int, b: int, wild: int, code: int, width: int, predicate: Any, obj
                     if op[number] != 0:
                         g = group[number]
                         fits = _in_range(op[number], rank[number], low[g, term], high[g, term])
-                    elif not _is_listed(number, held, offset[term], offset[term + 1]):
+                    elif not is_listed(number, held, offset[term], offset[term + 1]):
                         fits = n0 < n1 and _is_here(number, term, n0, n1, node_term, node_test)
             if of_predicate and not of_object:
                 fits = fits and predicate[i] != last

@@ -39,7 +39,7 @@ class Features:
 
     term: Ids  # batch term -> the segment's term id, or -1
     offset: Offsets  # batch term -> its slice of `test`; one longer than the terms
-    test: Ids  # test ids, ascending within a slice; neither range nor lazy tests
+    test: Ids  # test ids, each once in a slice (`triplewire.kernels.pairs`); neither range nor lazy tests
     low: NDArray[np.int32]  # shape (groups, terms)
     high: NDArray[np.int32]
     node_offset: Offsets  # publication -> its slice of `node_term` and `node_test`; all zero where no test asks for it
@@ -59,12 +59,12 @@ class Features:
 
 def features(batch: Batch, terms: Names, tests: Tests, world: World) -> Features:
     """What the batch is to a segment with these constants and tests."""
-    pairs: list[Pairs] = []
     texts = has_text(batch.terms.kind, batch.terms.suffix, batch.terms.suffixes)
+    slices = []
     for table in tests.words:
         words = words_by(table.analyzer, batch.words, np.flatnonzero(texts), lambda term: text_of(batch.terms, term))
-        pairs.append(table.pairs(words))
-    pairs += _of_texts(batch.terms, tests, texts, world.settings.max_literal_bytes)
+        slices.append(table.slices(words, len(tests)))
+    pairs = _of_texts(batch.terms, tests, texts, world.settings.max_literal_bytes)
     (low, high), points = places(batch, tests.scales, tests.groups)
     pairs += points
     node_offset, node_term, node_test = _no_nodes(len(batch))
@@ -73,7 +73,7 @@ def features(batch: Batch, terms: Names, tests: Tests, world: World) -> Features
         static = classes.static()
         pairs.append(static)
         node_offset, node_term, node_test = without(classes.stated(), static, len(batch), len(tests))
-    offset, test = gathered(pairs, len(batch.terms))
+    offset, test = gathered(slices, pairs, len(batch.terms), len(tests))
     return Features(find_terms(terms, batch.terms), offset, test, low, high, node_offset, node_term, node_test)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,9 @@ from triplewire.select.postings import DEFAULT, Posting
 from triplewire.select.substrings import START, Pairs, Substrings
 
 WORD_SEED = 4
+Slices: TypeAlias = "tuple[Offsets, Ids]"
+"""Tests by term, as `triplewire.kernels.pairs` makes them: term -> its slice; the tests."""
+
 _NOTHING = (Strings.of([]), np.zeros(0, np.int32))
 
 
@@ -58,19 +61,20 @@ class WordTests:
             Substrings.from_arrays(prefixes) if prefixes else None,
         )
 
-    def pairs(self, words: Words) -> Pairs:
-        """The tests that hold of each term, whose words these are, by this analyser."""
-        row, offset, test = self._postings(words)
-        room = len(words.ids)  # seldom more: a word is seldom in two tests
+    def slices(self, words: Words, tests: int) -> Slices:
+        """The tests that hold of each term, whose words these are, by this analyser; `tests`: how many there are."""
+        row, test_offset, test = self._postings(words, tests)
+        code, offset = np.empty(len(row), np.int32), np.empty(len(words.offset), np.int64)
+        pair_kernels.word_codes(row, test_offset, test, tests, code)
+        room = len(words.ids) + 1  # seldom more: a word is seldom in two tests
         while True:
-            out_term, out_test = np.empty(room, np.int32), np.empty(room, np.int32)
-            stamp = np.full(len(offset) - 1, -1, np.int32)
-            count = pair_kernels.from_words(words.offset, words.ids, row, offset, test, stamp, out_term, out_test)
-            if count <= room:
-                return out_term[:count], out_test[:count]
-            room = count
+            seen, out = np.zeros(tests + 1, np.int32), np.empty(room, np.int32)
+            count = pair_kernels.from_words(words.offset, words.ids, code, test_offset, test, seen, offset, out)
+            if count < room:
+                return offset, out[:count]
+            room = count + 1
 
-    def _postings(self, words: Words) -> tuple[Ids, Offsets, Ids]:
+    def _postings(self, words: Words, tests: int) -> tuple[Ids, Offsets, Ids]:
         """The tests of each distinct word: its row or -1, the slices of the rows."""
         parts: list[Pairs] = []
         if self.words is not None:
@@ -84,16 +88,21 @@ class WordTests:
         if self.prefixes is not None:
             rows, kind = np.arange(len(words), dtype=np.int32), np.ones(len(words), np.int32)
             parts.append(self.prefixes.pairs(words.text, words.start, words.end, rows, kind))
-        offset, test = gathered(parts, len(words))
+        offset, test = gathered([], parts, len(words), tests)
         return np.where(np.diff(offset) > 0, np.arange(len(words)), -1).astype(np.int32), offset, test
 
 
-def gathered(parts: Sequence[Pairs], terms: int) -> tuple[Offsets, Ids]:
-    """Pairs as slices, one a term: the tests ascending, each once."""
-    pair_term = np.concatenate([np.zeros(0, np.int32), *[part[0] for part in parts]])
-    pair_test = np.concatenate([np.zeros(0, np.int32), *[part[1] for part in parts]])
+def gathered(slices: Sequence[Slices], pairs: Sequence[Pairs], terms: int, tests: int) -> Slices:
+    """Slices and pairs as slices, one a term, each test once; `terms`, `tests`: how many there are."""
+    pairs = [some for some in pairs if len(some[0])]
+    if len(slices) == 1 and not pairs:
+        return slices[0]
+    of_term = np.arange(terms, dtype=np.int32)
+    pairs += [(np.repeat(of_term, np.diff(offset)), test) for offset, test in slices]
+    pair_term = np.concatenate([np.zeros(0, np.int32), *[some[0] for some in pairs]])
+    pair_test = np.concatenate([np.zeros(0, np.int32), *[some[1] for some in pairs]])
     offset, test = np.zeros(terms + 1, np.int64), np.empty(len(pair_test), np.int32)
-    kept = pair_kernels.gather(pair_term, pair_test, offset, test)
+    kept = pair_kernels.gather(pair_term, pair_test, np.zeros(tests, np.int32), offset, test)
     return offset, test[:kept]
 
 
