@@ -1,11 +1,8 @@
-"""All stored sets that are subsets of a given set: a walk through a trie of labels (architecture: "Set-trie").
+"""The subscriptions of each publication: a walk through the tries, and what hangs on the nodes that are reached.
 
-The trie is flat. Row n of `nodes` is (label, first child, first item, marks); items end where those of row n + 1 begin.
-Siblings lie side by side, ascending by label. A label from `first_range` on leads to a range node: the labels of its
-children are ranks, and those within the interval of that range atom are walked. A node's items are the clauses whose
-set ends there. Its marks: the largest code of its items (`triplewire.kernels.bounds`), STAR where the node is a star,
-that is, a label of the second trie, whose sets are stars, and above CHILDREN bits how many children there are; WIDE
-says that the row before the first child has that as its label. Tries are built by `triplewire.kernels.trie_nodes`.
+How a trie lies in memory and which of its nodes are reached: `triplewire.kernels.subsets`. The first trie has the sets
+of atoms, its nodes with STAR are the labels of the second, whose sets are stars. Who calls: `triplewire.select.walk`.
+Numba's cache does not see a change of `subsets` here.
 """
 
 from __future__ import annotations
@@ -16,14 +13,13 @@ import numpy as np
 from numba import njit
 
 from triplewire.kernels.prefetch import prefetch
+from triplewire.kernels.subsets import ALONE, AT, CODE, ENDS, HALF, STAR, fresh, subsets
 
-SUBS, CHECKS, NODES = 0, 1, 2  # places in `counts`
-LABEL, FIRST, ITEM, MARKS = 0, 1, 2, 3  # columns of `nodes`
-STAR, CHILDREN = 256, 9  # in the marks: a bit, and how many bits lie below the number of children
-WIDE = 127  # so many children or more
-ROOM = 8  # children a present label for which they are scanned; more are searched
 NUMBER, LOOSE, GENERAL = 23, 32, 31  # of needs and codes: `triplewire.kernels.bounds`
 WITHIN, SINGLE = 1, 2  # verdicts
+
+_int: Any = np.int64
+_wide: Any = np.uint64  # also of an index: that it is not negative
 
 
 @njit(forceinline=True)
@@ -36,99 +32,6 @@ def _lower(values: Any, low: int, high: int, wanted: Any) -> int:
         else:
             high = middle
     return low
-
-
-@njit(cache=True, nogil=True)
-def _mark(present: Any, span_atom: Any, stamp: Any, now: int, span_of: Any, first_range: int) -> None:
-    """Mark what is present, and where the interval of each range atom is."""
-    for i in range(present.size):
-        stamp[present[i]] = now
-    for i in range(span_atom.size):
-        stamp[span_atom[i]] = now
-        span_of[span_atom[i] - first_range] = i
-
-
-@njit(cache=True, nogil=True)
-def _roots(nodes: Any, root: Any, present: Any, span_atom: Any, queue: Any, queue_span: Any) -> int:
-    """Begin the queue: the children of the root whose label is present."""
-    tail = 0
-    for i in range(present.size):
-        queue[tail] = root[present[i]]
-        queue_span[tail] = -1
-        prefetch(nodes, root[present[i]])
-        tail += root[present[i]] >= 0
-    for i in range(span_atom.size):
-        queue[tail] = root[span_atom[i]]
-        queue_span[tail] = i
-        tail += root[span_atom[i]] >= 0
-    return tail
-
-
-@njit(cache=True, nogil=True)
-def _searched(begin: int, end: int, nodes: Any, present: Any, span_atom: Any, queue: Any, queue_span: Any,
-              tail: int) -> int:  # fmt: skip
-    """Add the children begin .. end whose label is present, by one search a label; few are, of many children."""
-    labels = nodes[:, LABEL]
-    for i in range(present.size):
-        child = _lower(labels, begin, end, present[i])
-        if child < end and nodes[child, LABEL] == present[i]:
-            queue[tail] = child
-            queue_span[tail] = -1
-            tail += 1
-    for i in range(span_atom.size):
-        child = _lower(labels, begin, end, span_atom[i])
-        if child < end and nodes[child, LABEL] == span_atom[i]:
-            queue[tail] = child
-            queue_span[tail] = i
-            tail += 1
-    return tail
-
-
-@njit(cache=True, nogil=True)
-def _subsets(nodes: Any, subscription: Any, root: Any, present: Any, span_atom: Any, span_ends: Any, span_of: Any,
-             first_range: int, stamp: Any, now: int, queue: Any, queue_span: Any) -> int:  # fmt: skip
-    """The nodes that are reached by present labels, in `queue`; returns their number. Breadth first: each node waits
-    in the queue until its children are looked at, and they and its items are fetched meanwhile."""
-    _mark(present, span_atom, stamp, now, span_of, first_range)
-    tail = _roots(nodes, root, present, span_atom, queue, queue_span)
-    most = ROOM * (present.size + span_atom.size)
-    head = 0
-    for i in range(tail):
-        prefetch(nodes, nodes[queue[i], FIRST])
-        prefetch(subscription, nodes[queue[i], ITEM])
-    while head < tail:
-        node, span = queue[head], queue_span[head]
-        head += 1
-        begin = nodes[node, FIRST]
-        end = begin + (nodes[node, MARKS] >> CHILDREN)
-        if span < 0 and end - begin <= 1:  # most nodes: without a branch, which would be guessed wrong half the time
-            a = nodes[begin, LABEL] * (end - begin)
-            queue[tail] = begin
-            queue_span[tail] = -1 if a < first_range else span_of[a - first_range]
-            prefetch(nodes, nodes[begin, FIRST])
-            prefetch(subscription, nodes[begin, ITEM])
-            tail += (stamp[a] == now) & (begin < end)
-            continue
-        if end - begin == WIDE:
-            end = begin + nodes[begin - 1, LABEL]
-        if span >= 0:  # below a range node come ordinary nodes
-            begin = _lower(nodes[:, LABEL], begin, end, span_ends[span, 0])
-            end = _lower(nodes[:, LABEL], begin, end, span_ends[span, 1])
-            for child in range(begin, end):
-                queue[tail] = child
-                queue_span[tail] = -1
-                tail += 1
-        elif end - begin > most:
-            tail = _searched(begin, end, nodes, present, span_atom, queue, queue_span, tail)
-        else:
-            for child in range(begin, end):
-                a = nodes[child, LABEL]
-                queue[tail] = child
-                queue_span[tail] = -1 if a < first_range else span_of[a - first_range]
-                prefetch(nodes, nodes[child, FIRST])
-                prefetch(subscription, nodes[child, ITEM])
-                tail += stamp[a] == now
-    return tail
 
 
 @njit(cache=True, nogil=True)
@@ -167,30 +70,31 @@ def _verdict(first: int, end: int, bounds: Any, most: Any, stamp: Any, now: int,
 
 
 @njit(forceinline=True)
-def _copy(begin: int, end: int, source: Any, out: Any, at: int) -> int:
-    """Append source[begin:end] if there is room; returns the end with all of them. Where no index can be negative, as
-    the compiler is told, it copies by vectors."""
+def _copy_each(begin: int, end: int, source: Any, out: Any, at: int) -> None:
+    """Copy source[begin:end] if there is room."""
     if at + end - begin <= out.size and at >= 0 and begin >= 0:
         for i in range(end - begin):
             out[at + i] = source[begin + i]
+
+
+@njit(forceinline=True)
+def _copy(begin: int, end: int, source: Any, out: Any, at: int) -> Any:
+    """Append source[begin:end] if there is room; returns the end with all of them. Eight at a time, all read before
+    they are written: mostly there are so few that once is enough."""
+    left = end - begin
+    if at + left + 8 <= out.size and begin + left + 8 <= source.size:
+        i, j = begin, at
+        while left > 0:
+            a, b, c, d = source[_wide(i)], source[_wide(i + 1)], source[_wide(i + 2)], source[_wide(i + 3)]
+            e, f, g, h = source[_wide(i + 4)], source[_wide(i + 5)], source[_wide(i + 6)], source[_wide(i + 7)]
+            out[_wide(j)], out[_wide(j + 1)], out[_wide(j + 2)], out[_wide(j + 3)] = a, b, c, d
+            out[_wide(j + 4)], out[_wide(j + 5)], out[_wide(j + 6)], out[_wide(j + 7)] = e, f, g, h
+            left -= 8
+            i += 8
+            j += 8
+    else:
+        _copy_each(begin, end, source, out, at)
     return at + end - begin
-
-
-@njit(cache=True, nogil=True)
-def _fresh(queue: Any, tail: int, bits: Any, reached: Any, count: int) -> tuple[int, int]:
-    """Keep the nodes of the queue that this publication reaches for the first time, by another subject than before;
-    they are added to `reached`. Returns the new ends of both. No item comes twice then: each hangs on one node."""
-    at = 0
-    for i in range(tail):
-        node = queue[i]
-        mark = np.uint8(1 << (node & 7))
-        if bits[node >> 3] & mark == 0:
-            bits[node >> 3] |= mark
-            reached[count] = node
-            count += 1
-            queue[at] = node
-            at += 1
-    return at, count
 
 
 @njit(cache=True, nogil=True)
@@ -206,30 +110,46 @@ def _fill_sure(safe: int, loose: int, sure: Any) -> None:
     sure[:, 255], sure[:, 254] = safe, loose
 
 
-@njit(cache=True, nogil=True)
-def _emit(nodes: Any, item: Any, need: Any, subscription: Any, queue: Any, tail: int, sure: Any, multi: int,
+@njit(forceinline=True)
+def _hand_out(nodes: Any, need: Any, subscription: Any, hits: Any, hit: int, safe: int, sure: Any, out: Any, subs: int,
+              rest: Any) -> Any:  # fmt: skip
+    """Hand out the items that are alone and matches at a glance; the other nodes with items go to `rest`. Returns the
+    new ends."""
+    others, fits = _int(0), subs + hit < out.size
+    for i in range(hit if fits else 0):
+        node = _int(hits[_wide(i)])
+        item, marks = nodes[_wide(2 * node)] >> AT, nodes[_wide(2 * node + 1)]
+        code = marks >> CODE & 255
+        good = marks >> ALONE & sure[_wide(code)]
+        out[_wide(subs)] = marks & HALF
+        subs += good
+        more = marks >> ENDS & (1 - good)
+        rest[_wide(others)] = node
+        others += more
+        prefetch(subscription, item & -more)
+        prefetch(need, item & -(more & _int(code > safe)))
+    return subs if fits else subs + hit, others
+
+
+@njit(forceinline=True)
+def _emit(nodes: Any, item: Any, need: Any, subscription: Any, rest: Any, others: int, safe: int, sure: Any, multi: int,
           bound_offset: Any, bounds: Any, verdict: Any, most: Any, stamp: Any, now: int, subjects: int, degree: int,
-          cap: int, out_sub: Any, out_check: Any, subs: int, checks: int) -> tuple[int, int]:  # fmt: skip
-    """Hand out the items of the nodes in the queue; returns the new ends. Most nodes have one item or none, and what it
-    is cannot be guessed: so there are no branches on it. What is not sure at a glance is asked for its bound, once a
-    publication; items of the same need lie together."""
-    last_sub = out_sub.size - 1
-    for i in range(tail):
-        node = queue[i]
-        begin, end = nodes[node, ITEM], nodes[node + 1, ITEM]
-        if end - begin <= sure[nodes[node, MARKS] & 255]:  # one item that is a match, or none
-            out_sub[min(subs, last_sub)] = subscription[begin * (end - begin)]
-            subs += end - begin
-            begin = end
-        elif nodes[node, MARKS] & 255 <= sure[255]:
+          cap: int, out_sub: Any, out_check: Any, subs: int, checks: int) -> Any:  # fmt: skip
+    """Hand out the items of the nodes in `rest`; returns the new ends. What is not sure at a glance is asked for its
+    bound, once a publication; items of the same need lie together."""
+    for i in range(others):
+        node = _int(rest[_wide(i)])
+        begin, end = nodes[_wide(2 * node)] >> AT, nodes[_wide(2 * node + 2)] >> AT
+        glance = nodes[_wide(2 * node + 1)] >> CODE & 255
+        if (glance <= safe) | ((end - begin == 1) & (sure[_wide(glance)] > 0)):
             subs = _copy(begin, end, subscription, out_sub, subs)
             begin = end
         while begin < end:
-            wanted, upto = np.int64(need[begin]), end
+            wanted, upto = _int(need[begin]), end
             code, number = wanted >> NUMBER, wanted & ((1 << NUMBER) - 1)
             good = sure[code] > 0
-            if code <= sure[255]:
-                upto = _lower(need, begin + 1, end, (sure[255] + 1) << NUMBER)
+            if code <= safe:
+                upto = _lower(need, begin + 1, end, (safe + 1) << NUMBER)
             elif need[end - 1] != wanted:
                 upto = _lower(need, begin + 1, end, wanted + 1)
             if not good and code >> 6 < 2:
@@ -241,18 +161,30 @@ def _emit(nodes: Any, item: Any, need: Any, subscription: Any, queue: Any, tail:
             if good:
                 subs = _copy(begin, upto, subscription, out_sub, subs)
             else:
-                checks = _copy(begin, upto, item, out_check, checks)
+                _copy_each(begin, upto, item, out_check, checks)
+                checks += upto - begin
             begin = upto
     return subs, checks
 
 
 @njit(cache=True, nogil=True)
-def _stars(nodes: Any, star_of: Any, queue: Any, tail: int, star_list: Any, star_stamp: Any, now: int,
-           count: int) -> int:  # fmt: skip
-    """Add the stars of the nodes in the queue to those of the publication; returns how many there are."""
-    for i in range(tail):
-        if nodes[queue[i], MARKS] & STAR:
-            star_list[count] = star = star_of[queue[i]]
+def _emit_aside(nodes: Any, item: Any, need: Any, subscription: Any, rest: Any, others: int, safe: int, sure: Any,
+                multi: int, limits: Any, now: int, subjects: int, degree: int, cap: int, out_sub: Any, out_check: Any,
+                subs: int, checks: int) -> Any:  # fmt: skip
+    """The same where it is seldom called for."""
+    bound_offset, bounds, verdict, most, stamp = limits
+    return _emit(nodes, item, need, subscription, rest, others, safe, sure, multi, bound_offset, bounds, verdict, most,
+                 stamp, now, subjects, degree, cap, out_sub, out_check, subs, checks)  # fmt: skip
+
+
+@njit(forceinline=True)
+def _stars(nodes: Any, star_of: Any, hits: Any, hit: int, star_list: Any, star_stamp: Any, now: int, count: int) -> Any:
+    """Add the stars of the nodes reached to those of the publication; returns how many there are."""
+    for i in range(hit):
+        node = _int(hits[_wide(i)])
+        if nodes[_wide(2 * node + 1)] >> STAR & 1:
+            star = star_of[node]
+            star_list[count] = star
             count += star_stamp[star] != now
             star_stamp[star] = now
     return count
@@ -311,55 +243,30 @@ def _degree(r0: int, r1: int, run_first: Any) -> int:
     return degree
 
 
-@njit(cache=True, nogil=True)
-def _reaches(r0: int, r1: int, run_atoms: Any, nodes: Any, root: Any) -> Any:
-    """Is there anything to walk for the runs r0 .. r1? Of few subscriptions there seldom is."""
-    atom_offset, atoms, span_offset, _, _ = run_atoms
-    found, i, last = nodes[1, ITEM] > 0 or span_offset[r0] < span_offset[r1], atom_offset[r0], atom_offset[r1]
-    while i < last and not found:
-        found, i = root[atoms[i]] >= 0, i + 1
+@njit(forceinline=True)
+def _reaches(nodes: Any, root: Any, atoms: Any, begin: int, end: int, spans: int) -> Any:
+    """Is there anything to walk for the atoms of a publication? Of few subscriptions there seldom is."""
+    found = nodes[2] >> AT > 0 or spans > 0
+    while begin < end and not found:
+        found = root[atoms[begin]] >= 0
+        begin += 1
     return found
 
 
 @njit(cache=True, nogil=True)
-def _walk(p: int, mark: int, r0: int, r1: int, run_atoms: Any, run_multi: Any, first: Any, second: Any, limits: Any,
-          degree: int, cap: int, work: Any, outs: Any, sure: Any, counts: Any) -> None:  # fmt: skip
-    """Walk both tries for the runs r0 .. r1 of a publication."""
-    atom_offset, atoms, span_offset, span_atom, span_ends = run_atoms
-    nodes, root, item, need, subscription, star_of, first_range = first
-    bound_offset, bounds, verdict, most, most_stamp = limits
-    stamp, span_of, stars_stamp, queue, queue_span, bits, reached = work
-    out_sub, out_check, star_list, star_stamp = outs
-    subs, checks, any_multi, count, stars, now = counts[SUBS], counts[CHECKS], 0, 0, 0, mark + p + 1
-    if nodes[1, ITEM] > 0:  # what the root has, nothing narrows
-        queue[0] = 0
-        subs, checks = _emit(nodes, item, need, subscription, queue, 1, sure[1], 1, bound_offset, bounds, verdict, most,
-                             most_stamp, now, r1 - r0, degree, cap, out_sub, out_check, subs, checks)  # fmt: skip
-    for r in range(r0, r1):
-        s0, s1 = span_offset[r], span_offset[r + 1]
-        present = atoms[atom_offset[r] : atom_offset[r + 1]]
-        tail = _subsets(nodes, subscription, root, present, span_atom[s0:s1], span_ends[s0:s1], span_of, first_range,
-                        stamp, mark + r + 1, queue, queue_span)  # fmt: skip
-        counts[NODES] += tail
-        if r1 - r0 > 1:
-            tail, count = _fresh(queue, tail, bits, reached, count)
-        multi = 1 if run_multi[r] else 0
-        subs, checks = _emit(nodes, item, need, subscription, queue, tail, sure[multi], multi, bound_offset, bounds,
-                             verdict, most, most_stamp, now, r1 - r0, degree, cap, out_sub, out_check, subs,
-                             checks)  # fmt: skip
-        stars = _stars(nodes, star_of, queue, tail, star_list, star_stamp, now, stars)
-        any_multi = max(any_multi, multi)
-    for i in range(count):
-        bits[reached[i] >> 3] = 0
-    if stars > 0:
-        nodes, root, item, need, subscription, star_of, first_range = second
-        tail = _subsets(nodes, subscription, root, star_list[:stars], span_atom[:0], span_ends[:0], span_of,
-                        first_range, stars_stamp, now, queue, queue_span)  # fmt: skip
-        counts[NODES] += tail
-        subs, checks = _emit(nodes, item, need, subscription, queue, tail, sure[any_multi], any_multi, bound_offset,
-                             bounds, verdict, most, most_stamp, now, r1 - r0, degree, cap, out_sub, out_check, subs,
-                             checks)  # fmt: skip
-    counts[SUBS], counts[CHECKS] = subs, checks
+def _walk_stars(second: Any, stars: int, run_atoms: Any, limits: Any, safe: int, sure: Any, multi: int, now: int,
+                subjects: int, degree: int, cap: int, work: Any, outs: Any, subs: int, checks: int) -> Any:  # fmt: skip
+    """Hand out what the second trie has for the stars of a publication; returns its nodes reached, and the new ends."""
+    nodes, root, item, need, subscription, _, no_range = second
+    _, _, _, span_atom, span_ends = run_atoms
+    _, bits, span_of, queue, hits, odd, rest, _, _ = work
+    out_sub, out_check, star_list, _ = outs
+    hit = subsets(nodes, root, star_list, 0, stars, span_atom, 0, 0, span_ends, span_of, no_range, bits, queue, hits,
+                  odd)  # fmt: skip
+    subs, others = _hand_out(nodes, need, subscription, hits, hit, safe, sure, out_sub, subs, rest)
+    subs, checks = _emit_aside(nodes, item, need, subscription, rest, others, safe, sure, multi, limits, now, subjects,
+                               degree, cap, out_sub, out_check, subs, checks)  # fmt: skip
+    return hit, subs, checks
 
 
 @njit(cache=True, nogil=True)
@@ -368,33 +275,55 @@ def match(p0: int, p1: int, mark: int, publication_run: Any, run_atoms: Any, fac
           check_offset: Any, visited: Any) -> int:  # fmt: skip
     """The subscriptions and the clauses to check of the publications p0 .. p1, as slices of outs[0] and outs[1].
 
-    No stamp in `limits`, `work`, `seen` and outs[3] is above `mark`. visited: nodes, and the ends that the last
-    publication had, or would have had. Returns the first publication that found no room, else p1.
+    No stamp in `limits` and `outs` is above `mark`. visited: nodes, and the ends that the last publication had, or
+    would have had. Returns the first publication that found no room, else p1.
     """
-    out_sub, out_check, _, _ = outs
+    (out_sub, out_check, star_list, star_stamp), (seen_sub, seen_clause) = outs, seen
     run_first, run_most, run_multi, subject, predicate, term = facts
-    _, _, _, most, most_stamp = limits
-    seen_sub, seen_clause = seen
-    counts, sure = np.zeros(3, np.int64), np.full((2, 256), -1, np.int64)
+    atom_offset, atoms, span_offset, span_atom, span_ends = run_atoms
+    nodes, root, item, need, subscription, star_of, first_range = first
+    bound_offset, bounds, verdict, most, stamp = limits
+    atom_bits, _, span_of, queue, hits, odd, rest, bits, reached = work
+    both = np.full((2, 256), -1, np.int64)
+    plain, several = both[0], both[1]
     for p in range(p0, p1):
         r0, r1 = publication_run[p], publication_run[p + 1]
-        if not _reaches(r0, r1, run_atoms, first[0], first[1]):
-            sub_offset[p + 1], check_offset[p + 1] = sub_offset[p], check_offset[p]
+        sub_offset[p + 1], check_offset[p + 1] = sub_offset[p], check_offset[p]
+        if not _reaches(nodes, root, atoms, atom_offset[r0], atom_offset[r1], span_offset[r1] - span_offset[r0]):
             continue
-        counts[SUBS], counts[CHECKS], counts[NODES] = sub_offset[p], check_offset[p], 0
-        safe = _safe_freedom(r0, r1, run_most, cap)
-        degree = _degree(r0, r1, run_first)
-        loose = _safe_loose(r0, r1, run_most, degree, cap)
-        _fill_sure(safe, loose, sure)
-        _count_objects(run_first[r0], run_first[r1], subject, predicate, term, most, most_stamp, mark + p + 1)
-        _walk(p, mark, r0, r1, run_atoms, run_multi, first, second, limits, degree, cap, work, outs, sure, counts)
-        subs, checks = counts[SUBS], counts[CHECKS]
+        now, safe, degree = mark + p + 1, _safe_freedom(r0, r1, run_most, cap), _degree(r0, r1, run_first)
+        _fill_sure(safe, _safe_loose(r0, r1, run_most, degree, cap), both)
+        _count_objects(run_first[r0], run_first[r1], subject, predicate, term, most, stamp, now)
+        subs, checks, count, stars, nodes_seen = _int(sub_offset[p]), _int(check_offset[p]), _int(0), _int(0), _int(0)
+        any_multi = 0
+        if nodes[2] >> AT > 0:  # what the root has, nothing narrows
+            rest[0] = 0
+            subs, checks = _emit_aside(nodes, item, need, subscription, rest, 1, safe, several, 1, limits, now, r1 - r0,
+                                       degree, cap, out_sub, out_check, subs, checks)  # fmt: skip
+        for r in range(r0, r1):
+            hit = subsets(nodes, root, atoms, atom_offset[r], atom_offset[r + 1], span_atom, span_offset[r],
+                          span_offset[r + 1], span_ends, span_of, first_range, atom_bits, queue, hits, odd)  # fmt: skip
+            nodes_seen += hit
+            if r1 - r0 > 1:
+                hit, count = fresh(nodes, hits, hit, bits, reached, count)
+            multi = 1 if run_multi[r] else 0
+            any_multi, sure = max(any_multi, multi), several if run_multi[r] else plain
+            if star_of.size > 0:
+                stars = _stars(nodes, star_of, hits, hit, star_list, star_stamp, now, stars)
+            subs, others = _hand_out(nodes, need, subscription, hits, hit, safe, sure, out_sub, subs, rest)
+            subs, checks = _emit(nodes, item, need, subscription, rest, others, safe, sure, multi, bound_offset, bounds,
+                                 verdict, most, stamp, now, r1 - r0, degree, cap, out_sub, out_check, subs,
+                                 checks)  # fmt: skip
+        for i in range(count):
+            bits[reached[i] >> 3] = 0
+        if stars > 0:
+            hit, subs, checks = _walk_stars(second, stars, run_atoms, limits, safe, several if any_multi > 0 else plain,
+                                            any_multi, now, r1 - r0, degree, cap, work, outs, subs, checks)  # fmt: skip
+            nodes_seen += hit
         visited[1], visited[2] = subs, checks
         if subs >= out_sub.size or checks >= out_check.size:
             return p
-        if may_repeat:
-            subs = _distinct(out_sub, sub_offset[p], subs, seen_sub)
-        sub_offset[p + 1] = subs
+        sub_offset[p + 1] = _distinct(out_sub, sub_offset[p], subs, seen_sub) if may_repeat else subs
         check_offset[p + 1] = _distinct(out_check, check_offset[p], checks, seen_clause)
-        visited[0] += counts[NODES]
+        visited[0] += nodes_seen
     return p1

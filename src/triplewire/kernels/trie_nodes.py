@@ -1,6 +1,6 @@
 """Making a set-trie of sequences of labels: which nodes there are, where each of them lies, what hangs on them.
 
-What the rows mean, and the walk: `triplewire.kernels.set_trie`. Who calls: `triplewire.select.trie`.
+What the rows mean, and the walk: `triplewire.kernels.subsets`. Who calls: `triplewire.select.trie`.
 """
 
 from __future__ import annotations
@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-LABEL, FIRST, ITEM, MARKS = 0, 1, 2, 3  # columns of `nodes`
-CHILDREN = 9  # the number of children stands above so many bits of the marks
-WIDE = 127  # so many children or more are counted in the row before the first of them
+from triplewire.kernels.subsets import ALONE, AT, CODE, COUNT, ENDS, HALF, MORE, ODD, RANGE, WIDE
+
 _FEW = 24  # numbers that are sorted by insertion
 
 
@@ -88,28 +87,37 @@ def _sort(values: Any, key: Any, low: int, high: int) -> None:
 
 
 @njit(cache=True, nogil=True)
-def arrange(parent: Any, label: Any, count: int, root: Any, nodes: Any, row: Any) -> int:
+def _ranges(parent: Any, label: Any, count: int, first_range: int) -> Any:
+    """Node -> is it a range node? A parent comes before its children."""
+    found = np.zeros(count, np.bool_)
+    for node in range(1, count):
+        found[node] = label[node] >= first_range and not found[parent[node]]
+    return found
+
+
+@njit(cache=True, nogil=True)
+def arrange(parent: Any, label: Any, count: int, root: Any, first_range: int, nodes: Any, row: Any) -> int:
     """Give each node its row, and fill in labels and children: siblings lie side by side, and what is below a child of
     the root lies behind it, so that a walk stays in one place. `root` leads to rows then. Returns how many there are;
-    `nodes` has room for count + count // WIDE of them."""
+    `nodes`, shape (rows, 2), has room for count + count // WIDE of them."""
     first, order = np.zeros(count + 1, np.int32), np.empty(count, np.int32)
     for node in range(1, count):
         first[parent[node] + 1] += 1
     for node in range(count):
         first[node + 1] += first[node]
-    place = first[:count].copy()
+    place, is_range = first[:count].copy(), _ranges(parent, label, count, first_range)
     for node in range(1, count):
         order[place[parent[node]]] = node
         place[parent[node]] += 1
     for node in range(1, count):
         _sort(order, label, first[node], first[node + 1])
     waiting = place  # no longer needed as it was
-    nodes[0, LABEL], nodes[0, FIRST], nodes[0, MARKS], rows, row[0] = -1, 0, 0, 1, 0
+    nodes[0, 0], nodes[0, 1], rows, row[0] = HALF, 0, 1, 0
     for a in range(root.size):
         if root[a] < 0:
             continue
         top, waiting[0], row[root[a]] = 1, root[a], rows
-        nodes[rows, LABEL] = a
+        nodes[rows, 0] = a
         root[a] = rows
         rows += 1
         while top > 0:
@@ -117,13 +125,14 @@ def arrange(parent: Any, label: Any, count: int, root: Any, nodes: Any, row: Any
             node = waiting[top]
             children = first[node + 1] - first[node]
             if children >= WIDE:
-                nodes[rows, LABEL], nodes[rows, FIRST], nodes[rows, MARKS] = children, rows, 0
+                nodes[rows, 0], nodes[rows, 1] = children, 0
                 rows += 1
-            nodes[row[node], FIRST] = rows if children > 0 else row[node]
-            nodes[row[node], MARKS] = min(children, WIDE) << CHILDREN
+            odd, strange = np.int64(children >= WIDE or is_range[node]), np.int64(is_range[node])
+            flags = odd << ODD | (np.int64(children > 0) & (1 - odd)) << MORE | strange << RANGE
+            nodes[row[node], 1] = rows | np.int64(min(children, WIDE)) << COUNT | flags
             for i in range(children):
                 child = order[first[node] + i]
-                nodes[rows + i, LABEL] = label[child]
+                nodes[rows + i, 0] = label[child]
                 row[child] = rows + i
                 waiting[top + children - 1 - i] = child
             rows += children
@@ -132,24 +141,26 @@ def arrange(parent: Any, label: Any, count: int, root: Any, nodes: Any, row: Any
 
 
 @njit(cache=True, nogil=True)
-def hang(node: Any, clause: Any, code: Any, need: Any, nodes: Any, item: Any) -> None:
-    """Put the clauses, by node, into `item`, and where those of each node begin and the largest code among them into
-    `nodes`, whose last row is the end. Those of a node are ascending by need. `code`, `need`: of each clause."""
+def hang(node: Any, clause: Any, code: Any, need: Any, owner: Any, nodes: Any, item: Any) -> None:
+    """Put the clauses, by node, into `item`, and what is to be known of them into `nodes`, whose last row is the end.
+    Those of a node are ascending by need. `code`, `need`, `owner`: of each clause, the last its subscription."""
     rows = nodes.shape[0] - 1
-    nodes[:, ITEM] = 0
     for k in range(node.size):
-        nodes[node[k] + 1, ITEM] += 1
+        nodes[node[k] + 1, 0] += np.int64(1) << AT
     for n in range(rows):
-        nodes[n + 1, ITEM] += nodes[n, ITEM]
-    place = nodes[:, ITEM].copy()
+        nodes[n + 1, 0] += nodes[n, 0] >> AT << AT
+    place = nodes[:, 0] >> AT
     for k in range(node.size):
         item[place[node[k]]] = clause[k]
         place[node[k]] += 1
     for n in range(rows):
-        begin, end = nodes[n, ITEM], nodes[n + 1, ITEM]
+        begin, end, marks = nodes[n, 0] >> AT, nodes[n + 1, 0] >> AT, nodes[n, 1]
         most = np.int64(0)
         for i in range(begin, end):
             most = max(most, np.int64(code[item[i]]))
-        nodes[n, MARKS] |= most
+        marks |= most << CODE | np.int64(end > begin) << ENDS
         if end - begin > 1:
             _sort(item, need, begin, end)
+        elif end > begin and marks >> COUNT & WIDE == 0:
+            marks = (marks >> COUNT << COUNT) | np.int64(1) << ALONE | owner[item[begin]]
+        nodes[n, 1] = marks

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from triplewire.encode.batch import Bytes, Ids, Offsets
 from triplewire.kernels import atoms as atom_kernels
 from triplewire.kernels import bounds as bound_kernels
-from triplewire.kernels import set_trie
 from triplewire.kernels import stars as star_kernels
+from triplewire.kernels import subsets as subset_kernels
 from triplewire.kernels import trie_nodes as node_kernels
 from triplewire.select.asked import asked_of
 from triplewire.select.programs import ASK, EXACT, Programs
@@ -29,9 +29,9 @@ _TEST_FACTOR = 10.0  # texts hold many words that few ask for: measured on queri
 
 @dataclass(frozen=True, slots=True)
 class SetTrie:
-    """Sets of labels, flat (`triplewire.kernels.set_trie` describes it); node 0 is the root."""
+    """Sets of labels, flat (`triplewire.kernels.subsets` describes it); node 0 is the root."""
 
-    nodes: Ids  # shape (rows + 1, 4): label, first child, first item, marks
+    nodes: Keys  # shape (rows + 1, 2)
     root: Ids  # label -> child of the root, or -1
     item: Ids  # clauses, by node, and those of a node by need
     need: NDArray[np.uint32]  # of each item: its code and the number of its bound (`triplewire.kernels.bounds`)
@@ -82,7 +82,7 @@ def _built(programs: Programs, tests: Tests, terms: int) -> Trie:
     star_kernels.order_sets(set_offset, atom, rank, first_range, label_offset, labels)
     items = _items(programs, columns)
     count = np.bincount(set_clause, minlength=clauses)
-    shape, node = _shape(label_offset, labels, len(keys))
+    shape, node = _shape(label_offset, labels, len(keys), first_range)
     single = count[set_clause] == 1
     always = np.flatnonzero(count == 0).astype(np.int32)  # nothing narrows them: they hang on the root
     atoms = items.hung(shape, np.append(node[single], np.zeros_like(always)), np.append(set_clause[single], always))
@@ -123,7 +123,7 @@ class _Items:
     def hung(self, shape: SetTrie, node: Ids, clause: Ids) -> SetTrie:
         """The trie with the clauses at the nodes where their sets end; its rows are filled in."""
         item = np.empty(len(clause), np.int32)
-        node_kernels.hang(node, clause, self.code, self.need, shape.nodes, item)
+        node_kernels.hang(node, clause, self.code, self.need, self.owner, shape.nodes, item)
         return replace(shape, item=item, need=self.need[item], subscription=self.owner[item])
 
 
@@ -178,15 +178,15 @@ def _inverse(order: Keys) -> Ids:
     return inverse
 
 
-def _shape(offset: Offsets, labels: Ids, alphabet: int) -> tuple[SetTrie, Ids]:
+def _shape(offset: Offsets, labels: Ids, alphabet: int, first_range: int) -> tuple[SetTrie, Ids]:
     """A trie without items, and the node in which each set ends."""
     most = len(labels) + 1
     parent, label, node = np.empty(most, np.int32), np.empty(most, np.int32), np.empty(len(offset) - 1, np.int32)
     root = np.full(alphabet, -1, np.int32)
     count = node_kernels.grow(offset, labels, root, parent, label, node)
-    rows, row = np.empty((count + count // node_kernels.WIDE, 4), np.int32), np.empty(count, np.int32)
-    used = node_kernels.arrange(parent, label, count, root, rows, row)
-    nodes = np.zeros((used + 1, 4), np.int32)
+    rows, row = np.empty((count + count // subset_kernels.WIDE, 2), np.int64), np.empty(count, np.int32)
+    used = node_kernels.arrange(parent, label, count, root, first_range, rows, row)
+    nodes = np.zeros((used + 1, 2), np.int64)
     nodes[:used] = rows[:used]
     none = np.zeros(0, np.int32)
     return SetTrie(nodes, root, none, none.astype(np.uint32), none, none), row[node]
@@ -195,14 +195,14 @@ def _shape(offset: Offsets, labels: Ids, alphabet: int) -> tuple[SetTrie, Ids]:
 def _add_stars(atoms: SetTrie, node: Ids, clause: Ids, items: _Items) -> tuple[SetTrie, SetTrie]:
     """The first trie with its stars marked, and the second trie: clauses as sets of stars, the rarest first."""
     if not len(node):
-        return atoms, _shape(np.zeros(1, np.int64), np.zeros(0, np.int32), 0)[0]
+        return atoms, _shape(np.zeros(1, np.int64), np.zeros(0, np.int32), 0, 0)[0]
     ends, number = np.unique(node, return_inverse=True)
     order = np.argsort(np.bincount(number), kind="stable")
     star = np.full(len(atoms), -1, np.int32)
     star[ends[order]] = np.arange(len(ends))
-    atoms.nodes[ends, set_trie.MARKS] |= set_trie.STAR
+    atoms.nodes[ends, 1] |= 1 << subset_kernels.STAR
     pairs = np.unique(clause.astype(np.int64) << 32 | star[node])  # a clause may have a star twice
     clauses, counts = np.unique(pairs >> 32, return_counts=True)
     offset = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
-    shape, ends = _shape(offset, (pairs & 0xFFFFFFFF).astype(np.int32), len(order))
+    shape, ends = _shape(offset, (pairs & 0xFFFFFFFF).astype(np.int32), len(order), len(order))
     return replace(atoms, star=star), items.hung(shape, ends, clauses.astype(np.int32))

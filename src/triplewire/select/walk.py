@@ -82,8 +82,8 @@ class SubjectAtoms:
 class Workspace:
     """What one thread at a time needs to walk the tries of an index: made once, as fresh memory is slow.
 
-    Marks are numbers: what a run or a publication marks is its number, counted from `_mark` on, which grows from call
-    to call. So what earlier ones have marked counts as not marked, and nothing is cleared.
+    Marks are numbers: what a publication marks is its number, counted from `_mark` on, which grows from call to call.
+    So what earlier ones have marked counts as not marked, and nothing is cleared.
     """
 
     def __init__(self, trie: Trie, subscriptions: int) -> None:
@@ -97,11 +97,11 @@ class Workspace:
         self.star_list, self.star_stamp = np.empty(stars + 1, np.int32), np.zeros(stars, np.int32)
         self.checks = np.empty(_ROOM, np.int32)
         self.work = (
-            np.zeros(atoms, np.int32),
+            np.zeros(atoms // 64 + 1, np.uint64),
+            np.zeros(stars // 64 + 1, np.uint64),
             np.zeros(max(atoms - trie.first_range, 1), np.int32),
-            np.zeros(stars, np.int32),
-            np.empty(nodes + 1, np.int32),  # every node is reached once at the most; what is not used costs nothing
-            np.empty(nodes + 1, np.int32),
+            np.empty(nodes + 2, np.int64),  # every node is reached once at the most; what is not used costs nothing
+            *np.empty((3, nodes + 2), np.int32),
             np.zeros(len(trie.atoms) // 8 + 1, np.uint8),
             np.empty(len(trie.atoms), np.int32),
         )
@@ -113,7 +113,7 @@ class Workspace:
         """A number below which all marks so far are, and above which `count` are free."""
         if self._mark + count >= _MOST_MARKS:
             self._mark = 0
-            for stamp in (self.star_stamp, self.work[0], self.work[2], self.verdict, self.objects[1]):
+            for stamp in (self.star_stamp, self.verdict, self.objects[1]):
                 stamp[:] = 0
         first = self._mark
         self._mark += count
@@ -169,7 +169,7 @@ def walk(
     visited, done = np.zeros(3, np.int64), 0
     while True:
         outs = (room.free, space.checks, space.star_list, space.star_stamp)
-        mark = space.marks(max(publications, len(found.offset)) + 1)
+        mark = space.marks(publications + 1)
         done = set_trie.match(
             done, publications, mark, found.publication_run, run_atoms, facts, first, second, limits,
             trie.may_repeat, cap, space.work, space.seen, outs, offset, check_offset, visited,
@@ -195,7 +195,7 @@ def walk(
 def _arrays(trie: SetTrie, first_range: int) -> tuple[Any, ...]:
     """A trie as the kernel takes it."""
     subscription = trie.subscription if len(trie.subscription) else np.zeros(1, np.int32)  # it is read without a look
-    return trie.nodes, trie.root, trie.item, trie.need, subscription, trie.star, first_range
+    return trie.nodes.reshape(-1), trie.root, trie.item, trie.need, subscription, trie.star, first_range
 
 
 def select(trie: Trie, batch: Batch, features: Features, cap: int, space: Workspace, room: Room) -> Selected:
