@@ -9,7 +9,10 @@ import pytest
 
 from engine.samples import EX, item
 from triplewire import Engine, Refusal, Taxonomy
+from triplewire.engine import loading
+from triplewire.engine.compiler import line_of
 from triplewire.errors import SubscriptionError
+from triplewire.languages.rows import Row
 
 TAXONOMY = Taxonomy.build([(EX + "A", EX + "B")])
 ROWS: list[dict[str, str]] = [
@@ -80,6 +83,14 @@ def test_only_some(matcher: str, file: Path) -> None:
     engine = Engine(matcher=matcher)
     assert engine.load_subscriptions(file, ids=["w5", "T", "nobody"], on_refusal=lambda refusal: None) == 2
     assert [one.id for one in engine.subscriptions] == ["w5", "T"]
+
+
+@pytest.mark.parametrize("query", ["plain", 'a "b" \\ \n\t\r\x00\x1f\x7f / é \u2028 \U0001f600', "\ud800"])
+@pytest.mark.parametrize("prefixes", [{}, {"b": "urn:b", "a": "urn:é"}])
+def test_the_text_that_is_kept_is_a_line_of_a_file(query: str, prefixes: dict[str, str]) -> None:
+    row = Row(f"id {query}", "sparql", query, prefixes, "http://a.example/" if prefixes else "")
+    written = {"id": row.id, "language": row.language, "query": query, "prefixes": dict(sorted(prefixes.items()))}
+    assert loading._text(row) == line_of(written | {"base": row.base})
 
 
 def test_without_a_place_for_refusals_the_first_is_raised(matcher: str, file: Path) -> None:

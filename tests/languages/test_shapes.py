@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import Iterator
 from itertools import islice
 
@@ -200,6 +201,8 @@ def _both(first: str, second: str) -> bool:
 SAME = [
     ("SELECT * { ?s <a:p> ?o }", "SELECT * { ?s <http://b/q#r> ?o }"),
     ('SELECT * { ?s <a:p> "x" }', 'SELECT * { ?s <a:p> "y z"@en-gb }'),
+    ('SELECT * { ?s <a:p> "x" }', 'SELECT * { ?s <a:p> "y z"@EN-gb }'),
+    ('SELECT * { ?s <a:p> "x"@en }', 'SELECT * { ?s <a:p> "x"@pt-BR }'),
     ('SELECT * { ?s <a:p> "x" }', 'SELECT * { ?s <a:p> "5"^^<http://www.w3.org/2001/XMLSchema#integer> }'),
     ("ASK { ?s <a:p> ?o FILTER(?o > 5) }", "ASK { ?s <a:p> ?o FILTER(?o > 700) }"),
     ('ASK { ?s <a:p> ?o FILTER contains(?o, "a") }', 'ASK { ?s <a:p> ?o FILTER contains(?o, "b [") }'),
@@ -223,6 +226,7 @@ OTHER = [
         "SELECT * { ?s <a:p> <a:x> ; foaf:name <a:y> }",
         "SELECT * { ?s <http://xmlns.com/foaf/0.1/name> <a:y> ; foaf:name <a:y> }",
     ),
+    ('SELECT * { ?s <a:p> "x"@en , "y"@de }', 'SELECT * { ?s <a:p> "x"@EN , "x"@en }'),
     ("SELECT * { ?s <a:p> 'x' , \"y\" }", "SELECT * { ?s <a:p> 'x' , \"x\" }"),
     # a regular expression is compiled
     ('ASK { ?s ?p ?o FILTER regex(?o, "a") }', 'ASK { ?s ?p ?o FILTER regex(?o, "b") }'),
@@ -239,6 +243,32 @@ def test_one_shape(first: str, second: str) -> None:
 @pytest.mark.parametrize(("first", "second"), OTHER)
 def test_not_the_same_shape(first: str, second: str) -> None:
     assert not _both(first, second)
+
+
+EQUAL = [
+    'SELECT * {{ ?s <a:p{n}> ?o FILTER ftcontains(?o, "w{n}" ftAND "v{n}" ftAND "w{n}") }}',
+    "SELECT * {{ ?s <a:p{n}> <a:x{n}> ; <a:p{n}> <a:x{n}> ; <a:q{n}> <a:x{n}> }}",
+    'SELECT * {{ ?s <a:p{n}> "x{n}"@EN , "x{n}"@en }}',
+    "SELECT * {{ ?s <a:p> <a:p> , <a:q{n}> , <a:q{n}> }}",
+]
+
+
+@pytest.mark.parametrize("form", EQUAL)
+def test_where_equal_constants_make_parts_one_there_is_another_shape(form: str) -> None:
+    shapes = Shapes()
+    unlike = [re.sub(r"{n}", lambda found: f"{found.start()}", form).format() for _ in range(3)]
+    equal = [form.format(n=n) for n in range(40)]
+    assert [_agrees(shapes, text, "sparql", Context()) for text in unlike] == [False, True, True]
+    assert [_agrees(shapes, text, "sparql", Context()) for text in equal[:2]] == [False, True]
+    before = shapes.parsed
+    assert all(_agrees(shapes, text, "sparql", Context()) for text in [*equal[2:], *unlike])
+    assert shapes.parsed == before
+
+
+def test_equal_constants_in_both_quotations_are_parsed() -> None:
+    shapes = Shapes()
+    texts = [f"SELECT * {{ ?s <a:p> 'x{n}' , \"x{n + n % 2}\" }}" for n in range(12)]
+    assert [_agrees(shapes, text, "sparql", Context()) for text in texts] == [False, *([True, False] * 6)[:11]]
 
 
 def test_a_type_is_no_slot_where_entailment_looks_at_it() -> None:

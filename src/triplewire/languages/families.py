@@ -8,7 +8,7 @@ are equal.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import TypeAlias, TypeGuard
 
 from triplewire.languages.guards import Guard
 from triplewire.languages.masks import Constants, Cut, has_suffix, is_mixed, number_form, one_quoting
@@ -27,7 +27,7 @@ class Family:
     def __init__(self, prover: Prover, cut: Cut, same: tuple[int, ...] | None) -> None:
         self._prover = prover
         self._same = same  # equal variables, if slots may be variables
-        self._compared = False  # does it matter which constants are equal?
+        self.compared = False  # does it always matter which constants are equal?
         self._mixed = is_mixed(cut.constants)
         self.shapes: dict[Special, Found] = {}
         self.kinds = prover.kinds(cut, same)
@@ -43,35 +43,55 @@ class Family:
 
     def special(self, constants: Constants, is_word: Callable[[str], bool]) -> Special:
         """What decides between the shapes."""
-        if self._always and not self._compared:
+        if self._always and not self.compared:
             return ()
-        found: list[object] = [(slot, constants[slot]) for slot in self._words if not is_word(constants[slot])]
-        found += [(slot, constants[slot]) for slot in self._plain if has_suffix(constants[slot])]
-        found += [(slot, constants[slot]) for slot in self._fixed]
-        found += [number_form(constants[slot]) for slot in self._numbers]
-        if self._compared:
+        found: list[object] = []
+        for slot in self._words:
+            if not is_word(constants[slot]):
+                found.append((slot, constants[slot]))
+        for slot in self._plain:
+            if has_suffix(constants[slot]):
+                found.append((slot, constants[slot]))
+        for slot in self._fixed:
+            found.append((slot, constants[slot]))
+        for slot in self._numbers:
+            found.append(number_form(constants[slot]))
+        if self.compared:
             alike = one_quoting(constants) if self._mixed else constants
             if len(set(alike)) < len(alike):
                 found.append(tuple(map(alike.index, alike)))
         return tuple(found)
 
+    def with_equal(self, special: Special, constants: Constants) -> Special | None:
+        """What decides where equal constants make two parts of a conjunction one: which are equal, beside the rest.
+        None where that is decided already, or cannot be."""
+        if self.compared or self._mixed:
+            return None
+        return (*special, tuple(map(constants.index, constants)))
+
     def prove(self, special: Special, cut: Cut) -> Found:
         """The shape of a text, kept from now on."""
         assert self.kinds is not None
         fixed = frozenset([one[0] for one in special if isinstance(one, tuple) and isinstance(one[-1], str)])
-        found = self._prover.prove(cut, self.kinds, fixed, self._equal(cut.constants, self._same))
-        if found is not None and found[1].reserved is not None and not self._compared:
-            self._compared = True
+        equal = next((one for one in special if _is_places(one)), self._same)
+        found = self._prover.prove(cut, self.kinds, fixed, self._equal(cut.constants, equal))
+        if found is not None and found[1].reserved is not None and not self.compared:
+            self.compared = True
             self.shapes.clear()
-        if self._compared:
+        if self.compared:
             found = self._prover.prove(cut, self.kinds, fixed, self._equal(cut.constants, None))
         return found
 
     def _equal(self, constants: Constants, same: tuple[int, ...] | None) -> tuple[int, ...] | None:
-        if not self._compared:
+        if not self.compared:
             return same
         alike = one_quoting(constants) if self._mixed else constants
         return tuple(map(alike.index, alike))
+
+
+def _is_places(item: object) -> TypeGuard[tuple[int, ...]]:
+    """Does it say which constants are equal?"""
+    return isinstance(item, tuple) and not isinstance(item[-1], str)
 
 
 def _slots(kinds: tuple[str, ...], *wanted: str) -> tuple[int, ...]:

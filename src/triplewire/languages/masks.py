@@ -23,21 +23,23 @@ HOLE = "\0"  # stands for a constant in a mask
 _SCHEME = r"[A-Za-z][A-Za-z0-9+.-]*+:"
 _CHARACTERS = r'[^<>"{}|^`\\\x00-\x20]*+'
 _VOCABULARIES = r"(?!http://www\.w3\.org/(?:1999/02/22-rdf-syntax-ns|2000/01/rdf-schema)#)"
-# a tag in capitals and the type xsd:string are other ways to write the same term: left in the mask
+_TAG = r"@[A-Za-z]++(?:-[A-Za-z0-9]++)*+"
+_LOWER_TAG = r"@[a-z]++(?:-[a-z0-9]++)*+"  # capitals are another way to write the same term: left in the mask
+# the type xsd:string is as well
 _STRING = r"(?!http://www\.w3\.org/2001/XMLSchema#string>)"
-_SUFFIX = rf"(?:@[a-z]++(?:-[a-z0-9]++)*+(?![\w-])|\^\^<{_STRING}{_SCHEME}{_CHARACTERS}>)?"
 
 
-def _pattern(reserved: str, more: str = "") -> re.Pattern[str]:
+def _pattern(reserved: str, tag: str = _TAG, more: str = "") -> re.Pattern[str]:
     """Each branch begins with its character, which is what makes the search fast.
 
     Not taken: the namespace of a declaration, the name of a function, a string beside another quotation mark, a number
     elsewhere than behind a blank and `<`, `>` or `=`.
     """
+    suffix = rf"(?:{tag}(?![\w-])|\^\^<{_STRING}{_SCHEME}{_CHARACTERS}>)?"
     return re.compile(
         rf"(<(?<![:^]<)(?<!: <){reserved}{_SCHEME}{_CHARACTERS}>(?!\s*\()"
-        rf'|"(?<!"")[^"\\\n\r]++"(?!"){_SUFFIX}'
-        rf"|'(?<!'')[^'\\\n\r]++'(?!'){_SUFFIX}"
+        rf'|"(?<!"")[^"\\\n\r]++"(?!"){suffix}'
+        rf"|'(?<!'')[^'\\\n\r]++'(?!'){suffix}"
         r"| (?<=[<>=] )-?[0-9]++(?:\.[0-9]++)?(?![\w.:+%°'\"-])"
         rf"{more})"
     )
@@ -45,7 +47,8 @@ def _pattern(reserved: str, more: str = "") -> re.Pattern[str]:
 
 PLAIN = _pattern("")
 WITHOUT_VOCABULARIES = _pattern(_VOCABULARIES)  # leaves the terms of RDF and RDFS in the mask
-WITH_VARIABLES = _pattern("", r"|\?\w++")
+WITH_VARIABLES = _pattern("", _LOWER_TAG, r"|\?\w++")
+_CAPITALS = re.compile(r"[\"']@[a-z0-9-]*+[A-Z]")
 _UNUSUAL = re.compile("[\x00\ud800-\udfff]")
 
 
@@ -81,6 +84,18 @@ def has_suffix(constant: str) -> bool:
 def one_quoting(constants: Constants) -> Constants:
     """The constants with quotation marks in place of apostrophes, so that equal ones are written alike."""
     return tuple(['"' + one[1:].replace("'", '"', 1) if one[0] == "'" else one for one in constants])
+
+
+def with_lower_tags(text: str, constants: Constants) -> Constants:
+    """The constants of this text with language tags in lower case, so that equal ones are written alike."""
+    if "@" not in text or not _CAPITALS.search(text):
+        return constants
+    return tuple([_with_lower_tag(one) if one[0] in "\"'" and has_suffix(one) else one for one in constants])
+
+
+def _with_lower_tag(constant: str) -> str:
+    end = constant.index(constant[0], 1) + 1
+    return constant[:end] + constant[end:].lower() if constant[end] == "@" else constant
 
 
 def is_mixed(constants: Sequence[str]) -> bool:

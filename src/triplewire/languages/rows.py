@@ -25,6 +25,8 @@ _PREFIX = re.compile(r"(?:[^\W\d][\w.-]*)?")
 _ABSOLUTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _NO_IRI = re.compile(r'[<>"{}|^`\\\x00-\x20\ud800-\udfff]')
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_decode = json.JSONDecoder().raw_decode
+_NONE: Mapping[str, str] = {}
 
 
 @dataclass(slots=True)  # not frozen, as that takes three times as long, and there are millions
@@ -58,8 +60,8 @@ def json_rows(stream: BinaryIO, source: str, settings: Settings) -> Iterator[Row
             continue
         try:
             text = line.decode("utf-8-sig" if record == 1 else "utf-8")
-            if text.strip():
-                yield _row(json.loads(text), source, record)
+            if text[:1] == "{" or text.strip():
+                yield _row(_value(text), source, record)
         except UnicodeDecodeError as error:
             yield refused(source, record, f"byte {error.start + 1} of the line is no UTF-8")
         except json.JSONDecodeError as error:
@@ -68,6 +70,19 @@ def json_rows(stream: BinaryIO, source: str, settings: Settings) -> Iterator[Row
             yield refused(source, record, "no JSON that can be read: nested too deeply")
         except ValueError as error:
             yield refused(source, record, f"no JSON that can be read: {error}")
+
+
+def _value(text: str) -> Any:
+    """What `json.loads` gives, sooner where an object fills the line from its first character on."""
+    if text[:1] == "{":
+        try:
+            value, end = _decode(text)
+        except ValueError:  # below it is told what is wrong
+            pass
+        else:
+            if text[end:] in ("\n", "\r\n", ""):
+                return value
+    return json.loads(text)
 
 
 def _lines(stream: BinaryIO, limit: int, total: int) -> Iterator[bytes | None]:
@@ -128,20 +143,19 @@ def _row(value: Any, source: str, record: int) -> Row | Refusal:
     form = 'a row is {"id": ..., "language": ..., "query": ...}'
     if not isinstance(value, dict):
         return refused(source, record, "the row is no object", form)
-    id = value.get("id")
+    id, language, query = value.get("id"), value.get("language"), value.get("query")
     known = id if isinstance(id, str) and (id.isascii() or not _SURROGATE.search(id)) else ""
-    for name in _REQUIRED:
-        if value.get(name) is None:
-            return refused(source, record, f"the field {name!r} is missing", form, known)
-        if not isinstance(value[name], str):
-            return refused(source, record, f"the field {name!r} is no text", form, known)
+    if not (isinstance(id, str) and isinstance(language, str) and isinstance(query, str)):
+        name = next(name for name in _REQUIRED if not isinstance(value.get(name), str))
+        what = "is missing" if value.get(name) is None else "is no text"
+        return refused(source, record, f"the field {name!r} {what}", form, known)
     if not known:
         return refused(source, record, "the id is empty" if id == "" else "the id holds a lone surrogate")
-    prefixes, base = value.get("prefixes") or {}, value.get("base") or ""
+    prefixes, base = value.get("prefixes") or _NONE, value.get("base") or ""
     wrong = (prefixes and _wrong_prefixes(prefixes)) or (base and _wrong_base(base))
     if wrong:
         return refused(source, record, wrong, id=known)
-    return Row(known, value["language"], value["query"], prefixes, base, source, record)
+    return Row(known, language, query, prefixes, base, source, record)
 
 
 def _wrong_prefixes(prefixes: Any) -> str:

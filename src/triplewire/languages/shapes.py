@@ -9,20 +9,34 @@ first looked at tuple by tuple (`triplewire.languages.tuples`). What has no shap
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from operator import itemgetter
+from typing import TypeAlias
 
 from triplewire.config import Settings
 from triplewire.ir.subscription import Subscription
 from triplewire.languages import parse
-from triplewire.languages.families import Family
-from triplewire.languages.masks import HOLE, PLAIN, WITHOUT_VOCABULARIES, Constants, Cut, is_usual, is_word
+from triplewire.languages.families import Family, Found, Special
+from triplewire.languages.masks import (
+    HOLE,
+    PLAIN,
+    WITHOUT_VOCABULARIES,
+    Constants,
+    Cut,
+    is_usual,
+    is_word,
+    with_lower_tags,
+)
 from triplewire.languages.proofs import Prover
-from triplewire.languages.shape import Composed, Shape
+from triplewire.languages.shape import LITERAL, Composed, Shape
 from triplewire.languages.tuples import Outside, Tuples
 from triplewire.model.operator import Operator
 
 LANGUAGES = frozenset(["gql", "sparql", "mdv"])
 KEPT = 65_536  # masks and shapes; past that all begins anew
 KEPT_WORDS = 1_000_000
+
+_Key: TypeAlias = tuple[str, str, Outside, "tuple[int, ...] | None"]
+_first = itemgetter(0)
 
 
 class Shapes:
@@ -45,7 +59,7 @@ class Shapes:
         self._split = (PLAIN if meant is None else WITHOUT_VOCABULARIES).split
         self._families: dict[tuple[object, ...], Family] = {}
         self._seen: set[int] = set()
-        self._words: dict[str, bool] = {}
+        self._words = _Words()
         self._count = 0
         self._tuples = Tuples(self.shape_of, self.parse, self.settings)
         self.parsed = 0
@@ -68,14 +82,17 @@ class Shapes:
             if composed is not None:
                 return composed
         pieces = self._split(text)
-        constants = tuple(pieces[1::2])
+        written = tuple(pieces[1::2])
+        constants = with_lower_tags(text, written)
         shape = self.shape_of(HOLE.join(pieces[::2]), constants, outside, None)
-        return None if shape is None else (shape, constants)
+        if shape is None or (constants is not written and not _are_literals(shape, constants, written)):
+            return None
+        return shape, constants
 
     def shape_of(self, mask: str, constants: Constants, outside: Outside, same: tuple[int, ...] | None) -> Shape | None:
         """The shape of a text in pieces. `same`: for each constant the first variable that it equals, or its own place;
         None where no constant is a variable."""
-        key = mask, "".join([one[0] for one in constants]), outside, same
+        key = mask, "".join(map(_first, constants)), outside, same
         family = self._families.get(key)
         if family is None:
             if self._is_new(key):
@@ -85,16 +102,28 @@ class Shapes:
             self._families[key] = family
         if family.kinds is None:
             return None
-        special = family.special(constants, self._is_word)
+        special = family.special(constants, self._words.__getitem__)
+        found = self._found(family, special, key, constants)
+        if found is not None and not found[1].allows(constants):
+            equal = None if found[1].reserved is not None else family.with_equal(special, constants)
+            found = None if equal is None else self._found(family, equal, key, constants)
+            if found is not None and not found[1].allows(constants):
+                return None
+        return None if found is None else found[0]
+
+    def _found(self, family: Family, special: Special, key: _Key, constants: Constants) -> Found:
+        """The shape of the texts of a family with these special constants, proven now where it has to be."""
         try:
-            found = family.shapes[special]
+            return family.shapes[special]
         except KeyError:
             if special and self._is_new((key, special)):
                 return None
-            found = family.prove(special, Cut(tuple(mask.split(HOLE)), constants))
-            self._make_room()
-            family.shapes[family.special(constants, self._is_word)] = found
-        return found[0] if found is not None and found[1].allows(constants) else None
+        found = family.prove(special, Cut(tuple(key[0].split(HOLE)), constants))
+        self._make_room()
+        if family.compared:  # perhaps since now
+            special = family.special(constants, self._words.__getitem__)
+        family.shapes[special] = found
+        return found
 
     def parse(self, text: str, outside: Outside, rules: Mapping[str, Subscription] | None = None) -> Subscription:
         """The subscription of a text, parsed in full."""
@@ -129,20 +158,27 @@ class Shapes:
         self._seen.add(place)
         return True
 
-    def _is_word(self, constant: str) -> bool:
-        found = self._words.get(constant)
-        if found is None:
-            if len(self._words) >= KEPT_WORDS:
-                self._words.clear()
-            found = self._words[constant] = is_word(constant)
-        return found
-
     def _make_room(self) -> None:
         self._count += 1
         if self._count > KEPT:
             self._count = 0
             self._families.clear()
             self._tuples.clear()
+
+
+class _Words(dict[str, bool]):
+    """Constant -> is it a word? Found once."""
+
+    def __missing__(self, constant: str) -> bool:
+        if len(self) >= KEPT_WORDS:
+            self.clear()
+        found = self[constant] = is_word(constant)
+        return found
+
+
+def _are_literals(shape: Shape, constants: Constants, written: Constants) -> bool:
+    """Are those that are written otherwise literals, of which the language tag is no more than that?"""
+    return all(a == b or slot.kind == LITERAL for slot, a, b in zip(shape.slots, constants, written, strict=True))
 
 
 def _itself(subscription: Subscription) -> Subscription:
