@@ -19,9 +19,14 @@ PREFIX = "PREFIX nmo: <http://nomisma.org/ontology#>\n"
 
 TEXTS = {
     "words": ("sparql", 'SELECT * {{ ?s <urn:p{0}> ?o FILTER ftcontains(?o, "w{1}" ftAND "w{2}") }}'),
+    "equal words": (
+        "sparql",
+        'SELECT * {{ ?s <urn:p{0}> ?o FILTER ftcontains(?o, "w{1}" ftAND "w{2}" ftAND "w{1}") }}',
+    ),
     "any word": ("sparql", 'SELECT ?o {{ ?s ?p ?o FILTER ftcontains(?o, "w{1}" ftOR "0") }}'),
     "any word, the other way round": ("sparql", 'SELECT ?o {{ ?s ?p ?o FILTER ftcontains(?o, "0" ftOR "w{1}") }}'),
     "literals": ("sparql", "ASK {{ ?s <urn:p{0}> \"a, b {1}\"@en ; * 'c {2}' }}"),
+    "tags": ("sparql", 'SELECT * {{ ?s <urn:p{0}> "a {1}"@EN , "a {2}"@pt-BR , "a {2}"@en }}'),
     "alternatives": (
         "sparql",
         "SELECT * {{ {{ ?s <urn:p{0}> ?o }} UNION {{ ?s <urn:q> <urn:o{1}> FILTER(?s != <urn:s>) }} }}",

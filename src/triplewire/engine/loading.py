@@ -110,23 +110,22 @@ class Loader:
 
     def add(self, chunk: Sequence[Prepared], refuse: Callable[[Refusal], None], warn: Tell | None) -> None:
         """The next rows; those that are refused are left out."""
-        rows: list[bytes] = []
+        texts: list[bytes] = []
         for one in chunk:
             try:
-                rows.append(self._add(one, warn))
+                texts.append(self._add(one, warn))
             except TriplewireError as error:
                 refuse(one.row.refusal(error))
-        starts, lengths = self._writer.append(rows)
+        starts, lengths = self._writer.append(texts)
         self._starts.frombytes(starts.tobytes())
         self._lengths.frombytes(lengths.tobytes())
 
     def _add(self, one: Prepared, warn: Tell | None) -> bytes:
-        row, shape, constants = one.row, one.shape, one.constants
-        subscription = one.subscription
+        row, shape, constants, subscription, is_plain = one
         if shape is not None and self._calls(shape):
             subscription = shape.subscription_of(constants, row.id, row.query, row.prefixes, row.base)
         if subscription is not None:
-            return self._add_compiled(subscription, one.is_plain, warn)
+            return self._add_compiled(subscription, is_plain, warn)
         assert shape is not None
         if warn is not None:
             for warning in self._warnings(shape, constants):

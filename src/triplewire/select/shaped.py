@@ -60,19 +60,20 @@ class ShapedRows:
         self._term = term
         self._tests = tests
         self._templates: dict[Shape, _Template] = {}
-        self._terms: Ids = {}
+        self._terms = _Terms(term)
         self._words: Ids = {}
 
     def add(self, shape: Shape | Composed, constants: Constants) -> bool:
         """The next subscription; False where it has to be added by its evidence."""
         if isinstance(shape, Composed):
             return self._add_composed(shape, constants)
-        template = self._template(shape)
+        template = self._templates.get(shape) or self._template(shape)
         self._fill(template, shape, constants)
         rows, pattern, test = self._rows, template.pattern, template.test
         rows.pattern.extend(pattern)
-        rows.test.extend(test)
-        rows.test_variable.extend(template.test_variable)
+        if test:
+            rows.test.extend(test)
+            rows.test_variable.extend(template.test_variable)
         if len(template.clauses) == 1:
             rows.end_clause(template.clauses[0][2])
         else:
@@ -94,11 +95,7 @@ class ShapedRows:
         """Put the ids of these constants into the holes."""
         pattern, terms = template.pattern, self._terms
         for at, slot in template.terms:
-            constant = constants[slot]
-            number = terms.get(constant)
-            if number is None:
-                number = terms[constant] = self._term(term_of(constant))
-            pattern[at] = number
+            pattern[at] = terms[constants[slot]]
         for hole in template.holes:
             key = hole.key(constants)
             number = hole.ids.get(key)
@@ -133,6 +130,18 @@ class ShapedRows:
         rows.end_clause(len(numbers))
         rows.end(len(numbers), flags)
         return True
+
+
+class _Terms(dict[str, int]):
+    """Constant -> the id of its term."""
+
+    def __init__(self, term: Callable[[IRI | Literal], int]) -> None:
+        super().__init__()
+        self._term = term
+
+    def __missing__(self, constant: str) -> int:
+        found = self[constant] = self._term(term_of(constant))
+        return found
 
 
 class _Maker:
