@@ -50,6 +50,13 @@ def test_matches_are_the_same_in_other_portions(
     for module, name, size in zip((result, result, objects), ("_AT_ONCE", "_NAMED", "_ROWS"), sizes, strict=True):
         monkeypatch.setattr(module, name, size)
     assert matches(subscribed(settings)) == wanted
+    if sizes[0] == 5:  # the ids: fewer are kept than there are; or none is
+        monkeypatch.setattr(result, "_KEPT", 12)
+        assert matches(subscribed(settings)) == wanted
+        monkeypatch.setattr(result, "_KEPT", 3)
+        assert matches(subscribed(settings)) == wanted
+        monkeypatch.setattr(result, "_SPARSE", 0)
+        assert matches(subscribed(settings)) == wanted
     monkeypatch.setattr(snapshot, "FRESH", 3)  # and the subscriptions in several segments
     engine = subscribed(Settings(max_bindings=most, merge_subscriptions=1))
     assert isinstance(engine._snapshot, SegmentSnapshot)

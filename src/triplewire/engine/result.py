@@ -26,7 +26,9 @@ from triplewire.model.terms import Triple
 
 _AT_ONCE = 1_024  # matches whose bindings are found together
 _IN_TURN = 16  # times as many where one comes after the other, and they have few
-_NAMED = 4_096  # whose ids are made together: long lists of what is new take the collector long
+_NAMED = 4_096  # whose ids are listed together: long lists of what is new take the collector long
+_KEPT = 1 << 16  # ids that are kept for the next matches
+_SPARSE = 16  # times as many subscriptions as matches: with more, to look at what is kept takes longer than an id
 
 
 @dataclass(frozen=True)
@@ -75,18 +77,18 @@ class Part:
 
     def _portions(self) -> Iterator[Iterator[Match]]:
         """The matches one by one: where none is kept, their memory is used again."""
-        start, count = 0, _AT_ONCE
+        start, count, ids = 0, _AT_ONCE, _Ids.of(self.snapshot, self.rows.subscription)
         while start < len(self):
-            found, rows = self._rows(start, start + count)
+            found, rows = self._rows(start, start + count, ids)
             yield matches_of(rows, self.matched_at)
             start += count
             count = min(4 * count, _IN_TURN * _AT_ONCE) if found <= 4 * count else _AT_ONCE
 
     def matches(self, start: int, end: int) -> list[Match]:
         """Some of the matches as objects."""
-        return list(matches_of(self._rows(start, end)[1], self.matched_at))
+        return list(matches_of(self._rows(start, end, _Ids(self.snapshot))[1], self.matched_at))
 
-    def _rows(self, start: int, end: int) -> tuple[int, Iterator[MatchRow]]:
+    def _rows(self, start: int, end: int, ids: _Ids) -> tuple[int, Iterator[MatchRow]]:
         """What some of the matches are made of, and how many bindings they have together."""
         places = self.order[start:end]
         details = self.snapshot.details(self.chunk, self.rows, places)
@@ -98,20 +100,22 @@ class Part:
                 construct(templates[place], found) if place in templates else None
                 for place, found in enumerate(bindings)
             ]
-        split = np.split(places, range(_NAMED, len(places), _NAMED))
-        return details.count, chain.from_iterable(map(self._named, split, repeat(iter(bindings)), repeat(iter(graphs))))
+        few = range(_NAMED, len(places), _NAMED)
+        texts = np.split(ids.texts(self.rows.subscription[places]), few)
+        named = map(self._named, np.split(places, few), texts, repeat(iter(bindings)), repeat(iter(graphs)))
+        return details.count, chain.from_iterable(named)
 
     def _named(
         self,
         places: NDArray[np.int64],
+        ids: NDArray[np.object_],
         bindings: Iterator[tuple[Binding, ...]],
         graphs: Iterator[tuple[Triple, ...] | None],
     ) -> Iterator[MatchRow]:
         """The matches at these places, with the next bindings and graphs."""
-        ids = self.snapshot.ids(self.rows.subscription[places])
         names = chain.from_iterable(map(repeat, *self._names(self.rows.publication[places])))
         truncated = self.rows.truncated[places].tolist()
-        return zip(names, ids, bindings, truncated, graphs, strict=False)  # it ends with the names
+        return zip(names, ids.tolist(), bindings, truncated, graphs, strict=False)  # it ends with the names
 
     def _names(self, publication: Ids) -> tuple[list[str], list[int]]:
         """The ids of publications in their order: each that occurs, and how often."""
@@ -119,6 +123,58 @@ class Part:
         names = self.chunk.ids
         counts = np.diff(begins, append=len(publication)).tolist()
         return [names[number] for number in publication[begins].tolist()], counts
+
+
+class _Ids:
+    """The ids of subscriptions, made each time."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, numbers: Ids) -> _Ids:
+        """What suits matches of the subscriptions with these numbers, which are asked for some at a time."""
+        size = int(numbers.max()) + 1
+        return cls(snapshot) if size > _SPARSE * len(numbers) else _KeptIds(snapshot, size, min(len(numbers), _KEPT))
+
+    def texts(self, numbers: Ids) -> NDArray[np.object_]:
+        """The ids of these."""
+        made = np.empty(len(numbers), object)
+        made[:] = self._snapshot.ids(numbers)
+        return made
+
+
+class _KeptIds(_Ids):
+    """The ids of subscriptions with numbers below `size`: made when they first occur. At most `most` are kept."""
+
+    def __init__(self, snapshot: Snapshot, size: int, most: int) -> None:
+        super().__init__(snapshot)
+        self._place = np.full(size, -1, np.int32)  # in `_made`
+        self._made = np.empty(most, object)
+        self._count = 0
+
+    def texts(self, numbers: Ids) -> NDArray[np.object_]:
+        """The ids of these."""
+        new = self._each_once(numbers[self._place[numbers] < 0])
+        if self._count + len(new) > len(self._made):  # begin anew
+            self._place[:], self._count = -1, 0
+            new = self._each_once(numbers)
+        if len(new) > len(self._made):
+            self._place[:] = -1
+            return super().texts(numbers)
+        if len(new):
+            end = self._count + len(new)
+            self._made[self._count : end] = self._snapshot.ids(new)
+            self._place[new] = np.arange(self._count, end)
+            self._count = end
+        return self._made[self._place[numbers]]
+
+    def _each_once(self, numbers: Ids) -> Ids:
+        """The same without repetition; nothing is told of where their ids are."""
+        every = np.arange(len(numbers))
+        self._place[numbers] = every
+        each: Ids = numbers[self._place[numbers] == every]
+        return each
 
 
 def pair_order(first: Ids, second: NDArray[np.int64]) -> NDArray[np.int64]:
