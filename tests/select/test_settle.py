@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from triplewire.encode.publications import encode
 from triplewire.ir.evaluate import World, evaluate
 from triplewire.ir.evidence import evidence
 from triplewire.ir.subscription import Subscription
+from triplewire.kernels import star_bits
 from triplewire.model.terms import IRI, Literal, Triple
 from triplewire.select.features import features
 from triplewire.select.index import Index, IndexBuilder
@@ -66,9 +68,17 @@ def settled(index: Index, some: list[Publication], cap: int) -> Settled:
     return settle(index, batch, features(batch, index.terms, index.tests, World()), publication, clause, cap)
 
 
-@pytest.mark.parametrize("predicates", [3, 8, 60], ids=["dense", "some", "many predicates"])
+def _open(*given: Any) -> int:
+    given[-1][:] = star_bits.OPEN
+    return len(given[-1])
+
+
+@pytest.mark.parametrize("predicates", [3, 8, 25, 60], ids=["dense", "some", "more", "many predicates"])
 @pytest.mark.parametrize("cap", [1, 4, 1_000])
-def test_the_reference_agrees(predicates: int, cap: int) -> None:
+@pytest.mark.parametrize("as_sets", [True, False], ids=["as sets", "one by one"])
+def test_the_reference_agrees(monkeypatch: pytest.MonkeyPatch, predicates: int, cap: int, as_sets: bool) -> None:
+    if not as_sets:
+        monkeypatch.setattr(star_bits, "settle", _open)
     random = Random(predicates * 10_000 + cap)
     some = [a_publication(random, predicates) for _ in range(12)]
     subscriptions = [parse(a_query(random, predicates)) for _ in range(80)]
@@ -88,3 +98,26 @@ def test_the_reference_agrees(predicates: int, cap: int) -> None:
     assert len(truncated) > 200
     assert len(left) < len(some) * len(subscriptions) / 2
     assert (sum(truncated.values()) > 20) == (cap < 1_000)
+
+
+@pytest.mark.parametrize("size", [4, 40, 200])
+def test_what_leads_nowhere_is_no_match(size: int) -> None:
+    random, some = Random(size), []
+    for number in range(40):
+        names = [IRI(f"urn:s{n}") for n in range(1 + size // 4)]
+        triples = {
+            Triple(random.choice(names), IRI(f"urn:p{random.randrange(6)}"), random.choice([*names, Literal("1 2")]))
+            for _ in range(size)
+        }
+        some.append(Publication(f"urn:g{number}", tuple(triples)))
+    chains = (f"?a <urn:p{i}> ?b . ?b {q} {o}" for i in range(7) for q in ("<urn:p1>", "?q") for o in ("?c", "'1 2'"))
+    longer = (f"?a <urn:p0> ?b . ?b <urn:p{i}> ?c . ?c <urn:p2> ?d FILTER ftcontains(?d, '2')" for i in range(6))
+    subscriptions = [parse(f"SELECT ?a {{ {body} }}") for body in (*chains, *longer)]
+    found = settled(index_of(subscriptions), some, 1_000)
+    assert not len(found.publication)
+    left = set(zip(found.left_publication.tolist(), found.left_clause.tolist(), strict=True))
+    for p, publication in enumerate(some):
+        for s, subscription in enumerate(subscriptions):
+            if evaluate(subscription, publication, World()).bindings:
+                assert (p, s) in left, subscription.text
+    assert 0 < len(left) < len(some) * len(subscriptions)

@@ -1,7 +1,8 @@
 """How many solutions has a clause of one star that joins nothing? A product of counts, without a join.
 
 For each subject: how many of its triples fit each pattern, the tests of the pattern's object included. Used through
-`triplewire.select.settle`; what joins is left to `triplewire.verify`.
+`triplewire.select.settle`, for what `triplewire.kernels.star_bits` leaves open: publications of many triples, tests of
+ranges, of subjects, and of some publications only. What joins is left to `triplewire.verify`.
 
 Functions take few arrays, and loops stand in functions of their own: Numba counts references to arrays at each call and
 wherever it inlines a loop, which would take longer than the loop.
@@ -15,12 +16,10 @@ import numpy as np
 from numba import njit
 
 from triplewire.kernels.listed import is_listed
-from triplewire.kernels.prefetch import prefetch
+from triplewire.kernels.star_bits import CHECK, CUT, LEFT, MATCH, MISS, OPEN
 
-CHECK = 2  # of the status of clauses
 BEGIN, KEY = 0, 1  # columns of `star`
 _FEW = 24  # predicates of a subject that are looked through one by one; more are sorted
-AHEAD = 64  # pairs that are fetched together
 _PLACES = 1 << 11  # of what is remembered of tests
 _int: Any = np.int64
 
@@ -207,12 +206,12 @@ def _bound(p0: int, p1: int, pattern: Any, stars: int, most: int, triples: int, 
 
 
 @njit(cache=True, nogil=True)
-def _longest(publication: Any, triples: Any) -> int:
-    """The most triples of a publication."""
+def _longest(publication: Any, triples: Any, verdict: Any) -> int:
+    """The most triples of a publication of which a pair is open."""
     most = 0
     for k in range(publication.size):
         p = publication[k]
-        most = max(most, triples[p + 1] - triples[p])
+        most = max(most, triples[p + 1] - triples[p]) if verdict[k] == OPEN else most
     return most
 
 
@@ -234,44 +233,19 @@ def _is_star(pattern: Any, p0: int, p1: int) -> bool:
 
 
 @njit(cache=True, nogil=True)
-def _fetch(clause: Any, begin: int, end: int, owner: Any, status: Any, asks: Any, alone: Any, width: Any,
-           pattern_offset: Any, pattern: Any, test_offset: Any, test_variable: Any, test: Any,
-           op: Any) -> None:  # fmt: skip
-    """Have what will be read of some clauses fetched."""
-    for k in range(begin, end):
-        prefetch(pattern_offset, clause[k])
-        prefetch(test_offset, clause[k])
-        prefetch(owner, clause[k])
-        prefetch(status, clause[k])
-        prefetch(asks, clause[k])
-        prefetch(alone, clause[k])
-        prefetch(width, clause[k])
-    for k in range(begin, end):
-        prefetch(pattern, pattern_offset[clause[k]])
-        prefetch(test_variable, test_offset[clause[k]])
-        prefetch(test, test_offset[clause[k]])
-        prefetch(pattern, pattern_offset[clause[k] + 1] - 1)
-    for k in range(begin, end):
-        if test_offset[clause[k]] < test_offset[clause[k] + 1]:
-            prefetch(op, test[test_offset[clause[k]]])
-            prefetch(op, test[test_offset[clause[k] + 1] - 1])
-
-
-@njit(cache=True, nogil=True)
-def settle(publication: Any, clause: Any, owner: Any, status: Any, asks: Any, alone: Any, width: Any, triples: Any,
+def settle(publication: Any, clause: Any, status: Any, asks: Any, alone: Any, width: Any, triples: Any,
            subject: Any, predicate: Any, obj: Any, known: Any, offset: Any, held: Any, node_offset: Any, node_term: Any,
            node_test: Any, low: Any, high: Any, pattern_offset: Any, pattern: Any, test_offset: Any, test_variable: Any,
-           test: Any, group: Any, op: Any, rank: Any, cap: int, out: Any, cut: Any, left: Any) -> Any:  # fmt: skip
-    """Settle pairs: matches go to `out`, those that only a join can decide to `left`; how many each. It is quickest
-    when the pairs of a publication follow each other. asks[c]: is it a clause of an ASK query? alone[c]: is it the only
-    one of its subscription? width[c]: its selected variables come first. `known`: batch term -> constant, or -1."""
-    star, key, end, different, known_test, known_bits = _scratch(_longest(publication, triples), cap)
-    sure, rest, now, stars, first, most = 0, 0, -1, 0, 0, 0
+           test: Any, group: Any, op: Any, rank: Any, cap: int, verdict: Any) -> None:  # fmt: skip
+    """The verdict on the pairs that are OPEN. It is quickest when the pairs of a publication follow each other.
+    asks[c]: is it a clause of an ASK query? alone[c]: is it the only one of its subscription? width[c]: its selected
+    variables come first. `known`: batch term -> constant, or -1."""
+    star, key, end, different, known_test, known_bits = _scratch(_longest(publication, triples, verdict), cap)
+    now, stars, first, most = -1, 0, 0, 0
     for k in range(clause.size):
-        if k % AHEAD == 0:
-            _fetch(clause, k, min(k + AHEAD, clause.size), owner, status, asks, alone, width, pattern_offset, pattern,
-                   test_offset, test_variable, test, op)  # fmt: skip
         p, c = publication[k], clause[k]
+        if verdict[k] != OPEN:
+            continue
         p0, p1, t0, t1 = pattern_offset[c], pattern_offset[c + 1], test_offset[c], test_offset[c + 1]
         n0, n1, code, selected = node_offset[p], node_offset[p + 1], -1, width[c]
         alike = status[c] != CHECK and _is_star(pattern, p0, p1)
@@ -313,7 +287,6 @@ def settle(publication: Any, clause: Any, owner: Any, status: Any, asks: Any, al
             total, s = total + product, s + 1
         is_cut = total > cap and not asks[c]
         if not alike or (is_cut and not (surely and alone[c])):
-            left[0, rest], left[1, rest], rest = p, c, rest + 1
-        elif total > 0:
-            out[0, sure], out[1, sure], cut[sure], sure = p, owner[c], is_cut, sure + 1
-    return sure, rest
+            verdict[k] = LEFT
+        else:
+            verdict[k] = MISS if total == 0 else CUT if is_cut else MATCH

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from triplewire.encode.batch import Batch, Ids
-from triplewire.kernels import star_count as kernels
+from triplewire.kernels import star_bits as few
+from triplewire.kernels import star_count as many
 from triplewire.select.features import Features
+from triplewire.select.idle import Idle
 from triplewire.select.index import Index
+
+_SCRATCH = Idle[Any]()
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +36,19 @@ def settle(index: Index, batch: Batch, features: Features, publication: Ids, cla
     pairs = len(clause)
     if not pairs:
         return Settled(publication, clause, np.zeros(0, np.bool_), publication, clause)
+    verdict, columns = np.empty(pairs, np.uint8), (trie.status, index.asks, index.alone, index.width)
+    triples = batch.offset, batch.subject, batch.predicate, batch.object
+    texts = programs.test_offset, programs.test_variable, programs.test
+    stated = programs.pattern_offset, programs.pattern, *texts, tests.op
+    seen = features.term, features.offset, features.test, features.node_offset
+    with _SCRATCH.one(few.scratch) as work:
+        opened = few.settle(publication, clause, (trie.owner, *columns), stated, triples, seen, cap, work, verdict)
+    if opened:
+        many.settle(
+            publication, clause, *columns, *triples, *seen, features.node_term, features.node_test, features.low,
+            features.high, programs.pattern_offset, programs.pattern, *texts, tests.group, tests.op, tests.rank, cap,
+            verdict,
+        )  # fmt: skip
     out, cut, left = np.empty((2, pairs), np.int32), np.empty(pairs, np.bool_), np.empty((2, pairs), np.int32)
-    sure, rest = kernels.settle(
-        publication, clause, trie.owner, trie.status, index.asks, index.alone, index.width, batch.offset, batch.subject,
-        batch.predicate, batch.object, features.term, features.offset, features.test, features.node_offset,
-        features.node_term, features.node_test, features.low, features.high, programs.pattern_offset, programs.pattern,
-        programs.test_offset, programs.test_variable, programs.test, tests.group, tests.op, tests.rank, cap, out, cut,
-        left,
-    )  # fmt: skip
+    sure, rest = few.write(publication, clause, trie.owner, verdict, out, cut, left)
     return Settled(out[0, :sure], out[1, :sure], cut[:sure], left[0, :rest], left[1, :rest])

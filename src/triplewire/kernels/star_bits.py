@@ -1,0 +1,268 @@
+"""How many solutions has a clause of one star, in a publication of few triples? Sets of triples are bits of a number.
+
+What a publication's triples are is written down once; then each pattern of a clause is the set of triples that fit it.
+Clauses that join are looked at as well: where no triple of one pattern leads to one of another, there is no solution.
+Used through `triplewire.select.settle`; what is not settled here goes to `triplewire.kernels.star_count`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from triplewire.kernels.prefetch import prefetch
+
+OPEN, MISS, MATCH, CUT, LEFT = 0, 1, 2, 3, 4  # verdicts; OPEN: none yet, LEFT: to be joined
+CHECK = 2  # of the status of clauses
+AHEAD = 64  # pairs that are fetched together
+_WORD, _WORDS = 62, 4  # triples whose bits are one number; numbers of a set
+_FEW = _WORD * _WORDS  # triples of a publication
+_MOST = 16  # patterns of a clause
+_ROOM = 1 << 12  # tests that hold of the objects of a publication's triples
+# Rows of `facts`: constants, by subject, by predicate that is one, and by triple; sets of triples, by subject and by
+# such a predicate, all, those that are the first of their subject with an object, and those that fit a pattern; where
+# the tests of a number's triples begin. One array for all, as each that a function takes costs time.
+_SUBJECT, _KEY, _OBJECT, _OWN, _RUN, _ALL, _FIRST, _FITTING, _BEGIN = 0, 1, 2, 3, 4, 5, 6, 7, 8
+_ROWS = 9
+_int: Any = np.int64
+_ONE = _int(1)
+
+
+@njit(cache=True, nogil=True)
+def _key(constant: int, facts: Any, keys: int) -> Any:
+    """The place of a predicate among the keys; `keys` if it is new."""
+    at = keys
+    for q in range(keys):
+        at = q if facts[_KEY, q] == constant else at
+    return at
+
+
+@njit(cache=True, nogil=True)
+def _read(first: int, last: int, subject: Any, predicate: Any, obj: Any, known: Any, offset: Any, held: Any,
+          facts: Any, listed: Any) -> Any:  # fmt: skip
+    """Write down the triples first .. last of a publication. `listed`: the tests of their objects, each with the bit of
+    its triple. Returns how many numbers of a set, subjects, keys and tests there are (-1 of these: too many)."""
+    words, stars, keys, tests, bit, q, begin = 0, -1, 0, 0, _ONE << _WORD, 0, first
+    for a in range(first, last):
+        prefetch(offset, obj[a])
+        prefetch(known, obj[a])
+    for a in range(first, last):
+        prefetch(held, offset[obj[a]])
+    for a in range(first, last):
+        o, is_own = obj[a], a > first and subject[a] == subject[a - 1]
+        if bit == _ONE << _WORD:
+            facts[_ALL, words], facts[_FIRST, words], facts[_BEGIN, words], bit = 0, 0, tests, _ONE
+            words += 1
+        if not is_own:
+            stars, begin = stars + 1, a
+            facts[_SUBJECT, stars] = known[subject[a]]
+            for w in range(_WORDS):
+                facts[_OWN, stars * _WORDS + w] = 0
+        if not is_own or predicate[a] != predicate[a - 1]:
+            constant = known[predicate[a]]
+            q = _key(constant, facts, keys)
+            if q == keys:
+                facts[_KEY, q], keys = constant, keys + 1
+                for w in range(_WORDS):
+                    facts[_RUN, q * _WORDS + w] = 0
+        same = _int(0)
+        for t in range(begin, a):
+            same |= obj[t] == o
+        facts[_OBJECT, a - first] = known[o]
+        facts[_ALL, words - 1] |= bit
+        facts[_FIRST, words - 1] |= bit * (1 - same)
+        facts[_OWN, stars * _WORDS + words - 1] |= bit
+        facts[_RUN, q * _WORDS + words - 1] |= bit
+        some = offset[o + 1] - offset[o]
+        if tests >= 0 and some > 0:
+            fits = tests + some <= listed.shape[1]
+            for j in range(some if fits else 0):
+                listed[0, tests + j], listed[1, tests + j] = held[offset[o] + j], bit
+            tests = tests + some if fits else -1
+        bit <<= 1
+    facts[_BEGIN, words] = tests
+    return words, stars + 1, keys, tests
+
+
+@njit(forceinline=True)
+def _ones(bits: Any) -> Any:
+    """How many bits are set? The compiler knows this loop."""
+    count = _int(0)
+    while bits != 0:
+        bits &= bits - 1
+        count += 1
+    return count
+
+
+@njit(cache=True, nogil=True)
+def _fit(wanted: int, value: int, t0: int, t1: int, test_variable: Any, test: Any, triples: int, words: int, keys: int,
+         facts: Any, listed: Any, row: int) -> bool:  # fmt: skip
+    """Write down the triples that fit a pattern: those with the predicate and the object wanted, and with the tests t0
+    .. t1 of the object. Are there any?"""
+    q, there = -1, _int(0)
+    if wanted >= 0:
+        q = _key(wanted, facts, keys)
+    for w in range(words):
+        bits = facts[_ALL, w]
+        if wanted >= 0:
+            bits = facts[_RUN, q * _WORDS + w] if q < keys else _int(0)
+        if value >= 0:
+            for t in range(w * _WORD, min((w + 1) * _WORD, triples)):
+                bits &= ~(_int(facts[_OBJECT, t] != value) << (t - w * _WORD))
+        for t in range(t0, t1 if value < 0 and bits != 0 else t0):
+            if test_variable[t] == -1 - value:
+                number, found, begin = test[t], _int(0), facts[_BEGIN, w]
+                if begin >= 0:
+                    for m in range(facts[_BEGIN, w + 1] - begin):
+                        found |= listed[1, begin + m] if listed[0, begin + m] == number else 0
+                bits &= found
+        facts[_FITTING, row * _WORDS + w] = bits
+        there |= bits
+    return bool(there != 0)
+
+
+@njit(cache=True, nogil=True)
+def _leads(first: int, subject: Any, obj: Any, words: int, stars: int, facts: Any, pattern: Any, p0: int,
+           p1: int) -> bool:  # fmt: skip
+    """Where the object of a pattern is the subject of another, is there a triple of the one that leads to one of the
+    other? If not, the clause has no solution."""
+    for i in range(p0, p1):
+        for j in range(p0, p1 if pattern[i, 2] < 0 else p0):
+            here = pattern[j, 0] == pattern[i, 2]
+            if here and not _leads_to(first, subject, obj, words, stars, facts, i - p0, j - p0):
+                return False
+    return True
+
+
+@njit(cache=True, nogil=True)
+def _leads_to(first: int, subject: Any, obj: Any, words: int, stars: int, facts: Any, i: int, j: int) -> bool:
+    """Is the object of a triple that fits pattern i the subject of one that fits pattern j?"""
+    a = first
+    for s in range(stars):
+        there, some = _int(0), 0
+        for w in range(words):
+            there |= facts[_FITTING, j * _WORDS + w] & facts[_OWN, s * _WORDS + w]
+            some += _ones(facts[_OWN, s * _WORDS + w])
+        for w in range(words if there != 0 else 0):
+            bits, t = facts[_FITTING, i * _WORDS + w], first + w * _WORD
+            while bits != 0:
+                if bits & 1 != 0 and obj[t] == subject[a]:
+                    return True
+                bits, t = bits >> 1, t + 1
+        a += some
+    return False
+
+
+@njit(cache=True, nogil=True)
+def _solutions(p0: int, p1: int, pattern: Any, selected: int, words: int, stars: int, cap: int, facts: Any) -> Any:
+    """How many solutions has a clause of one star? Above `cap` it may be any number. And has one subject as many?"""
+    total, most, variable = _int(0), _int(0), -1 - pattern[p0, 2]
+    if p1 - p0 == 1 and pattern[p0, 0] < 0 and 0 <= variable < selected:  # they are few nearly always
+        alone = pattern[p0, 1] < 0 and -1 - pattern[p0, 1] >= selected
+        for w in range(words):
+            total += _ones(facts[_FITTING, w] & facts[_FIRST, w] if alone else facts[_FITTING, w])
+        stars, total = (0, total) if total <= cap else (stars, _int(0))
+    for s in range(stars):
+        product = _int(pattern[p0, 0] < 0 or facts[_SUBJECT, s] == pattern[p0, 0])
+        for i in range(p0, p1 if product > 0 else p0):
+            wanted, value, found, hit = pattern[i, 1], pattern[i, 2], _int(0), _int(0)
+            of_object = value < 0 and -1 - value < selected
+            alone = wanted < 0 and -1 - wanted >= selected  # then an object counts once, whatever its predicates
+            for w in range(words):
+                some = facts[_FITTING, (i - p0) * _WORDS + w] & facts[_OWN, s * _WORDS + w]
+                hit |= some
+                found += _ones(some & facts[_FIRST, w] if alone else some)
+            counted = of_object or (wanted < 0 and not alone)
+            product = min(product * (found if counted else _int(hit != 0)), cap + 1)
+        total, most = total + product, max(most, product)
+    return total, most > cap
+
+
+@njit(cache=True, nogil=True)
+def _fetch(clause: Any, begin: int, end: int, columns: Any, programs: Any) -> None:
+    """Have what will be read of some clauses fetched."""
+    owner, status, asks, alone, width = columns
+    pattern_offset, pattern, test_offset, test_variable, test, op = programs
+    for k in range(begin, end):
+        prefetch(pattern_offset, clause[k])
+        prefetch(test_offset, clause[k])
+        prefetch(owner, clause[k])
+        prefetch(status, clause[k])
+        prefetch(asks, clause[k])
+        prefetch(alone, clause[k])
+        prefetch(width, clause[k])
+    for k in range(begin, end):
+        prefetch(pattern, pattern_offset[clause[k]])
+        prefetch(test_variable, test_offset[clause[k]])
+        prefetch(test, test_offset[clause[k]])
+        prefetch(pattern, pattern_offset[clause[k] + 1] - 1)
+    for k in range(begin, end):
+        if test_offset[clause[k]] < test_offset[clause[k] + 1]:
+            prefetch(op, test[test_offset[clause[k]]])
+            prefetch(op, test[test_offset[clause[k] + 1] - 1])
+
+
+def scratch() -> Any:
+    """What `settle` works with; it may be used again."""
+    return np.empty((_ROWS, _FEW * _WORDS), np.int64), np.empty((2, _ROOM), np.int64)
+
+
+@njit(cache=True, nogil=True)
+def settle(publication: Any, clause: Any, columns: Any, programs: Any, batch: Any, features: Any, cap: int,
+           work: Any, verdict: Any) -> int:  # fmt: skip
+    """The verdict on pairs, as far as they are settled here; returns how many are OPEN. `work`: of `scratch`; for the
+    others see `triplewire.kernels.star_count`."""
+    _, status, asks, alone, width = columns
+    pattern_offset, pattern, test_offset, test_variable, test, op = programs
+    (triples, subject, predicate, obj), (known, offset, held, node_offset) = batch, features
+    facts, listed = work
+    now, usable, first, last, words, stars, keys, tests, left = -1, False, 0, 0, 0, 0, 0, 0, 0
+    for k in range(clause.size):
+        if k % AHEAD == 0:
+            _fetch(clause, k, min(k + AHEAD, clause.size), columns, programs)
+        p, c = publication[k], clause[k]
+        if p != now:
+            now, first, last = p, triples[p], triples[p + 1]
+            usable = last - first <= _FEW and node_offset[p] == node_offset[p + 1]
+            if usable:
+                words, stars, keys, tests = _read(first, last, subject, predicate, obj, known, offset, held, facts,
+                                                  listed)  # fmt: skip
+        p0, p1, selected, joins, there = pattern_offset[c], pattern_offset[c + 1], width[c], status[c] == CHECK, True
+        t0, t1 = test_offset[c], test_offset[c if joins else c + 1]  # whatever tests of those say
+        fits = usable and 0 < p1 - p0 <= _MOST and (t0 == t1 or tests >= 0)
+        for t in range(t0, t1):
+            fits = fits and op[test[t]] == 0 and test_variable[t] != -1 - pattern[p0, 0]
+        for i in range(p0, p1 if fits else p0):
+            wanted, value = pattern[i, 1], pattern[i, 2]
+            fits = fits and (joins or pattern[i, 0] == pattern[p0, 0])
+            fits = fits and (wanted >= 0 or -1 - wanted >= selected or (value < 0 and -1 - value < selected))
+            there = there and _fit(wanted, value, t0, t1, test_variable, test, last - first, words, keys, facts,
+                                   listed, i - p0)  # fmt: skip
+        if fits and joins:
+            there = there and _leads(first, subject, obj, words, stars, facts, pattern, p0, p1)
+            verdict[k] = LEFT if there else MISS
+        elif fits:
+            total, surely = _int(0), True
+            if there:
+                total, surely = _solutions(p0, p1, pattern, selected, words, stars, cap, facts)
+            surely = surely or pattern[p0, 0] >= 0 or -1 - pattern[p0, 0] < selected
+            is_cut = total > cap and not asks[c]
+            verdict[k] = MISS if total == 0 else MATCH if not is_cut else CUT if surely and alone[c] else LEFT
+        else:
+            verdict[k], left = OPEN, left + 1
+    return left
+
+
+@njit(cache=True, nogil=True)
+def write(publication: Any, clause: Any, owner: Any, verdict: Any, out: Any, cut: Any, left: Any) -> Any:
+    """Matches go to `out`, pairs that only a join can decide to `left`; how many each."""
+    sure, rest = 0, 0
+    for k in range(clause.size):
+        if verdict[k] == LEFT:
+            left[0, rest], left[1, rest], rest = publication[k], clause[k], rest + 1
+        elif verdict[k] != MISS:
+            out[0, sure], out[1, sure], cut[sure] = publication[k], owner[clause[k]], verdict[k] == CUT
+            sure += 1
+    return sure, rest
