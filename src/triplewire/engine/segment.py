@@ -32,11 +32,12 @@ from triplewire.select.index import Index, IndexBuilder
 from triplewire.select.merge import merge
 from triplewire.select.room import Columns, Room
 from triplewire.select.settle import settle
-from triplewire.select.walk import Selected, each
+from triplewire.select.walk import Selected, SubjectAtoms, each
 from triplewire.verify.columnar import Columnar
 from triplewire.verify.objects import Made, shared
 
 LONG_TEXTS = 16 << 20  # bytes of texts that are left where they are when segments are merged
+_TOGETHER = 1 << 18  # triples whose atoms are found together
 
 Selection: TypeAlias = "tuple[str, ...] | None"
 """The selected variables; None for ASK."""
@@ -162,13 +163,27 @@ class Segment:
         assert isinstance(found, Features)
         return found
 
+    def _atoms(self, chunk: Chunk) -> SubjectAtoms | None:
+        """The atoms of a part of a larger chunk, if that is not too large: those of all of it are found at once, while
+        the tables they need are near the processor, and kept up to the last part."""
+        if chunk.whole is None or len(chunk.whole[0].batch.subject) > _TOGETHER:
+            return None
+        (whole, first, last), index = chunk.whole, self.index
+        owner, found = whole.kept.pop(id(index), (None, None))
+        if owner is not index or found is None:
+            found = index.atoms(whole.batch, self._features(whole))
+        assert isinstance(found, SubjectAtoms)
+        if last < len(whole):
+            whole.kept[id(index)] = index, found
+        return found.part(first, last)
+
     def match(self, chunk: Chunk, gone: NDArray[np.bool_] | None, stage: Stage, room: Room) -> Found:
         """The matches of a chunk, but for the subscriptions that are `gone`. Those accepted lie in the room."""
         batch = chunk.batch
         settings = self.home.meaning.world.settings
         with stage("select"):
             seen = self._features(chunk)
-            selected = self.index.select(batch, seen, settings.max_bindings, room)
+            selected = self.index.select(batch, seen, settings.max_bindings, room, self._atoms(chunk))
             if gone is not None:
                 selected = selected.without(gone, self.index.trie.owner)
         with stage("verify"):

@@ -31,7 +31,7 @@ from triplewire.select.room import Room
 from triplewire.select.shaped import ShapedRows
 from triplewire.select.tests import Tests, TestTable, build
 from triplewire.select.trie import SetTrie, Trie, build_trie
-from triplewire.select.walk import Selected, Workspace, select
+from triplewire.select.walk import Selected, SubjectAtoms, Workspace, subject_atoms, walk
 
 _MANY = 1 << 14  # subscriptions that are worth the time of letting go
 _KEPT = 1 << 24  # atoms, or clauses, that it may have room for; one that has grown larger is let go
@@ -79,10 +79,22 @@ class Index:
     def _spaces(self) -> Idle[Workspace]:
         return Idle()
 
-    def select(self, batch: Batch, features: Features, cap: int, room: Room) -> Selected:
-        """What of the batch could match; `cap` is `max_bindings`. What is accepted lies in the room."""
-        with self._spaces.one(lambda: Workspace(self.trie, len(self)), _is_small) as space:
-            return select(self.trie, batch, features, cap, space, room)
+    def atoms(self, batch: Batch, features: Features) -> SubjectAtoms:
+        """The atoms that the subjects of the batch satisfy."""
+        with self._spaces.one(self._new_space, _is_small) as space:
+            return subject_atoms(self.trie, batch, features, space).kept()
+
+    def select(
+        self, batch: Batch, features: Features, cap: int, room: Room, atoms: SubjectAtoms | None = None
+    ) -> Selected:
+        """What of the batch could match; `cap` is `max_bindings`. What is accepted lies in the room. `atoms` are given
+        where they are known already."""
+        with self._spaces.one(self._new_space, _is_small) as space:
+            found = subject_atoms(self.trie, batch, features, space) if atoms is None else atoms
+            return walk(self.trie, features, found, cap, space, room)
+
+    def _new_space(self) -> Workspace:
+        return Workspace(self.trie, len(self))
 
     def place(self, test: int) -> tuple[int, int, int]:
         """Where a lazy test is stated: (subscription, its clause from 0, the clause's test from 0)."""

@@ -66,7 +66,8 @@ def each(offset: Offsets) -> Ids:
 
 @dataclass(frozen=True, slots=True)
 class SubjectAtoms:
-    """The atoms of each run of triples with one subject; they lie in the workspace until it is used again."""
+    """The atoms of each run of triples with one subject; they lie in the workspace until it is used again, unless they
+    are `kept`."""
 
     first: Offsets  # run -> its first triple; one entry more
     publication_run: Ids  # publication -> its slice of the runs
@@ -77,6 +78,30 @@ class SubjectAtoms:
     span_ends: Ids  # shape (range atoms, 2): the ranks that are satisfied
     most: Ids  # shape (runs, 4): the largest numbers of objects of one predicate
     multi: Any  # run -> do tests hold of two objects of one predicate?
+    subject: Ids  # triple -> its subject and predicate, as in the batch
+    predicate: Ids
+
+    def kept(self) -> SubjectAtoms:
+        """The same in memory of its own."""
+        size, spans = self.offset[-1], self.span_offset[-1]
+        return replace(
+            self,
+            atoms=self.atoms[:size].copy(),
+            span_atom=self.span_atom[:spans].copy(),
+            span_ends=self.span_ends[:spans].copy(),
+        )
+
+    def part(self, first: int, last: int) -> SubjectAtoms:
+        """The same for the publications first .. last - 1 alone; runs and triples keep their numbers."""
+        return replace(self, publication_run=self.publication_run[first : last + 1])
+
+    def __len__(self) -> int:
+        return len(self.publication_run) - 1
+
+    @property
+    def count(self) -> int:
+        """How many atoms the publications have."""
+        return int(self.offset[self.publication_run[-1]] - self.offset[self.publication_run[0]])
 
 
 class Workspace:
@@ -136,7 +161,8 @@ def subject_atoms(trie: Trie, batch: Batch, features: Features, space: Workspace
     while True:
         out = (first, publication_run, offset, space.atoms, span_offset, *space.spans, most, multi)
         work = space.atom_seen, space.wanted
-        done = atom_kernels.batch_atoms(done, columns, seen, table, ranges, work, out)
+        with np.errstate(over="ignore"):  # hashes wrap around where the kernels run as plain Python
+            done = atom_kernels.batch_atoms(done, columns, seen, table, ranges, work, out)
         if done == len(batch):
             break
         more = len(trie.keys) - trie.first_range
@@ -145,7 +171,7 @@ def subject_atoms(trie: Trie, batch: Batch, features: Features, space: Workspace
     runs = int(publication_run[-1])
     return SubjectAtoms(
         first[: runs + 1], publication_run, offset[: runs + 1], space.atoms, span_offset[: runs + 1], *space.spans,
-        most[:runs], multi[:runs],
+        most[:runs], multi[:runs], batch.subject, batch.predicate,
     )  # fmt: skip
 
 
@@ -156,14 +182,12 @@ def _larger(array: Any, more: int) -> Any:
     return grown
 
 
-def walk(
-    trie: Trie, batch: Batch, features: Features, found: SubjectAtoms, cap: int, space: Workspace, room: Room
-) -> Selected:
+def walk(trie: Trie, features: Features, found: SubjectAtoms, cap: int, space: Workspace, room: Room) -> Selected:
     """The subscriptions whose clauses are satisfied, and the clauses to check. `cap` is `max_bindings`."""
-    publications = len(batch)
+    publications = len(found)
     offset, check_offset = np.zeros(publications + 1, np.int64), np.zeros(publications + 1, np.int64)
     run_atoms = found.offset, found.atoms, found.span_offset, found.span_atom, found.span_ends
-    facts = found.first, found.most, found.multi, batch.subject, batch.predicate, features.term
+    facts = found.first, found.most, found.multi, found.subject, found.predicate, features.term
     limits = trie.bound_offset, trie.bounds, space.verdict, *space.objects
     first, second = _arrays(trie.atoms, trie.first_range), _arrays(trie.stars, len(trie.stars.root))
     visited, done = np.zeros(3, np.int64), 0
@@ -187,7 +211,7 @@ def walk(
         room.free[: offset[-1]],
         check_offset,
         space.checks[: check_offset[-1]].copy(),
-        int(found.offset[-1]),
+        found.count,
         int(visited[0]),
     )
 
@@ -196,9 +220,3 @@ def _arrays(trie: SetTrie, first_range: int) -> tuple[Any, ...]:
     """A trie as the kernel takes it."""
     subscription = trie.subscription if len(trie.subscription) else np.zeros(1, np.int32)  # it is read without a look
     return trie.nodes.reshape(-1), trie.root, trie.item, trie.need, subscription, trie.star, first_range
-
-
-def select(trie: Trie, batch: Batch, features: Features, cap: int, space: Workspace, room: Room) -> Selected:
-    """Both steps: the atoms of each subject, then the walk."""
-    with np.errstate(over="ignore"):  # hashes wrap around where the kernels run as plain Python
-        return walk(trie, batch, features, subject_atoms(trie, batch, features, space), cap, space, room)
