@@ -148,9 +148,11 @@ def timed(engine: Engine, source: Input, runs: int = RUNS) -> Timed:
 
 
 def affordable(engine: Engine, inputs: Sequence[Input], runs: int = RUNS) -> Input:
-    """The largest input whose runs stay within the budget; it and the smaller ones have been run once, as warm-up."""
+    """The largest input whose runs stay within the budget; it and the smaller ones have been run before, as warm-up:
+    the first run of each touches memory that the next ones use again, and so tells little of them."""
     match(engine, inputs[0])
     for source, larger in pairwise(inputs):
+        match(engine, source)
         begun = time.perf_counter()
         match(engine, source)
         seconds = time.perf_counter() - begun
