@@ -17,6 +17,7 @@ from triplewire.kernels.subsets import ALONE, AT, CODE, ENDS, HALF, STAR, fresh,
 
 NUMBER, LOOSE, GENERAL = 23, 32, 31  # of needs and codes: `triplewire.kernels.bounds`
 WITHIN, SINGLE = 1, 2  # verdicts
+BLOCK = 6  # so many rows, as a power of two, have one place from which their stars are looked for
 
 _int: Any = np.int64
 _wide: Any = np.uint64  # also of an index: that it is not negative
@@ -178,12 +179,17 @@ def _emit_aside(nodes: Any, item: Any, need: Any, subscription: Any, rest: Any, 
 
 
 @njit(forceinline=True)
-def _stars(nodes: Any, star_of: Any, hits: Any, hit: int, star_list: Any, star_stamp: Any, now: int, count: int) -> Any:
-    """Add the stars of the nodes reached to those of the publication; returns how many there are."""
+def _stars(nodes: Any, row: Any, number: Any, block: Any, hits: Any, hit: int, star_list: Any, star_stamp: Any,
+           now: int, count: int) -> Any:  # fmt: skip
+    """Add the stars of the nodes reached to those of the publication; returns how many there are. row, number: where
+    stars end, ascending, and which; block[n >> BLOCK]: where to look for row n."""
     for i in range(hit):
         node = _int(hits[_wide(i)])
         if nodes[_wide(2 * node + 1)] >> STAR & 1:
-            star = star_of[node]
+            at = _int(block[node >> BLOCK])
+            while row[at] != node:
+                at += 1
+            star = number[at]
             star_list[count] = star
             count += star_stamp[star] != now
             star_stamp[star] = now
@@ -281,7 +287,7 @@ def match(p0: int, p1: int, mark: int, publication_run: Any, run_atoms: Any, fac
     (out_sub, out_check, star_list, star_stamp), (seen_sub, seen_clause) = outs, seen
     run_first, run_most, run_multi, subject, predicate, term = facts
     atom_offset, atoms, span_offset, span_atom, span_ends = run_atoms
-    nodes, root, item, need, subscription, star_of, first_range = first
+    nodes, root, item, need, subscription, (star_row, star_number, star_block), first_range = first
     bound_offset, bounds, verdict, most, stamp = limits
     atom_bits, _, span_of, queue, hits, odd, rest, bits, reached = work
     both = np.full((2, 256), -1, np.int64)
@@ -308,8 +314,8 @@ def match(p0: int, p1: int, mark: int, publication_run: Any, run_atoms: Any, fac
                 hit, count = fresh(nodes, hits, hit, bits, reached, count)
             multi = 1 if run_multi[r] else 0
             any_multi, sure = max(any_multi, multi), several if run_multi[r] else plain
-            if star_of.size > 0:
-                stars = _stars(nodes, star_of, hits, hit, star_list, star_stamp, now, stars)
+            if star_row.size > 0:
+                stars = _stars(nodes, star_row, star_number, star_block, hits, hit, star_list, star_stamp, now, stars)
             subs, others = _hand_out(nodes, need, subscription, hits, hit, safe, sure, out_sub, subs, rest)
             subs, checks = _emit(nodes, item, need, subscription, rest, others, safe, sure, multi, bound_offset, bounds,
                                  verdict, most, stamp, now, r1 - r0, degree, cap, out_sub, out_check, subs,

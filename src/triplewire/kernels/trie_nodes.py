@@ -1,6 +1,7 @@
 """Making a set-trie of sequences of labels: which nodes there are, where each of them lies, what hangs on them.
 
-What the rows mean, and the walk: `triplewire.kernels.subsets`. Who calls: `triplewire.select.trie`.
+What the rows mean, and the walk: `triplewire.kernels.subsets`, whose numbers are used here; Numba's cache does not see
+a change of them. Who calls: `triplewire.select.trie`.
 """
 
 from __future__ import annotations

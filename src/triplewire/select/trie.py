@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from triplewire.encode.batch import Bytes, Ids, Offsets
 from triplewire.kernels import atoms as atom_kernels
 from triplewire.kernels import bounds as bound_kernels
+from triplewire.kernels import set_trie
 from triplewire.kernels import stars as star_kernels
 from triplewire.kernels import subsets as subset_kernels
 from triplewire.kernels import trie_nodes as node_kernels
@@ -36,7 +37,9 @@ class SetTrie:
     item: Ids  # clauses, by node, and those of a node by need
     need: NDArray[np.uint32]  # of each item: its code and the number of its bound (`triplewire.kernels.bounds`)
     subscription: Ids  # of each item
-    star: Ids  # row -> number of the star that ends there, or -1; empty where no clause has several
+    star: Ids  # the rows where stars end, ascending
+    star_number: Ids  # of each of them
+    star_block: Ids  # row >> BLOCK -> the first of them that is not before those rows
 
     def __len__(self) -> int:
         return len(self.nodes) - 1
@@ -189,7 +192,7 @@ def _shape(offset: Offsets, labels: Ids, alphabet: int, first_range: int) -> tup
     nodes = np.zeros((used + 1, 2), np.int64)
     nodes[:used] = rows[:used]
     none = np.zeros(0, np.int32)
-    return SetTrie(nodes, root, none, none.astype(np.uint32), none, none), row[node]
+    return SetTrie(nodes, root, none, none.astype(np.uint32), none, none, none, none), row[node]
 
 
 def _add_stars(atoms: SetTrie, node: Ids, clause: Ids, items: _Items) -> tuple[SetTrie, SetTrie]:
@@ -198,11 +201,12 @@ def _add_stars(atoms: SetTrie, node: Ids, clause: Ids, items: _Items) -> tuple[S
         return atoms, _shape(np.zeros(1, np.int64), np.zeros(0, np.int32), 0, 0)[0]
     ends, number = np.unique(node, return_inverse=True)
     order = np.argsort(np.bincount(number), kind="stable")
-    star = np.full(len(atoms), -1, np.int32)
-    star[ends[order]] = np.arange(len(ends))
+    number_of = _inverse(order)
+    block = np.searchsorted(ends, np.arange(0, len(atoms) + 1, 1 << set_trie.BLOCK)).astype(np.int32)
     atoms.nodes[ends, 1] |= 1 << subset_kernels.STAR
-    pairs = np.unique(clause.astype(np.int64) << 32 | star[node])  # a clause may have a star twice
+    pairs = np.unique(clause.astype(np.int64) << 32 | number_of[number])  # a clause may have a star twice
     clauses, counts = np.unique(pairs >> 32, return_counts=True)
     offset = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
-    shape, ends = _shape(offset, (pairs & 0xFFFFFFFF).astype(np.int32), len(order), len(order))
-    return replace(atoms, star=star), items.hung(shape, ends, clauses.astype(np.int32))
+    shape, node = _shape(offset, (pairs & 0xFFFFFFFF).astype(np.int32), len(order), len(order))
+    atoms = replace(atoms, star=ends.astype(np.int32), star_number=number_of, star_block=block)
+    return atoms, items.hung(shape, node, clauses.astype(np.int32))

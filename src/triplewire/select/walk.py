@@ -219,4 +219,5 @@ def walk(trie: Trie, features: Features, found: SubjectAtoms, cap: int, space: W
 def _arrays(trie: SetTrie, first_range: int) -> tuple[Any, ...]:
     """A trie as the kernel takes it."""
     subscription = trie.subscription if len(trie.subscription) else np.zeros(1, np.int32)  # it is read without a look
-    return trie.nodes.reshape(-1), trie.root, trie.item, trie.need, subscription, trie.star, first_range
+    stars = trie.star, trie.star_number, trie.star_block
+    return trie.nodes.reshape(-1), trie.root, trie.item, trie.need, subscription, stars, first_range
