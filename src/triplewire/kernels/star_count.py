@@ -2,7 +2,8 @@
 
 For each subject: how many of its triples fit each pattern, the tests of the pattern's object included. Used through
 `triplewire.select.settle`, for what `triplewire.kernels.star_bits` leaves open: publications of many triples, tests of
-ranges, of subjects, and of some publications only. What joins is left to `triplewire.verify`.
+ranges, of subjects, and of some publications only. What joins is left to `triplewire.verify`. Numba's cache does not
+see a change of `star_bits` here.
 
 Functions take few arrays, and loops stand in functions of their own: Numba counts references to arrays at each call and
 wherever it inlines a loop, which would take longer than the loop.
