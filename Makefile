@@ -19,7 +19,7 @@ demo: $(READY)
 	@.venv/bin/triplewire pipeline demo --input "$(DATA)"
 
 test: $(READY)
-	@.venv/bin/python -m pytest -n 2 --dist loadgroup
+	@.venv/bin/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder
 
 check: $(READY)
 	@.venv/bin/ruff check .

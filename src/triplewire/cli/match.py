@@ -91,7 +91,7 @@ def match_command(
     clock, report = Clock.of_process(), Report()
     with clock("load"):
         engine = new_engine(taxonomy, matcher, settings_from_environment(), entailment)
-        warm_up(matcher)
+        warm_up(matcher, _say_compiling)
         load(engine, subscriptions, report)
     show = None
     if bindings:
@@ -109,6 +109,11 @@ def match_command(
         with output.text_output(stats) as stream:
             stream.write(json.dumps(totals.to_json(clock.seconds()), indent=1) + "\n")
     raise typer.Exit(report.exit_code)
+
+
+def _say_compiling() -> None:
+    if sys.stderr.isatty():
+        say("compiling for this processor: a minute or two, the first time only")
 
 
 def _matched(

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from triplewire.encode.buffers import of_numbers, of_strings
 from triplewire.engine import MatchResult
 from triplewire.engine.result import Part, pair_order
 from triplewire.model.match import Match
@@ -148,12 +149,12 @@ def write_json_lines(stream: IO[str], rows: Ordered) -> None:
     together = LINES[rows.bindings is not None]
     for start in range(0, len(rows), together):
         some = slice(start, start + together)
-        columns = [publications.take(pa.array(rows.publication[some]))]
-        columns.append(subscriptions.take(pa.array(rows.subscription[some])))
+        columns = [publications.take(of_numbers(rows.publication[some]))]
+        columns.append(subscriptions.take(of_numbers(rows.subscription[some])))
         if rows.bindings is not None:
             columns.append(_pieces(text.encode(*_UTF8) + b', "truncated": ' for text in rows.bindings[some]))
-        columns.append(ends.take(pa.array(rows.truncated[some].astype(np.int8))))
-        lines = pc.binary_join_element_wise(*columns, pa.scalar(b"", pa.large_binary()))
+        columns.append(ends.take(of_numbers(rows.truncated[some].astype(np.int8))))
+        lines = pc.binary_join_element_wise(*columns, of_strings([b""])[0])
         end = np.frombuffer(lines.buffers()[1], np.int64)[len(lines)]
         stream.write(lines.buffers()[2].slice(0, end).to_pybytes().decode())
 
@@ -182,4 +183,4 @@ def write_parquet(path: Path, rows: Ordered) -> None:
 
 
 def _pieces(texts: Iterable[bytes]) -> pa.Array:
-    return pa.array(texts, pa.large_binary())
+    return of_strings(list(texts))

@@ -41,7 +41,7 @@ class Names:
     @classmethod
     def build(cls, strings: Sequence[bytes], seed: int) -> Names:
         """The table of these strings, which are distinct."""
-        text, offset = _joined(strings)
+        text, offset = joined(strings)
         hashes = kernels.hash_spans(text, offset[:-1], offset[1:], seed)
         return cls(text, offset, hashes, _slots(hashes), np.array([seed]), np.zeros(0, np.uint8))
 
@@ -108,7 +108,8 @@ def _gathered(names: Names, numbers: NDArray[np.integer[Any]]) -> tuple[Bytes, O
     return text, offset
 
 
-def _joined(strings: Sequence[bytes]) -> tuple[Bytes, Offsets]:
+def joined(strings: Sequence[bytes]) -> tuple[Bytes, Offsets]:
+    """The strings in one text, and where each begins and the last one ends."""
     offset = np.zeros(len(strings) + 1, np.int64)
     np.cumsum(np.fromiter(map(len, strings), np.int64, len(strings)), out=offset[1:])
     return np.frombuffer(b"".join(strings), np.uint8), offset
@@ -156,8 +157,8 @@ def term_columns(
     suffixes = {"": 0}
     suffix = np.array([suffixes.setdefault(key[2], len(suffixes)) for key in keys], np.int32)
     kind = np.array([key[0] for key in keys], np.uint8)
-    suffix_text, suffix_offset = _joined([_encoded(text) for text in suffixes])
-    text, offset = _joined([_encoded(key[1]) for key in keys])
+    suffix_text, suffix_offset = joined([_encoded(text) for text in suffixes])
+    text, offset = joined([_encoded(key[1]) for key in keys])
     hashes = np.empty(len(keys), np.uint64)
     with np.errstate(over="ignore"):
         given = text, offset[:-1], offset[1:], kind, suffix, suffix_text, suffix_offset
@@ -172,13 +173,13 @@ def term_names(terms: Sequence[Term]) -> Names:
         text[a:b].tobytes() + (b"\xff" + _encoded(suffixes[s]) if s else b"")
         for a, b, s in zip(start.tolist(), end.tolist(), suffix.tolist(), strict=True)
     )
-    whole, offset = _joined(list(keys))
+    whole, offset = joined(list(keys))
     return Names(whole, offset, hashes, _slots(hashes), np.array([0]), kind)
 
 
 def find_terms(names: Names, terms: Terms) -> Ids:
     """The number that each term of a batch has in a table of terms, or -1."""
-    suffix_text, suffix_offset = _joined([_encoded(text) for text in terms.suffixes])
+    suffix_text, suffix_offset = joined([_encoded(text) for text in terms.suffixes])
     found = np.empty(len(terms), np.int32)
     theirs = terms.text, terms.start, terms.end, terms.kind, terms.suffix, suffix_text, suffix_offset, terms.hash
     ours = names.text, names.offset, names.kind, names.hash, names.slots

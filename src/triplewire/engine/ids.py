@@ -6,7 +6,6 @@ The table itself: `triplewire.encode.names`. An id is looked up as its UTF-8 byt
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from triplewire.encode.batch import Ids
+from triplewire.encode.buffers import of_numbers
 from triplewire.encode.names import Names
 from triplewire.kernels.names import build
 
@@ -34,8 +34,8 @@ def id_names(ids: Sequence[str]) -> Names:
 
 def id_texts(names: Names, numbers: Ids) -> list[str]:
     """Some of the ids."""
-    column = _column(names).take(_array(pa.int32(), numbers.astype(np.int32, copy=False)))
-    whole = pa.LargeListArray.from_arrays(_array(pa.int64(), np.array([0, len(column)], np.int64)), column)
+    column = _column(names).take(of_numbers(numbers))
+    whole = pa.LargeListArray.from_arrays(of_numbers(np.array([0, len(column)], np.int64)), column)
     data = pc.binary_join(whole, _BREAK[0]).buffers()[2]
     texts = data.to_pybytes().decode("utf-8", "surrogatepass").split("\n") if data else []
     if len(texts) == len(column):
@@ -45,7 +45,7 @@ def id_texts(names: Names, numbers: Ids) -> list[str]:
 
 def id_ranks(names: Names) -> Ids:
     """Of each id, how many come before it."""
-    order = pc.array_sort_indices(_column(names)).to_numpy()
+    order = np.frombuffer(pc.array_sort_indices(_column(names)).buffers()[1], np.uint64, len(names))
     ranks = np.empty(len(order), np.int32)
     ranks[order] = np.arange(len(order), dtype=np.int32)
     return ranks
@@ -53,7 +53,7 @@ def id_ranks(names: Names) -> Ids:
 
 def ids_joined(parts: Sequence[Names], kept: Sequence[NDArray[np.int64]]) -> Names:
     """One table of some ids of several tables, which are distinct."""
-    column = pa.concat_arrays([_column(names).take(pa.array(some)) for names, some in zip(parts, kept, strict=True)])
+    column = pa.concat_arrays([_column(names).take(of_numbers(some)) for names, some in zip(parts, kept, strict=True)])
     offset = np.frombuffer(column.buffers()[1], np.int64)[: len(column) + 1].copy()
     text = np.frombuffer(column.buffers()[2] or b"", np.uint8)[: offset[-1]].copy()
     hashes = np.concatenate([names.hash[some] for names, some in zip(parts, kept, strict=True)])
@@ -66,8 +66,3 @@ def _column(names: Names) -> pa.Array:
     """The strings as Arrow sees them, without a copy."""
     buffers = [None, pa.py_buffer(names.offset), pa.py_buffer(names.text)]
     return pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(names), buffers)
-
-
-def _array(type_: pa.DataType, numbers: NDArray[np.integer[Any]]) -> pa.Array:
-    """Numbers of this type as Arrow sees them; `pa.array` looks for pandas first, which takes half a second."""
-    return pa.Array.from_buffers(type_, len(numbers), [None, pa.py_buffer(np.ascontiguousarray(numbers))])

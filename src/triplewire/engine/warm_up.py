@@ -5,6 +5,10 @@ Without it the first publications of a process wait for it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from numba.core import event
+
 from triplewire import plugins
 from triplewire.engine.engine import Engine
 from triplewire.matchers import MakeSnapshot
@@ -22,13 +26,31 @@ DATA = b"""<urn:s> <urn:p> "one two" <urn:g> .
 """
 
 
-def warm_up(matcher: str) -> None:
+class Once(event.Listener):
+    """Calls `compiling` when the first kernel has to be compiled."""
+
+    def __init__(self, compiling: Callable[[], None]) -> None:
+        self._compiling = compiling
+        self._called = False
+
+    def on_start(self, event: event.Event) -> None:
+        """A kernel is about to be compiled."""
+        if not self._called:
+            self._called = True
+            self._compiling()
+
+    def on_end(self, event: event.Event) -> None:
+        """It is compiled."""
+
+
+def warm_up(matcher: str, compiling: Callable[[], None] = lambda: None) -> None:
     """Run once what a matcher needs compiled, where it has kernels. They stay on disk: the next process only loads
-    them."""
+    them. `compiling` is called where they are not there yet, which takes a minute or two."""
     if not isinstance(plugins.find("matcher", matcher), MakeSnapshot):
         return
-    engine = Engine(matcher=matcher)
-    for query in QUERIES:
-        engine.subscribe(query)
-    for result in engine.match_files(DATA):
-        list(result)
+    with event.install_listener("numba:compile", Once(compiling)):
+        engine = Engine(matcher=matcher)
+        for query in QUERIES:
+            engine.subscribe(query)
+        for result in engine.match_files(DATA):
+            list(result)
