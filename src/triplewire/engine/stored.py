@@ -30,7 +30,7 @@ from triplewire.ir.subscription import Subscription
 from triplewire.matchers import Snapshot
 from triplewire.select.index import Index
 
-INDEX_VERSION = 6  # of the arrays; an index of another version is made anew from the texts
+INDEX_VERSION = 7  # of the arrays; an index of another version is made anew from the texts
 
 
 class StoredSegment:

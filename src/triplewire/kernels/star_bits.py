@@ -229,8 +229,9 @@ def settle(publication: Any, clause: Any, columns: Any, programs: Any, batch: An
             if usable:
                 words, stars, keys, tests = _read(first, last, subject, predicate, obj, known, offset, held, facts,
                                                   listed)  # fmt: skip
-        p0, p1, selected, joins, there = pattern_offset[c], pattern_offset[c + 1], width[c], status[c] == CHECK, True
-        t0, t1 = test_offset[c], test_offset[c if joins else c + 1]  # whatever tests of those say
+        selected, joins, there = width[c], status[c] == CHECK, True
+        p0, p1 = _int(pattern_offset[c]), _int(pattern_offset[c + 1])
+        t0, t1 = _int(test_offset[c]), _int(test_offset[c if joins else c + 1])  # whatever tests of those say
         fits = usable and 0 < p1 - p0 <= _MOST and (t0 == t1 or tests >= 0)
         for t in range(t0, t1):
             fits = fits and op[test[t]] == 0 and test_variable[t] != -1 - pattern[p0, 0]

@@ -15,10 +15,10 @@ class GrowingPrograms:
     """The columns of `Programs`, as arrays that are extended; offsets are those of the ends, from 0."""
 
     def __init__(self) -> None:
-        self.clause_offset = array("q", [0])
-        self.pattern_offset = array("q", [0])
+        self.clause_offset = array("i", [0])
+        self.pattern_offset = array("i", [0])
         self.pattern = array("i")  # flat
-        self.test_offset = array("q", [0])
+        self.test_offset = array("i", [0])
         self.test_variable = array("i")
         self.test = array("i")
         self.variables = array("i")
@@ -43,10 +43,10 @@ class GrowingPrograms:
     def programs(self) -> Programs:
         """All of it."""
         return Programs(
-            _array(self.clause_offset, np.int64),
-            _array(self.pattern_offset, np.int64),
+            _array(self.clause_offset, np.int32),
+            _array(self.pattern_offset, np.int32),
             _array(self.pattern, np.int32).reshape(-1, 3),
-            _array(self.test_offset, np.int64),
+            _array(self.test_offset, np.int32),
             _array(self.test_variable, np.int32),
             _array(self.test, np.int32),
             _array(self.variables, np.int32),

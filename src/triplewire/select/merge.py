@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from triplewire.encode.batch import Ids, Offsets
+from triplewire.encode.batch import Ids
 from triplewire.encode.names import Names
 from triplewire.select.index import Index
 from triplewire.select.programs import Programs
@@ -62,20 +62,20 @@ def _taken(programs: Programs, kept: Kept) -> Programs:
     )
 
 
-def _slices(offset: Offsets, rows: Kept) -> tuple[Kept, Offsets]:
+def _slices(offset: Ids, rows: Kept) -> tuple[Kept, Ids]:
     """The places in the slices of some rows, one slice behind the other, and their new offsets."""
     counts = offset[rows + 1] - offset[rows]
-    new = np.zeros(len(rows) + 1, np.int64)
+    new = np.zeros(len(rows) + 1, np.int32)
     np.cumsum(counts, out=new[1:])
     places = np.arange(new[-1]) + np.repeat(offset[:-1][rows] - new[:-1], counts)
     return places, new
 
 
-def _offsets(parts: Sequence[Offsets]) -> Offsets:
+def _offsets(parts: Sequence[Ids]) -> Ids:
     """The offsets of several tables that are put one behind the other."""
     ends = np.concatenate(([0], np.cumsum([part[-1] for part in parts])))
-    shifted = [part[1:] + shift for part, shift in zip(parts, ends[:-1], strict=True)]
-    return np.concatenate([np.zeros(1, np.int64), *shifted])
+    shifted = [part[1:] + shift for part, shift in zip(parts, ends[:-1].tolist(), strict=True)]
+    return np.concatenate([np.zeros(1, np.int32), *shifted])
 
 
 def _joined_terms(tables: Sequence[Names], programs: Sequence[Programs]) -> tuple[Names, list[Ids]]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from triplewire.encode.batch import Bytes, Ids, Offsets
+from triplewire.encode.batch import Bytes, Ids
 
 EXACT = 1  # flag of a subscription: its clauses say all (`triplewire.ir.evidence`)
 ASK = 2  # flag: one empty binding
@@ -26,10 +26,10 @@ class Programs:
     clause is unbound there.
     """
 
-    clause_offset: Offsets  # subscription -> its slice of the clauses
-    pattern_offset: Offsets  # clause -> its slice of the patterns
+    clause_offset: Ids  # subscription -> its slice of the clauses
+    pattern_offset: Ids  # clause -> its slice of the patterns
     pattern: Ids  # shape (patterns, 3)
-    test_offset: Offsets  # clause -> its slice of the tests
+    test_offset: Ids  # clause -> its slice of the tests
     test_variable: Ids
     test: Ids  # test ids
     variables: Ids  # clause -> how many variables it has, the selected ones counted
