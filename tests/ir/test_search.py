@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ir.full_texts import expressions_over, nears_over
 from shared_data import ROOT
 from triplewire.ir.nodes import FullText
 from triplewire.ir.search import occurrences, satisfies
@@ -83,30 +84,8 @@ def between(a: range, b: range, least: int, most: int) -> bool:
 
 some_words = st.sampled_from(["a", "b", "ab", "bc", "abc"])
 leaves = st.builds(Word, some_words) | st.builds(Prefix, st.sampled_from(["a", "b", "ab"]))
-phrases = st.builds(
-    lambda words, last: Phrase((*map(Word, words), last)), st.lists(some_words, min_size=1, max_size=3), leaves
-)
-operands = leaves | phrases | st.lists(leaves | phrases, min_size=1, max_size=3).map(tuple).map(TextOr)
-gaps = st.tuples(st.integers(0, 3), st.integers(0, 3)).map(lambda gap: (min(gap), max(gap)))
-
-
-@st.composite
-def nears(draw: st.DrawFn) -> Near:
-    size = draw(st.integers(2, 4))
-    steps = [draw(st.tuples(gaps, st.booleans())) for _ in range(size - 1)]
-    chosen = tuple(draw(operands) for _ in range(size))
-    return Near(chosen, tuple(gap for gap, _ in steps), tuple(ordered for _, ordered in steps))
-
-
-expressions = st.recursive(
-    leaves | phrases | nears(),
-    lambda inner: (
-        inner.map(TextNot)
-        | st.lists(inner, min_size=1, max_size=3).map(tuple).map(TextAnd)
-        | st.lists(inner, min_size=1, max_size=3).map(tuple).map(TextOr)
-    ),
-    max_leaves=4,
-)
+nears = nears_over(st.builds(Word, some_words), leaves)
+expressions = expressions_over(st.builds(Word, some_words), leaves)
 texts = st.lists(some_words, max_size=9)
 
 
@@ -117,7 +96,7 @@ def test_as_the_naive_twin(expression: TextExpression, words: list[str]) -> None
 
 
 @settings(max_examples=400, deadline=None)
-@given(nears(), texts)
+@given(nears, texts)
 def test_near_as_the_naive_twin(near: Near, words: list[str]) -> None:
     assert satisfies(near, " ".join(words)) == naive(near, words)
 

@@ -93,8 +93,13 @@ class Words:
 
     def phrase(self, words: tuple[str, ...]) -> Iterator[int]:
         """The positions where these words stand next to each other, ascending."""
-        if not all(word in self.positions for word in words):
-            return
+        for word in words:
+            if word not in self.positions:
+                return iter(())
+        return self._together(words)
+
+    def _together(self, words: tuple[str, ...]) -> Iterator[int]:
+        """`phrase` of words that are all there."""
         wanted = "".join(map(self._codes.__getitem__, words))
         at = self._coded.find(wanted)
         while at >= 0:

@@ -18,7 +18,7 @@ Span: TypeAlias = tuple[int, int]
 Spend: TypeAlias = Callable[[int], None]
 """Called with the steps that a part of the work takes, before it is done; may raise to refuse it."""
 
-_COMPARED_AT_ONCE = 64  # words of a phrase that are compared in the time of one step
+COMPARED_AT_ONCE = 64  # words of a phrase that are compared in the time of one step
 
 
 def _free(steps: int) -> None:
@@ -118,7 +118,7 @@ def _phrase_spans(items: Sequence[Word | Prefix], lexical: str, spend: Spend) ->
     # a prefix is not stemmed, so its word is looked up among those of its own analyser, at the same position
     endings = words_of(lexical, last.analyzer).words
     for start in words_of(lexical, items[0].analyzer).phrase(wanted):
-        spend(len(wanted) // _COMPARED_AT_ONCE)
+        spend(len(wanted) // COMPARED_AT_ONCE)
         end = start + len(items) - 1
         if isinstance(last, Word) or (end < len(endings) and endings[end].startswith(last.prefix)):
             yield start, end
@@ -153,12 +153,13 @@ def _fitting(before: list[Span], spans: list[Span], gap: tuple[int, int], ordere
     return [
         (first, last)
         for first, last in spans
-        if _any_between(ends, first - most - 1, first - least - 1)
-        or _any_between(starts, last + least + 1, last + most + 1)
+        if any_between(ends, first - most - 1, first - least - 1)
+        or any_between(starts, last + least + 1, last + most + 1)
     ]
 
 
-def _any_between(ascending: list[int], low: int, high: int) -> bool:
+def any_between(ascending: list[int], low: int, high: int) -> bool:
+    """Is one of them at least `low` and at most `high`?"""
     at = bisect_left(ascending, low)
     return at < len(ascending) and ascending[at] <= high
 

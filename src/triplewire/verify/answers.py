@@ -1,11 +1,15 @@
 """The tests that no index answers: evaluated by `triplewire.ir.expressions`, once for each term that needs it.
 
+Of full-text tests there may be hundreds for each text: `triplewire.verify.searches` answers them in less time than it
+takes to keep the answer.
+
 Who asks: `triplewire.verify.solve`, in whose kernel a solution waits until its lazy tests have answers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,15 +17,17 @@ from numpy.typing import NDArray
 from triplewire.errors import TriplewireError
 from triplewire.ir.evaluate import World
 from triplewire.ir.expressions import holds
-from triplewire.ir.nodes import Exists, Expression, Function, Holds, InstanceOf, Label, Where
+from triplewire.ir.nodes import Exists, Expression, FullText, Function, Holds, InstanceOf, Label, Where
 from triplewire.ir.patterns import fits
 from triplewire.ir.state import Evaluation, Solution, UnknownCall
 from triplewire.ir.walk import walk
-from triplewire.kernels.solutions import ANSWER, ASKED, FAILED, FALSE, PER_PUBLICATION, TRUE
+from triplewire.kernels.solutions import ANSWER, ASKED, FAILED, FALSE, KEY, PER_PUBLICATION, PLACE, TRUE
 from triplewire.model.publication import Publication
 from triplewire.model.terms import Term
+from triplewire.verify.searches import Search, Texts
 
 MOST_KEPT = 1 << 16  # answers, and expressions, that are kept from one batch to the next
+_ROOM = 1 << 12  # rows at first: room for one answer for each of the pairs that are solved at once, half of it free
 _NOWHERE = Publication("", ())
 _EVERYWHERE = 1  # in `scope`: the answer is the same in every publication
 
@@ -34,11 +40,17 @@ class Answers:
 
     def __init__(self, scope: NDArray[np.int8]) -> None:
         self.scope = scope
-        self.known = np.full((1024, 3), -1, np.int64)
+        self.known = np.full((_ROOM, 3), -1, np.int64)
 
     def grow(self) -> None:
-        """Twice the room. The answers are forgotten: who needs one asks again, and `LazyTests` has kept it."""
+        """Twice the room. The answers are forgotten: who needs one asks again, and `LazyTests` keeps the dear ones."""
         self.known = np.full((2 * len(self.known), 3), -1, np.int64)
+
+
+class _Stated(NamedTuple):
+    expression: Expression
+    depends: bool  # on the publication
+    search: Search | None  # where it is a full-text test and no more
 
 
 class LazyTests:
@@ -48,31 +60,36 @@ class LazyTests:
         self.scope = np.zeros(tests, np.int8)
         self._expression = expression
         self._world = world
-        self._expressions: dict[int, Expression] = {}
+        self._stated: dict[int, _Stated] = {}
         self._kept: dict[tuple[int, Term], int] = {}
 
     def fill(self, answers: Answers, term: Callable[[int], Term], publications: Callable[[int], Publication]) -> None:
         """Find the answers that were asked for."""
-        for at in np.flatnonzero(answers.known[:, ANSWER] == ASKED).tolist():
-            key, place, _ = answers.known[at].tolist()
-            test, node = key >> 32, term(key & 0xFFFFFFFF)
-            expression = self._stated(test)
-            if self.scope[test] != PER_PUBLICATION:
-                answers.known[at, ANSWER] = self._answer(test, expression, node)
-            elif place >= 0:
-                answers.known[at, ANSWER] = self._evaluated(expression, node, publications(place))
-            else:
-                answers.known[at, ANSWER] = FALSE  # asked before its scope was known; nobody reads it
+        asked = np.flatnonzero(answers.known[:, ANSWER] == ASKED)
+        texts, most = Texts(term), self._world.settings.max_steps
+        found: list[int] = []
+        keys, places = answers.known[asked, KEY].tolist(), answers.known[asked, PLACE].tolist()
+        for key, place in zip(keys, places, strict=True):
+            test, number = key >> 32, key & 0xFFFFFFFF
+            stated = self._stated.get(test) or self._state(test)
+            answer: int | None = None
+            if stated.search is not None:
+                answer = stated.search(texts[number], most)
+            elif stated.depends:  # asked before that was known, it has no place, and nobody reads the answer
+                node = term(number)
+                answer = self._evaluated(stated.expression, node, publications(place)) if place >= 0 else FALSE
+            found.append(self._answer(test, stated.expression, term(number)) if answer is None else answer)
+        answers.known[asked, ANSWER] = found
 
-    def _stated(self, test: int) -> Expression:
-        found = self._expressions.get(test)
-        if found is None:
-            found = self._expression(test)
-            self.scope[test] = PER_PUBLICATION if _depends(found) else _EVERYWHERE
-            if len(self._expressions) >= MOST_KEPT:
-                self._expressions.clear()
-            self._expressions[test] = found
-        return found
+    def _state(self, test: int) -> _Stated:
+        expression = self._expression(test)
+        search = Search(expression.expression) if isinstance(expression, FullText) else None
+        stated = _Stated(expression, _depends(expression), search)
+        self.scope[test] = PER_PUBLICATION if stated.depends else _EVERYWHERE
+        if len(self._stated) >= MOST_KEPT:
+            self._stated.clear()
+        self._stated[test] = stated
+        return stated
 
     def _answer(self, test: int, expression: Expression, node: Term) -> int:
         found = self._kept.get((test, node))
