@@ -70,6 +70,20 @@ class Strings(Sequence[bytes]):
         return (data[start:end] for start, end in pairwise(ends))
 
 
+def ends(lengths: NDArray[np.integer[Any]]) -> Offsets:
+    """Offsets of slices with these lengths."""
+    offset = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=offset[1:])
+    return offset
+
+
+def slices(offset: Offsets | Ids, some: NDArray[np.integer[Any]]) -> tuple[Offsets, NDArray[np.int64]]:
+    """The slices of some rows, put one behind the other: their offsets, and where all that is in them was."""
+    lengths = offset[some + 1] - offset[some]
+    own = ends(lengths)
+    return own, np.arange(own[-1]) + np.repeat(offset[:-1][some] - own[:-1], lengths)
+
+
 def grouped(rows: Iterable[int] | NDArray[np.integer[Any]], count: int) -> tuple[Ids, Offsets]:
     """The positions in `rows` of each of the numbers 0 .. count - 1, ascending, and where each slice begins."""
     row = rows if isinstance(rows, np.ndarray) else np.fromiter(rows, np.int64)

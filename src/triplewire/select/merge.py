@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from triplewire.encode.batch import Ids
 from triplewire.encode.names import Names
+from triplewire.select.columns import slices
 from triplewire.select.index import Index
 from triplewire.select.programs import Programs
 from triplewire.select.tests import Tests
@@ -46,29 +47,20 @@ def merge(parts: Sequence[tuple[Index, Kept]]) -> Index:
 
 def _taken(programs: Programs, kept: Kept) -> Programs:
     """The programs of some subscriptions, copied."""
-    clauses, clause_offset = _slices(programs.clause_offset, kept)
-    patterns, pattern_offset = _slices(programs.pattern_offset, clauses)
-    tests, test_offset = _slices(programs.test_offset, clauses)
+    clause_offset, clauses = slices(programs.clause_offset, kept)
+    pattern_offset, patterns = slices(programs.pattern_offset, clauses)
+    test_offset, tests = slices(programs.test_offset, clauses)
     return Programs(
-        clause_offset,
-        pattern_offset,
+        clause_offset.astype(np.int32),
+        pattern_offset.astype(np.int32),
         programs.pattern[patterns],
-        test_offset,
+        test_offset.astype(np.int32),
         programs.test_variable[tests],
         programs.test[tests],
         programs.variables[clauses],
         programs.selected[kept],
         programs.flags[kept],
     )
-
-
-def _slices(offset: Ids, rows: Kept) -> tuple[Kept, Ids]:
-    """The places in the slices of some rows, one slice behind the other, and their new offsets."""
-    counts = offset[rows + 1] - offset[rows]
-    new = np.zeros(len(rows) + 1, np.int32)
-    np.cumsum(counts, out=new[1:])
-    places = np.arange(new[-1]) + np.repeat(offset[:-1][rows] - new[:-1], counts)
-    return places, new
 
 
 def _offsets(parts: Sequence[Ids]) -> Ids:

@@ -74,7 +74,7 @@ class LazyTests:
             stated = self._stated.get(test) or self._state(test)
             answer: int | None = None
             if stated.search is not None:
-                answer = stated.search(texts[number], most)
+                answer = stated.search(texts[number], most)  # True is TRUE, False is FALSE
             elif stated.depends:  # asked before that was known, it has no place, and nobody reads the answer
                 node = term(number)
                 answer = self._evaluated(stated.expression, node, publications(place)) if place >= 0 else FALSE

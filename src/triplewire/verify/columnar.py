@@ -25,13 +25,14 @@ from triplewire.ir.subscription import Subscription
 from triplewire.kernels.alike import forms
 from triplewire.kernels.solutions import MATCH, MISS, MORE, UNKNOWN
 from triplewire.model.publication import Publication
+from triplewire.select.columns import ends
 from triplewire.select.features import Features
 from triplewire.select.programs import DISTINCT, EXACT, Programs
 from triplewire.select.tests import Tests
 from triplewire.verify.answers import LazyTests
 from triplewire.verify.cut import Cuts
 from triplewire.verify.rows import Bindings, distinct, gathered
-from triplewire.verify.solve import Pairs, Solver, ends, fixed
+from triplewire.verify.solve import Pairs, Solver, fixed
 
 Publications = Callable[[int], Publication]
 _ROWS = 1 << 20  # that are put together at once, to count how many there are

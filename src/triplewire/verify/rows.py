@@ -16,7 +16,8 @@ from triplewire.ir.evaluate import Answer
 from triplewire.kernels import unions as kernels
 from triplewire.kernels.alike import alike
 from triplewire.kernels.solutions import MATCH, MORE
-from triplewire.verify.solve import Pairs, Solved, ends
+from triplewire.select.columns import ends
+from triplewire.verify.solve import Pairs, Solved
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from triplewire.kernels import components as component_kernels
 from triplewire.kernels import products as product_kernels
 from triplewire.kernels import solutions as kernels
 from triplewire.model.publication import Publication
+from triplewire.select.columns import ends, slices
 from triplewire.select.features import Features
 from triplewire.select.idle import Idle
 from triplewire.select.programs import Programs
@@ -67,26 +68,12 @@ class Solved:
     pieces: NDArray[np.int64]
 
 
-def ends(lengths: NDArray[np.integer[Any]]) -> Offsets:
-    """Offsets of slices with these lengths."""
-    offset = np.zeros(len(lengths) + 1, np.int64)
-    np.cumsum(lengths, out=offset[1:])
-    return offset
-
-
 def fixed(*arrays: NDArray[Any]) -> Columns:
     """The arrays as views that cannot be written to, mapped from files or not: so kernels are compiled once."""
     views = tuple([np.ascontiguousarray(array).view(np.ndarray) for array in arrays])
     for view in views:
         view.flags.writeable = False
     return views
-
-
-def slices(offset: Offsets | Ids, some: NDArray[np.integer[Any]]) -> tuple[Offsets, NDArray[np.int64]]:
-    """The slices of some rows, put one behind the other: their offsets, and where all that is in them was."""
-    lengths = offset[some + 1] - offset[some]
-    own = ends(lengths)
-    return own, np.arange(own[-1]) + np.repeat(offset[:-1][some] - own[:-1], lengths)
 
 
 def _places(offset: Offsets | Ids, some: Ids) -> int:
