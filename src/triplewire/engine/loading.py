@@ -52,7 +52,8 @@ def load_segments(
     own. Yields how many more there are, now and then."""
     snapshot = current.snapshot
     assert isinstance(snapshot, SegmentSnapshot)
-    loader = Loader(snapshot.home, compiler)
+    size = sum(os.path.getsize(file) for file in files if os.path.isfile(file))
+    loader = Loader(snapshot.home, compiler, size)
     for chunk in _chunks(files, compiler, refuse):
         before = len(loader)
         loader.add(chunk if ids is None else [one for one in chunk if one.row.id in ids], refuse, warn)
@@ -60,7 +61,7 @@ def load_segments(
         chunk.clear()  # before the next one is made, or the segment
         if len(loader) >= LARGE:
             yield -_install(loader.segment(), current, refuse)
-            loader = Loader(snapshot.home, compiler)
+            loader = Loader(snapshot.home, compiler, size)
     if len(loader):
         yield -_install(loader.segment(), current, refuse)
 
@@ -87,14 +88,14 @@ def _install(segment: Segment, current: Current, refuse: Callable[[Refusal], Non
 
 
 class Loader:
-    """Takes chunks of rows; `segment` is then all of them. For one thread."""
+    """Takes chunks of rows; `segment` is then all of them. For one thread. `size`: bytes of the files, where known."""
 
-    def __init__(self, home: Home, compiler: Compiler) -> None:
+    def __init__(self, home: Home, compiler: Compiler, size: int = 0) -> None:
         self._home = home
         self._compiler = compiler
         self._most = compiler.world.settings.max_branches
         self._builder = IndexBuilder()
-        self._writer = TextWriter()
+        self._writer = TextWriter(size)
         self._starts, self._lengths = array("q"), array("i")
         self._ids, self._id_ends = bytearray(), array("q", [0])
         self._selections: dict[Selection, int] = {}

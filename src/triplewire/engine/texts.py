@@ -39,12 +39,14 @@ class TextSource(Protocol):
 
 
 class TextWriter:
-    """Rows that are appended and read by any number of threads."""
+    """Rows that are appended and read by any number of threads. Where `expected` bytes are too many for memory, the
+    file is there from the start: later its objects would come to lie among the small ones of a load, and keep the
+    memory of those from being given back (1 MB for each of them, at worst)."""
 
-    def __init__(self) -> None:
+    def __init__(self, expected: int = 0) -> None:
         self._lock = threading.Lock()
         self._memory = bytearray()
-        self._file: IO[bytes] | None = None
+        self._file = _temporary_file() if expected > IN_MEMORY else None
         self._size = 0
 
     @property
@@ -67,7 +69,7 @@ class TextWriter:
             else:
                 self._memory += data
                 if self._size > IN_MEMORY:
-                    self._file = tempfile.TemporaryFile(prefix="triplewire-texts-")  # noqa: SIM115  # open as long as the texts
+                    self._file = _temporary_file()
                     self._file.write(self._memory)
                     self._memory = bytearray()
         return starts, lengths
@@ -78,6 +80,10 @@ class TextWriter:
             if self._file is None:
                 return bytes(self._memory[start : start + length])
             return _read(self._file, start, length, "temporary file")
+
+
+def _temporary_file() -> IO[bytes]:
+    return tempfile.TemporaryFile(prefix="triplewire-texts-")  # open as long as the texts
 
 
 class TextFile:

@@ -7,6 +7,7 @@ subscriptions, live changes and storage: `triplewire.engine`.
 from __future__ import annotations
 
 import gc
+import io
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -23,6 +24,7 @@ from triplewire.ir.nodes import Variable
 from triplewire.languages.masks import Constants
 from triplewire.languages.shape import Composed, Shape
 from triplewire.model.terms import IRI, Literal
+from triplewire.select.columns import Strings
 from triplewire.select.features import Features
 from triplewire.select.growing import GrowingPrograms
 from triplewire.select.idle import Idle
@@ -154,9 +156,6 @@ class IndexBuilder:
     """Collects subscriptions; `build` makes the index of them, numbered in the order in which they came."""
 
     def __init__(self) -> None:
-        self._begin()
-
-    def _begin(self) -> None:
         self._terms: dict[IRI | Literal, int] = {}
         self._tests = TestTable()
         self._rows = GrowingPrograms()
@@ -199,19 +198,36 @@ class IndexBuilder:
         return self._terms.setdefault(term, len(self._terms))
 
     def build(self) -> Index:
-        """The index of all that was added. The builder is empty then: its small objects go before the index is made,
-        which else would come to lie among them, and keep their memory from being given back."""
+        """The index of all that was added. The builder is spent then: its small objects go before the index is made,
+        which else would come to lie among them, and keep their memory from being given back. What is needed of them
+        waits as bytes of one object meanwhile, for the same reason."""
         names, specs, rows = term_names(list(self._terms)), self._tests.specs(), self._rows
-        self._begin()
+        del self._terms, self._tests, self._rows, self._shaped
         many = len(rows) >= _MANY
         if many:
+            aside = _set_aside(names, specs)
+            del names, specs
             _let_go()
-            names, specs = names.taken(np.arange(len(names))), specs.taken(np.arange(len(specs)))
+            names, specs = _taken_back(aside)
+            del aside
         tests, programs = build(specs), rows.programs()
         index = Index(names, tests, programs, build_trie(programs, tests, len(names)))
         if many:
             _let_go()
         return index
+
+
+def _set_aside(names: Names, specs: Strings) -> io.BytesIO:
+    aside = io.BytesIO()
+    for column in (*names.arrays().values(), specs.text, specs.offset):
+        np.save(aside, column)
+    aside.seek(0)
+    return aside
+
+
+def _taken_back(aside: io.BytesIO) -> tuple[Names, Strings]:
+    names = Names.from_arrays({f.name: np.load(aside) for f in fields(Names)})
+    return names, Strings(np.load(aside), np.load(aside))
 
 
 def _let_go() -> None:
