@@ -24,7 +24,11 @@ from triplewire.pipeline.java import Java, use_java
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-QUICK_START = {"spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"}
+QUICK_START = {
+    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+    "spark.sql.codegen.wholeStage": "false",  # compiling Java takes longer than what it would speed up
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
 """For runs of seconds (demo, tests): the JVM starts in half the time, and long runs would be slower."""
 
 _RAISED = re.compile(r"[A-Za-z_][\w.]*(Error|Exception)\b")
