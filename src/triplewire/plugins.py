@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import re
+from functools import cache
 from importlib.metadata import entry_points
 from typing import Any
 
@@ -39,9 +40,15 @@ def find(family: str, name: str) -> Any:
     """The plug-in itself. Raises `TriplewireError` that lists the known names."""
     place = BUILT_IN[family].get(name)
     if place is not None:
-        module, _, attribute = place.partition(":")
-        return getattr(importlib.import_module(module), attribute)
+        return _attribute(place)
     if re.fullmatch(r"[A-Za-z0-9_-]+", name):
         for entry in entry_points(group=f"triplewire.{family}", name=name):
             return entry.load()
     raise TriplewireError(f"there is no {family} named {name!r}", remedy=f"known: {', '.join(names(family))}")
+
+
+@cache
+def _attribute(place: str) -> Any:
+    """What "module:attribute" names; the import system takes longer to find it again than a short query to parse."""
+    module, _, attribute = place.partition(":")
+    return getattr(importlib.import_module(module), attribute)

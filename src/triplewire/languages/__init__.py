@@ -19,6 +19,8 @@ from triplewire.languages.context import Context, Language
 from triplewire.model.operator import Operator
 from triplewire.operators import built_in_operators
 
+_DEFAULTS = Settings()
+
 
 def parse(
     text: str,
@@ -45,7 +47,7 @@ def parse(
         base=base,
         operators=built_in_operators() if operators is None else operators,
         rules={} if rules is None else rules,
-        settings=Settings() if settings is None else settings,
+        settings=_DEFAULTS if settings is None else settings,
     )
     compile_text: Language = plugins.find("language", language)
     parsed = compile_text(text, context)

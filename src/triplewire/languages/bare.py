@@ -16,7 +16,7 @@ from triplewire.errors import LimitError
 from triplewire.ir.nodes import Label
 from triplewire.languages.context import Context
 from triplewire.languages.strings import string_value
-from triplewire.languages.tokens import END, Token, Tokens
+from triplewire.languages.tokens import END, Token, Tokens, scanned
 from triplewire.model.namespaces import PREDECLARED, RSS, label_iri
 from triplewire.model.references import resolve
 from triplewire.model.terms import IRI, XSD, Literal, unescape
@@ -49,7 +49,6 @@ PATTERN = re.compile(
 )
 """The tokens of GQL and of operator predicates; numbers are without sign."""
 
-_LESS = re.compile("(?P<symbol><=?)")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -71,30 +70,33 @@ class BareTokens(Tokens):
         self._compares = compares
         super().__init__(text, pattern, context)
 
-    def _scan(self, pattern: re.Pattern[str]) -> Iterator[Token]:
-        text, at, length = self.text, 0, len(self.text)
-        surrogate = _SURROGATE.search(text)
+    def _scan(self, pattern: re.Pattern[str]) -> list[Token]:
+        surrogate = _SURROGATE.search(self.text)
         if surrogate:
             self.fail(Token("?", surrogate[0], surrogate.start()), "a lone surrogate is no character")
-        previous = Token("", "", 0)
-        while at < length:
-            if text[at] == " ":  # the frequent case of "skip"
-                at += 1
-                continue
-            match = pattern.match(text, at)
-            if match is None:
-                self.fail(Token("?", text[at], at), f"{text[at]!r} starts no token")
-            if match.lastgroup == "iri" and self._compares(previous):
-                match = _LESS.match(text, at)
-                assert match is not None  # an IRI begins with it
-            kind = match.lastgroup or "?"
-            if kind == "unclosed":
-                self.fail(Token(kind, match[0], at), "this string is not closed on its line")
-            if kind != "skip":
-                previous = Token(kind, match[0], at)
-                yield previous
-            at = match.end()
-        yield Token(END, "", length)
+        tokens: list[Token] = []
+        at, previous = 0, Token("", "", 0)
+        while at < len(self.text):
+            start = at
+            for match in scanned(pattern, self.text, at):
+                kind, text = match.lastgroup or "?", match[0]
+                at = match.end()
+                if kind == "skip":
+                    continue
+                compares = kind == "iri" and self._compares(previous)
+                if compares:
+                    kind, text = "symbol", text[: 1 + text.startswith("<=")]
+                    at = match.start() + len(text)
+                elif kind == "unclosed":
+                    self.fail(Token(kind, text, match.start()), "this string is not closed on its line")
+                previous = Token(kind, text, match.start())
+                tokens.append(previous)
+                if compares:
+                    break  # what the IRI would have taken is read again
+            if at == start:
+                break
+        self._scanned(at, tokens)
+        return tokens
 
 
 class Raw(NamedTuple):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import NamedTuple, NoReturn
 
 from triplewire.errors import LanguageError, UnsupportedQuery
@@ -28,8 +27,19 @@ class Token(NamedTuple):
         return END if self.kind == END else repr(self.text[:40])
 
 
+_token = tuple.__new__  # a Token without the call of its own `__new__`, which takes longer than to find it
+
+
+def scanned(pattern: re.Pattern[str], text: str, at: int) -> Iterator[re.Match[str]]:
+    """What the pattern matches from `at` on, match behind match without a gap; ends where it matches no more."""
+    return iter(pattern.scanner(text, at).match, None)  # type: ignore[attr-defined]  # `re.Scanner` uses it, too
+
+
 class Tokens:
     """A cursor. `peek` looks, `next` takes, `accept` takes if it fits, `expect` takes or refuses."""
+
+    wrong: frozenset[str] = frozenset()
+    """The kinds of tokens that stand for an error."""
 
     def __init__(self, text: str, pattern: re.Pattern[str], context: Context) -> None:
         self.text = text
@@ -38,24 +48,34 @@ class Tokens:
         if len(text) > limit or len(text.encode("utf-8", "surrogatepass")) > limit:
             what = f"the text is longer than {limit} bytes"
             raise LanguageError(what, source=context.source, line=1, column=1, remedy="raise max_query_bytes")
-        self._tokens = list(self._scan(pattern))
+        self._tokens = self._scan(pattern)
         self._at = 0
-        self._depth = 0
+        self.depth = 0
+        self._level = Level(self)
 
-    def _scan(self, pattern: re.Pattern[str]) -> Iterator[Token]:
-        at, text, length, match_at = 0, self.text, len(self.text), pattern.match
-        while at < length:
-            if text[at] == " ":  # the frequent case of "skip"
-                at += 1
-                continue
-            match = match_at(text, at)
-            if match is None or match.end() == at:
-                self.fail(Token("?", text[at], at), f"{text[at]!r} starts no token")
+    def _scan(self, pattern: re.Pattern[str]) -> list[Token]:
+        tokens: list[Token] = []
+        at, wrong = 0, self.wrong
+        for match in scanned(pattern, self.text, 0):
             kind = match.lastgroup or "?"
             if kind != "skip":
-                yield Token(kind, match[0], at)
+                token = _token(Token, (kind, match[0], at))
+                if kind in wrong:
+                    self._refuse(token)
+                tokens.append(token)
             at = match.end()
-        yield Token(END, "", length)
+        self._scanned(at, tokens)
+        return tokens
+
+    def _scanned(self, at: int, tokens: list[Token]) -> None:
+        """The end of the tokens; refuses a text of which the rest, from `at` on, starts none."""
+        if at < len(self.text):
+            self.fail(Token("?", self.text[at], at), f"{self.text[at]!r} starts no token")
+        tokens.append(Token(END, "", at))
+
+    def _refuse(self, token: Token) -> NoReturn:
+        """Say what is wrong with a token of a kind that is `wrong`."""
+        self.fail(token, f"{token} is no token")
 
     def peek(self, ahead: int = 0) -> Token:
         """The token `ahead` places further on, without taking it; END past the last."""
@@ -71,11 +91,21 @@ class Tokens:
     def at(self, *wanted: str) -> bool:
         """Is the next token one of these symbols or keywords (upper case, any case in the text)?"""
         kind, text, _ = self._tokens[self._at]
-        return kind in ("symbol", "word") and (text in wanted or text.upper() in wanted)
+        if kind == "word":
+            return text in wanted or text.upper() in wanted
+        return kind == "symbol" and text in wanted
 
     def accept(self, *wanted: str) -> Token | None:
         """Take the next token if it is one of these symbols or keywords."""
-        return self.next() if self.at(*wanted) else None
+        token = self._tokens[self._at]  # as `at` and `next`; every rule of every language asks this
+        kind, text, _ = token
+        if kind == "word":
+            if text not in wanted and text.upper() not in wanted:
+                return None
+        elif kind != "symbol" or text not in wanted:
+            return None
+        self._at += 1
+        return token
 
     def accept_kind(self, *kinds: str) -> Token | None:
         """Take the next token if it is of one of these kinds."""
@@ -100,15 +130,13 @@ class Tokens:
         if self.peek().kind != END:
             self.unexpected(END)
 
-    @contextmanager
-    def nested(self) -> Iterator[None]:
+    def nested(self) -> Level:
         """One level deeper; refuses past `max_query_depth`. Every recursive rule of a parser runs inside it."""
-        self._depth += 1
+        self.depth += 1
         limit = self.context.settings.max_query_depth
-        if self._depth > limit:
+        if self.depth > limit:
             self.fail(self.peek(), f"nested more than {limit} levels deep", "raise max_query_depth, or flatten it")
-        yield
-        self._depth -= 1
+        return self._level
 
     def place(self, offset: int) -> tuple[int, int]:
         """Line and column of a character, both from 1."""
@@ -130,3 +158,19 @@ class Tokens:
         line, column = self.place(token.offset)
         what = f"{construct} is not supported in a standing query"
         raise UnsupportedQuery(what, source=self.context.source, line=line, column=column, remedy=remedy)
+
+
+class Level:
+    """What `Tokens.nested` gives: one level less behind it, but after a refusal, which ends the parse."""
+
+    __slots__ = ("_tokens",)
+
+    def __init__(self, tokens: Tokens) -> None:
+        self._tokens = tokens
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        if kind is None:
+            self._tokens.depth -= 1

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator
 from typing import NoReturn
 
 from triplewire.languages.context import Context
@@ -48,12 +47,13 @@ PATTERN = re.compile(
 _CODEPOINT = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|.)", re.DOTALL)
 _IRI_START = re.compile(r"""<[^<>"{}|^`\\\x00-\x20]*+([^<>\n\r])""")
 _BROKEN_IRI = re.compile(_IRI_START.pattern + r"[^<>\n\r]*+>")
-_WRONG = frozenset(["unclosed", "broken", "stray"])
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class QueryTokens(Tokens):
     """The tokens of a SPARQL text. Positions in errors are those of the text as it was written."""
+
+    wrong = frozenset(["unclosed", "broken", "stray"])
 
     def __init__(self, text: str, context: Context) -> None:
         self._written = text
@@ -61,16 +61,13 @@ class QueryTokens(Tokens):
         self._shifts: list[int] = []  # ... and how many characters shorter the text is up to there
         super().__init__(text, PATTERN, context)
 
-    def _scan(self, pattern: re.Pattern[str]) -> Iterator[Token]:
+    def _scan(self, pattern: re.Pattern[str]) -> list[Token]:
         if "\\u" in self.text or "\\U" in self.text:
             self._resolve_codepoints()
         surrogate = _SURROGATE.search(self.text)
         if surrogate:
             self.fail(Token("?", surrogate[0], surrogate.start()), "a lone surrogate is no character")
-        for token in super()._scan(pattern):
-            if token.kind in _WRONG:
-                self._refuse(token)
-            yield token
+        return super()._scan(pattern)
 
     def _refuse(self, token: Token) -> NoReturn:
         """Say what is wrong with a token that is none."""
