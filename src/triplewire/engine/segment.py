@@ -307,8 +307,7 @@ class Segment:
 
     def ready(self) -> Segment:
         """The same, with what else the first match would have to work out."""
-        index = self.index
-        _ = self._columnar, index.asks, index.alone, index.width  # they are kept
+        _ = self._columnar, self.index.marks  # they are kept
         return self
 
 

@@ -15,7 +15,10 @@ from numba import njit
 from triplewire.kernels.prefetch import prefetch
 
 OPEN, MISS, MATCH, CUT, LEFT = 0, 1, 2, 3, 4  # verdicts; OPEN: none yet, LEFT: to be joined
-CHECK = 2  # of the status of clauses
+# What is marked of a clause: its status; is it one of an ASK query, is it the only one of its subscription? And above,
+# how many variables are selected, which come first.
+STATUS, ASKS, ALONE, WIDTH = 3, 4, 8, 8
+CHECK = 2  # a status
 AHEAD = 64  # pairs that are fetched together
 _WORD, _WORDS = 62, 4  # triples whose bits are one number; numbers of a set
 _FEW = _WORD * _WORDS  # triples of a publication
@@ -30,7 +33,7 @@ _int: Any = np.int64
 _ONE = _int(1)
 
 
-@njit(cache=True, nogil=True)
+@njit(forceinline=True)
 def _key(constant: int, facts: Any, keys: int) -> Any:
     """The place of a predicate among the keys; `keys` if it is new."""
     at = keys
@@ -96,7 +99,7 @@ def _ones(bits: Any) -> Any:
     return count
 
 
-@njit(cache=True, nogil=True)
+@njit(forceinline=True)
 def _fit(wanted: int, value: int, t0: int, t1: int, test_variable: Any, test: Any, triples: int, words: int, keys: int,
          facts: Any, listed: Any, row: int) -> bool:  # fmt: skip
     """Write down the triples that fit a pattern: those with the predicate and the object wanted, and with the tests t0
@@ -155,7 +158,7 @@ def _leads_to(first: int, subject: Any, obj: Any, words: int, stars: int, facts:
     return False
 
 
-@njit(cache=True, nogil=True)
+@njit(forceinline=True)
 def _solutions(p0: int, p1: int, pattern: Any, selected: int, words: int, stars: int, cap: int, facts: Any) -> Any:
     """How many solutions has a clause of one star? Above `cap` it may be any number. And has one subject as many?"""
     total, most, variable = _int(0), _int(0), -1 - pattern[p0, 2]
@@ -180,19 +183,15 @@ def _solutions(p0: int, p1: int, pattern: Any, selected: int, words: int, stars:
     return total, most > cap
 
 
-@njit(cache=True, nogil=True)
-def _fetch(clause: Any, begin: int, end: int, columns: Any, programs: Any) -> None:
+@njit(forceinline=True)
+def _fetch(clause: Any, begin: int, end: int, owner: Any, marks: Any, programs: Any) -> None:
     """Have what will be read of some clauses fetched."""
-    owner, status, asks, alone, width = columns
     pattern_offset, pattern, test_offset, test_variable, test, op = programs
     for k in range(begin, end):
         prefetch(pattern_offset, clause[k])
         prefetch(test_offset, clause[k])
         prefetch(owner, clause[k])
-        prefetch(status, clause[k])
-        prefetch(asks, clause[k])
-        prefetch(alone, clause[k])
-        prefetch(width, clause[k])
+        prefetch(marks, clause[k])
     for k in range(begin, end):
         prefetch(pattern, pattern_offset[clause[k]])
         prefetch(test_variable, test_offset[clause[k]])
@@ -210,18 +209,17 @@ def scratch() -> Any:
 
 
 @njit(cache=True, nogil=True)
-def settle(publication: Any, clause: Any, columns: Any, programs: Any, batch: Any, features: Any, cap: int,
+def settle(publication: Any, clause: Any, owner: Any, marks: Any, programs: Any, batch: Any, features: Any, cap: int,
            work: Any, verdict: Any) -> int:  # fmt: skip
     """The verdict on pairs, as far as they are settled here; returns how many are OPEN. `work`: of `scratch`; for the
     others see `triplewire.kernels.star_count`."""
-    _, status, asks, alone, width = columns
     pattern_offset, pattern, test_offset, test_variable, test, op = programs
     (triples, subject, predicate, obj), (known, offset, held, node_offset) = batch, features
     facts, listed = work
     now, usable, first, last, words, stars, keys, tests, left = -1, False, 0, 0, 0, 0, 0, 0, 0
     for k in range(clause.size):
         if k % AHEAD == 0:
-            _fetch(clause, k, min(k + AHEAD, clause.size), columns, programs)
+            _fetch(clause, k, min(k + AHEAD, clause.size), owner, marks, programs)
         p, c = publication[k], clause[k]
         if p != now:
             now, first, last = p, triples[p], triples[p + 1]
@@ -229,7 +227,8 @@ def settle(publication: Any, clause: Any, columns: Any, programs: Any, batch: An
             if usable:
                 words, stars, keys, tests = _read(first, last, subject, predicate, obj, known, offset, held, facts,
                                                   listed)  # fmt: skip
-        selected, joins, there = width[c], status[c] == CHECK, True
+        mark, there = _int(marks[c]), True
+        selected, joins = mark >> WIDTH, mark & STATUS == CHECK
         p0, p1 = _int(pattern_offset[c]), _int(pattern_offset[c + 1])
         t0, t1 = _int(test_offset[c]), _int(test_offset[c if joins else c + 1])  # whatever tests of those say
         fits = usable and 0 < p1 - p0 <= _MOST and (t0 == t1 or tests >= 0)
@@ -249,8 +248,8 @@ def settle(publication: Any, clause: Any, columns: Any, programs: Any, batch: An
             if there:
                 total, surely = _solutions(p0, p1, pattern, selected, words, stars, cap, facts)
             surely = surely or pattern[p0, 0] >= 0 or -1 - pattern[p0, 0] < selected
-            is_cut = total > cap and not asks[c]
-            verdict[k] = MISS if total == 0 else MATCH if not is_cut else CUT if surely and alone[c] else LEFT
+            is_cut = total > cap and mark & ASKS == 0
+            verdict[k] = MISS if total == 0 else MATCH if not is_cut else CUT if surely and mark & ALONE > 0 else LEFT
         else:
             verdict[k], left = OPEN, left + 1
     return left

@@ -17,7 +17,7 @@ import numpy as np
 from numba import njit
 
 from triplewire.kernels.listed import is_listed
-from triplewire.kernels.star_bits import CHECK, CUT, LEFT, MATCH, MISS, OPEN
+from triplewire.kernels.star_bits import ALONE, ASKS, CHECK, CUT, LEFT, MATCH, MISS, OPEN, STATUS, WIDTH
 
 BEGIN, KEY = 0, 1  # columns of `star`
 _FEW = 24  # predicates of a subject that are looked through one by one; more are sorted
@@ -234,13 +234,12 @@ def _is_star(pattern: Any, p0: int, p1: int) -> bool:
 
 
 @njit(cache=True, nogil=True)
-def settle(publication: Any, clause: Any, status: Any, asks: Any, alone: Any, width: Any, triples: Any,
-           subject: Any, predicate: Any, obj: Any, known: Any, offset: Any, held: Any, node_offset: Any, node_term: Any,
-           node_test: Any, low: Any, high: Any, pattern_offset: Any, pattern: Any, test_offset: Any, test_variable: Any,
-           test: Any, group: Any, op: Any, rank: Any, cap: int, verdict: Any) -> None:  # fmt: skip
+def settle(publication: Any, clause: Any, marks: Any, triples: Any, subject: Any, predicate: Any, obj: Any, known: Any,
+           offset: Any, held: Any, node_offset: Any, node_term: Any, node_test: Any, low: Any, high: Any,
+           pattern_offset: Any, pattern: Any, test_offset: Any, test_variable: Any, test: Any, group: Any, op: Any,
+           rank: Any, cap: int, verdict: Any) -> None:  # fmt: skip
     """The verdict on the pairs that are OPEN. It is quickest when the pairs of a publication follow each other.
-    asks[c]: is it a clause of an ASK query? alone[c]: is it the only one of its subscription? width[c]: its selected
-    variables come first. `known`: batch term -> constant, or -1."""
+    `known`: batch term -> constant, or -1; `marks`: as in `star_bits`."""
     star, key, end, different, known_test, known_bits = _scratch(_longest(publication, triples, verdict), cap)
     now, stars, first, most = -1, 0, 0, 0
     for k in range(clause.size):
@@ -248,8 +247,8 @@ def settle(publication: Any, clause: Any, status: Any, asks: Any, alone: Any, wi
         if verdict[k] != OPEN:
             continue
         p0, p1, t0, t1 = pattern_offset[c], pattern_offset[c + 1], test_offset[c], test_offset[c + 1]
-        n0, n1, code, selected = node_offset[p], node_offset[p + 1], -1, width[c]
-        alike = status[c] != CHECK and _is_star(pattern, p0, p1)
+        n0, n1, code, mark = node_offset[p], node_offset[p + 1], -1, _int(marks[c])
+        selected, asks, alike = mark >> WIDTH, mark & ASKS > 0, mark & STATUS != CHECK and _is_star(pattern, p0, p1)
         if alike:
             code = pattern[p0, 0]
             if p != now:
@@ -257,7 +256,7 @@ def settle(publication: Any, clause: Any, status: Any, asks: Any, alone: Any, wi
                 stars, most = _stars(first, triples[p + 1], subject, predicate, known, star, key, end)
         total, surely, s = 0, code >= 0 or -1 - code < selected, 0 if alike else stars
         bound = _bound(p0, p1, pattern, stars, most, triples[p + 1] - triples[p], cap)
-        upto = 0 if asks[c] or bound <= cap else cap  # where it cannot be cut, one is enough
+        upto = 0 if asks or bound <= cap else cap  # where it cannot be cut, one is enough
         about, plain = _tests(code, t0, t1, test_variable, test, op)
         while s < stars and total <= upto:
             begin, last = star[s, BEGIN], star[s + 1, BEGIN]
@@ -286,8 +285,8 @@ def settle(publication: Any, clause: Any, status: Any, asks: Any, alone: Any, wi
                 product = min(product * found, upto + 1)
             surely = surely or product > upto  # those of one subject are
             total, s = total + product, s + 1
-        is_cut = total > cap and not asks[c]
-        if not alike or (is_cut and not (surely and alone[c])):
+        is_cut = total > cap and not asks
+        if not alike or (is_cut and not (surely and mark & ALONE > 0)):
             verdict[k] = LEFT
         else:
             verdict[k] = MISS if total == 0 else CUT if is_cut else MATCH

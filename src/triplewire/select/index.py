@@ -21,6 +21,7 @@ from triplewire.encode.batch import Batch, Ids
 from triplewire.encode.names import Names, term_names
 from triplewire.ir.evidence import Clause, Evidence, Position
 from triplewire.ir.nodes import Variable
+from triplewire.kernels.star_bits import ALONE, ASKS, WIDTH
 from triplewire.languages.masks import Constants
 from triplewire.languages.shape import Composed, Shape
 from triplewire.model.terms import IRI, Literal
@@ -54,21 +55,15 @@ class Index:
         return len(self.programs)
 
     @cached_property
-    def asks(self) -> NDArray[np.bool_]:
-        """Clause -> is it one of an ASK query?"""
-        found: NDArray[np.bool_] = self.programs.flags[self.trie.owner] & ASK != 0
-        return found
-
-    @cached_property
-    def alone(self) -> NDArray[np.bool_]:
-        """Clause -> is it the only one of its subscription?"""
-        found: NDArray[np.bool_] = (np.diff(self.programs.clause_offset) == 1)[self.trie.owner]
-        return found
-
-    @cached_property
-    def width(self) -> Ids:
-        """Clause -> how many variables are selected."""
-        return self.programs.selected[self.trie.owner]
+    def marks(self) -> Ids:
+        """Clause -> what settling it needs to know, in one number: `triplewire.kernels.star_bits` has the bits."""
+        programs, owner = self.programs, self.trie.owner
+        found = programs.selected.astype(np.int32) << WIDTH
+        found |= np.where(programs.flags & ASK != 0, np.int32(ASKS), np.int32(0))
+        found |= np.where(np.diff(programs.clause_offset) == 1, np.int32(ALONE), np.int32(0))
+        marks: Ids = found[owner]
+        marks |= self.trie.status
+        return marks
 
     @cached_property
     def _lazy_places(self) -> dict[int, int]:

@@ -36,16 +36,16 @@ def settle(index: Index, batch: Batch, features: Features, publication: Ids, cla
     pairs = len(clause)
     if not pairs:
         return Settled(publication, clause, np.zeros(0, np.bool_), publication, clause)
-    verdict, columns = np.empty(pairs, np.uint8), (trie.status, index.asks, index.alone, index.width)
+    verdict, marks = np.empty(pairs, np.uint8), index.marks
     triples = batch.offset, batch.subject, batch.predicate, batch.object
     texts = programs.test_offset, programs.test_variable, programs.test
     stated = programs.pattern_offset, programs.pattern, *texts, tests.op
     seen = features.term, features.offset, features.test, features.node_offset
     with _SCRATCH.one(few.scratch) as work:
-        opened = few.settle(publication, clause, (trie.owner, *columns), stated, triples, seen, cap, work, verdict)
+        opened = few.settle(publication, clause, trie.owner, marks, stated, triples, seen, cap, work, verdict)
     if opened:
         many.settle(
-            publication, clause, *columns, *triples, *seen, features.node_term, features.node_test, features.low,
+            publication, clause, marks, *triples, *seen, features.node_term, features.node_test, features.low,
             features.high, programs.pattern_offset, programs.pattern, *texts, tests.group, tests.op, tests.rank, cap,
             verdict,
         )  # fmt: skip
