@@ -328,9 +328,9 @@ def batch_atoms(p0: int, batch: Any, features: Any, table: Any, ranges: Any, wor
                 while a < last and predicate[_wide(a)] == q and subject[_wide(a)] == s:
                     o = obj[_wide(a)]
                     tested += test_offset[_wide(o)] < test_offset[_wide(o + 1)]
-                    count, at, fits = _node(
-                        o, known, term_place, test_place, wild_term, wild_test, term, test_offset, test, none,
-                        dense, wanted, seen, atoms, count, at, fits)  # fmt: skip
+                    if term[_wide(o)] >= 0 or test_offset[_wide(o)] < test_offset[_wide(o + 1)]:  # else it is nothing
+                        count, at, fits = _node(o, known, term_place, test_place, wild_term, wild_test, term,
+                            test_offset, test, none, dense, wanted, seen, atoms, count, at, fits)  # fmt: skip
                     a += 1
                 total += tested
                 several = (
