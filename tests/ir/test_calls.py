@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import replace
 
 import pytest
 
@@ -52,31 +51,6 @@ def test_what_a_pattern_binds_is_an_input():
     asked = []
     answer("SELECT * { ?s <urn:p> ?x CALL one(?x) }", table("one", ["o"], asked))
     assert asked == [(Literal("o"),)]
-
-
-def test_equal_calls_of_several_subscriptions_are_made_once():
-    """A publication after the other, and a failed call again: it may have been a matter of time."""
-    asked = []
-
-    def seldom(publication, arguments):
-        asked.append(publication.id)
-        if len(asked) % 2:
-            raise RuntimeError("not now")
-        return True
-
-    world = World(operators={"one": table("one", ["1"], asked), "seldom": function_operator("seldom", ["x"], seldom)})
-    others = [PUBLICATION, Publication("urn:q", PUBLICATION.triples)]
-    queries = ["one(?x)", "one(?y), ?y > 0", "one(1)"]
-    for publication in others:
-        found = [evaluate(parse(q, "predicates", operators=world.operators), publication, world) for q in queries]
-        assert [len(one.bindings) for one in found] == [1, 1, 1]
-    assert asked == [(None,), (Literal("1"),)] * 2
-    asked.clear()
-    found = [evaluate(parse("seldom(1)", "predicates", operators=world.operators), PUBLICATION, world) for _ in "abc"]
-    assert [(len(one.bindings), len(one.failures)) for one in found] == [(0, 1), (1, 0), (1, 0)]
-    assert asked == ["urn:p", "urn:p"]
-    evaluate(parse("seldom(1)", "predicates", operators=world.operators), PUBLICATION, replace(world))
-    assert len(asked) == 3, "another world has operators of its own"
 
 
 def test_a_call_in_a_branch_binds_nothing_outside():

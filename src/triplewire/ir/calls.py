@@ -1,41 +1,20 @@
-"""Calls of expensive operators (semantics, section 3, "Operator predicates"): made once for equal arguments, also where
-several subscriptions ask the same of a publication, one after the other.
+"""Calls of expensive operators (semantics, section 3, "Operator predicates"): made once for equal arguments.
 
 What an operator is: `triplewire.model.operator`. Where a call stands in a query: `triplewire.ir.nodes.Call`.
 """
 
 from __future__ import annotations
 
-import threading
-import weakref
 from collections.abc import Iterator
 from functools import partial
 
 from triplewire.errors import OperatorError
 from triplewire.ir.deadline import within
 from triplewire.ir.nodes import Call, Variable
-from triplewire.ir.state import Calls, Evaluation, Row, Solution, UnknownCall, World
+from triplewire.ir.state import Evaluation, Row, Solution, UnknownCall
 from triplewire.model.operator import Argument, Operator
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, BlankNode, Literal
-
-
-class _Latest(threading.local):
-    """The publication of this thread's latest call, and what was asked of it: subscriptions are evaluated one after the
-    other against the same publication, so keeping one is enough."""
-
-    publication: weakref.ref[Publication] | None = None
-    world: weakref.ref[World]
-    calls: Calls
-
-    def of(self, state: Evaluation) -> Calls:
-        """The calls that are known of the publication in its world."""
-        if self.publication is None or self.publication() is not state.publication or self.world() is not state.world:
-            self.publication, self.world, self.calls = weakref.ref(state.publication), weakref.ref(state.world), {}
-        return self.calls
-
-
-_LATEST = _Latest()
 
 
 def extensions(call: Call, solution: Solution, state: Evaluation) -> Iterator[Solution]:
@@ -67,22 +46,13 @@ def _outcome(name: str, inputs: tuple[Argument, ...], state: Evaluation) -> bool
     key = (name, inputs)
     outcome = state.calls.get(key)
     if outcome is None:
-        known = _LATEST.of(state)
-        outcome = known.get(key)
-        if outcome is None:
-            outcome = _made(name, inputs, state)
-            if not isinstance(outcome, OperatorError):  # a failure may pass
-                known[key] = outcome
+        try:
+            outcome = _ask(name, inputs, state)
+        except Exception as error:  # an operator is foreign code: whatever it raises makes this call unknown
+            reason = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+            outcome = OperatorError(f"the operator {name} failed: {reason}", source=state.publication.id)
         state.calls[key] = outcome
     return outcome
-
-
-def _made(name: str, inputs: tuple[Argument, ...], state: Evaluation) -> bool | tuple[Row, ...] | OperatorError:
-    try:
-        return _ask(name, inputs, state)
-    except Exception as error:  # an operator is foreign code: whatever it raises makes this call unknown
-        reason = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-        return OperatorError(f"the operator {name} failed: {reason}", source=state.publication.id)
 
 
 def _ask(name: str, inputs: tuple[Argument, ...], state: Evaluation) -> bool | tuple[Row, ...]:

@@ -26,9 +26,6 @@ Solution: TypeAlias = dict[str, Term]
 
 Row: TypeAlias = tuple[Term, ...]
 
-Calls: TypeAlias = dict[tuple[str, tuple[Argument, ...]], bool | tuple[Row, ...] | OperatorError]
-"""Operator calls that were made, by name and arguments, and what came of each."""
-
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
@@ -62,7 +59,7 @@ class Evaluation:
         self.exists = exists
         """Has the group a solution, with these values put in? Raises `UnknownCall` where a failed call decides."""
         self.steps_left = world.settings.max_steps
-        self.calls: Calls = {}
+        self.calls: dict[tuple[str, tuple[Argument, ...]], bool | tuple[Row, ...] | OperatorError] = {}
         self.unknown_calls = 0  # how often a failed call was met
 
     def step(self, count: int = 1) -> None:
