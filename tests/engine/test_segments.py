@@ -169,8 +169,9 @@ def test_rounds_leave_no_growth() -> None:
     assert objects() <= before_objects + 500
 
 
-def test_texts_are_on_disk_and_tidy() -> None:
-    writer = TextWriter()
+@pytest.mark.parametrize("expected", [0, 2 * IN_MEMORY], ids=["file when needed", "file from the start"])
+def test_texts_are_on_disk_and_tidy(expected: int) -> None:
+    writer = TextWriter(expected)
     rows = [(json.dumps({"n": number, "text": "x" * 1_000}) + "\n").encode() for number in range(3_000)]
     parts = [Texts.of(writer, rows[:1_500]), Texts.of(writer, rows[1_500:])]
     assert writer.size > 2 * IN_MEMORY
