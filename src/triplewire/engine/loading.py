@@ -90,7 +90,7 @@ def _install(segment: Segment, current: Current, refuse: Callable[[Refusal], Non
 class Loader:
     """Takes chunks of rows; `segment` is then all of them. For one thread. `size`: bytes of the files, where known."""
 
-    def __init__(self, home: Home, compiler: Compiler, size: int = 0) -> None:
+    def __init__(self, home: Home, compiler: Compiler, size: int) -> None:
         self._home = home
         self._compiler = compiler
         self._most = compiler.world.settings.max_branches

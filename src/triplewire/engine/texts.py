@@ -41,7 +41,7 @@ class TextSource(Protocol):
 class TextWriter:
     """Rows that are appended and read by any number of threads. Where `expected` bytes are too many for memory, the
     file is there from the start: later its objects would come to lie among the small ones of a load, and keep the
-    memory of those from being given back (1 MB for each of them, at worst)."""
+    memory of those from being given back (decision 014)."""
 
     def __init__(self, expected: int = 0) -> None:
         self._lock = threading.Lock()

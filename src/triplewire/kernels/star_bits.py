@@ -15,8 +15,8 @@ from numba import njit
 from triplewire.kernels.prefetch import prefetch
 
 OPEN, MISS, MATCH, CUT, LEFT = 0, 1, 2, 3, 4  # verdicts; OPEN: none yet, LEFT: to be joined
-# What is marked of a clause: its status; is it one of an ASK query, is it the only one of its subscription? And above,
-# how many variables are selected, which come first.
+# Marks of a clause. Masks: its status; is it one of an ASK query; is it the only one of its subscription? WIDTH: bits
+# below the number of selected variables, which come first.
 STATUS, ASKS, ALONE, WIDTH = 3, 4, 8, 8
 CHECK = 2  # a status
 AHEAD = 64  # pairs that are fetched together
