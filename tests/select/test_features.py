@@ -14,6 +14,7 @@ from triplewire.ir.text import Word
 from triplewire.languages import parse
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, Literal, Triple
+from triplewire.select import words
 from triplewire.select.tests import INDEXED, LAZY, RANGE, Tests, TestTable, build
 
 
@@ -25,6 +26,11 @@ def test_each_kind_is_what_evaluation_says(kind: str) -> None:
         check(asked, batch_of)
 
     run()
+
+
+def test_words_are_found_among_many_that_nothing_asks_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(words, "_FEW", 0)
+    test_each_kind_is_what_evaluation_says("words")
 
 
 @settings(max_examples=60, deadline=None)

@@ -33,6 +33,7 @@ from triplewire.kernels.listed import LONG
 from triplewire.model.namespaces import beside
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, RDF_TYPE, XSD, BlankNode, Literal, Node, Term, Triple
+from triplewire.select import words as words_of_batch
 from triplewire.select.classes import spellings
 from triplewire.select.features import features
 from triplewire.select.tests import INDEXED, LAZY, RANGE, TestTable, build
@@ -126,8 +127,10 @@ def test_many_substrings() -> None:
     assert found == sorted(number for part, number in numbers.items() if part in text)
 
 
+@pytest.mark.parametrize("few", [0, 8])
 @pytest.mark.parametrize("count", [LONG - 1, LONG, LONG + 1, 3 * LONG])
-def test_many_words_of_a_term(count: int) -> None:
+def test_many_words_of_a_term(monkeypatch: pytest.MonkeyPatch, count: int, few: int) -> None:
+    monkeypatch.setattr(words_of_batch, "_FEW", few)  # 0: as if hardly a word were asked for
     words = [f"w{n * 7919 % count}" for n in range(count)]
     alike = TextOr((Word("w1"), Word("w5"), Word("none")))
     asked = [FullText(X, text) for text in (*map(Word, reversed(words)), alike, Word("none"))]

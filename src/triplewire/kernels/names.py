@@ -109,17 +109,21 @@ def build(hashes: Any, slots: Any) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _candidates(hashes: Any, own_hash: Any, slots: Any, begin: int, end: int, out: Any) -> None:
-    """The first row with the hash of each of the strings begin .. end, or -1.
+def _candidates(hashes: Any, own_hash: Any, slots: Any, begin: int, end: int, out: Any) -> int:
+    """The first row with the hash of each of the strings begin .. end, or -1; returns the largest.
 
     First all slots are asked for, then all hashes: so look-ups do not wait for each other's memory.
     """
-    mask = slots.size - 1
+    mask, most = slots.size - 1, -1
     for i in range(begin, end):
         prefetch(slots, _int(hashes[i] & np.uint64(mask)))
     for i in range(begin, end):
         out[i] = slots[_int(hashes[i] & np.uint64(mask))]
+        most = max(most, out[i])
         prefetch(own_hash, out[i])
+    if most < 0:
+        return most
+    most = -1
     for i in range(begin, end):
         row = out[i]
         if row >= 0 and own_hash[row] != hashes[i]:
@@ -128,6 +132,8 @@ def _candidates(hashes: Any, own_hash: Any, slots: Any, begin: int, end: int, ou
                 at = (at + 1) & mask
                 row = slots[at]
             out[i] = row
+        most = max(most, row)
+    return most
 
 
 @njit(cache=True, nogil=True)
@@ -176,8 +182,8 @@ def find(text: Any, start: Any, end: Any, hashes: Any, own_text: Any, own_offset
     for i in range(start.size):
         if i % TOGETHER == 0:
             upto = min(i + TOGETHER, start.size)
-            _candidates(hashes, own_hash, slots, i, upto, out)
-            _fetch(start, text, own_text, own_offset, i, upto, out)
+            if _candidates(hashes, own_hash, slots, i, upto, out) >= 0:
+                _fetch(start, text, own_text, own_offset, i, upto, out)
         row = out[i]
         while row >= 0:
             first = own_offset[row]
@@ -206,8 +212,8 @@ def find_terms(text: Any, start: Any, end: Any, kind: Any, suffix: Any, suffix_t
     for i in range(start.size):
         if i % TOGETHER == 0:
             upto = min(i + TOGETHER, start.size)
-            _candidates(hashes, own_hash, slots, i, upto, out)
-            _fetch(start, text, own_text, own_offset, i, upto, out)
+            if _candidates(hashes, own_hash, slots, i, upto, out) >= 0:
+                _fetch(start, text, own_text, own_offset, i, upto, out)
         row = out[i]
         while row >= 0:
             s0, s1, o0, o1 = (
@@ -229,8 +235,8 @@ def find_alike(text: Any, offset: Any, kind: Any, hashes: Any, own_text: Any, ow
     for i in range(hashes.size):
         if i % TOGETHER == 0:
             upto = min(i + TOGETHER, hashes.size)
-            _candidates(hashes, own_hash, slots, i, upto, out)
-            _fetch(offset, text, own_text, own_offset, i, upto, out)
+            if _candidates(hashes, own_hash, slots, i, upto, out) >= 0:
+                _fetch(offset, text, own_text, own_offset, i, upto, out)
         row = out[i]
         while row >= 0:
             first = own_offset[row]

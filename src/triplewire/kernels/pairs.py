@@ -19,15 +19,18 @@ _wide: Any = np.uint64  # of an index: that it is not negative
 
 
 @njit(cache=True, nogil=True)
-def word_codes(row: Any, test_offset: Any, tests: Any, none: int, code: Any) -> None:
+def word_codes(row: Any, test_offset: Any, tests: Any, none: int, code: Any) -> int:
     """What each word asks for: its test if it has one; `none` if it has none; -1 - its row if it has several. `row`:
-    the row of each word, or -1, whose tests are the slice `test_offset` of `tests`."""
+    the row of each word, or -1, whose tests are the slice `test_offset` of `tests`. Returns how many ask for some."""
+    count = 0
     for word in range(row.size):
         at, found = row[word], none
         if at >= 0:
             first, some = test_offset[at], test_offset[at + 1] - test_offset[at]
             found = tests[first] if some == 1 else -1 - at if some > 1 else none
         code[word] = found
+        count += found != none
+    return count
 
 
 @njit(cache=True, nogil=True)
@@ -53,6 +56,32 @@ def from_words(offset: Any, ids: Any, code: Any, test_offset: Any, tests: Any, s
                     seen[_wide(test)] = term + 1
                 else:
                     count = _several(-1 - test, term + 1, test_offset, tests, seen, out, count)
+        if count - out_offset[term] > LONG and count < out.size:
+            out[out_offset[term] : count] = np.sort(out[out_offset[term] : count])
+    out_offset[offset.size - 1] = count
+    return count
+
+
+@njit(cache=True, nogil=True)
+def from_few_words(offset: Any, ids: Any, code: Any, test_offset: Any, tests: Any, seen: Any, out_offset: Any,
+                   out: Any) -> int:  # fmt: skip
+    """The same where most words ask for nothing: those that do are looked for first, in one go over all texts."""
+    none, asking, last, count, at = seen.size - 1, np.empty(ids.size + 1, np.int32), 0, 0, 0
+    for i in range(ids.size):
+        asking[_wide(last)] = i
+        last += code[ids[i]] != none
+    asking[last] = ids.size
+    for term in range(offset.size - 1):
+        out_offset[term] = count
+        while asking[_wide(at)] < offset[term + 1]:
+            test = code[ids[asking[_wide(at)]]]
+            at += 1
+            if test >= 0:
+                out[_wide(min(count, out.size - 1))] = test
+                count += seen[_wide(test)] != term + 1
+                seen[_wide(test)] = term + 1
+            else:
+                count = _several(-1 - test, term + 1, test_offset, tests, seen, out, count)
         if count - out_offset[term] > LONG and count < out.size:
             out[out_offset[term] : count] = np.sort(out[out_offset[term] : count])
     out_offset[offset.size - 1] = count

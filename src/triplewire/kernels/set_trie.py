@@ -15,7 +15,7 @@ from numba import njit
 from triplewire.kernels.prefetch import prefetch
 from triplewire.kernels.subsets import ALONE, AT, CODE, ENDS, HALF, STAR, fresh, subsets
 
-NUMBER, LOOSE, GENERAL = 23, 32, 31  # of needs and codes: `triplewire.kernels.bounds`
+NUMBER, LOOSE, GENERAL, STATED = 23, 32, 31, 64  # of needs and codes: `triplewire.kernels.bounds`
 WITHIN, SINGLE = 1, 2  # verdicts
 BLOCK = 6  # so many rows, as a power of two, have one place from which their stars are looked for
 
@@ -37,7 +37,11 @@ def _lower(values: Any, low: int, high: int, wanted: Any) -> int:
 
 @njit(cache=True, nogil=True)
 def _count_objects(t0: int, t1: int, subject: Any, predicate: Any, term: Any, most: Any, stamp: Any, now: int) -> None:
-    """For each known predicate of the triples t0 .. t1: the most objects that a subject has."""
+    """For each known predicate of the triples t0 .. t1: the most objects that a subject has. Once a publication: the
+    last stamp, which is no predicate's, tells."""
+    if stamp[stamp.size - 1] == now:
+        return
+    stamp[stamp.size - 1] = now
     a = t0
     while a < t1:
         b = a + 1
@@ -98,25 +102,20 @@ def _copy(begin: int, end: int, source: Any, out: Any, at: int) -> Any:
     return at + end - begin
 
 
-@njit(cache=True, nogil=True)
+@njit(forceinline=True)
 def _fill_sure(safe: int, loose: int, sure: Any) -> None:
-    """Fill `sure`, shape (2, 256): (is a run multi?, need) -> is such an item a match at once? The last column has
-    `safe`, the one before it `loose`; these are no needs that occur."""
-    if sure[0, 255] == safe and sure[0, 254] == loose:
-        return
-    for need in range(254):
-        good = need & GENERAL <= (loose if need & LOOSE else safe)
-        sure[0, need] = good and need >> 6 < 2
-        sure[1, need] = good and need >> 6 < 1
-    sure[:, 255], sure[:, 254] = safe, loose
+    """Fill `sure`, shape (2, 256) and 0 before: (is a run multi?, code) -> is such an item a match at once?"""
+    for free in range(LOOSE):
+        sure[0, free] = sure[1, free] = sure[0, STATED + free] = free <= safe
+        sure[0, LOOSE + free] = sure[1, LOOSE + free] = sure[0, STATED + LOOSE + free] = free <= loose
 
 
 @njit(forceinline=True)
 def _hand_out(nodes: Any, need: Any, subscription: Any, hits: Any, hit: int, safe: int, sure: Any, out: Any, subs: int,
               rest: Any) -> Any:  # fmt: skip
     """Hand out the items that are alone and matches at a glance; the other nodes with items go to `rest`. Returns the
-    new ends."""
-    others, fits = _int(0), subs + hit < out.size
+    new ends, and whether there are others that may have to be asked for their bounds."""
+    others, unsure, fits = _int(0), _int(0), subs + hit < out.size
     for i in range(hit if fits else 0):
         node = _int(hits[_wide(i)])
         item, marks = nodes[_wide(2 * node)] >> AT, nodes[_wide(2 * node + 1)]
@@ -127,9 +126,11 @@ def _hand_out(nodes: Any, need: Any, subscription: Any, hits: Any, hit: int, saf
         more = marks >> ENDS & (1 - good)
         rest[_wide(others)] = node
         others += more
+        doubt = more & _int(code > safe)
+        unsure |= doubt
         prefetch(subscription, item & -more)
-        prefetch(need, item & -(more & _int(code > safe)))
-    return subs if fits else subs + hit, others
+        prefetch(need, item & -doubt)
+    return subs if fits else subs + hit, others, unsure
 
 
 @njit(forceinline=True)
@@ -269,7 +270,7 @@ def _walk_stars(second: Any, stars: int, run_atoms: Any, limits: Any, safe: int,
     out_sub, out_check, star_list, _ = outs
     hit = subsets(nodes, root, star_list, 0, stars, span_atom, 0, 0, span_ends, span_of, no_range, bits, queue, hits,
                   odd)  # fmt: skip
-    subs, others = _hand_out(nodes, need, subscription, hits, hit, safe, sure, out_sub, subs, rest)
+    subs, others, _ = _hand_out(nodes, need, subscription, hits, hit, safe, sure, out_sub, subs, rest)
     subs, checks = _emit_aside(nodes, item, need, subscription, rest, others, safe, sure, multi, limits, now, subjects,
                                degree, cap, out_sub, out_check, subs, checks)  # fmt: skip
     return hit, subs, checks
@@ -290,20 +291,19 @@ def match(p0: int, p1: int, mark: int, publication_run: Any, run_atoms: Any, fac
     nodes, root, item, need, subscription, (star_row, star_number, star_block), first_range = first
     bound_offset, bounds, verdict, most, stamp = limits
     atom_bits, _, span_of, queue, hits, odd, rest, bits, reached = work
-    both = np.full((2, 256), -1, np.int64)
+    both = np.zeros((2, 256), np.uint8)
     plain, several = both[0], both[1]
     for p in range(p0, p1):
         r0, r1 = publication_run[p], publication_run[p + 1]
-        sub_offset[p + 1], check_offset[p + 1] = sub_offset[p], check_offset[p]
+        sub_offset[p + 1], check_offset[p + 1], any_multi = sub_offset[p], check_offset[p], 0
         if not _reaches(nodes, root, atoms, atom_offset[r0], atom_offset[r1], span_offset[r1] - span_offset[r0]):
             continue
         now, safe, degree = mark + p + 1, _safe_freedom(r0, r1, run_most, cap), _degree(r0, r1, run_first)
         _fill_sure(safe, _safe_loose(r0, r1, run_most, degree, cap), both)
-        _count_objects(run_first[r0], run_first[r1], subject, predicate, term, most, stamp, now)
         subs, checks, count, stars, nodes_seen = _int(sub_offset[p]), _int(check_offset[p]), _int(0), _int(0), _int(0)
-        any_multi = 0
         if nodes[2] >> AT > 0:  # what the root has, nothing narrows
             rest[0] = 0
+            _count_objects(run_first[r0], run_first[r1], subject, predicate, term, most, stamp, now)
             subs, checks = _emit_aside(nodes, item, need, subscription, rest, 1, safe, several, 1, limits, now, r1 - r0,
                                        degree, cap, out_sub, out_check, subs, checks)  # fmt: skip
         for r in range(r0, r1):
@@ -316,13 +316,17 @@ def match(p0: int, p1: int, mark: int, publication_run: Any, run_atoms: Any, fac
             any_multi, sure = max(any_multi, multi), several if run_multi[r] else plain
             if star_row.size > 0:
                 stars = _stars(nodes, star_row, star_number, star_block, hits, hit, star_list, star_stamp, now, stars)
-            subs, others = _hand_out(nodes, need, subscription, hits, hit, safe, sure, out_sub, subs, rest)
-            subs, checks = _emit(nodes, item, need, subscription, rest, others, safe, sure, multi, bound_offset, bounds,
-                                 verdict, most, stamp, now, r1 - r0, degree, cap, out_sub, out_check, subs,
-                                 checks)  # fmt: skip
+            subs, others, unsure = _hand_out(nodes, need, subscription, hits, hit, safe, sure, out_sub, subs, rest)
+            if unsure > 0:
+                _count_objects(run_first[r0], run_first[r1], subject, predicate, term, most, stamp, now)
+            if others > 0:
+                subs, checks = _emit(nodes, item, need, subscription, rest, others, safe, sure, multi, bound_offset,
+                                     bounds, verdict, most, stamp, now, r1 - r0, degree, cap, out_sub, out_check, subs,
+                                     checks)  # fmt: skip
         for i in range(count):
             bits[reached[i] >> 3] = 0
         if stars > 0:
+            _count_objects(run_first[r0], run_first[r1], subject, predicate, term, most, stamp, now)
             hit, subs, checks = _walk_stars(second, stars, run_atoms, limits, safe, several if any_multi > 0 else plain,
                                             any_multi, now, r1 - r0, degree, cap, work, outs, subs, checks)  # fmt: skip
             nodes_seen += hit

@@ -15,7 +15,7 @@ from triplewire.encode.batch import Ids
 from triplewire.kernels import atoms as kernels
 from triplewire.kernels.atoms import ANY, HASHED, NOTHING, RANGE, TERM, TEST, WILD
 
-_CELLS = 4  # of `dense`, an atom
+_CELLS, _LEAST = 4, 1 << 14  # of `dense`: an atom; in any case
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ def _dense(
     code, found, counts = np.unique(row << 1 | kind, return_inverse=True, return_counts=True)
     width = np.array(widths, np.int64)[code & 1]
     order = np.argsort(-counts, kind="stable")
-    order = order[np.cumsum(width[order]) <= _CELLS * none]
+    order = order[np.cumsum(width[order]) <= max(_CELLS * none, _LEAST)]
     begin = np.full(len(code), HASHED, np.int64)
     begin[order] = np.cumsum(width[order]) - width[order]
     asked[code >> 1, code & 1] = begin

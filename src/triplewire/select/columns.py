@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from triplewire.encode.batch import Bytes, Ids, Offsets
-from triplewire.encode.names import Names
+from triplewire.encode.names import Names, slots_of
 from triplewire.kernels import names as kernels
 
 Arrays: TypeAlias = dict[str, NDArray[np.generic]]
@@ -61,9 +61,7 @@ class Strings(Sequence[bytes]):
     def names(self, seed: int) -> Names:
         """The table of these strings, which are distinct."""
         hashes = kernels.hash_spans(self.text, self.offset[:-1], self.offset[1:], seed)
-        slots = np.empty(1 << max((2 * len(hashes)).bit_length(), 1), np.int32)
-        kernels.build(hashes, slots)
-        return Names(self.text, self.offset, hashes, slots, np.array([seed]), np.zeros(0, np.uint8))
+        return Names(self.text, self.offset, hashes, slots_of(hashes), np.array([seed]), np.zeros(0, np.uint8))
 
     def __iter__(self) -> Iterator[bytes]:
         data, ends = self.text.tobytes(), self.offset.tolist()

@@ -59,12 +59,8 @@ class Features:
 
 def features(batch: Batch, terms: Names, tests: Tests, world: World) -> Features:
     """What the batch is to a segment with these constants and tests."""
-    texts = has_text(batch.terms.kind, batch.terms.suffix, batch.terms.suffixes)
-    slices = []
-    for table in tests.words:
-        words = words_by(table.analyzer, batch.words, np.flatnonzero(texts), lambda term: text_of(batch.terms, term))
-        slices.append(table.slices(words, len(tests)))
-    pairs = _of_texts(batch.terms, tests, texts, world.settings.max_literal_bytes)
+    slices = [table.slices(words_by(table.analyzer, batch.words, batch.terms), len(tests)) for table in tests.words]
+    pairs = _of_texts(batch.terms, tests, world.settings.max_literal_bytes)
     (low, high), points = places(batch, tests.scales, tests.groups)
     pairs += points
     node_offset, node_term, node_test = _no_nodes(len(batch))
@@ -86,11 +82,11 @@ def _text_hashes(terms: Terms) -> Hashes:
     return hashes
 
 
-def _of_texts(terms: Terms, tests: Tests, texts: NDArray[np.bool_], longest: int) -> list[Pairs]:
+def _of_texts(terms: Terms, tests: Tests, longest: int) -> list[Pairs]:
     """The tests that ask for a text, a part of one, or a language."""
     pairs = [tests.languages.pairs(terms)] if tests.languages is not None else []
     if tests.literals is not None or tests.substrings is not None:
-        kind = _kinds(terms, tests.literals.suffixes if tests.literals else (), texts, longest)
+        kind = _kinds(terms, tests.literals.suffixes if tests.literals else (), longest)
         if tests.literals is not None:
             pairs.append(tests.literals.pairs(terms.text, terms.start, terms.end, _text_hashes(terms), kind))
         if tests.substrings is not None:
@@ -101,11 +97,11 @@ def _of_texts(terms: Terms, tests: Tests, texts: NDArray[np.bool_], longest: int
     return pairs
 
 
-def _kinds(terms: Terms, wanted: tuple[str, ...], texts: NDArray[np.bool_], longest: int) -> Ids:
+def _kinds(terms: Terms, wanted: tuple[str, ...], longest: int) -> Ids:
     """Of each term what postings tell it by: its kind, and beside it the number of its suffix among those wanted."""
     number = {suffix: at for at, suffix in enumerate(wanted, 1)}
     suffix = np.array([SUFFIX * number.get(suffix, 0) for suffix in terms.suffixes], np.int32)[terms.suffix]
-    literal = terms.kind == LITERAL_KIND
+    literal, texts = terms.kind == LITERAL_KIND, has_text(terms.kind, terms.suffix, terms.suffixes)
     kind = np.where(literal, np.where(texts, TEXT_LITERAL, OTHER_LITERAL) + suffix, 0)
     kind[terms.kind == IRI_KIND] = AN_IRI
     for row in np.flatnonzero((terms.end - terms.start > longest) & (kind > 0)).tolist():

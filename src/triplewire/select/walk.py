@@ -149,7 +149,8 @@ def subject_atoms(trie: Trie, batch: Batch, features: Features, space: Workspace
     """The atoms that each subject of each publication satisfies."""
     triples = len(batch.subject)
     first, publication_run = np.empty(triples + 1, np.int64), np.zeros(len(batch) + 1, np.int32)
-    offset, span_offset = np.zeros(triples + 1, np.int64), np.zeros(triples + 1, np.int64)
+    offset, span_offset = np.empty((2, triples + 1), np.int64)
+    offset[0] = span_offset[0] = 0
     most, multi = np.empty((triples, _MOST), np.int32), np.empty(triples, np.bool_)
     columns = (batch.offset, batch.subject, batch.predicate, batch.object)
     seen = (

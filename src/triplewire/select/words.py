@@ -5,14 +5,14 @@ What is a word: `triplewire.ir.analysis`. The words by the default analyser come
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-from triplewire.encode.batch import Ids, Offsets, Words
+from triplewire.encode.batch import Ids, Offsets, Terms, Words
+from triplewire.encode.text import has_text
 from triplewire.ir.analysis import analyse, words_of
 from triplewire.ir.text import Analyzer
 from triplewire.kernels import pairs as pair_kernels
@@ -21,8 +21,10 @@ from triplewire.select.columns import Arrays, Strings, prefixed, to_bytes, to_te
 from triplewire.select.lookup import Lookup
 from triplewire.select.postings import DEFAULT, Posting
 from triplewire.select.substrings import START, Pairs, Substrings
+from triplewire.select.views import text_of
 
 WORD_SEED = 4
+_FEW = 8  # of so many words less than one is asked for
 Slices: TypeAlias = "tuple[Offsets, Ids]"
 """Tests by term, as `triplewire.kernels.pairs` makes them: term -> its slice; the tests."""
 
@@ -65,11 +67,12 @@ class WordTests:
         """The tests that hold of each term, whose words these are, by this analyser; `tests`: how many there are."""
         row, test_offset, test = self._postings(words, tests)
         code, offset = np.empty(len(row), np.int32), np.empty(len(words.offset), np.int64)
-        pair_kernels.word_codes(row, test_offset, test, tests, code)
+        asked = pair_kernels.word_codes(row, test_offset, test, tests, code)
+        collect = pair_kernels.from_few_words if _FEW * asked < len(row) else pair_kernels.from_words
         room = len(words.ids) + 1  # seldom more: a word is seldom in two tests
         while True:
             seen, out = np.zeros(tests + 1, np.int32), np.empty(room, np.int32)
-            count = pair_kernels.from_words(words.offset, words.ids, code, test_offset, test, seen, offset, out)
+            count = collect(words.offset, words.ids, code, test_offset, test, seen, offset, out)
             if count < room:
                 return offset, out[:count]
             room = count + 1
@@ -136,9 +139,8 @@ def collect_words(single: tuple[Strings, Ids], pairs: Sequence[tuple[Posting, in
 # --- the words of a batch by another analyser --------------------------------------------------------------------
 
 
-def words_by(analyzer: Analyzer, words: Words, rows: NDArray[np.int64], text: Callable[[int], str]) -> Words:
-    """The words of the terms by an analyser. `words` are those by the default one, `rows` the terms that have text,
-    `text(term)` is it."""
+def words_by(analyzer: Analyzer, words: Words, terms: Terms) -> Words:
+    """The words of the terms by an analyser; `words` are those by the default one."""
     if analyzer == DEFAULT:
         return words
     if analyzer.tokenizer == DEFAULT.tokenizer and not analyzer.ignore_diacritics:
@@ -146,8 +148,8 @@ def words_by(analyzer: Analyzer, words: Words, rows: NDArray[np.int64], text: Ca
     numbers: dict[str, int] = {}
     ids: list[int] = []
     counts = np.zeros(len(words.offset) - 1, np.int64)
-    for row in rows.tolist():
-        found = words_of(text(row), analyzer).positions
+    for row in np.flatnonzero(has_text(terms.kind, terms.suffix, terms.suffixes)).tolist():
+        found = words_of(text_of(terms, row), analyzer).positions
         counts[row] = len(found)
         ids += [numbers.setdefault(word, len(numbers)) for word in found]
     offset = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
