@@ -34,6 +34,13 @@ def word_codes(row: Any, test_offset: Any, tests: Any, none: int, code: Any) -> 
 
 
 @njit(cache=True, nogil=True)
+def _sort(out: Any, first: int, end: int) -> None:
+    """Sort a slice that is long, if there was room for it."""
+    if end < out.size:
+        out[first:end] = np.sort(out[first:end])
+
+
+@njit(cache=True, nogil=True)
 def from_words(offset: Any, ids: Any, code: Any, test_offset: Any, tests: Any, seen: Any, out_offset: Any,
                out: Any) -> int:  # fmt: skip
     """The tests of the words of each term, as slices of `out`: `ids` holds the words of term t at offset[t] ..
@@ -56,8 +63,8 @@ def from_words(offset: Any, ids: Any, code: Any, test_offset: Any, tests: Any, s
                     seen[_wide(test)] = term + 1
                 else:
                     count = _several(-1 - test, term + 1, test_offset, tests, seen, out, count)
-        if count - out_offset[term] > LONG and count < out.size:
-            out[out_offset[term] : count] = np.sort(out[out_offset[term] : count])
+        if count - out_offset[term] > LONG:
+            _sort(out, out_offset[term], count)
     out_offset[offset.size - 1] = count
     return count
 
@@ -82,8 +89,8 @@ def from_few_words(offset: Any, ids: Any, code: Any, test_offset: Any, tests: An
                 seen[_wide(test)] = term + 1
             else:
                 count = _several(-1 - test, term + 1, test_offset, tests, seen, out, count)
-        if count - out_offset[term] > LONG and count < out.size:
-            out[out_offset[term] : count] = np.sort(out[out_offset[term] : count])
+        if count - out_offset[term] > LONG:
+            _sort(out, out_offset[term], count)
     out_offset[offset.size - 1] = count
     return count
 
