@@ -64,12 +64,15 @@ def registered(tree: And, ask: bool) -> Subscription | None:
     trees=st.lists(st.tuples(groups, st.booleans()), min_size=1, max_size=12),
     some=st.lists(publications, min_size=1, max_size=4),
     kept=st.sets(st.integers(0, 11)),
+    least=st.sampled_from([0, asked._LEAST]),  # 0: more atoms lie in the hash table
 )
-def test_never_too_few(trees: list[tuple[And, bool]], some: list[Publication], kept: set[int]) -> None:
+def test_never_too_few(trees: list[tuple[And, bool]], some: list[Publication], kept: set[int], least: int) -> None:
     subscriptions = [one for tree in trees if (one := registered(*tree)) is not None]
-    index = index_of(subscriptions)
     numbers = [n for n in range(len(subscriptions)) if n not in kept]
-    merged = merge([(index, np.array(numbers, np.int64)), (index, np.arange(len(subscriptions)))])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(asked, "_LEAST", least)
+        index = index_of(subscriptions)
+        merged = merge([(index, np.array(numbers, np.int64)), (index, np.arange(len(subscriptions)))])
     for candidate, meant in ((index, subscriptions), (merged, [subscriptions[n] for n in numbers] + subscriptions)):
         again = Index.from_arrays(candidate.arrays())
         found = selected(again, some, CAP)

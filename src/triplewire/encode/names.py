@@ -18,7 +18,7 @@ from triplewire.kernels import names as kernels
 from triplewire.model.terms import IRI, LANG_STRING, XSD_STRING, Literal, Term
 
 _MARKS = ("", "@", "^")  # how no datatype IRI begins
-_SMALL = 1 << 12  # strings
+_SMALL = 1 << 12  # strings: a table of fewer has much room
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,16 +42,20 @@ class Names:
     @classmethod
     def build(cls, strings: Sequence[bytes], seed: int) -> Names:
         """The table of these strings, which are distinct."""
-        text, offset = joined(strings)
+        return cls.of(*joined(strings), seed)
+
+    @classmethod
+    def of(cls, text: Bytes, offset: Offsets, seed: int) -> Names:
+        """The table of the strings in one text, which are distinct and no terms."""
         hashes = kernels.hash_spans(text, offset[:-1], offset[1:], seed)
-        return cls(text, offset, hashes, slots_of(hashes), np.array([seed]), np.zeros(0, np.uint8))
+        return cls(text, offset, hashes, _slots(hashes), np.array([seed]), np.zeros(0, np.uint8))
 
     def taken(self, numbers: NDArray[np.integer[Any]]) -> Names:
         """The table of some of the strings, numbered in that order."""
         text, offset = _gathered(self, numbers)
         hashes = self.hash[numbers]
         kind = self.kind[numbers] if len(self.kind) else self.kind
-        return Names(text, offset, hashes, slots_of(hashes), self.seed, kind)
+        return Names(text, offset, hashes, _slots(hashes), self.seed, kind)
 
     def extended(self, other: Names, numbers: NDArray[np.integer[Any]]) -> tuple[Names, Ids]:
         """This table with some strings of another one of its sort behind its own, as far as they are new; and the
@@ -68,7 +72,7 @@ class Names:
             np.concatenate((self.text, more.text)),
             np.concatenate((self.offset, more.offset[1:] + self.offset[-1])),
             hashes,
-            slots_of(hashes),
+            _slots(hashes),
             self.seed,
             np.concatenate((self.kind, more.kind)),
         ), found
@@ -116,7 +120,7 @@ def joined(strings: Sequence[bytes]) -> tuple[Bytes, Offsets]:
     return np.frombuffer(b"".join(strings), np.uint8), offset
 
 
-def slots_of(hashes: Hashes) -> Ids:
+def _slots(hashes: Hashes) -> Ids:
     """The table by hash of strings with these. A small one has much room: most of what is looked for in it is not
     there, and seldom meets another then."""
     room = 16 if len(hashes) < _SMALL else 2
@@ -178,7 +182,7 @@ def term_names(terms: Sequence[Term]) -> Names:
         for a, b, s in zip(start.tolist(), end.tolist(), suffix.tolist(), strict=True)
     )
     whole, offset = joined(list(keys))
-    return Names(whole, offset, hashes, slots_of(hashes), np.array([0]), kind)
+    return Names(whole, offset, hashes, _slots(hashes), np.array([0]), kind)
 
 
 def find_terms(names: Names, terms: Terms) -> Ids:

@@ -99,7 +99,8 @@ class _Window:
     def taken(self, first: int, count: int) -> Found:
         """The matches of so many publications from `first` on, which is below 0 where they begin before the window."""
         publication, subscription, truncated = self._columns
-        begin, end = np.searchsorted(publication, np.array((first, first + count), np.int32)).tolist()
+        ends = np.array((first, first + count), np.int32)  # of another type, the whole column would be converted
+        begin, end = np.searchsorted(publication, ends).tolist()
         columns = publication[begin:end] - np.int32(first), subscription[begin:end], truncated[begin:end]
         failures = [(p - first, s, error) for p, s, error in self._failures if first <= p < first + count]
         counts, self._counts = self._counts, (0, 0, 0)

@@ -14,6 +14,7 @@ from numba import njit
 
 CHECK = 2  # of the status of clauses
 NUMBER = 23  # bits of the number of a bound, in a need
+STATUS = 6  # bits below the status, in a code
 LOOSE = 32  # in a code: two of the predicates are the same, or one is variable
 GENERAL = 31  # in a code: only the bound tells; smaller numbers count the variable objects
 
@@ -41,9 +42,9 @@ def _stated(pattern: Any, p0: int, p1: int, ask: bool, out: Any) -> int:
 
 @njit(cache=True, nogil=True)
 def _code(bound: Any, end: int, status: int) -> Any:
-    """A clause at a glance: status << 6, and how many objects are variable, LOOSE or GENERAL."""
+    """A clause at a glance: status << STATUS, and how many objects are variable, LOOSE or GENERAL."""
     if bound[0] < 0:
-        return np.int64(status) << 6
+        return np.int64(status) << STATUS
     repeated = False
     for i in range(3, end):
         repeated = repeated or bound[i] == bound[i - 1]
@@ -52,7 +53,7 @@ def _code(bound: Any, end: int, status: int) -> Any:
         free = GENERAL
     elif repeated or bound[1] > 0:
         free |= LOOSE
-    return np.int64(status) << 6 | free
+    return np.int64(status) << STATUS | free
 
 
 @njit(cache=True, nogil=True)
@@ -102,7 +103,7 @@ def number_bounds(pattern_offset: Any, pattern: Any, ask: Any, status: Any, offs
         at = _place(slots, offset, bounds, some, end)
         glance = _code(some, end, status[c])
         if slots[at] < 0 and count >> NUMBER:
-            code[c], need[c] = CHECK << 6, CHECK << 6 << NUMBER
+            code[c], need[c] = CHECK << STATUS, CHECK << STATUS << NUMBER
             continue
         if slots[at] < 0:
             first = offset[count]

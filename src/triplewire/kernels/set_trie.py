@@ -15,7 +15,7 @@ from numba import njit
 from triplewire.kernels.prefetch import prefetch
 from triplewire.kernels.subsets import ALONE, AT, CODE, ENDS, HALF, STAR, fresh, subsets
 
-NUMBER, LOOSE, GENERAL, STATED = 23, 32, 31, 64  # of needs and codes: `triplewire.kernels.bounds`
+NUMBER, STATUS, LOOSE, GENERAL = 23, 6, 32, 31  # of needs and codes: `triplewire.kernels.bounds`
 WITHIN, SINGLE = 1, 2  # verdicts
 BLOCK = 6  # so many rows, as a power of two, have one place from which their stars are looked for
 
@@ -105,9 +105,10 @@ def _copy(begin: int, end: int, source: Any, out: Any, at: int) -> Any:
 @njit(forceinline=True)
 def _fill_sure(safe: int, loose: int, sure: Any) -> None:
     """Fill `sure`, shape (2, 256) and 0 before: (is a run multi?, code) -> is such an item a match at once?"""
+    multi = 1 << STATUS
     for free in range(LOOSE):
-        sure[0, free] = sure[1, free] = sure[0, STATED + free] = free <= safe
-        sure[0, LOOSE + free] = sure[1, LOOSE + free] = sure[0, STATED + LOOSE + free] = free <= loose
+        sure[0, free] = sure[1, free] = sure[0, multi + free] = free <= safe
+        sure[0, LOOSE + free] = sure[1, LOOSE + free] = sure[0, multi + LOOSE + free] = free <= loose
 
 
 @njit(forceinline=True)
@@ -154,12 +155,12 @@ def _emit(nodes: Any, item: Any, need: Any, subscription: Any, rest: Any, others
                 upto = _lower(need, begin + 1, end, (safe + 1) << NUMBER)
             elif need[end - 1] != wanted:
                 upto = _lower(need, begin + 1, end, wanted + 1)
-            if not good and code >> 6 < 2:
+            if not good and code >> STATUS < 2:
                 if verdict[number] >> 2 != now:
                     verdict[number] = now << 2 | _verdict(bound_offset[number], bound_offset[number + 1], bounds, most,
                                                           stamp, now, subjects, degree, cap)  # fmt: skip
                 said = verdict[number]
-                good = said & WITHIN > 0 and (code >> 6 == 0 or multi == 0 or said & SINGLE > 0)
+                good = said & WITHIN > 0 and (code >> STATUS == 0 or multi == 0 or said & SINGLE > 0)
             if good:
                 subs = _copy(begin, upto, subscription, out_sub, subs)
             else:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from triplewire.encode.batch import Bytes, Ids, Offsets
-from triplewire.encode.names import Names, slots_of
+from triplewire.encode.names import Names
 from triplewire.kernels import names as kernels
 
 Arrays: TypeAlias = dict[str, NDArray[np.generic]]
@@ -60,8 +60,7 @@ class Strings(Sequence[bytes]):
 
     def names(self, seed: int) -> Names:
         """The table of these strings, which are distinct."""
-        hashes = kernels.hash_spans(self.text, self.offset[:-1], self.offset[1:], seed)
-        return Names(self.text, self.offset, hashes, slots_of(hashes), np.array([seed]), np.zeros(0, np.uint8))
+        return Names.of(self.text, self.offset, seed)
 
     def __iter__(self) -> Iterator[bytes]:
         data, ends = self.text.tobytes(), self.offset.tolist()
