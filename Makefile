@@ -1,9 +1,9 @@
-# make demo, make test: both set up .venv from the lock first. PYTHON=python3.12 takes another interpreter.
+# make demo, make test, make quick: each sets up .venv from the lock first. PYTHON=python3.12 takes another interpreter.
 PYTHON ?= python3
 DATA ?= examples/publications
 READY := .venv/.ready
 
-.PHONY: demo test check setup clean
+.PHONY: demo test quick check setup clean
 
 setup: $(READY)
 
@@ -20,6 +20,10 @@ demo: $(READY)
 
 test: $(READY)
 	@.venv/bin/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder
+
+# unit tests in less than 30 seconds: which ones, tests/conftest.py says; kernels run as plain Python where a test asks one
+quick: $(READY)
+	@NUMBA_DISABLE_JIT=1 .venv/bin/python -m pytest --quick -m 'not slow' -n 2
 
 check: $(READY)
 	@.venv/bin/ruff check .

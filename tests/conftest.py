@@ -7,10 +7,15 @@ the same time is compiled twice. Groups that take minutes come next, so that non
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+# what is tested is the compiled trie, from the first match on, in processes that tests start as well; the interpreted
+# tier and the change from one to the other have tests of their own (tests/tiers)
+os.environ.setdefault("TRIPLEWIRE_TIER", "compiled")
 
 settings.register_profile("triplewire", deadline=None)
 settings.load_profile("triplewire")
@@ -28,6 +33,12 @@ WITHOUT_KERNELS = (
 )
 
 
+@pytest.fixture
+def examples() -> Path:
+    """The folder of the examples."""
+    return Path(__file__).resolve().parents[1] / "examples"
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What compiles, what needs no kernel, long groups, all the rest; within each, as collected."""
     items.sort(key=_turn)
@@ -42,3 +53,22 @@ def _turn(item: pytest.Item) -> tuple[int, int]:
             return 1, number
     marker = item.get_closest_marker("xdist_group")
     return (3, 0) if marker is None else (2, marker.args[0] != "spark")
+
+
+QUICK = ("ir", "languages", "model", "operators", "read")
+"""The folders of `--quick` (`make quick`): unit tests that need no compiled kernel, no Spark and no workload. Slow
+ones among them are marked `slow`. Other folders are not even imported."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The option `--quick`."""
+    parser.addoption("--quick", action="store_true", help=f"only the folders {', '.join(QUICK)}")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """With `--quick`, folders and files outside of `QUICK` are passed over."""
+    tests = Path(__file__).parent
+    if not config.getoption("quick") or not collection_path.is_relative_to(tests):
+        return None
+    parts = collection_path.relative_to(tests).parts
+    return True if parts and parts[0] not in QUICK else None

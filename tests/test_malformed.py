@@ -15,7 +15,7 @@ import pytest
 
 from triplewire.errors import LanguageError, ReadError, Refusal, TriplewireError
 from triplewire.languages import parse
-from triplewire.languages.files import read_subscriptions
+from triplewire.languages.sources.files import read_subscriptions
 from triplewire.read import read
 
 FOLDER = Path(__file__).resolve().parent / "cases" / "malformed"

@@ -22,20 +22,19 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from triplewire.config import Settings
-from triplewire.errors import LanguageError, ReadError, Refusal, TriplewireError, UnsupportedQuery
-from triplewire.ir.subscription import Subscription
-from triplewire.model.match import Match
-from triplewire.model.publication import Publication
-from triplewire.model.terms import IRI, BlankNode, Literal, Triple
-
 # not among the late ones below: the import of the package of the same name would take the function's place
 from triplewire.read import read
 
 if TYPE_CHECKING:
+    from triplewire.config import Settings
     from triplewire.engine import Engine, Explanation, MatchResult
+    from triplewire.errors import LanguageError, ReadError, Refusal, TriplewireError, UnsupportedQuery
+    from triplewire.ir.subscription import Subscription
     from triplewire.ir.taxonomy import Taxonomy
     from triplewire.languages import parse
+    from triplewire.model.match import Match
+    from triplewire.model.publication import Publication
+    from triplewire.model.terms import IRI, BlankNode, Literal, Triple
     from triplewire.read.taxonomy import load_taxonomy
 
 __all__ = [  # noqa: RUF022  # in the order of the alphabet: IRI is a class here, not a constant
@@ -61,12 +60,25 @@ __all__ = [  # noqa: RUF022  # in the order of the alphabet: IRI is a class here
     "read",
 ]
 
-# imported when first asked for: a program that only reads needs no parser of queries
+# imported when first asked for: a program that only reads needs no parser of queries, and `--version` nothing at all
 _LATE = {
+    "BlankNode": "triplewire.model.terms",
     "Engine": "triplewire.engine",
     "Explanation": "triplewire.engine",
+    "IRI": "triplewire.model.terms",
+    "LanguageError": "triplewire.errors",
+    "Literal": "triplewire.model.terms",
+    "Match": "triplewire.model.match",
     "MatchResult": "triplewire.engine",
+    "Publication": "triplewire.model.publication",
+    "ReadError": "triplewire.errors",
+    "Refusal": "triplewire.errors",
+    "Settings": "triplewire.config",
+    "Subscription": "triplewire.ir.subscription",
     "Taxonomy": "triplewire.ir.taxonomy",
+    "Triple": "triplewire.model.terms",
+    "TriplewireError": "triplewire.errors",
+    "UnsupportedQuery": "triplewire.errors",
     "load_taxonomy": "triplewire.read.taxonomy",
     "parse": "triplewire.languages",
 }

@@ -1,7 +1,7 @@
-"""Settings: every limit of the engine, in one frozen value.
+"""All limits of the engine, in one frozen dataclass.
 
-A limit that is passed is named in the error, with the setting to raise. The environment is read at the edge only
-(`Settings.from_environment`, called by the command line): `TRIPLEWIRE_MAX_BINDINGS=50` sets `max_bindings`.
+An error names the setting whose limit was passed. Only the command line reads the environment
+(`Settings.from_environment`): `TRIPLEWIRE_MAX_BINDINGS=50` sets `max_bindings`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from triplewire.errors import TriplewireError
 
 PREFIX = "TRIPLEWIRE_"
-MOST = 2**62  # larger numbers mean nothing to an operating system
+MOST = 2**62  # operating systems take no larger ones
 MOST_SECONDS = 10**9
 
 
@@ -28,12 +28,12 @@ class Settings:
     max_branches: int = 64  # branches of the disjunctive normal form
     max_patterns: int = 256  # triple patterns of one subscription
 
-    merge_subscriptions: int = 1_024  # of the latest, kept in an index of their own; with more the next one begins
+    merge_subscriptions: int = 1_024  # of the last segment, made anew for new ones; with more the next begins
 
     # evaluation of one subscription against one publication
-    max_bindings: int = 1_000  # distinct bindings kept; more are cut and `truncated` says so
-    max_steps: int = 2_000_000  # candidate triples and rows looked at, past it the pair is refused
-    operator_seconds: int = 10  # one call of an operator, past it the call is unknown
+    max_bindings: int = 1_000  # distinct bindings of a match; of one with more, `truncated` says so
+    max_steps: int = 2_000_000  # candidate triples and rows looked at; with more, the pair is refused
+    operator_seconds: int = 10  # one call of an operator; if it takes longer, the call is unknown
     max_regex_bytes: int = 1_024  # UTF-8 bytes of a regular expression
 
     # inputs
@@ -52,7 +52,8 @@ class Settings:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> Settings:
-        """The defaults, changed by `TRIPLEWIRE_<NAME>` variables. Raises `TriplewireError` on any other value."""
+        """The defaults, overridden by `TRIPLEWIRE_<NAME>` variables. Raises `TriplewireError` where a value is no
+        number or out of range."""
         environment = os.environ if environment is None else environment
         changes = {}
         for field in dataclasses.fields(cls):

@@ -10,8 +10,8 @@
     ├── SubscriptionError    a subscription cannot be registered: its id is taken, an operator is unknown ...
     └── StoreError           a saved engine is damaged, or is not one
 
-An error says what happened, where, why, and what to do. Where work goes on after a refusal (a batch, a folder of
-files), the error becomes a `Refusal`: nothing is dropped without one.
+An error says what happened, where, why, and what to do. Where work goes on after an error (a batch, a folder of files),
+it becomes a `Refusal`. No input is dropped without one.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 
 class TriplewireError(Exception):
-    """The root of the tree. `what` is one sentence; the other fields are empty where they do not apply.
+    """The base class. `what` is one sentence. The other fields are empty where they do not apply.
 
     `source` names the file, subscription or publication; `line` and `column` count from 1; `record` counts the rows of
     a JSON Lines, Parquet or N-Quads file from 1; `remedy` says what to do about it.
@@ -39,7 +39,7 @@ class TriplewireError(Exception):
 
     @property
     def where(self) -> str:
-        """`source:line:column` and the record, as far as they are known."""
+        """`source:line:column` and the record, without the parts that are not known."""
         place = ":".join(str(part) for part in (self.source, self.line, self.column) if part)
         return f"{place} (record {self.record})".lstrip() if self.record else place
 
@@ -53,7 +53,7 @@ class LanguageError(TriplewireError):
 
 
 class UnsupportedQuery(LanguageError):
-    """The text is well-formed, but a standing query cannot hold the named construct."""
+    """The text is well-formed, but standing queries do not support the named construct."""
 
 
 class ReadError(TriplewireError):
@@ -77,12 +77,12 @@ class SubscriptionError(TriplewireError):
 
 
 class StoreError(TriplewireError):
-    """A directory is no saved engine, or a damaged one."""
+    """A directory is not a saved engine, or is a damaged one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """One input that was not processed, and why: a row of the dead-letter output.
+    """An input that was not processed, and why. It becomes a row of the dead-letter output.
 
     `kind` is "publication", "subscription" or "pair" (a publication and a subscription whose evaluation failed);
     `subject` is the file, the id, or "publication subscription"; `where` the position; `reason` what and why.
@@ -96,13 +96,13 @@ class Refusal:
 
     @classmethod
     def of(cls, kind: str, subject: str, error: TriplewireError) -> Refusal:
-        """The record of `error`, raised while `subject` was processed."""
+        """A refusal of `subject` for an error that was raised while it was processed."""
         return cls(kind, subject, error.where, error.what, error.remedy)
 
     def __str__(self) -> str:
         place = f"{self.subject} {self.where}".strip()
         for whole, part in ((self.where, self.subject), (self.subject, self.where)):
-            if whole.startswith(part):  # said once is enough
+            if whole.startswith(part):  # not both, where one is part of the other
                 place = whole
         text = f"refused {self.kind} {place}: {self.reason}"
         return f"{text}; {self.remedy}" if self.remedy else text

@@ -8,37 +8,58 @@ A plug-in is found by family and name through an entry point of its package (`tr
     [project.entry-points."triplewire.language"]     a function as in `Language`
     mine = "my_package:parse"
 
-    [project.entry-points."triplewire.matcher"]      a function as in `MakeMatcher`
-    fast = "my_package:fast"
+    [project.entry-points."triplewire.matcher"]      an object as in `IndexMaker`
+    fast = "my_package:FAST"
 
-A language makes trees of the nodes in `triplewire.ir.nodes`. A selector may name too many subscriptions, never too few.
+A language makes trees of the nodes in `triplewire.ir.nodes`. An index may name too many subscriptions, never too few.
 """
 
 from __future__ import annotations
 
-from triplewire.ir.evaluate import Answer, World, evaluate
+from typing import TYPE_CHECKING, Any
+
+from triplewire.ir.evaluation.evaluate import Answer, World, evaluate
 from triplewire.languages.context import Context, Language, Parsed
-from triplewire.languages.tokens import Tokens
-from triplewire.matchers import MakeMatcher, Matcher
+from triplewire.languages.grammar.tokens import Tokens
 from triplewire.model.operator import Argument, Operator, Parameter, Verdict
-from triplewire.select import Selector
-from triplewire.verify import Outcome, Verifier
+from triplewire.select.index import Index, IndexMaker, Selected
+
+if TYPE_CHECKING:
+    from triplewire.clauses.clauses import Clauses
+    from triplewire.clauses.view import View
 
 __all__ = [
     "Answer",
     "Argument",
+    "Clauses",
     "Context",
+    "Index",
+    "IndexMaker",
     "Language",
-    "MakeMatcher",
-    "Matcher",
     "Operator",
-    "Outcome",
     "Parameter",
     "Parsed",
-    "Selector",
+    "Selected",
     "Tokens",
     "Verdict",
-    "Verifier",
+    "View",
     "World",
     "evaluate",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """The types that bring compiled kernels along are imported when they are asked for."""
+    if name == "Clauses":
+        from triplewire.clauses.clauses import Clauses
+
+        return Clauses
+    if name == "View":
+        from triplewire.clauses.view import View
+
+        return View
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,9 +1,8 @@
-"""Matchers by name, and what the engine asks of them: an immutable `Snapshot` of subscriptions that answers chunks.
+"""What the engine asks of a matcher: an immutable `Snapshot` of subscriptions that answers chunks of publications.
 
-A matcher is a plug-in of the family "matcher" (`triplewire.plugins`). The usual form is a function
-`(subscriptions, world) -> Matcher`, a selector and a verifier over one fixed set of subscriptions; it is called anew
-when the set has changed (`triplewire.engine.pairs`). One that can do better gives snapshots itself: `MakeSnapshot`
-(`triplewire.engine.snapshot`). All give the same answers; they differ in what they cost.
+A matcher is a plug-in of the family "matcher" (`triplewire.plugins`): an index over clauses
+(`triplewire.select.index.IndexMaker`), behind which the engine puts its segments (`triplewire.engine.segments`), or
+"reference". All give the same answers. They differ in what they cost.
 """
 
 from __future__ import annotations
@@ -11,25 +10,25 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from triplewire.encode.batch import Batch, Ids
+from triplewire.encode.strings import TextColumn, utf8
 from triplewire.errors import TriplewireError
-from triplewire.ir.evaluate import World
+from triplewire.ir.evaluation.evaluate import World
 from triplewire.ir.nodes import PatternTerm
 from triplewire.ir.subscription import Subscription
-from triplewire.model.match import Binding
+from triplewire.model.match import Binding, bindings_text
 from triplewire.model.publication import Publication
-from triplewire.select import Selector
-from triplewire.select.everything import Everything
-from triplewire.verify import Verifier
-from triplewire.verify.reference import Reference
+from triplewire.verify.operators import CallTable
 
 if TYPE_CHECKING:
+    from triplewire.clauses.view import View
     from triplewire.encode.decode import Decoder
+    from triplewire.select.index import Prepared
 
 Stage: TypeAlias = Callable[[str], AbstractContextManager[None]]
 """Says which stage ("encode", "select", "verify" ...) the time inside a `with` block belongs to."""
@@ -47,11 +46,19 @@ Detail: TypeAlias = "tuple[tuple[Binding, ...], Template | None]"
 @dataclass(frozen=True, slots=True)
 class Details:
     """Of some matches: the bindings of each, which may be made while they are taken; about how many these are; and by
-    place the templates of those that have one."""
+    place the templates of those that have one. `texts` makes JSON text of the bindings without their objects, where
+    that is possible; either the one or the other is asked for, and once."""
 
     bindings: Iterable[tuple[Binding, ...]]
     count: int
     templates: Mapping[int, Template]
+    texts: Callable[[], TextColumn] | None = None
+
+    def as_text(self) -> TextColumn:
+        """The bindings of each match as JSON text (`triplewire.model.match.bindings_text`)."""
+        if self.texts is not None:
+            return self.texts()
+        return TextColumn.of([utf8(bindings_text(bindings)) for bindings in self.bindings])
 
     @classmethod
     def of(cls, some: Sequence[Detail]) -> Details:
@@ -59,6 +66,20 @@ class Details:
         bindings = [found for found, _ in some]
         templates = {place: template for place, (_, template) in enumerate(some) if template is not None}
         return cls(bindings, sum(map(len, bindings)), templates)
+
+
+@dataclass(slots=True)
+class SegmentState:
+    """What one segment has worked out of a chunk and needs again, for its parts or for bindings.
+
+    `view`: the chunk as the segment's clauses see it. `prepared`: what its index found for all parts at once. `window`:
+    the matches of many publications found beforehand, with the number of that window, and the pairs that wait for
+    operators.
+    """
+
+    view: View | None = None
+    prepared: Prepared | None = None
+    window: tuple[int, Rows, Sequence[tuple[int, int]]] | None = None
 
 
 class Chunk:
@@ -84,7 +105,8 @@ class Chunk:
         self._batch = batch
         self._decoder: Decoder | None = None
         self.whole = whole  # what this is a part of: its publications from .. to
-        self.kept: dict[int, tuple[Any, Any]] = {}  # what a snapshot has worked out and may need again
+        self._states: dict[object, SegmentState] = {}
+        self.calls: CallTable = CallTable() if whole is None else whole[0].calls.part(whole[1])
 
     def __len__(self) -> int:
         return len(self._publications) if self._publications is not None else len(self.batch)
@@ -100,6 +122,13 @@ class Chunk:
             one=None if one is None else lambda number: one(first + number),
             whole=(self, first, last),
         )
+
+    def state(self, segment: object) -> SegmentState:
+        """What a segment has worked out of the chunk; nothing at first."""
+        state = self._states.get(segment)
+        if state is None:
+            state = self._states[segment] = SegmentState()
+        return state
 
     @property
     def ids(self) -> Sequence[str]:
@@ -145,8 +174,9 @@ class Rows:
     """What a snapshot says of a chunk: one row a match, in any order, and the pairs that could not be decided.
 
     `publication` are numbers in the chunk, `subscription` numbers of the snapshot; `failures` has
-    (publication, subscription, error), several of one pair where several operators failed. `atoms`, `candidates` and
-    `verified` count what the stages looked at. `details` is set where the matches' bindings are known already.
+    (publication, subscription, error), several of one pair where its outcome depends on several operators that failed.
+    `atoms`, `candidates` and `verified` count what the stages looked at. `details` is set where the matches' bindings
+    are known already. `compiled`: kernels found them, not the interpreted tier.
     """
 
     publication: Ids
@@ -158,9 +188,14 @@ class Rows:
     candidates: int = 0
     verified: int = 0
     details: Sequence[Detail] | None = field(default=None, repr=False)
+    compiled: bool = False
 
     def __len__(self) -> int:
         return len(self.publication)
+
+    def uncounted(self) -> Rows:
+        """The same rows, with nothing counted."""
+        return replace(self, triples=0, atoms=0, candidates=0, verified=0)
 
 
 class Snapshot(Protocol):
@@ -193,6 +228,9 @@ class Snapshot(Protocol):
     def ids(self, numbers: Ids) -> list[str]:
         """The ids of subscriptions, by number."""
 
+    def id_column(self, numbers: Ids) -> TextColumn:
+        """The same as a column; lone surrogates are three bytes."""
+
     def __len__(self) -> int:
         """How many subscriptions there are."""
 
@@ -204,21 +242,6 @@ class Snapshot(Protocol):
 
     def all(self, start: int = 0) -> Iterator[Subscription]:
         """The subscriptions in the order of their registration, but for the first `start`."""
-
-
-@dataclass(frozen=True, slots=True)
-class Matcher:
-    """A selector and a verifier over one fixed set of subscriptions."""
-
-    selector: Selector
-    verifier: Verifier
-
-
-class MakeMatcher(Protocol):
-    """What the name of a matcher stands for."""
-
-    def __call__(self, subscriptions: Sequence[Subscription], world: World) -> Matcher:
-        """A matcher over these subscriptions, with the taxonomy, operators and limits of `world`."""
 
 
 class Meaning(Protocol):
@@ -238,14 +261,8 @@ class Meaning(Protocol):
         """Is the subscription what its text gives by itself, without other rules?"""
 
 
-@runtime_checkable
-class MakeSnapshot(Protocol):
-    """What the name of a matcher stands for whose snapshots take changes."""
-
-    def empty(self, meaning: Meaning) -> Snapshot:
-        """A snapshot of no subscriptions."""
+class Reference:
+    """What the name "reference" stands for: every pair, by the reference meaning (`triplewire.engine.reference`)."""
 
 
-def reference(subscriptions: Sequence[Subscription], world: World) -> Matcher:
-    """Every pair, by the reference meaning: slow, obvious, and right by definition."""
-    return Matcher(Everything(subscriptions), Reference(world))
+REFERENCE = Reference()

@@ -22,7 +22,11 @@ BUILT_IN: dict[str, dict[str, str]] = {
         "mdv": "triplewire.languages.mdv:parse",
         "predicates": "triplewire.languages.predicates:parse",
     },
-    "matcher": {"reference": "triplewire.matchers:reference", "trie": "triplewire.engine.snapshot:TRIE"},
+    "matcher": {
+        "reference": "triplewire.matchers:REFERENCE",
+        "everything": "triplewire.select.everything:EVERYTHING",
+        "trie": "triplewire.select.trie.maker:TRIE",
+    },
     "operator": {
         "locIn": "triplewire.operators.location:LOC_IN",
         "language": "triplewire.operators.language:LANGUAGE",
@@ -40,7 +44,7 @@ def find(family: str, name: str) -> Any:
     """The plug-in itself. Raises `TriplewireError` that lists the known names."""
     place = BUILT_IN[family].get(name)
     if place is not None:
-        return _attribute(place)
+        return attribute(place)
     if re.fullmatch(r"[A-Za-z0-9_-]+", name):
         for entry in entry_points(group=f"triplewire.{family}", name=name):
             return entry.load()
@@ -48,7 +52,7 @@ def find(family: str, name: str) -> Any:
 
 
 @cache
-def _attribute(place: str) -> Any:
+def attribute(place: str) -> Any:
     """What "module:attribute" names; the import system takes longer to find it again than a short query to parse."""
     module, _, attribute = place.partition(":")
     return getattr(importlib.import_module(module), attribute)

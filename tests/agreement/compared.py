@@ -1,4 +1,4 @@
-"""The matcher "trie" beside the reference meaning, pair by pair; a difference is made small and shown.
+"""An index beside the reference meaning, pair by pair. A difference is made small and shown.
 
 Where the reference passes `max_steps`, either outcome is right: the matcher may need fewer steps. Where no more than
 `LOW_STEPS` are allowed it may need more, and refuse the pair.
@@ -15,7 +15,7 @@ import pytest
 from agreement.standing import Standing
 from triplewire import Engine
 from triplewire.errors import LimitError, TriplewireError
-from triplewire.ir.evaluate import Answer, World, evaluate
+from triplewire.ir.evaluation.evaluate import Answer, World, evaluate
 from triplewire.ir.nodes import Call
 from triplewire.ir.subscription import Subscription
 from triplewire.ir.walk import walk
@@ -25,7 +25,17 @@ from triplewire.model.publication import Publication
 from triplewire.model.terms import Term
 
 LOW_STEPS = 1_000
-WAYS = ("publications", "one by one", "n-quads", "segments")
+
+
+@dataclass(frozen=True)
+class Way:
+    """How publications are fed to which matcher. "segments": as objects, to an engine of several segments."""
+
+    feed: str
+    matcher: str = "trie"
+
+
+WAYS = tuple(map(Way, ("publications", "one by one", "n-quads", "segments")))
 
 
 @dataclass
@@ -51,32 +61,32 @@ def compiled(some: Sequence[Standing], world: World) -> dict[str, Subscription]:
     return found
 
 
-def engine_with(subscriptions: Mapping[str, Subscription], world: World, way: str) -> Engine:
-    """An engine with all of them. Way "segments": in several, some subscriptions removed and put back."""
-    engine = Engine(matcher="trie", taxonomy=world.taxonomy, operators=world.operators, settings=world.settings)
+def engine_with(subscriptions: Mapping[str, Subscription], world: World, way: Way) -> Engine:
+    """An engine with all of them. Fed in "segments": in several, some subscriptions removed and put back."""
+    engine = Engine(matcher=way.matcher, taxonomy=world.taxonomy, operators=world.operators, settings=world.settings)
     for number, one in enumerate(subscriptions.values()):
         engine.subscribe(one)
-        if way == "segments" and number % 7 == 3:
+        if way.feed == "segments" and number % 7 == 3:
             engine.unsubscribe(one.id)
             engine.subscribe(one)
-        if way == "segments" and number % 40 == 20:
+        if way.feed == "segments" and number % 40 == 20:
             engine.settle()
-    if way != "segments":
+    if way.feed != "segments":
         engine.settle()
     return engine
 
 
 def found_by(
-    engine: Engine, publications: Sequence[Publication], way: str
+    engine: Engine, publications: Sequence[Publication], way: Way
 ) -> tuple[list[Match], set[tuple[str, str]], set[tuple[str, str]], int]:
     """The matches in the order given, the refused pairs, those of them for `max_steps`, and how many matches were said
     to be truncated."""
-    if way == "n-quads":
+    if way.feed == "n-quads":
         data = "".join(
             f"{t.subject} {t.predicate} {t.object} <{one.id}> .\n" for one in publications for t in one.triples
         )
         results = list(engine.match_files(data.encode()))
-    elif way == "one by one":
+    elif way.feed == "one by one":
         results = [engine.match(one) for one in publications]
     else:
         results = [engine.match(publications)]
@@ -93,7 +103,7 @@ def found_by(
 def expected_of(
     subscriptions: Mapping[str, Subscription], publications: Sequence[Publication], world: World
 ) -> tuple[dict[tuple[str, str], Answer], set[tuple[str, str]], set[tuple[str, str]]]:
-    """The matches, the pairs with failed calls, and those past a limit."""
+    """The matches, the pairs that failed calls leave undecided, and those past a limit."""
     answers, failed, limited = {}, set(), set()
     for publication in publications:
         for id_, subscription in subscriptions.items():
@@ -104,17 +114,17 @@ def expected_of(
                 continue
             if answer.bindings:
                 answers[publication.id, id_] = answer
-            if answer.failures:
+            if answer.undecided:
                 failed.add((publication.id, id_))
     return answers, failed, limited
 
 
 def difference(
-    some: Sequence[Standing], publications: Sequence[Publication], world: World, way: str, tally: Tally
+    some: Sequence[Standing], publications: Sequence[Publication], world: World, way: Way, tally: Tally
 ) -> str | None:
     """The first thing in which the matcher departs from the reference, in words."""
     subscriptions = compiled(some, world)
-    if way == "n-quads":
+    if way.feed == "n-quads":
         publications = [one for one in publications if one.triples]
     engine = engine_with(subscriptions, world, way)
     answers, failed, limited = expected_of(subscriptions, publications, world)
@@ -189,25 +199,25 @@ def shown(bindings: Sequence[Mapping[str, Term]]) -> str:
 
 
 def compare(
-    some: Sequence[Standing], publications: Sequence[Publication], world: World, way: str, tally: Tally
+    some: Sequence[Standing], publications: Sequence[Publication], world: World, way: Way, tally: Tally
 ) -> None:
     """Fails, with a small case, where the matcher differs from the reference."""
     if difference(some, publications, world, way, tally) is not None:
         pytest.fail(report(some, publications, world, way), pytrace=False)
 
 
-def report(some: Sequence[Standing], publications: Sequence[Publication], world: World, way: str) -> str:
+def report(some: Sequence[Standing], publications: Sequence[Publication], world: World, way: Way) -> str:
     """The difference in as few subscriptions, elements and triples as plain deletion finds."""
     some, publications = smallest(some, publications, world, way)
     texts = "\n".join(f"[{one.language}] {one.text}" for one in some)
     data = "\n".join(f"{one.id}:\n" + "\n".join(map(str, one.triples)) for one in publications)
     limits = world.settings
     settings = f"max_bindings={limits.max_bindings}, max_branches={limits.max_branches}, max_steps={limits.max_steps}"
-    return f"\n{texts}\n{data}\n{settings}, way={way!r}\n{difference(some, publications, world, way, Tally())}"
+    return f"\n{texts}\n{data}\n{settings}, {way}\n{difference(some, publications, world, way, Tally())}"
 
 
 def smallest(
-    some: Sequence[Standing], publications: Sequence[Publication], world: World, way: str, tries: int = 600
+    some: Sequence[Standing], publications: Sequence[Publication], world: World, way: Way, tries: int = 600
 ) -> tuple[Sequence[Standing], Sequence[Publication]]:
     """A case that still differs. First whole halves go, then single ones, then what is in them."""
     shrunk = True

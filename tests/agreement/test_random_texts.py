@@ -16,8 +16,8 @@ from agreement.random_texts import VOCABULARY, texts
 from triplewire.errors import LanguageError, TriplewireError
 from triplewire.languages import parse
 from triplewire.languages.context import Context
-from triplewire.languages.fulltext import parse_expression
-from triplewire.languages.tokens import Tokens
+from triplewire.languages.grammar.fulltext import parse_expression
+from triplewire.languages.grammar.tokens import Tokens
 
 COUNT = int(os.environ.get("TRIPLEWIRE_TEST_TEXTS", "100000"))
 SEED = int(os.environ.get("TRIPLEWIRE_TEST_SEED", "1"))

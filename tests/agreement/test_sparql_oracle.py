@@ -26,7 +26,7 @@ from agreement.graphs import (
 from agreement.queries import Generator, Query
 from triplewire.config import Settings
 from triplewire.errors import LimitError, TriplewireError
-from triplewire.ir.evaluate import World, evaluate
+from triplewire.ir.evaluation.evaluate import World, evaluate
 from triplewire.languages import parse
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, XSD_STRING, BlankNode, Literal, Term

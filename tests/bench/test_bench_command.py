@@ -10,11 +10,12 @@ import pytest
 
 from cli.runner import triplewire
 from triplewire import plugins
-from triplewire.bench import measure, workloads
+from triplewire.bench import measure
 from triplewire.bench.experiments import EXPERIMENTS
 from triplewire.bench.plot import to_svg
 from triplewire.bench.report import Row, from_line, summary, table_line, to_line
-from triplewire.bench.workloads import WORKLOADS, Place
+from triplewire.bench.workloads import catalogue as workloads
+from triplewire.bench.workloads.catalogue import WORKLOADS, Place
 
 KEYS = ["workload", "name", "value", "unit", "target", "met"]
 

@@ -11,14 +11,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from triplewire.bench import adversarial, corpus, graphs, metadata, rtf, workloads
-from triplewire.bench.pieces import Pieces, SubscriptionRows, write_rows
-from triplewire.bench.rtf_queries import RtfQueries
-from triplewire.bench.workloads import SEED, WORKLOADS, Place, rtf_case
+from triplewire.bench.workloads import adversarial, corpus, graphs, metadata, rtf
+from triplewire.bench.workloads import catalogue as workloads
+from triplewire.bench.workloads.catalogue import SEED, WORKLOADS, Place, rtf_case
+from triplewire.bench.workloads.pieces import Pieces, SubscriptionRows, write_rows
+from triplewire.bench.workloads.rtf_queries import RtfQueries
 from triplewire.engine import Engine
 from triplewire.ir.nodes import FullText, Pattern
 from triplewire.ir.walk import walk
-from triplewire.languages.files import read_subscriptions
+from triplewire.languages.sources.files import read_subscriptions
 from triplewire.read import read
 
 

@@ -12,6 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from cli.runner import triplewire
+from triplewire import Engine
+from triplewire.read import read
+from triplewire.read.taxonomy import load_taxonomy
 
 A, B = "a.ttl", "b.ttl"
 
@@ -238,3 +241,41 @@ def test_many_rows_in_order(folder: Path) -> None:
     table = pq.read_table("out.parquet")
     assert list(zip(*(table.column(n).to_pylist() for n in ("publication", "subscription")), strict=True)) == expected
     assert {str(table.schema.field(name).type) for name in ("publication", "subscription")} == {"string"}
+
+
+def test_files_are_the_objects_byte_for_byte(folder: Path, examples: Path) -> None:
+    """JSON Lines and the bindings of Parquet are what `json.dumps` makes of the matches; no data frames are loaded."""
+    engine = Engine(taxonomy=load_taxonomy(examples / "taxonomy.ttl"))
+    engine.load_subscriptions(examples / "subscriptions", on_refusal=lambda refusal: None)
+    rows = [{"id": name, "language": "sparql", "query": "SELECT ?o ?n { ?s ?p ?o }"} for name in ('é"\\', "z\t")]
+    Path("odd.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    Path("odd.nq").write_text('<urn:s> <urn:p> "\\"\\\\\\n\\u0001\\u007F\U0001f600"@en <urn:é\U0001f600> .\n', "utf-8")
+    engine.load_subscriptions("odd.jsonl")
+    publications = [*read(str(examples / "publications"), "odd.nq", on_refusal=lambda refusal: None)]
+    matches = sorted(engine.match(publications), key=lambda match: (match.publication, match.subscription))
+    assert len(matches) > 40
+    wanted = [json.dumps(match.to_json(), ensure_ascii=False) for match in matches]
+    start = [
+        "match",
+        "--subscriptions",
+        examples / "subscriptions",
+        "odd.jsonl",
+        "--taxonomy",
+        examples / "taxonomy.ttl",
+    ]
+    start += ["--publications", examples / "publications", "odd.nq", "--output"]
+    command = [*map(str, start)]
+    script = "import sys; from triplewire.cli import main\ntry: main()\nfinally: print('pandas' in sys.modules)"
+    for name in ("out.jsonl", "out.parquet"):
+        done = subprocess.run(
+            [sys.executable, "-c", script, *command, name], check=False, capture_output=True, text=True, cwd=folder
+        )
+        assert done.stdout == "False\n", done.stderr
+    assert Path("out.jsonl").read_bytes() == "".join(f"{line}\n" for line in wanted).encode("utf-8", "backslashreplace")
+    stored = pq.read_table("out.parquet").to_pylist()
+    assert [
+        f'{{"publication": {json.dumps(row["publication"], ensure_ascii=False)}, '
+        f'"subscription": {json.dumps(row["subscription"], ensure_ascii=False)}, "bindings": {row["bindings"]}, '
+        f'"truncated": {json.dumps(row["truncated"])}}}'
+        for row in stored
+    ] == [line.encode("utf-8", "backslashreplace").decode() for line in wanted]

@@ -15,7 +15,7 @@ from triplewire.errors import ReadError, Refusal
 from triplewire.model.publication import Publication
 from triplewire.model.terms import RDF_TYPE, Literal
 from triplewire.read import read_document
-from triplewire.read.items import CREATOR, DESCRIPTION, ITEM, LINK, TITLE
+from triplewire.read.feeds.items import CREATOR, DESCRIPTION, ITEM, LINK, TITLE
 from triplewire.read.names import id_iri
 
 ARCHIVES = {  # feeds with a version and entries, all publications, documents refused

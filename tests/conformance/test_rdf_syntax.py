@@ -21,8 +21,8 @@ from triplewire.errors import ReadError
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, BlankNode, Term
 from triplewire.read import read_document
-from triplewire.read.client import CLIENT
-from triplewire.read.frames import Request
+from triplewire.read.process.client import CLIENT
+from triplewire.read.process.frames import Request
 from triplewire.read.syntax import Syntax
 
 LISTED = Path(__file__).resolve().parent.parent / "cases" / "conformance" / "rdf-syntax.toml"

@@ -20,8 +20,8 @@ from shared_data import members
 from triplewire import plugins
 from triplewire.engine.construct import construct
 from triplewire.errors import UnsupportedQuery
-from triplewire.ir.compare import value_of
-from triplewire.ir.evaluate import World, evaluate
+from triplewire.ir.evaluation.evaluate import World, evaluate
+from triplewire.ir.values.compare import value_of
 from triplewire.languages import parse
 from triplewire.languages.context import Context
 from triplewire.model.publication import Publication

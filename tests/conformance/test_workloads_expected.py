@@ -17,7 +17,7 @@ import pyoxigraph
 import pytest
 
 from shared_data import lines, members
-from triplewire.ir.evaluate import Answer, World, evaluate
+from triplewire.ir.evaluation.evaluate import Answer, World, evaluate
 from triplewire.ir.subscription import Subscription
 from triplewire.ir.taxonomy import Taxonomy
 from triplewire.languages import parse

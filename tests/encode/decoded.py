@@ -12,10 +12,10 @@ from triplewire.encode.decode import Decoder
 from triplewire.encode.names import suffix_of
 from triplewire.encode.nquads import PADDING, encode_nquads
 from triplewire.encode.text import WORD_SEED
-from triplewire.ir.analysis import analyse
-from triplewire.ir.numbers import lenient_number
-from triplewire.ir.text import Analyzer
-from triplewire.kernels.names import hash_spans, hash_terms_into
+from triplewire.ir.fulltext.analysis import analyse
+from triplewire.ir.fulltext.nodes import Analyzer
+from triplewire.ir.values.numbers import lenient_number
+from triplewire.kernels.text.names import hash_spans, hash_terms
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, BlankNode, Literal, Term, Triple
 
@@ -55,11 +55,9 @@ def _check_terms(batch: Batch, terms: list[Term]) -> None:
     suffixes = [suffix.encode("utf-8", "surrogatepass") for suffix in columns.suffixes]
     suffix_offset = np.cumsum([0, *map(len, suffixes)])
     suffix_text = np.frombuffer(b"".join(suffixes) or b"\0", np.uint8)
-    hashes = np.empty(len(terms), np.uint64)
-    with np.errstate(over="ignore"):
-        hash_terms_into(
-            columns.text, columns.start, columns.end, columns.kind, columns.suffix, suffix_text, suffix_offset, hashes
-        )
+    hashes = hash_terms(
+        columns.text, columns.start, columns.end, columns.kind, columns.suffix, suffix_text, suffix_offset
+    )
     assert (columns.hash == hashes).all()
     for number, term in enumerate(terms):
         assert columns.suffixes[columns.suffix[number]] == suffix_of(term)

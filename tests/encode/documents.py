@@ -9,8 +9,8 @@ import numpy as np
 
 from triplewire.encode.batch import BLANK_KIND, Bytes, Hashes
 from triplewire.encode.text import WORD_SEED
-from triplewire.kernels.names import hash_spans
-from triplewire.kernels.words import _MIXER
+from triplewire.kernels.shared.hashing import MIXER
+from triplewire.kernels.text.names import hash_spans
 
 PLAIN = ["http://a/s", "http://a/p", "http://example.org/x#y", "http://a/%C3%A9"]
 IRIS = [
@@ -88,7 +88,7 @@ class Documents:
 
 
 def _mixed(hashes: Hashes) -> Hashes:
-    product: Hashes = hashes * _MIXER
+    product: Hashes = hashes * MIXER
     product ^= product >> np.uint64(32)
     return product
 
@@ -96,7 +96,7 @@ def _mixed(hashes: Hashes) -> Hashes:
 def _hashes(words: Bytes, seed: int) -> Hashes:
     """The hashes of words of eight bytes: as words of a batch and its blank nodes are looked up; of names."""
     if seed == WORD_SEED:
-        return (_mixed(words.view("<u8")) * _MIXER) >> np.uint64(32)
+        return (_mixed(words.view("<u8")) * MIXER) >> np.uint64(32)
     if seed == BLANK_KIND:
         begun = _mixed(np.array([BLANK_KIND << 60 | 8], np.uint64))
         return _mixed(_mixed(_mixed(begun ^ words.view("<u8"))))

@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 from triplewire.encode.batch import EXACT_NUMBER, Batch
 from triplewire.encode.publications import encode
 from triplewire.encode.text import words_of_terms
-from triplewire.ir.analysis import analyse
-from triplewire.ir.numbers import lenient_number
-from triplewire.ir.text import Analyzer
-from triplewire.kernels import words as kernels
+from triplewire.ir.fulltext.analysis import analyse
+from triplewire.ir.fulltext.nodes import Analyzer
+from triplewire.ir.values.numbers import lenient_number
+from triplewire.kernels.text import words as kernels
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, BlankNode, Literal, Triple
 

@@ -17,7 +17,7 @@ from triplewire.config import Settings
 from triplewire.encode.arrow import encode_arrow
 from triplewire.encode.publications import encode
 from triplewire.encode.schema import to_batch
-from triplewire.kernels import scan
+from triplewire.kernels.text import scan
 from triplewire.read import read_document
 from triplewire.read.names import document_iri
 

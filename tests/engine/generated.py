@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from triplewire.config import Settings
-from triplewire.ir.evaluate import World
+from triplewire.ir.evaluation.evaluate import World
+from triplewire.ir.fulltext.nodes import TextAnd, TextNot, Word
 from triplewire.ir.nodes import (
     ANY,
     AllOf,
@@ -28,7 +29,6 @@ from triplewire.ir.nodes import (
     Variable,
 )
 from triplewire.ir.taxonomy import Taxonomy
-from triplewire.ir.text import TextAnd, TextNot, Word
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, RDF_TYPE, XSD, BlankNode, Literal, Triple
 

@@ -26,6 +26,7 @@ from triplewire import (
     Triple,
     TriplewireError,
     parse,
+    plugins,
 )
 from triplewire.encode import schema
 from triplewire.encode.schema import MATCHES, to_batch
@@ -354,3 +355,9 @@ def test_subscriptions_of_the_engine_are_values(matcher: str) -> None:
     assert isinstance(one, Subscription)
     assert engine.subscriptions == (one,)
     assert one.prefixes == (("x", EX),)
+
+
+def test_a_plug_in_that_is_no_matcher_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(plugins.BUILT_IN["matcher"], "odd", "json:dumps")
+    with pytest.raises(TriplewireError, match="IndexMaker"):
+        Engine(matcher="odd")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from engine.generated import WORLD, groups, publications
 from triplewire import Engine, Publication, UnsupportedQuery, plugins
-from triplewire.ir.evaluate import Answer, evaluate
+from triplewire.ir.evaluation.evaluate import Answer, evaluate
 from triplewire.ir.nodes import And
 from triplewire.ir.subscription import Subscription
 from triplewire.model.match import Binding

@@ -12,8 +12,8 @@ import sys
 from pathlib import Path
 
 PLUGIN = '''
-from dataclasses import dataclass
-from triplewire.extend import Answer, Matcher, Parameter, Parsed, World, evaluate
+import numpy as np
+from triplewire.extend import Clauses, Index, IndexMaker, Parameter, Parsed, Selected, View
 from triplewire.ir.nodes import ANY, Pattern, Variable
 from triplewire import IRI
 
@@ -36,29 +36,44 @@ def property_language(text, context):
     return Parsed(("value",), Pattern(ANY, IRI(text.strip()), Variable("value")))
 
 
-@dataclass
-class FirstLetter:
-    """A selector that looks at the first letter of the id: "z..." asks for nothing."""
+class ByPredicate:
+    """An index that looks at constant predicates: a clause is checked where the publication has all of them."""
 
-    subscriptions: list
+    def __init__(self, clauses: Clauses) -> None:
+        self.clauses = clauses
 
-    def candidates(self, publication):
-        return [s for s in self.subscriptions if not s.id.startswith("z")]
+    def prepare(self, view: View) -> None:
+        return None
+
+    def select(self, view: View, prepared: None, most: int, space: object) -> Selected:
+        table, batch, checks = self.clauses.table, view.batch, []
+        for first, last in zip(batch.offset, batch.offset[1:]):
+            has = set(view.features.term[batch.predicate[first:last]].tolist())
+            checks.append([
+                clause
+                for clause, (a, b) in enumerate(zip(table.pattern_offset, table.pattern_offset[1:]))
+                if all(predicate < 0 or predicate in has for predicate in table.pattern[a:b, 1].tolist())
+            ])
+        offset = np.cumsum([0, *map(len, checks)])
+        none = np.zeros(len(batch) + 1, np.int64), np.zeros(0, np.int32)
+        return Selected(*none, offset, np.array(sum(checks, []), np.int32))
+
+    def arrays(self) -> dict:
+        return {}
 
 
-class Plain:
-    def __init__(self, world):
-        self.world = world
+class ByPredicateMaker:
+    name = "by-predicate"
+    version = 1
 
-    def verify(self, publication, candidates):
-        for one in candidates:
-            answer = evaluate(one, publication, self.world)
-            if answer.bindings:
-                yield one, answer
+    def build(self, clauses: Clauses) -> Index:
+        return ByPredicate(clauses)
+
+    def open(self, clauses: Clauses, arrays: dict) -> Index:
+        return self.build(clauses)
 
 
-def letters(subscriptions, world):
-    return Matcher(FirstLetter(sorted(subscriptions, key=lambda s: s.id)), Plain(world))
+MAKER = ByPredicateMaker()
 '''
 
 ENTRY_POINTS = """
@@ -67,22 +82,28 @@ long = stranger:LONG
 [triplewire.language]
 property = stranger:property_language
 [triplewire.matcher]
-letters = stranger:letters
+by-predicate = stranger:MAKER
 """
 
 PROGRAM = """
-import json
+import json, sys
 from triplewire import Engine, IRI, Publication, Triple
 from triplewire import plugins
-engine = Engine(matcher="letters")
+engine = Engine(matcher="by-predicate")
 engine.subscribe("long(2)", "predicates", id="a")
 engine.subscribe("urn:p", "property", id="b")
-engine.subscribe("urn:p", "property", id="z")
+engine.subscribe("SELECT ?o { ?s <urn:p> ?o ; <urn:r> ?r }", id="c")
 one = IRI("urn:x")
 two = Publication("two", (Triple(one, IRI("urn:p"), one), Triple(one, IRI("urn:q"), one)))
 single = Publication("single", two.triples[1:])
-result = [(m.publication, m.subscription) for m in engine.match([two, single])]
-print(json.dumps([result, plugins.names("matcher"), plugins.names("language")]))
+matched = engine.match([two, single])
+result = [(m.publication, m.subscription) for m in matched]
+engine.save(sys.argv[1])
+loaded = Engine.load(sys.argv[1])
+engine.unsubscribe("b")
+again = [(m.publication, m.subscription) for m in engine.match([two, single])]
+saved = [(m.publication, m.subscription) for m in loaded.match([two, single])]
+print(json.dumps([result, again, saved, matched.stats.verified, plugins.names("matcher"), plugins.names("language")]))
 """
 
 
@@ -93,14 +114,16 @@ def test_outside_plugin(tmp_path: Path) -> None:
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: stranger\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text(ENTRY_POINTS)
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM],
+        [sys.executable, "-c", PROGRAM, str(tmp_path / "saved")],
         env=os.environ | {"PYTHONPATH": str(tmp_path)},
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    result, matchers, languages = json.loads(done.stdout)
-    assert result == [["two", "a"], ["two", "b"]]
-    assert {"reference", "letters"} <= set(matchers)
+    result, again, saved, verified, matchers, languages = json.loads(done.stdout)
+    assert result == saved == [["two", "a"], ["two", "b"]]
+    assert again == [["two", "a"]]
+    assert verified == 3  # "a" is checked for both publications, "b" for one, "c" for none
+    assert {"reference", "everything", "trie", "by-predicate"} <= set(matchers)
     assert "property" in languages

@@ -7,8 +7,9 @@ import pytest
 from engine.samples import EX, item
 from triplewire import Engine
 from triplewire.config import Settings
-from triplewire.engine import result, snapshot
-from triplewire.engine.snapshot import SegmentSnapshot
+from triplewire.engine import result
+from triplewire.engine.segments import snapshot
+from triplewire.engine.segments.snapshot import SegmentSnapshot
 from triplewire.model.match import Match
 from triplewire.verify import objects
 
@@ -57,7 +58,7 @@ def test_matches_are_the_same_in_other_portions(
         assert matches(subscribed(settings)) == wanted
         monkeypatch.setattr(result, "_SPARSE", 0)
         assert matches(subscribed(settings)) == wanted
-    monkeypatch.setattr(snapshot, "FRESH", 3)  # and the subscriptions in several segments
+    monkeypatch.setattr(snapshot, "DELTA", 3)  # and the subscriptions in several segments
     engine = subscribed(Settings(max_bindings=most, merge_subscriptions=1))
     assert isinstance(engine._snapshot, SegmentSnapshot)
     assert len(engine._snapshot._all_layers) > 1

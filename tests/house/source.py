@@ -11,12 +11,28 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "triplewire"
 PYTHON_ROOTS = (ROOT / "src", ROOT / "tests", ROOT / "examples")
 TEXT_ROOTS = (*PYTHON_ROOTS, ROOT / "docs", ROOT / ".ci")
-NOT_OURS = {"__pycache__", ".ruff_cache", ".mypy_cache", "out"}
+NOT_OURS = {"__pycache__", ".git", ".ruff_cache", ".mypy_cache", "out"}
 
 
 def package_files() -> list[Path]:
     """The Python files that are installed."""
     return sorted(PACKAGE.rglob("*.py"))
+
+
+def package_folders() -> list[Path]:
+    """The folders of the package, without the top one."""
+    return sorted(
+        folder for folder in PACKAGE.rglob("*") if folder.is_dir() and not NOT_OURS.intersection(folder.parts)
+    )
+
+
+def entries(folder: Path) -> list[str]:
+    """The names of the files and folders that a reader sees in a folder, without its `__init__.py`."""
+    return sorted(
+        path.name
+        for path in folder.iterdir()
+        if path.name not in NOT_OURS | {"__init__.py", "py.typed"} and not path.name.startswith(".")
+    )
 
 
 def python_files() -> list[Path]:
@@ -28,7 +44,7 @@ def text_files() -> Iterator[Path]:
     """All files that people write: code, tests, cases, documents, build files."""
     for root in TEXT_ROOTS:
         yield from sorted(f for f in root.rglob("*") if f.is_file() and not NOT_OURS.intersection(f.parts))
-    yield from sorted(f for f in ROOT.iterdir() if f.is_file())
+    yield from sorted(f for f in ROOT.iterdir() if f.is_file() and f.name not in NOT_OURS)
 
 
 def shown(path: Path) -> str:

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared_data import ROOT
-from triplewire.ir import analysis
-from triplewire.ir.analysis import Words, analyse, fold_prefix, stemming_language, words_of
-from triplewire.ir.text import Analyzer
+from triplewire.ir.fulltext import analysis
+from triplewire.ir.fulltext.analysis import Words, analyse, fold_prefix, stemming_language, words_of
+from triplewire.ir.fulltext.nodes import Analyzer
 
 CASES = tomllib.loads((ROOT / "tests/cases/fulltext/words.toml").read_text(encoding="utf-8"))["case"]
 UNICODE = Analyzer("unicode")
@@ -35,6 +35,7 @@ def test_words(case: dict[str, Any]) -> None:
     assert list(analyse(case["text"], Analyzer(**options))) == case["words"]
 
 
+@pytest.mark.slow
 @given(st.text())
 def test_the_default_is_the_regular_expression_of_the_contract(text: str) -> None:
     assert analyse(text, Analyzer()) == tuple(re.findall(r"[^\W_]+", text.casefold()))
@@ -90,13 +91,13 @@ def test_threads_share_no_stemmer() -> None:
     assert not wrong
 
 
-def test_what_is_kept_is_bounded_by_words() -> None:
-    kept = analysis._Kept(limit=100)
+def test_the_cache_is_bounded_by_words() -> None:
+    kept = analysis._Cache(limit=100)
     for number in range(50):
         text = f"{number} a b c d e f g h"
         assert kept.get(text, Analyzer()) is kept.get(text, Analyzer()), "the latest is always kept"
-        assert sum(len(words.words) + 1 for words in kept._kept.values()) == kept._count <= 100
-    assert len(kept._kept) == 10
+        assert sum(len(words.words) + 1 for words in kept._words.values()) == kept._count <= 100
+    assert len(kept._words) == 10
     long = kept.get("word " * 1_000, Analyzer())
     assert kept.get("word " * 1_000, Analyzer()) is long
     assert words_of("a b", Analyzer()) is words_of("a b", Analyzer())

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from triplewire.ir.compare import OPERATORS, lenient
 from triplewire.ir.nodes import Coercion, Compare, Expression, Label, Variable
-from triplewire.ir.numbers import lenient_number
+from triplewire.ir.values.compare import OPERATORS, lenient
+from triplewire.ir.values.numbers import lenient_number
 from triplewire.model.terms import IRI, XSD, Literal, Term, parse_term
 
 CASES = Path(__file__).parent.parent / "cases" / "compare" / "lenient.txt"

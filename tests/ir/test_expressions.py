@@ -9,7 +9,7 @@ import pytest
 
 from triplewire.config import Settings
 from triplewire.errors import UnsupportedQuery
-from triplewire.ir.evaluate import World, evaluate
+from triplewire.ir.evaluation.evaluate import World, evaluate
 from triplewire.languages import parse
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, XSD, Literal, Term, Triple

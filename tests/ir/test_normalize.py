@@ -8,9 +8,9 @@ import pytest
 
 from triplewire.config import Settings
 from triplewire.errors import LimitError, UnsupportedQuery
-from triplewire.ir.evaluate import World, evaluate
+from triplewire.ir.checks import check
+from triplewire.ir.evaluation.evaluate import World, evaluate
 from triplewire.ir.nodes import And, Filter, Function, Negate, Not, Optional, Or, Pattern, Variable, Where
-from triplewire.ir.normalize import check
 from triplewire.ir.subscription import Subscription
 from triplewire.languages import parse
 from triplewire.model.publication import Publication
@@ -127,6 +127,7 @@ def test_an_unknown_function_is_refused() -> None:
         check(subscription(where), Settings())
 
 
+@pytest.mark.slow
 def test_a_tree_too_deep_is_refused_whatever_made_it() -> None:
     where: Where = And((PATTERN,))
     condition: Negate = Negate(Literal("true"))

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from ir.full_texts import expressions_over, nears_over
 from shared_data import ROOT
+from triplewire.ir.fulltext.nodes import Near, Phrase, Prefix, TextAnd, TextExpression, TextNot, TextOr, Word
+from triplewire.ir.fulltext.search import occurrences, satisfies
 from triplewire.ir.nodes import FullText
-from triplewire.ir.search import occurrences, satisfies
-from triplewire.ir.text import Near, Phrase, Prefix, TextAnd, TextExpression, TextNot, TextOr, Word
 from triplewire.ir.walk import walk
 from triplewire.languages import parse
 
@@ -89,18 +89,21 @@ expressions = expressions_over(st.builds(Word, some_words), leaves)
 texts = st.lists(some_words, max_size=9)
 
 
+@pytest.mark.slow
 @settings(max_examples=800, deadline=None)
 @given(expressions, texts)
 def test_as_the_naive_twin(expression: TextExpression, words: list[str]) -> None:
     assert satisfies(expression, " ".join(words)) == naive(expression, words)
 
 
+@pytest.mark.slow
 @settings(max_examples=400, deadline=None)
 @given(nears, texts)
 def test_near_as_the_naive_twin(near: Near, words: list[str]) -> None:
     assert satisfies(near, " ".join(words)) == naive(near, words)
 
 
+@pytest.mark.slow
 @settings(max_examples=400, deadline=None)
 @given(expressions, texts)
 def test_the_words_that_decide_are_enough(expression: TextExpression, words: list[str]) -> None:
@@ -134,6 +137,7 @@ def test_the_work_for_near_grows_with_the_text_and_the_chain() -> None:
     assert 0 < steps(1_000, 20) <= 2 * steps(1_000, 10) + 100
 
 
+@pytest.mark.slow
 def test_the_work_for_a_phrase_can_be_refused() -> None:
     """A phrase that stands nearly everywhere in a text of its own length squared."""
 

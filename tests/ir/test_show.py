@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from triplewire.ir.fulltext.nodes import Analyzer, Near, Phrase, Prefix, TextAnd, TextNot, TextOr, Word
 from triplewire.ir.nodes import (
     ANY,
     AllOf,
@@ -34,7 +35,6 @@ from triplewire.ir.nodes import (
     Variable,
 )
 from triplewire.ir.show import Node, show
-from triplewire.ir.text import Analyzer, Near, Phrase, Prefix, TextAnd, TextNot, TextOr, Word
 from triplewire.model.namespaces import PREDECLARED, shorten
 from triplewire.model.terms import IRI, RDF_TYPE, XSD, BlankNode, Literal
 

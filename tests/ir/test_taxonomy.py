@@ -99,6 +99,7 @@ def test_a_cycle_is_refused_by_its_name(name: str) -> None:
     assert "remove one" in caught.value.remedy
 
 
+@pytest.mark.slow
 def test_a_long_cycle_is_told_in_short() -> None:
     pairs = [(f"c{n}", f"c{(n + 1) % 50_000}") for n in range(50_000)]
     with pytest.raises(TaxonomyError, match=r"c0 -> c1 -> .* \.\.\. \(49981 more\) \.\.\. -> .* -> c0") as caught:
@@ -114,6 +115,7 @@ def test_a_diamond_is_no_cycle() -> None:
     assert len(taxonomy.path(IRI("0a"), Relation.DESCENDANT, IRI(f"{layers}b"), NO_GRAPH) or ()) == layers + 1
 
 
+@pytest.mark.slow
 def test_a_very_deep_chain() -> None:
     depth = 50_000
     taxonomy = Taxonomy.build(((f"c{n}", f"c{n + 1}") for n in range(depth)), [("x", "c0"), ("y", f"c{depth}")])
@@ -152,6 +154,7 @@ def naive(
     return any(d in ancestors(subclasses, cls) for d in direct) or (is_class and node in ancestors(subclasses, cls))
 
 
+@pytest.mark.slow
 @given(st.lists(edges, max_size=8), st.lists(typings, max_size=4), st.lists(typings, max_size=3))
 def test_as_the_naive_twin(
     subclasses: list[tuple[str, str]], instances: list[tuple[str, str]], own: list[tuple[str, str]]

@@ -23,7 +23,7 @@ from triplewire.config import Settings
 from triplewire.errors import Refusal
 from triplewire.ir.show import show
 from triplewire.ir.subscription import Subscription
-from triplewire.languages.files import read_subscriptions
+from triplewire.languages.sources.files import read_subscriptions
 
 QUERIES = {
     "gql": "SELECT ?x WHERE (?x, dc:title, ?y)",
@@ -211,6 +211,7 @@ def test_a_damaged_gzip_is_refused(name: str, damage: str, tmp_path: Path) -> No
     assert all(refusal.where.startswith(str(tmp_path / name)) for refusal in refusals)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["s.jsonl.gz", "s.parquet.gz", "s.gql.gz"])
 def test_a_gzip_bomb_stays_small(name: str, tmp_path: Path) -> None:
     (tmp_path / name).write_bytes(gzip.compress(b"\n" * 5_000_000))
@@ -262,6 +263,7 @@ def test_rules_name_each_other_in_any_order(tmp_path: Path) -> None:
         assert not refused
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", [1, -1], ids=["forwards", "backwards"])
 def test_a_long_chain_of_rules(step: int, tmp_path: Path) -> None:
     """However long and in whichever order; past the limit on patterns they are refused, and only these."""
@@ -332,6 +334,7 @@ def test_an_error_of_the_caller_is_not_taken_for_one_of_the_file(tmp_path: Path)
         list(read_subscriptions([tmp_path], on_refusal=full))
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.sampled_from([".jsonl", ".parquet", ".gql", ".mdv", ".jsonl.gz", ".parquet.gz"]),

@@ -8,7 +8,7 @@ from case_files import Case, read_cases
 from triplewire.errors import TriplewireError
 from triplewire.ir.show import show
 from triplewire.languages.context import Context
-from triplewire.languages.fulltext import parse_expression
+from triplewire.languages.grammar.fulltext import parse_expression
 from triplewire.languages.sparql.lexer import QueryTokens
 
 

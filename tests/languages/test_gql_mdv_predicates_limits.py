@@ -14,7 +14,9 @@ from triplewire.ir.nodes import Or
 from triplewire.ir.show import show
 from triplewire.languages import parse
 from triplewire.languages.context import Parsed
-from triplewire.languages.tokens import Token, Tokens
+from triplewire.languages.grammar.tokens import Token, Tokens
+
+pytestmark = pytest.mark.slow
 
 SIZE = 64 * 1024
 LANGUAGES = ("gql", "mdv", "predicates")

@@ -6,6 +6,7 @@ import json
 import re
 from itertools import islice
 
+import pytest
 from outcomes import context
 
 from shared_data import lines
@@ -14,7 +15,7 @@ from triplewire.ir.nodes import Expression as Condition
 from triplewire.languages import parse
 from triplewire.languages.context import Context
 from triplewire.languages.gql import parse as parse_gql
-from triplewire.languages.mdv import parse as parse_mdv
+from triplewire.languages.mdv.rules import parse as parse_mdv
 from triplewire.model.terms import IRI, RDF_TYPE, Term, parse_term
 
 PREFIXES = {"nmo": "http://nomisma.org/ontology#"}
@@ -48,6 +49,7 @@ def _gql(edges: list[list[str]], constraints: list[list[str]]) -> str:
     return "SELECT * WHERE " + " AND ".join(parts)
 
 
+@pytest.mark.slow
 def test_graph_subscriptions() -> None:
     """2,000 of them, those with comparisons of values first: patterns and filters are those that were written."""
     rows = [json.loads(line) for line in lines("10-workloads/graph-subscriptions-100k.jsonl.gz")]
@@ -69,6 +71,7 @@ def test_graph_subscriptions() -> None:
     assert count == 2_000
 
 
+@pytest.mark.slow
 def test_mdv_rules() -> None:
     """All 40,000: the class, a pattern for each step that paths share and for each path's own end, a filter for each
     condition, and no warning."""

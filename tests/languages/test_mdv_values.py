@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from shared_data import ROOT
-from triplewire.ir.evaluate import World, evaluate
+from triplewire.ir.evaluation.evaluate import World, evaluate
 from triplewire.ir.nodes import And
 from triplewire.languages import parse
 from triplewire.languages.context import Context
-from triplewire.languages.mdv import parse as parse_mdv
+from triplewire.languages.mdv.rules import parse as parse_mdv
 from triplewire.read import read_document
 
 PREFIXES = {"": "http://example.org/"}
@@ -31,6 +31,7 @@ def test_conditions(case: dict[str, Any]) -> None:
     assert [condition for condition in case["others"] if holds(condition)] == []
 
 
+@pytest.mark.slow
 def test_a_path_of_thousands_of_steps_is_read() -> None:
     where = parse_mdv("search A a register a where a" + ".p" * 30_000 + " = 1", Context(prefixes=PREFIXES)).where
     assert isinstance(where, And)

@@ -10,7 +10,7 @@ import pytest
 
 from shared_data import ROOT
 from triplewire.errors import LanguageError
-from triplewire.ir.evaluate import World, evaluate
+from triplewire.ir.evaluation.evaluate import World, evaluate
 from triplewire.languages import parse
 from triplewire.model.operator import Argument, Parameter, Verdict
 from triplewire.model.publication import Publication

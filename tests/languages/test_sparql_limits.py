@@ -18,6 +18,8 @@ from triplewire.ir.show import show
 from triplewire.languages.context import Context, Parsed
 from triplewire.languages.sparql import parse
 
+pytestmark = pytest.mark.slow
+
 SIZE = 64 * 1024
 CONTEXT = Context()
 

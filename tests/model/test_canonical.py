@@ -43,6 +43,7 @@ def oxigraph_lines(triples: list[Triple]) -> list[str]:
     return sorted(f"{quad} .\n" for quad in dataset)
 
 
+@pytest.mark.slow
 @settings(max_examples=1_500, deadline=None)
 @given(graphs)
 def test_the_lines_are_those_of_oxigraph(triples: list[Triple]) -> None:
@@ -55,6 +56,7 @@ def test_every_character_is_written_as_rdfc_asks() -> None:
     assert canonical_lines(triples) == oxigraph_lines(triples)
 
 
+@pytest.mark.slow
 @given(graphs, st.randoms(use_true_random=False))
 def test_the_hash_is_of_the_graph(triples: list[Triple], shuffled: random.Random) -> None:
     """Other labels, another order, a triple twice: the same hash. One triple more: another."""
@@ -89,6 +91,7 @@ POISON = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", POISON)
 @pytest.mark.parametrize("size", [7, 40, 250])
 def test_a_poisonous_graph_is_labelled_within_the_budget(shape: str, size: int) -> None:
@@ -100,6 +103,7 @@ def test_a_poisonous_graph_is_labelled_within_the_budget(shape: str, size: int) 
     assert labels == canonical_labels(triples), "the same triples in the same order give the same labels"
 
 
+@pytest.mark.slow
 def test_past_the_budget_the_first_occurrence_decides() -> None:
     clique = POISON["cliques"](12)
     assert canonical_labels(clique) == {f"x{number}": f"c14n{number}" for number in range(12)}
@@ -107,6 +111,7 @@ def test_past_the_budget_the_first_occurrence_decides() -> None:
     assert canonical_labels(distinct)["xz"] == "c14n0", "what its own triples tell apart keeps its RDFC-1.0 label"
 
 
+@pytest.mark.slow
 def test_a_long_chain_needs_no_deep_stack() -> None:
     """Within a large budget, too: 3,000 blank nodes in a row that only their distance from the end tells apart."""
     chain = POISON["chains"](3_000)

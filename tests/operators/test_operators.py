@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from shared_data import ROOT
-from triplewire.ir.evaluate import World, evaluate
+from triplewire.ir.evaluation.evaluate import World, evaluate
 from triplewire.languages import parse
 from triplewire.model.namespaces import PREDECLARED
 from triplewire.model.operator import Argument, Operator, Parameter

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,8 +12,6 @@ from triplewire.pipeline.session import QUICK_START, spark_session
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
@@ -22,8 +19,3 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session = spark_session("triplewire tests", config={**QUICK_START, "spark.driver.memory": "1g"}, log=log)
     yield session
     session.stop()
-
-
-@pytest.fixture
-def examples() -> Path:
-    return EXAMPLES

@@ -45,7 +45,7 @@ def test_two_executors_with_a_process_each(tmp_path: Path) -> None:
         timeout=300,
     )
     assert done.returncode == 1, done.stderr  # one input is refused
-    assert "39 matches in 43 publications, 1 refused" in done.stderr
+    assert "40 matches in 43 publications, 1 refused" in done.stderr
     files = sorted((tmp_path / "out" / "matches").glob("*.parquet"))
-    assert sum(ds.dataset(file).count_rows() for file in files) == 39
+    assert sum(ds.dataset(file).count_rows() for file in files) == 40
     assert len(list((home / "work").glob("app-*/*"))) == 2, "there were not two executors"

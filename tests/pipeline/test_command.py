@@ -27,7 +27,7 @@ pytestmark = pytest.mark.xdist_group("spark")
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"
 TRIPLEWIRE = Path(sys.executable).parent / "triplewire"
-MATCHES = 39  # of the example subscriptions in the example publications
+MATCHES = 40  # of the example subscriptions in the example publications
 NOISE = re.compile(r"Traceback|\bWARN|log4j|Exception|incubator")
 
 
@@ -181,7 +181,7 @@ def test_the_readme_s_program_on_spark(
     assert programs
     for program in programs:
         exec(compile(program, "README.md", "exec"), {"__name__": "example"})
-    assert re.search(r"puffin-chicks\|\s+2\|", capsys.readouterr().out)
+    assert re.search(r"puffin-chicks\|\s+3\|", capsys.readouterr().out)
 
 
 def test_the_readme_s_queries_are_the_examples() -> None:

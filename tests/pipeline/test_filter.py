@@ -52,6 +52,15 @@ def test_the_answers_are_the_engine_s(examples: Path, published: list[Publicatio
     assert all(row["source"] == sources[row["publication"]] for row in found)
 
 
+def test_of_publications_with_one_id_the_last_one_is_the_source() -> None:
+    engine = Engine()
+    engine.subscribe("ASK { ?s ?p ?o }", id="any")
+    triple = Triple(IRI("urn:s"), IRI("urn:p"), IRI("urn:o"))
+    some = [Publication(id_, (triple,), source) for id_, source in (("a", "1"), ("b", "2"), ("a", "3"), ("c", ""))]
+    found = [row for batch in Filter.of(engine)(rows(some)) for row in batch.to_pylist()]
+    assert [(row["publication"], row["source"]) for row in found] == [("a", "3"), ("b", "2"), ("a", "3"), ("c", "")]
+
+
 def test_every_batch_has_the_columns_in_their_order(examples: Path, published: list[Publication]) -> None:
     """Spark takes columns by position."""
     packed = compile_filter(examples / "subscriptions")

@@ -10,6 +10,7 @@ import random
 import tomllib
 from collections import Counter
 
+import pytest
 from test_cases import CASES as READ_CASES
 from test_hostile import CASES as HOSTILE_CASES
 
@@ -63,6 +64,7 @@ def _damaged(document: bytes, chance: random.Random, others: list[bytes]) -> byt
     return document
 
 
+@pytest.mark.slow
 def test_damaged_documents() -> None:
     chance, documents, ends = random.Random(2004), _documents(), Counter[str]()
     settings = Settings(parse_seconds=5)

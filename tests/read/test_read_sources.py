@@ -117,6 +117,7 @@ def test_a_malformed_line_of_n_triples_costs_the_file() -> None:
     assert [str(r) for r in refusals] == ["refused publication doc.nt:2:23: not N-Quads: Unexpected end"]
 
 
+@pytest.mark.slow
 def test_every_malformed_line_of_a_long_file_is_reported() -> None:
     text = "".join(
         f'<http://a> <http://p> "{n}" <http://g/{n}> .\n' + ("broken\n" if n % 1000 == 0 else "") for n in range(60_000)

@@ -80,6 +80,7 @@ def test_a_taxonomy_may_be_larger_than_a_publication(tmp_path: Path) -> None:
 
 
 # What the data's README states counts anonymous classes (OBI, SIO), which no subscription can name.
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "declared", "several_parents"),
     [

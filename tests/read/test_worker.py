@@ -13,8 +13,8 @@ import pytest
 from triplewire.config import Settings
 from triplewire.errors import ReadError
 from triplewire.read import read_document
-from triplewire.read.client import CLIENT, Client
-from triplewire.read.frames import Request
+from triplewire.read.process.client import CLIENT, Client
+from triplewire.read.process.frames import Request
 from triplewire.read.syntax import Syntax
 
 GOOD = Request(b"<http://a> <http://b> 1 .", Syntax.TURTLE, "http://d", "d", settings=Settings(parse_bytes=512 << 20))
@@ -35,6 +35,7 @@ def weak() -> Iterator[Client]:
     client.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "syntax", "refusal"),
     [
@@ -64,6 +65,7 @@ def test_with_the_guard_the_parser_never_sees_them(text: str) -> None:
     assert _worker() == before, "the same process goes on"
 
 
+@pytest.mark.slow
 def test_a_killed_process_is_replaced() -> None:
     first = _worker()
     os.kill(first, signal.SIGKILL)
@@ -88,6 +90,7 @@ def test_many_threads_share_one_process() -> None:
     assert _worker() == before
 
 
+@pytest.mark.slow
 def test_a_forked_child_starts_its_own_process() -> None:
     parent = _worker()
     child = os.fork()
@@ -103,6 +106,7 @@ def test_a_forked_child_starts_its_own_process() -> None:
     assert _worker() == parent
 
 
+@pytest.mark.slow
 def test_an_unfinished_exchange_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
     """An interrupt in the middle of a reply must not be answered with the rest of that reply."""
     client = Client()

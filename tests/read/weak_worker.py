@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from triplewire.read import guard, worker
+from triplewire.read import guard
+from triplewire.read.process import worker
 
 
 def _unguarded(data: bytes, *_: object) -> bytes:

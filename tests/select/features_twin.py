@@ -7,12 +7,17 @@ from collections.abc import Sequence
 import numpy as np
 from hypothesis import strategies as st
 
+from triplewire.clauses.features import Features, features
+from triplewire.clauses.node_tests.table import INDEXED, OPS, RANGE, RESIDUAL, Tests, TestTable, build
 from triplewire.config import Settings
 from triplewire.encode.decode import Decoder
 from triplewire.encode.names import term_names
 from triplewire.encode.publications import encode
-from triplewire.ir.evaluate import World
-from triplewire.ir.expressions import holds
+from triplewire.ir.evaluation.evaluate import World
+from triplewire.ir.evaluation.expressions import holds
+from triplewire.ir.evaluation.patterns import fits
+from triplewire.ir.evaluation.state import Evaluation
+from triplewire.ir.fulltext.nodes import Analyzer, Prefix, TextOr, Word
 from triplewire.ir.nodes import (
     AnyOf,
     Coercion,
@@ -28,16 +33,11 @@ from triplewire.ir.nodes import (
     TextTest,
     Variable,
 )
-from triplewire.ir.patterns import fits
-from triplewire.ir.state import Evaluation
 from triplewire.ir.taxonomy import Taxonomy
-from triplewire.ir.text import Analyzer, Prefix, TextOr, Word
 from triplewire.kernels.listed import LONG
 from triplewire.model.namespaces import label_iri
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, RDF_TYPE, XSD, BlankNode, Literal, Term, Triple
-from triplewire.select.features import Features, features
-from triplewire.select.tests import INDEXED, LAZY, OPS, RANGE, Tests, TestTable, build
 
 X = Variable("x")
 N = "http://e/"
@@ -218,7 +218,7 @@ def check_tests(
         rows = slice(int(batch.offset[p]), int(batch.offset[p + 1]))
         here = np.unique(np.concatenate([batch.subject[rows], batch.predicate[rows], batch.object[rows]]))
         for test, number in zip(asked, numbers, strict=True):
-            if tests.kind[number] != LAZY:
+            if tests.kind[number] != RESIDUAL:
                 for row in here.tolist():
                     term = decoder.term(row)
                     assert found(number, row, p, tests, what) == wanted(test, term, publication, world), (test, term)
@@ -228,7 +228,7 @@ def check_shape(what: Features, tests: Tests) -> None:
     for low, high in zip(what.offset[:-1].tolist(), what.offset[1:].tolist(), strict=True):
         assert len(set(what.test[low:high].tolist())) == high - low
         assert high - low <= LONG or (np.diff(what.test[low:high]) > 0).all()
-    assert not tests.is_lazy[what.test].any()
+    assert not tests.is_residual[what.test].any()
     assert (tests.kind[what.test] == INDEXED).all()
     for low, high in zip(what.node_offset[:-1].tolist(), what.node_offset[1:].tolist(), strict=True):
         pairs = list(zip(what.node_term[low:high].tolist(), what.node_test[low:high].tolist(), strict=True))

@@ -8,14 +8,14 @@ from features_twin import KINDS, WORLD, X, batches, check, check_tests
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from triplewire.ir.evidence import evidence
+from triplewire.clauses.node_tests import words
+from triplewire.clauses.node_tests.table import INDEXED, RANGE, RESIDUAL, Tests, TestTable, build
+from triplewire.ir.fulltext.nodes import Word
 from triplewire.ir.nodes import Expression, FullText, Label, Negate
-from triplewire.ir.text import Word
+from triplewire.ir.normal_form.clauses import normal_form
 from triplewire.languages import parse
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, Literal, Triple
-from triplewire.select import words
-from triplewire.select.tests import INDEXED, LAZY, RANGE, Tests, TestTable, build
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -50,8 +50,8 @@ def test_stored_and_united_tables_say_the_same(
     union, maps = Tests.union(tables)
     for asked, old, new in zip((first, second), numbers, maps, strict=True):
         check_tests(asked, [int(new[number]) for number in old], union, batch_of, WORLD)
-    indexed = [new[np.flatnonzero(~table.is_lazy)] for table, new in zip(tables, maps, strict=True)]
-    lazy = sum(int(table.is_lazy.sum()) for table in tables)
+    indexed = [new[np.flatnonzero(~table.is_residual)] for table, new in zip(tables, maps, strict=True)]
+    lazy = sum(int(table.is_residual.sum()) for table in tables)
     assert len(union) == len(np.unique(np.concatenate(indexed))) + lazy
 
 
@@ -66,7 +66,7 @@ def test_a_union_of_what_is_used_leaves_the_rest_behind() -> None:
     assert (first[[0, 2, 4]] == -1).all()
     assert (second[[1, 2]] == -1).all()
     assert first[3] == second[3]
-    assert union.kind[[first[1], first[3], second[0], second[4]]].tolist() == [LAZY, INDEXED, INDEXED, LAZY]
+    assert union.kind[[first[1], first[3], second[0], second[4]]].tolist() == [RESIDUAL, INDEXED, INDEXED, RESIDUAL]
     publication = Publication("p", (Triple(IRI("urn:s"), IRI("urn:p"), Literal("one two")),))
     check_tests([asked[3], asked[0]], [int(first[3]), int(second[0])], union, [publication], WORLD)
 
@@ -86,7 +86,7 @@ BY_KIND = {
         "?x > 5", "5 >= ?x", "?x < 2.5", "?x <= 1e3", "?x > '2020-01-01'^^xsd:date",
         "?x < '2020-01-01T00:00:00Z'^^xsd:dateTime",
     ],
-    LAZY: [
+    RESIDUAL: [
         "?x != 5", "?x > 'a'", "!(?x = 5)", "?x NOT IN (5)", "isIRI(?x)", "contains(?x, '')",
         "contains(lcase(?x), 'a')",
         "regex(?x, 'a.b')", "regex(?x, 'a', 'i')", "regex(?x, 'a|b')", "ftcontains(?x, ftNOT 'a')", "strlen(?x) > 5",
@@ -96,7 +96,7 @@ BY_KIND = {
 
 @pytest.mark.parametrize(("kind", "condition"), [(kind, one) for kind, some in BY_KIND.items() for one in some])
 def test_the_index_knows_a_condition(kind: int, condition: str) -> None:
-    (clause,) = evidence(parse(f"SELECT ?x WHERE {{ ?s ?p ?x FILTER ({condition}) }}"), most=64).clauses
+    (clause,) = normal_form(parse(f"SELECT ?x WHERE {{ ?s ?p ?x FILTER ({condition}) }}"), most=64).clauses
     table = TestTable()
     ((_, test),) = clause.tests
     table.add(test)

@@ -11,10 +11,16 @@ from features_twin import IRIS, MOMENTS, NUMERIC, PLAIN, TERMS, WORLD, N, X, che
 from hypothesis import given
 from hypothesis import strategies as st
 
+from triplewire.clauses.features import features
+from triplewire.clauses.node_tests import words as words_of_batch
+from triplewire.clauses.node_tests.classes import spellings
+from triplewire.clauses.node_tests.table import INDEXED, RANGE, RESIDUAL, TestTable, build
+from triplewire.clauses.node_tests.words import stems
 from triplewire.encode.decode import Decoder
 from triplewire.encode.names import term_names
 from triplewire.encode.publications import encode
-from triplewire.ir.analysis import analyse
+from triplewire.ir.fulltext.analysis import analyse
+from triplewire.ir.fulltext.nodes import Analyzer, Phrase, TextOr, Word
 from triplewire.ir.nodes import (
     Coercion,
     Compare,
@@ -28,16 +34,10 @@ from triplewire.ir.nodes import (
     TextRelation,
     TextTest,
 )
-from triplewire.ir.text import Analyzer, Phrase, TextOr, Word
 from triplewire.kernels.listed import LONG
 from triplewire.model.namespaces import beside
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, RDF_TYPE, XSD, BlankNode, Literal, Node, Term, Triple
-from triplewire.select import words as words_of_batch
-from triplewire.select.classes import spellings
-from triplewire.select.features import features
-from triplewire.select.tests import INDEXED, LAZY, RANGE, TestTable, build
-from triplewire.select.words import stems
 
 # --- examples ----------------------------------------------------------------------------------------------------
 
@@ -146,12 +146,12 @@ def test_the_same_test_has_one_number() -> None:
     assert table.add(Compare("=", X, IRI("urn:a"))) == table.add(In(X, (IRI("urn:a"),)))
     lazy = table.add(Negate(Compare("=", X, IRI("urn:a"))))
     assert table.add(Negate(Compare("=", X, IRI("urn:a")))) == lazy
-    assert build(table.specs()).kind.tolist() == [INDEXED, INDEXED, LAZY]
+    assert build(table.specs()).kind.tolist() == [INDEXED, INDEXED, RESIDUAL]
 
 
 def test_a_phrase_is_lazy_and_in_no_slice() -> None:
     tests = check([FullText(X, Phrase((Word("one"), Word("two"))))], facts(Literal("one two")))
-    assert tests.is_lazy.tolist() == [True]
+    assert tests.is_residual.tolist() == [True]
 
 
 def test_a_table_without_tests() -> None:

@@ -11,18 +11,18 @@ from typing import Any
 
 import pytest
 
+from triplewire.clauses.features import Features
 from triplewire.config import Settings
 from triplewire.encode.batch import Batch
 from triplewire.errors import LimitError
-from triplewire.ir.evaluate import World, evaluate
+from triplewire.ir.evaluation.evaluate import World, evaluate
 from triplewire.ir.subscription import Subscription
 from triplewire.ir.taxonomy import Taxonomy
-from triplewire.kernels import solutions
+from triplewire.kernels.joins import solutions
 from triplewire.languages import parse
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, RDF_TYPE, XSD, BlankNode, Literal, Node, Term, Triple
 from triplewire.operators import function_operator
-from triplewire.select.features import Features
 from triplewire.verify import solve
 from verify.columns import Columns
 
@@ -110,7 +110,7 @@ def _same(columns: Columns) -> tuple[int, int]:
     verdict = columns.verdict()
     assert verdict.failures == []
     pairs = list(zip(verdict.publication.tolist(), verdict.subscription.tolist(), strict=True))
-    assert pairs == sorted(set(pairs))
+    assert len(pairs) == len(set(pairs))
     truncated = dict(zip(pairs, verdict.truncated.tolist(), strict=True))
     rows = dict(zip(pairs, columns.bindings(verdict), strict=True))
     for p, publication in enumerate(columns.publications):
@@ -332,7 +332,7 @@ def test_a_lazy_test_that_needs_the_publication_is_asked_in_each() -> None:
     assert columns.verdict().publication.tolist() == [1]
 
 
-def test_an_operator_that_fails_is_reported() -> None:
+def test_pairs_that_call_operators_are_left_to_them() -> None:
     def fails(publication: Publication, arguments: object) -> bool:
         raise RuntimeError("no answer")
 
@@ -345,16 +345,14 @@ def test_an_operator_that_fails_is_reported() -> None:
         parse(f"SELECT ?x {text}", "sparql", id=str(at), operators=operators) for at, text in enumerate(texts)
     ]
     verdict = Columns.of([_many(1)], subscriptions, World(operators=operators)).verdict()
-    assert verdict.subscription.tolist() == [1]
-    assert [(p, s, str(error)) for p, s, error in verdict.failures] == [
-        (0, s, "p: the operator bad failed: RuntimeError: no answer") for s in (0, 1)
-    ]
+    assert (verdict.subscription.tolist(), verdict.failures) == ([], [])
+    assert verdict.waiting == [(0, 0), (0, 1)]
 
 
 def test_the_kernels_run_as_plain_python() -> None:
     code = (
         "import random, verify.test_columnar as t\n"
-        "from triplewire.ir.evaluate import World\n"
+        "from triplewire.ir.evaluation.evaluate import World\n"
         "rng = random.Random(9)\n"
         "publications = [t._publication(rng, number) for number in range(6)]\n"
         "subscriptions = [t._query(rng, number) for number in range(40)]\n"

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from triplewire.config import Settings
-from triplewire.ir.evaluate import Answer, World, evaluate
+from triplewire.ir.evaluation.evaluate import Answer, World, evaluate
 from triplewire.languages import parse
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, RDF_TYPE, BlankNode, Literal, Node, Term, Triple

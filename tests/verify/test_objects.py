@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pytest
 
-from triplewire.ir.evaluate import Answer
-from triplewire.kernels import steps as kernels
+from triplewire.ir.evaluation.evaluate import Answer
+from triplewire.kernels.joins import steps as kernels
 from triplewire.model.match import Binding, SharedBinding, term_key
 from triplewire.model.terms import IRI, BlankNode, Literal, Term
 from triplewire.verify import objects as module

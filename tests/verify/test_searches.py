@@ -1,4 +1,5 @@
-"""Full-text tests as the columnar verifier answers them: like `triplewire.ir.expressions`, under any budget."""
+"""Full-text tests as the columnar verifier answers them: like `triplewire.ir.evaluation.expressions`, under any
+budget."""
 
 from __future__ import annotations
 
@@ -9,17 +10,17 @@ from hypothesis import strategies as st
 from ir.full_texts import expressions_over, nears_over
 from triplewire.config import Settings
 from triplewire.errors import LimitError
-from triplewire.ir.analysis import analyse, fold_prefix
-from triplewire.ir.evaluate import World
-from triplewire.ir.expressions import holds
+from triplewire.ir.evaluation.evaluate import World
+from triplewire.ir.evaluation.expressions import holds
+from triplewire.ir.evaluation.state import Evaluation
+from triplewire.ir.fulltext.analysis import analyse, fold_prefix
+from triplewire.ir.fulltext.nodes import Analyzer, Near, Phrase, Prefix, TextExpression, TextNot, Word
+from triplewire.ir.fulltext.search import satisfies
 from triplewire.ir.nodes import FullText, Variable
-from triplewire.ir.search import satisfies
-from triplewire.ir.state import Evaluation
-from triplewire.ir.text import Analyzer, Near, Phrase, Prefix, TextExpression, TextNot, Word
-from triplewire.kernels.solutions import ANSWER, ASKED, FAILED, FALSE, TRUE
+from triplewire.kernels.joins.solutions import ANSWER, ASKED, FAILED, FALSE, TRUE
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, XSD, BlankNode, Literal, Term
-from triplewire.verify.answers import Answers, LazyTests, no_groups
+from triplewire.verify.answers import Answers, ResidualTests, no_groups
 from triplewire.verify.searches import Search, Text
 
 WRITTEN = ["run", "Running", "runs", "cafe", "Café", "CAF\u00c9S", "\u65e5\u672c", "a_b"]
@@ -53,8 +54,8 @@ terms = texts.flatmap(
 
 
 def filled(expressions: list[TextExpression], terms: list[Term], world: World) -> list[list[int]]:
-    """What the lazy tests answer, expression by term, all asked together."""
-    lazy = LazyTests(len(expressions), lambda test: FullText(Variable("x"), expressions[test]), world)
+    """What the residual predicates answer, expression by term, all asked together."""
+    lazy = ResidualTests(len(expressions), lambda test: FullText(Variable("x"), expressions[test]), world)
     answers = Answers(lazy.scope)
     places = [(test << 32 | term) for test in range(len(expressions)) for term in range(len(terms))]
     for at, key in enumerate(places):

@@ -1,5 +1,5 @@
-"""Benchmarks: the papers' workloads as seeded generators, measured through the doors that users come in by.
+"""Benchmarks: the papers' workloads as seeded generators, measured through the public interface.
 
-`workloads` has them by name, `experiments` what is measured and the targets, `run` the processes, `report` and `plot`
-the results. The command: `triplewire.cli.bench`.
+`workloads` generates the data, `experiments` says what is measured and the targets, `run` starts the processes,
+`measure` measures, `report` and `plot` show the results. The command: `triplewire.cli.bench`.
 """

@@ -1,4 +1,4 @@
-"""One step of an experiment in a process of its own; `triplewire.bench.run` starts it, with the job as its argument."""
+"""The process of one step of an experiment. `triplewire.bench.run` starts it, with the job as its argument."""
 
 from __future__ import annotations
 

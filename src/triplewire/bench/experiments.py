@@ -1,7 +1,7 @@
-"""What is measured of each workload, and the targets. Each experiment runs in a process of its own (`run`).
+"""The experiments: what is measured of each workload, and the targets. Each runs in a process of its own (`run`).
 
-A target is named here and nowhere else, and holds for the default matcher at the sizes stated: at other sizes the same
-figures have none. 5 ns a match are allowed for on top of what a publication may cost.
+Targets are stated only here. They hold for the default matcher and the full sizes; at other sizes a figure has no
+target. A target for a publication is raised by 5 ns for each match.
 """
 
 from __future__ import annotations
@@ -17,7 +17,15 @@ from pathlib import Path
 from triplewire.bench import measure
 from triplewire.bench.measure import Timed
 from triplewire.bench.report import Row
-from triplewire.bench.workloads import RTF_SUBSCRIPTIONS, SEED, WORKLOADS, Case, Place, rtf_case, same_structure
+from triplewire.bench.workloads.catalogue import (
+    RTF_SUBSCRIPTIONS,
+    SEED,
+    WORKLOADS,
+    Case,
+    Place,
+    rtf_case,
+    same_structure,
+)
 from triplewire.engine import Engine
 
 NANOSECONDS_A_MATCH = 5
@@ -31,16 +39,17 @@ TWO_THREADS, OVER_REFERENCE = 1.8, 1_000
 MEGA, GIGA = 1e6, 1e9
 MICROS = "us/publication"
 
-_STEPS = (1, 8, 64, 512, 100_000)  # publications that are tried in turn
-_ASKED = 20_000  # matches whose bindings are asked for
-_SUBSCRIBED = 100  # subscriptions that come one at a time
-_RATIOS = 15  # of two threads to one: they spread more than single runs
-_HUGE_PUBLICATIONS = 128  # their match rows alone take 2 MB a publication
+_STEPS = (1, 8, 64, 512, 100_000)  # numbers of publications to try in turn
+_ASKED = 20_000  # matches whose bindings are read
+_SUBSCRIBED = 100  # subscriptions that are added one at a time
+_RATIOS = 15  # measurements of two threads against one; they spread more than single runs
+_HUGE_PUBLICATIONS = 128  # the match rows of each take 2 MB
 
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """`prepare` writes the files, in a process of its own, and `measure` reads them: so memory is the engine's."""
+    """`prepare` writes the files and `measure` reads them, in different processes, so that memory is the engine's
+    alone."""
 
     workload: str
     about: str
@@ -51,7 +60,7 @@ class Experiment:
 
 @dataclass(frozen=True, slots=True)
 class _Loaded:
-    """An engine over a case, and what it cost to get it."""
+    """An engine with the subscriptions of a case, the seconds that loading took, and the bytes of memory."""
 
     engine: Engine
     seconds: float
@@ -59,6 +68,7 @@ class _Loaded:
 
 
 def _load(place: Place, case: Case, matcher: str) -> _Loaded:
+    """Load a case, after a warm-up."""
     measure.warm_up(matcher, case.subscriptions, _inputs(place, case)[0], place.work)
     before = measure.resident_bytes()
     begun = time.perf_counter()
@@ -68,15 +78,17 @@ def _load(place: Place, case: Case, matcher: str) -> _Loaded:
 
 
 def _inputs(place: Place, case: Case) -> list[measure.Input]:
+    """The publications of a case, and files with the first ones of them."""
     return measure.split_publications(case.publications, _STEPS, place.work)
 
 
 def _allowed(micros: float, timing: Timed, wanted: bool) -> float | None:
+    """The target of a publication, in microseconds, raised for its matches; None where none is wanted."""
     return micros + timing.matches * NANOSECONDS_A_MATCH / 1e3 if wanted else None
 
 
 def _explained(row: Row, work: Callable[[], object]) -> Row:
-    """The row; where its target is missed, with a profile of the work."""
+    """The row. Where its target is missed, its note is a profile of the work."""
     return replace(row, note=measure.profile(work)) if row.met is False else row
 
 
@@ -84,6 +96,8 @@ def _explained(row: Row, work: Callable[[], object]) -> Row:
 
 
 def _plain(workload: str) -> Experiment:
+    """The experiment that every workload has."""
+
     def run(place: Place, cases: list[Case], matcher: str) -> Iterator[Row]:
         for case in cases:
             yield from _figures(workload, place, case, matcher)
@@ -93,7 +107,7 @@ def _plain(workload: str) -> Experiment:
 
 
 def _figures(workload: str, place: Place, case: Case, matcher: str) -> Iterator[Row]:
-    """The counts and times of one case; RTF with 50 % text has the targets."""
+    """The counts and times of one case. RTF with 50 % text has targets."""
 
     def row(name: str, value: float, unit: str = "", target: float | None = None) -> Row:
         return Row(workload, f"{case.label}: {name}", value, unit, target)
@@ -105,23 +119,23 @@ def _figures(workload: str, place: Place, case: Case, matcher: str) -> Iterator[
     yield row("subscriptions", len(engine.subscriptions))
     yield row("load", loaded.seconds, "s")
     source = measure.affordable(engine, inputs)
-    found = measure.timed(engine, source)
-    stats = found.stats
+    timing = measure.timed(engine, source)
+    stats = timing.stats
     yield row("publications", stats.publications)
     yield row("triples a publication", stats.triples / stats.publications)
-    yield row("matches a publication", found.matches)
+    yield row("matches a publication", timing.matches)
     if stats.matches:
         yield row("candidates a match", stats.candidates / stats.matches)
-    for stage in found.stages:
-        yield row(f"  {stage}", found.stage_micros(stage), MICROS)
-    encoded, whole = _allowed(ENCODED_MICROS, found, aimed), _allowed(BYTES_MICROS, found, aimed)
+    for stage in timing.stages:
+        yield row(f"  {stage}", timing.stage_micros(stage), MICROS)
+    encoded, whole = _allowed(ENCODED_MICROS, timing, aimed), _allowed(BYTES_MICROS, timing, aimed)
     for name, micros, allowed in (
-        ("an encoded batch", found.encoded_micros, encoded),
-        ("N-Quads bytes", found.micros, whole),
+        ("an encoded batch", timing.encoded_micros, encoded),
+        ("N-Quads bytes", timing.micros, whole),
     ):
         timed = row(f"match rows from {name}", micros, MICROS, allowed)
         yield _explained(timed, lambda: measure.match(engine, source))
-    yield row("N-Quads", source.bytes / MEGA / found.seconds, "MB/s")
+    yield row("N-Quads", source.bytes / MEGA / timing.seconds, "MB/s")
     yield row("index memory", loaded.index_bytes / MEGA, "MB", INDEX_MEGABYTES if aimed else None)
     if stats.matches:
         asked = _binding_micros(engine, inputs)
@@ -133,11 +147,11 @@ def _figures(workload: str, place: Place, case: Case, matcher: str) -> Iterator[
 
 
 def _binding_micros(engine: Engine, inputs: list[measure.Input]) -> float:
-    """What a match costs more when its bindings are looked at."""
+    """Microseconds that reading its bindings adds to a match."""
     figures = []
     for _ in range(measure.RUNS):
         count = 0
-        for source in inputs:  # few publications, or more of them where they have few matches
+        for source in inputs:  # more publications until there are enough matches
             for result in engine.match_files(source.path):
                 begun = time.perf_counter()
                 for match in result:
@@ -150,7 +164,7 @@ def _binding_micros(engine: Engine, inputs: list[measure.Input]) -> float:
 
 
 def _two_threads(engine: Engine, source: measure.Input) -> float:
-    """The time of two runs in one thread, over the time of one run in each of two."""
+    """The time of two runs in one thread divided by the time of one run in each of two threads."""
 
     def once() -> None:
         measure.match(engine, source)
@@ -175,17 +189,18 @@ def _two_threads(engine: Engine, source: measure.Input) -> float:
 
 
 def compare(workload: str, place: Place, cases: list[Case], first: str, second: str) -> Iterator[Row]:
-    """Two matchers over the same cases, their runs in turn."""
+    """Compare two matchers on the same cases, with alternating runs."""
     for case in cases:
         yield from _compared(workload, place, case, first, second, None)
 
 
 def _compared(workload: str, place: Place, case: Case, first: str, second: str, target: float | None) -> Iterator[Row]:
+    """The times of two matchers on one case, their matches, and the ratio of the times."""
     names = (first, second)
     engines = [measure.load(name, case.subscriptions) for name in names]
     inputs = _inputs(place, case)
     sources = [measure.affordable(engine, inputs, runs=3) for engine in engines]
-    source = min(sources, key=lambda one: one.count)
+    source = min(sources, key=lambda source: source.count)
     runs: list[list[Timed]] = [[], []]
     for _ in range(3):
         for engine, timings in zip(engines, runs, strict=True):
@@ -201,6 +216,7 @@ def _compared(workload: str, place: Place, case: Case, first: str, second: str, 
 
 
 def _over_reference(place: Place, cases: list[Case], matcher: str) -> Iterator[Row]:
+    """A matcher against "reference"."""
     full = place.size is None
     yield from _compared("rtf", place, cases[0], matcher, "reference", OVER_REFERENCE if full else None)
 
@@ -209,6 +225,7 @@ def _over_reference(place: Place, cases: list[Case], matcher: str) -> Iterator[R
 
 
 def _grown_cases(place: Place) -> list[Case]:
+    """A tenth of the queries, and these with nine times as many that match nothing."""
     full = place.sized(10 * RTF_SUBSCRIPTIONS)
     small = max(1, full // 10)
     return [
@@ -218,7 +235,7 @@ def _grown_cases(place: Place) -> list[Case]:
 
 
 def _growth(place: Place, cases: list[Case], matcher: str) -> Iterator[Row]:
-    """Ten times the subscriptions at the same matches; then subscriptions that come one at a time."""
+    """Ten times the subscriptions with the same matches; then subscriptions that are added one at a time."""
     figures: list[Timed] = []
     full = place.size is None
     for case in cases:
@@ -234,8 +251,8 @@ def _growth(place: Place, cases: list[Case], matcher: str) -> Iterator[Row]:
 
 
 def _one_at_a_time(engine: Engine, place: Place, source: measure.Input, full: bool) -> Iterator[Row]:
-    """Subscriptions that come one at a time. At each tenth the next match is timed, and one without all newcomers right
-    behind it, some times: what the machine does meanwhile happens to both."""
+    """Add subscriptions one at a time. After each tenth one, the next match is timed, and right after it a match
+    without all new ones, several times: other load of the machine affects both alike."""
     newcomers = rtf_case(place, 50, _SUBSCRIBED, seed=SEED + 1)
     rows = [json.loads(line) for line in newcomers.subscriptions.read_text(encoding="utf-8").splitlines()]
     millis, slower = [], []
@@ -248,8 +265,8 @@ def _one_at_a_time(engine: Engine, place: Place, source: measure.Input, full: bo
             for n in range(number + 1):
                 engine.unsubscribe(f"new{n}")
             slower.append((after / measure.timed(engine, source, runs=1).encoded_micros - 1) * 100)
-            for n, again in enumerate(rows[: number + 1]):
-                engine.subscribe(again["query"], again["language"], id=f"new{n}")
+            for n, earlier in enumerate(rows[: number + 1]):
+                engine.subscribe(earlier["query"], earlier["language"], id=f"new{n}")
     name = f"subscribe, with {len(engine.subscriptions):,} standing"
     yield Row("rtf", name, statistics.median(millis), "ms", SUBSCRIBE_MILLIS if full else None)
     percent = statistics.median(slower)
@@ -258,12 +275,14 @@ def _one_at_a_time(engine: Engine, place: Place, source: measure.Input, full: bo
 
 
 def _same_structure_cases(place: Place) -> list[Case]:
+    """A thousandth of the subscriptions and all of them, with single constraints and with windows."""
     large = place.sized(1_000_000)
     sizes = (min(large, max(100, large // 1_000)), large)
     return [same_structure(place, size, windows=windows) for windows in (False, True) for size in sizes]
 
 
 def _same_structure(place: Place, cases: list[Case], matcher: str) -> Iterator[Row]:
+    """A thousand times the subscriptions with the same matches."""
     figures = []
     for case in cases:
         engine = _load(place, case, matcher).engine
@@ -271,7 +290,7 @@ def _same_structure(place: Place, cases: list[Case], matcher: str) -> Iterator[R
         yield Row("cluster", f"{case.label}: match rows from an encoded batch", figures[-1].encoded_micros, MICROS)
         yield Row("cluster", f"{case.label}: matches a publication", figures[-1].matches)
     target = FLAT if place.size is None else None
-    for at, aim in ((0, target), (2, None)):  # windows are measured too, but not promised
+    for at, aim in ((0, target), (2, None)):  # windows have no target
         few, many = cases[at : at + 2]
         ratio = figures[at + 1].encoded_micros / figures[at].encoded_micros
         yield Row("cluster", f"{many.label} over {few.label}, same matches", ratio, "x", aim)
@@ -285,6 +304,7 @@ def _huge_cases(place: Place) -> list[Case]:
 
 
 def _huge(place: Place, cases: list[Case], matcher: str) -> Iterator[Row]:
+    """Loading and matching ten million queries."""
     case, full = cases[0], place.size is None
     source = measure.split_publications(case.publications, (1, 16, _HUGE_PUBLICATIONS), place.work)
     loaded = _load(place, case, matcher)
@@ -315,11 +335,11 @@ EXPERIMENTS: dict[str, Experiment] = {
     "rtf-growth": Experiment("rtf", "a million queries, and one at a time", _grown_cases, _growth),
     "rtf-huge": Experiment("rtf", "ten million queries", _huge_cases, _huge),
 }
-"""All experiments of `triplewire bench all`, in its order. Those of the workloads' names also run by themselves."""
+"""All experiments of `triplewire bench all`, in its order. One that has the name of a workload also runs by itself."""
 
 
 def to_json(cases: list[Case]) -> list[list[str]]:
-    """Cases for another process."""
+    """Cases as JSON, for another process."""
     return [[case.label, str(case.subscriptions), str(case.publications)] for case in cases]
 
 

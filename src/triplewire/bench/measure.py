@@ -1,6 +1,6 @@
-"""Clocks, memory, and the doors of the engine that are measured: bytes in, match rows out.
+"""Measures time and memory of the engine, from bytes to match rows.
 
-The stages are those of the engine's own clock (`triplewire.engine.stats`).
+The stages are those of the engine's clock (`triplewire.engine.stats`).
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ INCOMING = ("read", "encode")  # the stages before there is a batch
 
 
 def load(matcher: str, path: Path) -> Engine:
-    """An engine with the subscriptions of a file. Raises `SubscriptionError` where one is refused: generated ones are
-    all good."""
+    """An engine with the subscriptions of a file. Raises `SubscriptionError` where one is refused, as no generated one
+    is wrong."""
 
     def refuse(refusal: Refusal) -> None:
         raise SubscriptionError(refusal.reason, source=refusal.where or refusal.subject, remedy=refusal.remedy)
@@ -46,7 +46,7 @@ def load(matcher: str, path: Path) -> Engine:
 
 
 def warm_up(matcher: str, subscriptions: Path, source: Input, work: Path) -> None:
-    """Import and compile what is needed, with the first subscriptions: neither time nor memory is the index's."""
+    """Import modules and compile kernels, with a few subscriptions, so that they do not count for the measured load."""
     few = work / f"{subscriptions.stem}-first-{os.getpid()}.jsonl"
     with subscriptions.open("rb") as stream:
         few.write_bytes(b"".join(islice(stream, _WARM_UP)))
@@ -56,7 +56,7 @@ def warm_up(matcher: str, subscriptions: Path, source: Input, work: Path) -> Non
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """Some publications as N-Quads; `count` of them."""
+    """A file of `count` publications as N-Quads."""
 
     path: Path
     count: int
@@ -68,7 +68,7 @@ class Input:
 
 
 def split_publications(path: Path, sizes: Iterable[int], work: Path) -> list[Input]:
-    """For each size a file with the first so many publications (all, where there are fewer), in ascending order."""
+    """Files with the first publications of a file, one for each size, in ascending order; all where there are fewer."""
     wanted = sorted(set(sizes))
     out: list[Input] = []
     data, names, ends, last = path.read_bytes(), 0, 0, b""
@@ -85,6 +85,7 @@ def split_publications(path: Path, sizes: Iterable[int], work: Path) -> list[Inp
 
 
 def _part(work: Path, path: Path, count: int, data: bytes) -> Input:
+    """Write the first publications to a file of their own."""
     part = work / f"{path.stem}-first-{count}-{os.getpid()}.nq"
     part.write_bytes(data)
     return Input(part, count)
@@ -92,7 +93,10 @@ def _part(work: Path, path: Path, count: int, data: bytes) -> Input:
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """The medians of some runs in seconds, from bytes to match rows and of each stage, and the counts of the last."""
+    """The medians of several runs, in seconds: from bytes to match rows, and of each stage.
+
+    `stats` is of the last run.
+    """
 
     seconds: float
     stages: dict[str, float]
@@ -122,7 +126,7 @@ class Timed:
 
 
 def match(engine: Engine, source: Input, clock: Clock | None = None) -> Stats:
-    """Match the publications of a file; the match rows are made and dropped."""
+    """Match the publications of a file and drop the match rows. Raises `SubscriptionError` where a pair is refused."""
     totals, clock = Stats(), clock or Clock()
     for result in engine.match_files(source.path, clock=clock):
         if result.refusals:
@@ -132,7 +136,7 @@ def match(engine: Engine, source: Input, clock: Clock | None = None) -> Stats:
 
 
 def timed(engine: Engine, source: Input, runs: int = RUNS) -> Timed:
-    """Match some times, fewer where that takes long. What compiles and warms up has to be run before."""
+    """Match up to `runs` times, fewer where that takes long. Call it after a warm-up."""
     seconds: list[float] = []
     stages: list[dict[str, float]] = []
     for _ in range(runs):
@@ -142,14 +146,14 @@ def timed(engine: Engine, source: Input, runs: int = RUNS) -> Timed:
         stages.append(clock.seconds())
         if sum(seconds) > BUDGET_SECONDS:
             break
-    names = dict.fromkeys(stage for one in stages for stage in one)
-    medians = {name: statistics.median(one.get(name, 0.0) for one in stages) for name in names}
+    names = dict.fromkeys(stage for run in stages for stage in run)
+    medians = {name: statistics.median(run.get(name, 0.0) for run in stages) for name in names}
     return Timed(statistics.median(seconds), medians, stats)
 
 
 def affordable(engine: Engine, inputs: Sequence[Input], runs: int = RUNS) -> Input:
-    """The largest input whose runs stay within the budget; it and the smaller ones have been run before, as warm-up:
-    the first run of each touches memory that the next ones use again, and so tells little of them."""
+    """The largest input whose runs stay within the budget. It and the smaller ones are run as warm-up, because the
+    first run of each takes new memory that later runs use again."""
     match(engine, inputs[0])
     for source, larger in pairwise(inputs):
         match(engine, source)
@@ -163,7 +167,7 @@ def affordable(engine: Engine, inputs: Sequence[Input], runs: int = RUNS) -> Inp
 
 
 def profile(work: Callable[[], object]) -> str:
-    """Where the time of some work goes: the functions, kernels among them, in which most of it was spent."""
+    """The functions in which most time of the work is spent, kernels among them, with their shares."""
     profiler = cProfile.Profile()
     profiler.runcall(work)
     spent = sorted(((entry.inlinetime, _name(entry.code)) for entry in profiler.getstats()), reverse=True)
@@ -176,7 +180,7 @@ def _name(code: CodeType | str) -> str:
 
 
 def resident_bytes() -> int:
-    """Resident memory of this process, with what was freed given back; 0 where the system does not say."""
+    """Resident memory of this process, after freed memory is returned; 0 where the system does not say."""
     gc.collect()
     with suppress(OSError, AttributeError):
         ctypes.CDLL("libc.so.6").malloc_trim(0)
@@ -186,8 +190,8 @@ def resident_bytes() -> int:
 
 
 def most_bytes() -> int:
-    """The largest resident memory of this process so far. On Linux the process's own: the other figure starts with that
-    of the process that started it."""
+    """The largest resident memory of this process so far. On Linux from /proc, since the general figure starts with
+    that of the parent process."""
     if sys.platform.startswith("linux"):
         with suppress(OSError, ValueError, IndexError):
             for line in Path("/proc/self/status").read_text().splitlines():

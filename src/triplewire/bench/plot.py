@@ -1,6 +1,6 @@
-"""The rows as a picture: an SVG of bars, one a row, drawn without a library.
+"""Draws rows as an SVG of bars, one for each row, without a library.
 
-Rows with a target are shown as parts of it on a logarithmic scale, with a line at 1; where a run has no target, the
+Rows with a target are shown as fractions of it on a logarithmic scale, with a line at 1. Where a run has no target, its
 times are shown instead.
 """
 
@@ -17,7 +17,7 @@ _MET, _MISSED, _PLAIN = "#2c7a4b", "#b3392f", "#4a6fa5"
 
 
 def to_svg(rows: Sequence[Row], title: str) -> str:
-    """The picture of a run."""
+    """The SVG of the rows of a run."""
     bars = [(row, _share(row)) for row in rows if row.target and row.value]
     label = "value in parts of the target (line: the target; longer than the line is worse)"
     if not bars:
@@ -40,6 +40,7 @@ def to_svg(rows: Sequence[Row], title: str) -> str:
 
 
 def _share(row: Row) -> float:
+    """The value as a fraction of the target; above 1 is worse."""
     assert row.value
     assert row.target
     return row.target / row.value if row.at_least else row.value / row.target
@@ -52,10 +53,12 @@ def _limits(values: Sequence[float]) -> tuple[float, float]:
 
 
 def _length(value: float, low: float, high: float) -> float:
+    """The length of a bar, in pixels."""
     return max(2.0, (math.log10(value) - low) / (high - low) * _WIDTH)
 
 
 def _bar(row: Row, y: int, length: float) -> list[str]:
+    """A bar with its name and its value."""
     colour = _PLAIN if row.met is None else _MET if row.met else _MISSED
     name = escape(f"{row.workload}: {row.name}")
     bound = "" if row.target is None else f" ({'>=' if row.at_least else '<='} {row.target:.4g})"

@@ -1,4 +1,4 @@
-"""What a run says: one row a figure, as a table, as JSON Lines, or as a picture (`plot`)."""
+"""The rows of a run, one for each figure, as a table or as JSON Lines. As a picture: `triplewire.bench.plot`."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One figure. `target` is what it should be at most, or `at_least`; None where nothing was promised. `value` is
-    None where it could not be measured. `note` says why, or where the time went that was too long."""
+    """One figure. `target` is its upper bound, or with `at_least` its lower bound; None where it has none. `value` is
+    None where it could not be measured. `note` says why, or how the time was spent where a target is missed."""
 
     workload: str
     name: str
@@ -83,7 +83,7 @@ def table_line(row: Row) -> str:
 
 
 def summary(rows: Iterable[Row]) -> Iterator[str]:
-    """How many targets were met, and which ones were not."""
+    """The number of targets that were met, and each one that was not."""
     named = [row for row in rows if row.target is not None]
     if not named:
         return

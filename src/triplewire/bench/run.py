@@ -1,6 +1,6 @@
-"""Run experiments, each in processes of its own, and collect their rows.
+"""Runs experiments, each in processes of its own, and collects their rows.
 
-A process is started anew for each step, so that one experiment's memory and compiled code are not another's.
+Each step is a new process, so that experiments share neither memory nor compiled code.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 
 from triplewire.bench.experiments import EXPERIMENTS, compare, from_json, to_json
 from triplewire.bench.report import Row, from_line, to_line
-from triplewire.bench.workloads import WORKLOADS, Place
+from triplewire.bench.workloads.catalogue import WORKLOADS, Place
 from triplewire.errors import TriplewireError
 
 ALL = "all"
@@ -25,7 +25,7 @@ ALL = "all"
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to run: a workload or all; `compared` are two matchers, or empty."""
+    """What to run: a workload, or all of them. `compared` names two matchers, or is empty."""
 
     workload: str
     matcher: str
@@ -41,7 +41,7 @@ class Plan:
 
 
 def run(plan: Plan, progress: Callable[[str], None]) -> Iterator[Row]:
-    """The rows of all experiments as they come. One that fails gives a row that says so, and the others go on."""
+    """The rows of all experiments, as they are measured. An experiment that fails gives a row that says so."""
     names = plan.names()
     with tempfile.TemporaryDirectory(prefix="triplewire-bench-") as folder:
         for number, name in enumerate(names, 1):
@@ -56,25 +56,26 @@ def run(plan: Plan, progress: Callable[[str], None]) -> Iterator[Row]:
 
 
 class _Failed(Exception):
-    """A step ended before its time."""
+    """A step ended with an error."""
 
 
 def _experiment(plan: Plan, name: str, folder: str) -> Iterator[Row]:
+    """The rows of one experiment. Raises `_Failed`."""
     job: dict[str, Any] = {
         "name": name, "work": folder, "size": plan.size, "data": None if plan.data is None else str(plan.data),
         "matcher": plan.matcher, "compared": plan.compared,
     }  # fmt: skip
     (written,) = _step({**job, "step": "prepare"})
     cases = json.loads(written)
-    for some in [[case] for case in cases] if EXPERIMENTS[name].apart else [cases]:
-        for line in _step({**job, "step": "measure", "cases": some}):
+    for group in [[case] for case in cases] if EXPERIMENTS[name].apart else [cases]:
+        for line in _step({**job, "step": "measure", "cases": group}):
             yield from_line(line)
 
 
 def _step(job: dict[str, Any]) -> Iterator[str]:
-    """The lines that the process of a step writes."""
+    """The lines that the process of a step writes. Raises `_Failed` where it ends with an error."""
     command = [sys.executable, "-m", "triplewire.bench", json.dumps(job)]
-    with tempfile.TemporaryFile() as errors:  # no pipe: nobody reads it before the end
+    with tempfile.TemporaryFile() as errors:  # no pipe, which could fill up: it is read after the end
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True) as process:
             assert process.stdout is not None
             try:
@@ -89,7 +90,7 @@ def _step(job: dict[str, Any]) -> Iterator[str]:
 
 
 def step(job: dict[str, Any]) -> None:
-    """One step, in the process started for it: lines of JSON to standard output."""
+    """Do one step in the process that was started for it. Writes lines of JSON to standard output."""
     experiment = EXPERIMENTS[job["name"]]
     place = Place(Path(job["work"]), job["size"], None if job["data"] is None else Path(job["data"]))
     if job["step"] == "prepare":
@@ -105,7 +106,7 @@ def step(job: dict[str, Any]) -> None:
 
 
 def main(argument: str) -> int:
-    """The process of one step; its error goes to standard error in one line."""
+    """The main function of the process of a step. Writes an error to standard error, in one line."""
     try:
         step(json.loads(argument))
     except TriplewireError as error:

@@ -1,62 +1,17 @@
-"""The command line: `triplewire read`, `match`, `explain`, `bench`, `pipeline`. One file a command.
+"""The command line: `triplewire read`, `match`, `explain`, `bench`, `pipeline`, `warm-up`. One file a command.
 
 Data goes to standard output, messages and progress to standard error. Exit codes: 0 done; 1 some input was refused,
 and the rest was processed; 2 wrong usage; 70 a fault of the program; 74 a file cannot be read or written; 130
-interrupted; 141 the reader of the output went away. `arguments` has the options that commands share, `report` the
-messages, `output` the forms of the results.
+interrupted; 141 the reader of the output went away. `commands` puts them together, `arguments` has the options that
+they share, `report` the messages, `output` the forms of the results.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from importlib.metadata import version
-from typing import Annotated
 
-import typer
-
-from triplewire.cli import bench, explain, match, pipeline, read
-from triplewire.cli.arguments import spread
-from triplewire.cli.report import one_line, say, to_nowhere
-from triplewire.errors import TriplewireError
-
-__all__ = ["main"]
-
-app = typer.Typer(
-    name="triplewire",
-    add_completion=False,
-    no_args_is_help=True,
-    rich_markup_mode=None,  # plain text keeps the line breaks of the examples, and starts in half the time
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
-)
-app.command("read", short_help="Show the publications in files.")(read.read_command)
-app.command("match", short_help="Match publications against subscriptions.")(match.match_command)
-app.command("explain", short_help="Say why a subscription matches a publication, or not.")(explain.explain_command)
-app.command("bench", short_help="Measure matching on the papers' workloads.")(bench.bench_command)
-app.add_typer(pipeline.app, name="pipeline")
-
-
-def _show_version(wanted: bool) -> None:
-    if wanted:
-        print(f"triplewire {version('triplewire')}")
-        raise typer.Exit
-
-
-@app.callback()
-def _options(
-    show_version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and stop.")
-    ] = False,
-) -> None:
-    """
-    \b
-    triplewire match --subscriptions queries.jsonl --publications feeds/
-    triplewire explain --subscription olympics --subscriptions queries.jsonl --publications feeds/
-
-    Standing queries over RDF and feeds. Files may be gzipped; a folder stands for all files below it, - for standard
-    input. Limits are set in the environment: TRIPLEWIRE_MAX_BINDINGS=50.
-    """
+__all__ = ["main", "run"]
 
 
 def main() -> None:
@@ -73,11 +28,26 @@ def run(arguments: list[str]) -> int:
         if hasattr(stream, "reconfigure"):  # what a test puts in its place may not have it
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
     try:
+        return _run(arguments)
+    except KeyboardInterrupt:
+        return 130
+
+
+def _run(arguments: list[str]) -> int:
+    if arguments == ["--version"]:
+        from triplewire.cli.version import show_version
+
+        show_version()
+        return 0
+    from triplewire.cli.arguments import spread
+    from triplewire.cli.commands import app
+    from triplewire.cli.report import one_line, say, to_nowhere
+    from triplewire.errors import TriplewireError
+
+    try:
         app(spread(arguments), prog_name="triplewire")
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else 0
-    except KeyboardInterrupt:
-        return 130
     except TriplewireError as error:
         say(f"triplewire: {one_line(str(error))}")
         return 1

@@ -1,22 +1,26 @@
-"""Options that several commands share, and the spelling `--subscriptions a b c`."""
+"""Options that several commands share, and options that take several values: `--subscriptions a b c`."""
 
 from __future__ import annotations
 
 import enum
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from triplewire.cli.report import one_line
 from triplewire.config import Settings
 from triplewire.errors import TriplewireError
 
-SPREADING = ("--subscriptions", "--publications")
+if TYPE_CHECKING:
+    from triplewire.operators.files import OperatorFile
+
+SPREADING = ("--subscriptions", "--publications", "--operators")
 
 
 def spread(arguments: Iterable[str]) -> list[str]:
-    """Repeat an option that takes several files before each of them: the parser below knows one value an option."""
+    """The arguments with an option that takes several files repeated before each of them, as Typer needs it."""
     out: list[str] = []
     option, values, literal = "", 0, False
     for argument in arguments:
@@ -34,14 +38,14 @@ def spread(arguments: Iterable[str]) -> list[str]:
 
 
 class Entailment(enum.StrEnum):
-    """What follows from a publication: `triplewire.ir.entailment`."""
+    """The entailment regime: `triplewire.ir.entailment`."""
 
     NONE = "none"
     RDFS = "rdfs"
 
 
 class Split(enum.StrEnum):
-    """What of a document becomes one publication."""
+    """Which part of a document becomes one publication."""
 
     ITEM = "item"
     DOCUMENT = "document"
@@ -72,6 +76,14 @@ TaxonomyFile = Annotated[
         help="The class hierarchy: RDFS, OWL, SKOS, or two columns.",
     ),
 ]
+OperatorFiles = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--operators",
+        metavar="FILE.py...",
+        help="Operators of your own: Python files with an attribute `operators`. They are run.",
+    ),
+]
 EntailmentOption = Annotated[
     Entailment,
     typer.Option(help="rdfs: properties and classes also mean those below them, by the taxonomy file."),
@@ -83,15 +95,28 @@ SplitOption = Annotated[
 
 
 def settings_from_environment() -> Settings:
-    """The limits; a wrong variable is wrong usage."""
+    """The limits. Raises `BadParameter` where a variable of the environment has a wrong value."""
     try:
         return Settings.from_environment()
     except TriplewireError as error:
         raise typer.BadParameter(str(error)) from error
 
 
+def operators_from(files: Iterable[Path]) -> tuple[OperatorFile, ...]:
+    """The files of operators, read and tried; one that does not give operators is wrong usage."""
+    # --help does without the operators
+    from triplewire.operators.files import operators_of, read_operator_files
+
+    try:
+        read = read_operator_files(files)
+        operators_of(read)
+    except TriplewireError as error:
+        raise typer.BadParameter(one_line(str(error)), param_hint="--operators") from error
+    return read
+
+
 def check_files(*groups: Iterable[Path]) -> None:
-    """A file that is not there, and standard input given twice, are wrong usage."""
+    """Raises `BadParameter` where a file does not exist, or standard input is given twice."""
     files = [file for group in groups for file in group]
     for file in files:
         if str(file) != "-" and not file.exists():

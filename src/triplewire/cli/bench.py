@@ -1,4 +1,4 @@
-"""`triplewire bench`: the papers' workloads, measured on this machine."""
+"""The command `triplewire bench`: measures matching on the papers' workloads."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from triplewire.cli import output
+from triplewire.cli.match import prepare_kernels
 from triplewire.cli.report import say
 from triplewire.errors import TriplewireError
 
@@ -48,7 +49,7 @@ def bench_command(
     Measure matching on the papers' workloads, drawn with fixed seeds. `all` also measures every target; where one is
     missed the report says by how much, which is no failure of the command. Files go to the temporary folder.
     """
-    # --help does without the generators, which draw with NumPy
+    # imported here so that --help does not load NumPy
     from triplewire import plugins
     from triplewire.bench.plot import to_svg
     from triplewire.bench.report import summary, table_head, table_line
@@ -66,6 +67,7 @@ def bench_command(
     for option, file in (("--json", json_file), ("--plot", plot)):
         if file is not None and (file.is_dir() or not os.access(file.resolve().parent, os.W_OK)):
             raise typer.BadParameter(f"{file} cannot be written", param_hint=option)
+    prepare_kernels(matcher, "compiled")
     rows: list[Row] = []
     with output.text_output(None) as stream:
         print(table_head(), file=stream, flush=True)

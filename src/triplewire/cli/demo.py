@@ -1,6 +1,6 @@
-"""What `triplewire pipeline demo` shows of a run: the matches as a table, each with the reason in a few words.
+"""Shows the result of `triplewire pipeline demo`: a table of matches, each with a short reason.
 
-The reasons in full: `triplewire explain`.
+`triplewire explain` shows the reasons in full.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rich.text import Text
 
 from triplewire.cli.report import one_line
 from triplewire.engine import Engine, Explanation
-from triplewire.engine.explain import Finding, Verdict
+from triplewire.engine.explain.explanation import Finding, Verdict
 from triplewire.errors import Refusal, TriplewireError
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, Literal
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 OF_EACH, IN_ALL = 4, 60  # matches shown of one subscription, and altogether
 REASONS, CHARACTERS, STEPS = 3, 64, 6  # reasons of one match; how long each may be; classes of a path
 
-WIDTH = 120  # of the table where the terminal does not say
+WIDTH = 120  # of the table where there is no terminal
 NEXT = (
     ".venv/bin/triplewire explain --subscription puffin-chicks --subscriptions examples/subscriptions "
     "--publications examples/publications/feeds/bird-log.atom",
@@ -43,8 +43,8 @@ NEXT = (
 )
 
 _WORDS = re.compile(r"'([^']+)' is word (\d+)")
-_IRI = re.compile(r"<[^<>\s]*[/#]([^<>\s/#]+)>")  # its last part is enough here
-_HIDDEN = re.compile(r"\?\.\d+ = ")  # a variable that the language made up
+_IRI = re.compile(r"<[^<>\s]*[/#]([^<>\s/#]+)>")  # only its last part is shown
+_HIDDEN = re.compile(r"\?\.\d+ = ")  # a variable that the parser invented
 _COMPARES = re.compile(r" is ([<>=!]+) ")
 _DATATYPE = re.compile(r'"([^"]*)"\^\^\S+')
 _NUMBER = re.compile(r"""['"]([-+]?[0-9.]+)['"]""")
@@ -53,7 +53,7 @@ _NAMED = ("title", "name", "label")
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """One line of the table: what was found, by whom, and why."""
+    """A row of the table: a match, and why it is one."""
 
     subscription: str
     publication: str
@@ -63,43 +63,43 @@ class Shown:
 
 def pick(outcomes: DataFrame) -> list[tuple[str, str, str]]:
     """A few matches of each subscription, as (subscription, publication, source), in that order."""
-    # Spark is an extra: a module that names it at its head cannot be imported without
+    # imported here because Spark is an optional dependency
     from pyspark.sql import Window
     from pyspark.sql.functions import row_number
 
     first = Window.partitionBy("subscription").orderBy("publication", "source")
     rows = outcomes.where("refusal IS NULL").select("subscription", "publication", "source")
-    some = rows.withColumn("rank", row_number().over(first)).where(f"rank <= {OF_EACH}")
-    found = some.orderBy("rank", "subscription").limit(IN_ALL).collect()
-    return sorted((row.subscription, row.publication, row.source) for row in found)
+    ranked = rows.withColumn("rank", row_number().over(first)).where(f"rank <= {OF_EACH}")
+    picked = ranked.orderBy("rank", "subscription").limit(IN_ALL).collect()
+    return sorted((row.subscription, row.publication, row.source) for row in picked)
 
 
 def explained(picked: Iterable[tuple[str, str, str]], engine: Engine, split: str) -> Iterator[Shown]:
-    """The picked matches with their reasons. Each of their files is read once more."""
+    """The picked matches with their reasons. Reads the files of the publications again."""
     picked = list(picked)
-    found: dict[tuple[str, str], Publication] = {}
+    publications: dict[tuple[str, str], Publication] = {}
     for source in sorted({source for _, _, source in picked}):
-        wanted = {publication for _, publication, its in picked if its == source}
+        wanted = {publication for _, publication, file in picked if file == source}
         for publication in read(source, split=split, on_refusal=_counted_already):
             if publication.id in wanted:
-                found[publication.id, source] = publication
+                publications[publication.id, source] = publication
     for subscription, identity, source in picked:
-        one = found.get((identity, source))
+        matched = publications.get((identity, source))
         why = ""
-        if one is not None:
+        if matched is not None:
             try:
-                why = short(engine.explain(subscription, one))
+                why = short(engine.explain(subscription, matched))
             except TriplewireError as error:
                 why = error.what
-        yield Shown(subscription, identity, title(one) if one else "", why)
+        yield Shown(subscription, identity, title(matched) if matched else "", why)
 
 
 def _counted_already(refusal: Refusal) -> None:
-    """The run has reported what this file refuses."""
+    """Ignores a refusal, which the run has reported already."""
 
 
 def title(publication: Publication) -> str:
-    """What a publication calls itself, of the resource named like it where there is one; "" for nothing."""
+    """The title, name or label of a publication: that of the resource with its id, else the first one; "" for none."""
     names = [
         (t.subject, t.object.lexical)
         for t in publication.triples
@@ -113,7 +113,8 @@ def title(publication: Publication) -> str:
 
 
 def short(explanation: Explanation) -> str:
-    """An explanation in a few words: what its conditions found; for a subscription without any, its first triple."""
+    """An explanation in a few words: why its conditions hold, or the first triple of a subscription without
+    conditions."""
     conditions: list[str] = []
     others: list[str] = []
     for finding in _leaves(explanation.findings):
@@ -123,6 +124,7 @@ def short(explanation: Explanation) -> str:
 
 
 def _leaves(findings: Iterable[Finding]) -> Iterator[Finding]:
+    """The findings that hold, and the parts of each."""
     for finding in findings:
         if finding.verdict is Verdict.HOLDS:
             yield finding
@@ -130,19 +132,20 @@ def _leaves(findings: Iterable[Finding]) -> Iterator[Finding]:
 
 
 def shorter(line: str) -> str:
-    """One reason: words with their places, a class with those below it, a comparison of values."""
+    """A reason, shortened: words with their positions, a path of classes, or a comparison of values."""
     words = _WORDS.findall(line)
     if words:
-        return _cut(", ".join(f'"{word}" at word {place}' for word, place in words))
+        return _shortened(", ".join(f'"{word}" at word {place}' for word, place in words))
     line = _HIDDEN.sub("", _IRI.sub(r"\1", line))
     if " -> " in line:
-        steps = line.split(" = ", 1)[-1].split(" -> ")[::-1]  # as one reads a catalogue: the widest class first
-        return _cut(" > ".join(steps if len(steps) <= STEPS else [steps[0], "...", *steps[-2:]]))
+        steps = line.split(" = ", 1)[-1].split(" -> ")[::-1]  # the most general class first
+        return _shortened(" > ".join(steps if len(steps) <= STEPS else [steps[0], "...", *steps[-2:]]))
     line = _COMPARES.sub(r" \1 ", line).replace(" does: ", " ").removesuffix(" is true")
-    return _cut(_NUMBER.sub(r"\1", _DATATYPE.sub(r"\1", line)))
+    return _shortened(_NUMBER.sub(r"\1", _DATATYPE.sub(r"\1", line)))
 
 
-def _cut(text: str) -> str:
+def _shortened(text: str) -> str:
+    """The text, at most CHARACTERS long."""
     return text if len(text) <= CHARACTERS else text[: CHARACTERS - 3] + "..."
 
 
@@ -150,7 +153,7 @@ def _cut(text: str) -> str:
 
 
 def show(lines: list[Shown], summary: Summary, engine: Engine, folder: Path) -> None:
-    """The table, the sums, and what to try next, on standard output."""
+    """Print the table, the totals, and commands to try next."""
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for column, ratio in (("subscription", 2), ("publication", 5), ("why", 6)):
         table.add_column(column, ratio=ratio, overflow="fold")
@@ -165,7 +168,7 @@ def show(lines: list[Shown], summary: Summary, engine: Engine, folder: Path) -> 
         console.print(table)
     if len(lines) < summary.matches:
         print(f"... {len(lines):,} of {summary.matches:,} matches are shown, at most {OF_EACH} of a subscription")
-    silent = sorted({one.id for one in engine.subscriptions} - {line.subscription for line in lines})
+    silent = sorted({subscription.id for subscription in engine.subscriptions} - {line.subscription for line in lines})
     print(f"\n{summary.matches:,} matches of {len(engine.subscriptions):,} subscriptions in ", end="")
     refused = "1 input was" if summary.refused == 1 else f"{summary.refused:,} inputs were"
     print(f"{summary.publications:,} publications; {refused} refused" + (" (see above)" if summary.refused else ""))

@@ -12,6 +12,7 @@ from triplewire.cli import output
 from triplewire.cli.arguments import (
     Entailment,
     EntailmentOption,
+    OperatorFiles,
     PublicationFiles,
     Split,
     SplitOption,
@@ -38,6 +39,7 @@ def explain_command(
     publications: PublicationFiles,
     publication: Annotated[str, typer.Option(metavar="ID", help="The publication; default: each one.")] = "",
     taxonomy: TaxonomyFile = None,
+    operators: OperatorFiles = None,
     form: Annotated[Format, typer.Option("--format", help="Text for people, or JSON Lines.")] = Format.TEXT,
     split: SplitOption = Split.ITEM,
     entailment: EntailmentOption = Entailment.NONE,
@@ -51,7 +53,7 @@ def explain_command(
     """
     check_files(subscriptions, publications, [taxonomy] if taxonomy else [])
     report = Report()
-    engine = new_engine(taxonomy, "reference", settings_from_environment(), entailment)
+    engine = new_engine(taxonomy, "reference", settings_from_environment(), entailment, operators or ())
     load(engine, subscriptions, report, only=subscription)
     if not engine.subscriptions:
         report.say(f"there is no subscription {subscription!r} in these files")

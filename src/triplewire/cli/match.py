@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import enum
 import json
+import os
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -17,19 +18,21 @@ from triplewire.cli import output
 from triplewire.cli.arguments import (
     Entailment,
     EntailmentOption,
+    OperatorFiles,
     PublicationFiles,
     Split,
     SplitOption,
     SubscriptionFiles,
     TaxonomyFile,
     check_files,
+    operators_from,
     settings_from_environment,
 )
 from triplewire.cli.report import Report, say
 from triplewire.errors import TriplewireError
 
 if TYPE_CHECKING:
-    from triplewire.cli.matches import Collected, Ordered
+    from triplewire.cli.matches import Collected, Ordered, Show
     from triplewire.config import Settings
     from triplewire.engine import Engine
     from triplewire.engine.stats import Clock, Stats
@@ -55,6 +58,7 @@ def match_command(
     subscriptions: SubscriptionFiles,
     publications: PublicationFiles,
     taxonomy: TaxonomyFile = None,
+    operators: OperatorFiles = None,
     matcher: MatcherOption = "trie",
     form: Annotated[
         Format | None, typer.Option("--format", help="Default: a table on a terminal, JSON Lines elsewhere.")
@@ -86,16 +90,15 @@ def match_command(
     # --help does without Arrow and the engine
     from triplewire.cli.matches import Collected
     from triplewire.engine.stats import Clock
-    from triplewire.engine.warm_up import warm_up
 
     clock, report = Clock.of_process(), Report()
     with clock("load"):
-        engine = new_engine(taxonomy, matcher, settings_from_environment(), entailment)
-        warm_up(matcher, _say_compiling)
+        engine = new_engine(taxonomy, matcher, settings_from_environment(), entailment, operators or ())
+        prepare_kernels(matcher)
         load(engine, subscriptions, report)
-    show = None
+    show: Show = None
     if bindings:
-        show = output.bindings_short if form is Format.TABLE else output.bindings_json
+        show = output.bindings_short if form is Format.TABLE else "json"
     begun, collected = time.perf_counter(), Collected(show)
     totals = _matched(engine, publications, split, collected, report, clock)
     with clock("write"):
@@ -111,9 +114,27 @@ def match_command(
     raise typer.Exit(report.exit_code)
 
 
+def prepare_kernels(matcher: str, tier: str = "auto") -> None:
+    """Have it said when somebody waits for kernels, and when there can be none; wait where the user wants that. `tier`
+    is that of this process and those that it starts, unless the user named one."""
+    # --help does without the engine
+    from triplewire import plugins
+    from triplewire.engine.tiers.kernels import KERNELS, TIER
+    from triplewire.select.index import IndexMaker
+
+    os.environ.setdefault(TIER, tier)
+    KERNELS.tell = _say_compiling
+    if not isinstance(plugins.find("matcher", matcher), IndexMaker):
+        return
+    if KERNELS.tier == "compiled":
+        KERNELS.wait()
+    elif KERNELS.tier == "auto" and not KERNELS.are_usable():
+        say("no folder for compiled code can be written: matching is interpreted; set TRIPLEWIRE_CACHE")
+
+
 def _say_compiling() -> None:
     if sys.stderr.isatty():
-        say("compiling for this processor: a minute or two, the first time only")
+        say("compiling for this processor: about a minute, the first time only (triplewire warm-up does it before)")
 
 
 def _matched(
@@ -136,11 +157,18 @@ def _matched(
     return totals
 
 
-def new_engine(taxonomy: Path | None, matcher: str, settings: Settings, entailment: str = "none") -> Engine:
-    """An engine without subscriptions."""
+def new_engine(
+    taxonomy: Path | None,
+    matcher: str,
+    settings: Settings,
+    entailment: str = "none",
+    operators: Sequence[Path] = (),
+) -> Engine:
+    """An engine without subscriptions; `operators` are files of them."""
     # --help does without the engine and the parsers behind these
     from triplewire import plugins
     from triplewire.engine import Engine
+    from triplewire.operators.files import operators_of
     from triplewire.read.taxonomy import load_taxonomy
 
     try:
@@ -148,7 +176,8 @@ def new_engine(taxonomy: Path | None, matcher: str, settings: Settings, entailme
     except TriplewireError as error:
         raise typer.BadParameter(str(error), param_hint="--matcher") from error
     classes = load_taxonomy(taxonomy, settings) if taxonomy is not None else None
-    return Engine(taxonomy=classes, matcher=matcher, settings=settings, entailment=entailment)
+    called = operators_of(operators_from(operators)) if operators else None
+    return Engine(taxonomy=classes, matcher=matcher, operators=called, settings=settings, entailment=entailment)
 
 
 def load(engine: Engine, files: Iterable[Path], report: Report, *, only: str = "") -> None:

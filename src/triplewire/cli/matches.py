@@ -1,6 +1,6 @@
 """The matches of a run as columns, put in order at the end, and how they are written: JSON Lines and Parquet.
 
-There is no Python object a match, unless its bindings are shown. Tables, and files that nobody sees half of:
+There is no Python object a match, unless it is shown in a table. Tables, and files that nobody sees half of:
 `triplewire.cli.output`.
 """
 
@@ -9,16 +9,17 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
-from typing import IO
+from typing import IO, Literal, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from triplewire.encode.buffers import of_numbers, of_strings
+from triplewire.encode.buffers import of_bools, of_numbers, of_strings, of_text
+from triplewire.encode.strings import TextColumn, utf8
 from triplewire.engine import MatchResult
 from triplewire.engine.result import Part, pair_order
 from triplewire.model.match import Match
@@ -26,21 +27,59 @@ from triplewire.model.match import Match
 ROW_GROUP, BINDINGS_ROW_GROUP = 1 << 20, 1 << 13  # rows of one Parquet row group, without bindings and with them
 LINES = 1 << 16, 1 << 12  # lines of JSON put together at once, without bindings and with them
 
-_UTF8 = ("utf-8", "backslashreplace")  # text without the lone surrogates that UTF-8 cannot hold
 _NAMES = pa.dictionary(pa.int32(), pa.large_string())
+
+Show: TypeAlias = "Callable[[Match], str] | Literal['json'] | None"
+"""How bindings are written: as what a function makes of a match, as JSON text, or not at all."""
+
+
+@dataclass(frozen=True)
+class JsonBindings:
+    """The bindings of rows as JSON text: row i has the text number[i]. The texts lie in `pieces`, of which the k-th has
+    those from starts[k] up to starts[k + 1]."""
+
+    pieces: list[pa.LargeStringArray]
+    starts: NDArray[np.int64]
+    number: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, columns: Sequence[TextColumn]) -> JsonBindings:
+        """These columns, one behind the other."""
+        pieces = [of_text(column.text, column.offset).cast(pa.large_string()) for column in columns]
+        starts = np.array([0, *accumulate(map(len, pieces))])
+        numbers = [column.number + start for column, start in zip(columns, starts[:-1], strict=True)]
+        return cls(pieces, starts, np.concatenate([np.zeros(0, np.int64), *numbers]))
+
+    def ordered(self, order: NDArray[np.int64]) -> JsonBindings:
+        """The rows in this order."""
+        return JsonBindings(self.pieces, self.starts, self.number[order])
+
+    def encoded(self, rows: slice) -> pa.DictionaryArray:
+        """Some rows, with the texts that occur in them."""
+        used, place = np.unique(self.number[rows], return_inverse=True)
+        ends = np.searchsorted(used, self.starts).tolist()  # of the texts before each piece
+        # `ChunkedArray.take` copies all pieces each time
+        texts = [
+            piece.take(of_numbers(used[begin:end] - start))
+            for piece, start, begin, end in zip(self.pieces, self.starts, ends, ends[1:], strict=False)
+            if begin < end
+        ]
+        # equal texts of several pieces as one: a dictionary with equal values is not written as one to Parquet
+        encoded = pa.concat_arrays(texts).dictionary_encode()
+        return pa.DictionaryArray.from_arrays(encoded.indices.take(of_numbers(place)), encoded.dictionary)
 
 
 @dataclass(frozen=True)
 class Ordered:
     """Rows by publication, then by subscription, as strings. `publication` and `subscription` number the names;
-    `bindings` are texts, None where they are left out."""
+    `bindings` are texts for people or for programs, None where they are left out."""
 
     publications: Sequence[str]
     subscriptions: Sequence[str]
     publication: NDArray[np.int32]
     subscription: NDArray[np.int32]
     truncated: NDArray[np.bool_]
-    bindings: list[str] | None
+    bindings: list[str] | JsonBindings | None
 
     def __len__(self) -> int:
         return len(self.publication)
@@ -50,18 +89,19 @@ class Ordered:
         names, ids = self.publications, self.subscriptions
         pairs = zip(self.publication.tolist(), self.subscription.tolist(), strict=True)
         for row, (publication, subscription) in enumerate(pairs):
-            more = () if self.bindings is None else (self.bindings[row],)
+            more = (self.bindings[row],) if isinstance(self.bindings, list) else ()
             yield (names[publication], ids[subscription], *more)
 
 
 class Collected:
-    """Takes match results one by one; `show` makes the text of a match's bindings, None leaves them out."""
+    """Takes match results one by one."""
 
-    def __init__(self, show: Callable[[Match], str] | None) -> None:
+    def __init__(self, show: Show) -> None:
         self.show = show
         self._names: list[str] = []  # of publications with matches
         self._columns: list[tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.bool_]]] = []
-        self._bindings: list[str] = []
+        self._shown: list[str] = []
+        self._texts: list[TextColumn] = []
         self._last: Part | None = None
         self._count = 0
 
@@ -76,7 +116,10 @@ class Collected:
             columns = rows.publication, rows.subscription, rows.truncated
             if self.show is not None:
                 columns = part.publication, part.subscription, part.truncated
-                self._bindings += map(self.show, part)
+                if self.show == "json":
+                    self._texts += part.texts()
+                else:
+                    self._shown += map(self.show, part)
             used, number = _numbered(columns[0])
             ids = part.publications
             number += np.int32(len(self._names))
@@ -89,7 +132,7 @@ class Collected:
         """All rows, in order."""
         if self._last is None:
             nothing = np.zeros(0, np.int32)
-            return Ordered((), (), nothing, nothing, np.zeros(0, np.bool_), None if self.show is None else [])
+            return Ordered((), (), nothing, nothing, np.zeros(0, np.bool_), self._bindings(np.zeros(0, np.int64)))
         names = sorted(set(self._names))
         rank = {name: number for number, name in enumerate(names)}
         ranks = np.array([rank[name] for name in self._names], np.int32)
@@ -105,9 +148,14 @@ class Collected:
         if self.show is None:
             return Ordered(names, ids, *_sorted(publication, subscription, truncated), None)
         order = pair_order(publication, subscription.astype(np.int64))
-        bindings = [self._bindings[row] for row in order.tolist()]
-        self._bindings.clear()
+        bindings = self._bindings(order)
         return Ordered(names, ids, publication[order], subscription[order], truncated[order], bindings)
+
+    def _bindings(self, order: NDArray[np.int64]) -> list[str] | JsonBindings | None:
+        """The bindings in this order."""
+        if self.show == "json":
+            return JsonBindings.of(self._texts).ordered(order)
+        return None if self.show is None else [self._shown[row] for row in order.tolist()]
 
 
 def _sorted(
@@ -140,19 +188,18 @@ def _inverse(order: NDArray[np.int64]) -> NDArray[np.int32]:
 def write_json_lines(stream: IO[str], rows: Ordered) -> None:
     """One JSON object a line, as the README describes it."""
     dumps = json.JSONEncoder(ensure_ascii=False).encode
-    between = b', "bindings": ' if rows.bindings is not None else b', "truncated": '
-    publications = _pieces(
-        f'{{"publication": {dumps(name)}, "subscription": '.encode(*_UTF8) for name in rows.publications
-    )
-    subscriptions = _pieces(dumps(name).encode(*_UTF8) + between for name in rows.subscriptions)
-    ends = _pieces((b"false}\n", b"true}\n"))
-    together = LINES[rows.bindings is not None]
+    bindings = rows.bindings if isinstance(rows.bindings, JsonBindings) else None
+    between = b', "bindings": ' if bindings is not None else b""
+    publications = _pieces(utf8(f'{{"publication": {dumps(name)}, "subscription": ') for name in rows.publications)
+    subscriptions = _pieces(utf8(dumps(name)) + between for name in rows.subscriptions)
+    ends = _pieces((b', "truncated": false}\n', b', "truncated": true}\n'))
+    together = LINES[bindings is not None]
     for start in range(0, len(rows), together):
         some = slice(start, start + together)
         columns = [publications.take(of_numbers(rows.publication[some]))]
         columns.append(subscriptions.take(of_numbers(rows.subscription[some])))
-        if rows.bindings is not None:
-            columns.append(_pieces(text.encode(*_UTF8) + b', "truncated": ' for text in rows.bindings[some]))
+        if bindings is not None:
+            columns.append(bindings.encoded(some).dictionary_decode().cast(pa.large_binary()))
         columns.append(ends.take(of_numbers(rows.truncated[some].astype(np.int8))))
         lines = pc.binary_join_element_wise(*columns, of_strings([b""])[0])
         end = np.frombuffer(lines.buffers()[1], np.int64)[len(lines)]
@@ -161,24 +208,27 @@ def write_json_lines(stream: IO[str], rows: Ordered) -> None:
 
 def write_parquet(path: Path, rows: Ordered) -> None:
     """The same columns as JSON Lines; the bindings are JSON text."""
-    publications = _pieces(name.encode(*_UTF8) for name in rows.publications).cast(pa.large_string())
-    subscriptions = _pieces(name.encode(*_UTF8) for name in rows.subscriptions).cast(pa.large_string())
-    schema = {"publication": _NAMES, "subscription": _NAMES, "bindings": pa.string(), "truncated": pa.bool_()}
-    if rows.bindings is None:
+    import pyarrow.parquet as pq  # JSON Lines do without it
+
+    publications, subscriptions = (
+        _pieces(map(utf8, names)).cast(pa.large_string()) for names in (rows.publications, rows.subscriptions)
+    )
+    schema = {"publication": _NAMES, "subscription": _NAMES, "bindings": _NAMES, "truncated": pa.bool_()}
+    bindings = rows.bindings if isinstance(rows.bindings, JsonBindings) else None
+    if bindings is None:
         del schema["bindings"]
     # without Arrow's own schema in it, the names are read back as plain strings
     with pq.ParquetWriter(path, pa.schema(schema), store_schema=False) as writer:
-        group = ROW_GROUP if rows.bindings is None else BINDINGS_ROW_GROUP
+        group = ROW_GROUP if bindings is None else BINDINGS_ROW_GROUP
         for start in range(0, len(rows), group):
             some = slice(start, start + group)
             columns = {
-                "publication": pa.DictionaryArray.from_arrays(rows.publication[some], publications),
-                "subscription": pa.DictionaryArray.from_arrays(rows.subscription[some], subscriptions),
-                "truncated": pa.array(rows.truncated[some]),
+                "publication": pa.DictionaryArray.from_arrays(of_numbers(rows.publication[some]), publications),
+                "subscription": pa.DictionaryArray.from_arrays(of_numbers(rows.subscription[some]), subscriptions),
+                "truncated": of_bools(rows.truncated[some]),
             }
-            if rows.bindings is not None:
-                texts = (text.encode(*_UTF8).decode() for text in rows.bindings[some])
-                columns["bindings"] = pa.array(texts, pa.string())
+            if bindings is not None:
+                columns["bindings"] = bindings.encoded(some)
             writer.write_batch(pa.record_batch([columns[name] for name in schema], schema=writer.schema), group)
 
 

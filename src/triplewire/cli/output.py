@@ -1,11 +1,10 @@
-"""How results are written: tables, and files. The rows of matches: `triplewire.cli.matches`.
+"""Writes results as tables and files. The rows of matches: `triplewire.cli.matches`.
 
-A file is written aside and renamed when it is complete: nobody ever sees half of one.
+A file is written under a temporary name and renamed when it is complete.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Iterable, Iterator
@@ -17,18 +16,13 @@ import typer
 
 from triplewire.cli.report import leave, one_line
 from triplewire.ir.show import show_term
-from triplewire.model.match import Binding, Match, bindings_to_json
+from triplewire.model.match import Binding, Match
 
 SHOWN_BINDINGS, SHOWN_CHARACTERS = 3, 60  # of one match in a table; characters of one term
 
 
-def bindings_json(match: Match) -> str:
-    """All bindings as JSON text."""
-    return json.dumps(bindings_to_json(match.bindings), ensure_ascii=False)
-
-
 def bindings_short(match: Match) -> str:
-    """The first bindings, for people."""
+    """The first bindings as text for a table, and how many more there are."""
     lines = [_short(binding) for binding in match.bindings[:SHOWN_BINDINGS]]
     more = len(match.bindings) - SHOWN_BINDINGS
     if more > 0 or match.truncated:
@@ -37,16 +31,17 @@ def bindings_short(match: Match) -> str:
 
 
 def _short(binding: Binding) -> str:
+    """A binding on one line, with long terms shortened."""
     terms = ((name, one_line(show_term(term))) for name, term in binding.items())
-    cut = (
+    shortened = (
         (name, text if len(text) <= SHOWN_CHARACTERS else text[: SHOWN_CHARACTERS - 3] + "...") for name, text in terms
     )
-    return "  ".join(f"?{name} = {text}" for name, text in cut)
+    return "  ".join(f"?{name} = {text}" for name, text in shortened)
 
 
 def print_table(columns: Iterable[str], rows: Iterable[tuple[str, ...]], empty: str) -> None:
-    """A table on standard output, as wide as the terminal; plain text where that is none."""
-    # only tables need it, and it costs a tenth of a second to load
+    """Print a table, as wide as the terminal, or `empty` where there are no rows. Without a terminal: plain text."""
+    # imported only where a table is shown: loading it takes a tenth of a second
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -57,7 +52,7 @@ def print_table(columns: Iterable[str], rows: Iterable[tuple[str, ...]], empty: 
         table.add_column(column, overflow="fold")
     for row in rows:
         table.add_row(*(Text("\n".join(map(one_line, cell.split("\n")))) for cell in row))
-    # where nobody looks, as wide as needed
+    # no terminal wraps the lines of a file
     console = Console(width=None if sys.stdout.isatty() else 200)
     if table.row_count:
         console.print(table)
@@ -67,27 +62,30 @@ def print_table(columns: Iterable[str], rows: Iterable[tuple[str, ...]], empty: 
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
-    """A new file beside `path`, which takes its place when the block ends well and vanishes when it does not."""
+    """A temporary file beside `path`: renamed to it at the end of the block, removed where the block raises."""
     if path.exists() and not path.is_file():  # a device or a pipe cannot be replaced
         yield path
         return
     target = path.resolve()
-    aside = target.with_name(f".{target.name}.{os.getpid()}.part")
+    part = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
-        aside.touch(exist_ok=False)
-        yield aside
-        os.replace(aside, target)
+        part.touch(exist_ok=False)
+        yield part
+        os.replace(part, target)
     finally:
-        aside.unlink(missing_ok=True)
+        part.unlink(missing_ok=True)
 
 
 @contextmanager
 def text_output(path: Path | None) -> Iterator[IO[str]]:
-    """A text stream to a file, or to standard output, whose reader may go away."""
+    """A text stream to a file, or to standard output.
+
+    The process ends where the reader of standard output closed it.
+    """
     if path is not None:
         with (
-            whole_file(path) as aside,
-            open(aside, "w", encoding="utf-8", errors="backslashreplace", newline="\n") as out,
+            whole_file(path) as part,
+            open(part, "w", encoding="utf-8", errors="backslashreplace", newline="\n") as out,
         ):
             yield out
         return
@@ -99,7 +97,7 @@ def text_output(path: Path | None) -> Iterator[IO[str]]:
 
 
 def check_writable(path: Path | None, suffixes: tuple[str, ...] = (), option: str = "--output") -> None:
-    """Wrong usage when a file of this name cannot be written here."""
+    """Raises `BadParameter` where the file cannot be written, or its name ends in none of the suffixes."""
     if path is None:
         return
     if suffixes and path.suffix not in suffixes:

@@ -10,7 +10,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
@@ -22,11 +22,13 @@ import typer
 from triplewire.cli.arguments import (
     Entailment,
     EntailmentOption,
+    OperatorFiles,
     Split,
     SplitOption,
     SubscriptionFiles,
     TaxonomyFile,
     check_files,
+    operators_from,
     settings_from_environment,
 )
 from triplewire.cli.report import Report, one_line, say
@@ -54,6 +56,7 @@ def run_command(
     subscriptions: SubscriptionFiles,
     output: Annotated[Path, typer.Option(metavar="DIR", help="Where matches/ and dead-letter/ go.")],
     taxonomy: TaxonomyFile = None,
+    operators: OperatorFiles = None,
     streaming: Annotated[
         bool, typer.Option("--streaming", help="Only what is new since the last run with this output, exactly once.")
     ] = False,
@@ -96,6 +99,7 @@ def run_command(
         taxonomy=taxonomy,
         matcher=matcher,
         entailment=entailment,
+        operators=operators or (),
     )
     with _spark(job, master, config) as spark:
         begun = time.perf_counter()
@@ -128,6 +132,7 @@ def _prepare(
     taxonomy: Path | None = None,
     matcher: str = "trie",
     entailment: str = Entailment.NONE,
+    operators: Sequence[Path] = (),
 ) -> Run:
     """Everything that can go wrong before Spark is started, which takes seconds."""
     # --help does without the parsers, Arrow and the engine behind these
@@ -139,6 +144,7 @@ def _prepare(
 
     check_files(subscriptions, [taxonomy] if taxonomy else [])
     settings = settings_from_environment()
+    operator_files = operators_from(operators)
     try:
         check_source(source)
         plugins.find("matcher", matcher)
@@ -159,6 +165,7 @@ def _prepare(
         taxonomy=taxonomy,
         matcher=matcher,
         entailment=str(entailment),
+        operators=operator_files,
         settings=settings,
         on_refusal=refuse,
         on_warning=lambda name, warning: report.warn(name, [warning]),

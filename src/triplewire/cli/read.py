@@ -1,4 +1,4 @@
-"""`triplewire read`: which publications are in a file, as N-Quads or a table."""
+"""The command `triplewire read`: shows the publications in files, as N-Quads or as a table."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from triplewire.cli.report import Report
 
 
 class Format(enum.StrEnum):
-    """The forms on standard output."""
+    """Formats of the output."""
 
     NQUADS = "nquads"
     TABLE = "table"
@@ -41,7 +41,7 @@ def read_command(
     Show the publications in files of any supported format, recognised by content. As N-Quads, each publication is a
     named graph whose name is its id.
     """
-    # --help does without the terms behind this
+    # imported here so that --help does not load the model
     from triplewire.read.write import to_nquads
 
     check_files(files)

@@ -1,4 +1,4 @@
-"""What a command says on standard error: refusals, warnings, progress. Results go through `output`."""
+"""Writes messages to standard error: refusals, warnings, progress. Results: `triplewire.cli.output`."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 def one_line(text: str) -> str:
-    """The text on one line, without control characters: input must not steer the reader's terminal."""
+    """The text on one line, with control characters escaped, so that input cannot send commands to the terminal."""
     return _CONTROL.sub(lambda m: f"\\x{ord(m[0]):02x}", " ".join(re.split(r"[\r\n\t]+", text)))
 
 
 def say(text: str) -> None:
-    """One line on standard error."""
+    """Write a line to standard error."""
     try:
         print(text, file=sys.stderr, flush=True)
     except BrokenPipeError:
@@ -34,19 +34,19 @@ def say(text: str) -> None:
 
 
 def leave(stream: TextIO) -> NoReturn:
-    """End the process: the reader of this stream went away."""
+    """End the process with exit code 141, because the reader of this stream has closed it."""
     to_nowhere(stream)
     raise SystemExit(141) from None
 
 
 def to_nowhere(stream: TextIO) -> None:
-    """What is still buffered cannot be written any more: let the interpreter flush it to nowhere when it ends."""
+    """Redirect a stream whose reader is gone to the null device, so that flushing it at exit does not fail."""
     with suppress(OSError):  # a stream that is no file has no such end
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 class Report:
-    """Counts and writes refusals and warnings, above the progress bar where there is one."""
+    """Writes refusals and warnings, above the progress bar if there is one, and counts refusals."""
 
     def __init__(self) -> None:
         self.refused = 0
@@ -58,17 +58,17 @@ class Report:
         return 1 if self.refused else 0
 
     def refuse(self, refusal: Refusal) -> None:
-        """One line for one refused input."""
+        """Write a line about a refused input."""
         self.refused += 1
         self.say(one_line(str(refusal)))
 
     def warn(self, subscription: str, warnings: Iterable[str]) -> None:
-        """What the author of a subscription should know."""
+        """Write a line for each warning about a subscription."""
         for warning in warnings:
             self.say(one_line(f"warning subscription {subscription}: {warning}"))
 
     def say(self, text: str) -> None:
-        """One line on standard error."""
+        """Write a line to standard error."""
         if self._progress is None:
             say(text)
         else:
@@ -76,9 +76,9 @@ class Report:
 
     @contextmanager
     def counting(self, items: Iterable[T], what: str, *, streaming: bool) -> Iterator[Iterator[T]]:
-        """The items, with a running count on standard error where that is a terminal.
+        """The items, with a running count on standard error if that is a terminal.
 
-        `streaming`: results go to standard output meanwhile; if that is a terminal too, they are progress enough.
+        `streaming` says that results go to standard output meanwhile. If that is a terminal too, no count is shown.
         """
         if streaming and sys.stdout.isatty():
             yield iter(items)
@@ -88,12 +88,12 @@ class Report:
 
     @contextmanager
     def progress(self, what: str) -> Iterator[Callable[[int], None]]:
-        """A function that is told how many more there are, for a running count on standard error where that is a
+        """A function to call with the number of new items, for a running count on standard error if that is a
         terminal."""
         if not sys.stderr.isatty():
             yield lambda more: None
             return
-        # the bar is for people only, and costs a tenth of a second to load
+        # imported only where a bar is shown: loading it takes a tenth of a second
         from rich.console import Console
         from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
@@ -107,6 +107,7 @@ class Report:
 
 
 def _counted(items: Iterable[T], advance: Callable[[int], None]) -> Iterator[T]:
+    """The items; `advance(1)` is called before each."""
     for item in items:
         advance(1)
         yield item

@@ -18,7 +18,7 @@ from triplewire.encode.batch import IRI_KIND, LITERAL_KIND, Batch, Bytes, Ids, O
 from triplewire.encode.columns import made, sorted_triples
 from triplewire.encode.interning import Interner
 from triplewire.encode.schema import INSTANT
-from triplewire.kernels import scan as kernels
+from triplewire.kernels.text import scan as kernels
 
 _CHUNK = 16_384  # terms between scanner and tables: what fits a processor's cache
 _UNUSUAL = frozenset(b'<"')  # what may not be in an IRI, besides what the scanner looks for

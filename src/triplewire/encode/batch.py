@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from triplewire.kernels.shared.columns import Triples
 
 Bytes: TypeAlias = NDArray[np.uint8]
 Ids: TypeAlias = NDArray[np.int32]
@@ -70,6 +73,13 @@ class Batch:
 
     def __len__(self) -> int:
         return len(self.offset) - 1
+
+    @property
+    def triples(self) -> Triples:
+        """The triples as kernels take them."""
+        from triplewire.kernels.shared.columns import Triples  # with Numba, which the interpreted tier does without
+
+        return Triples(self.offset, self.subject, self.predicate, self.object)
 
     def part(self, first: int, last: int) -> Batch:
         """The publications first .. last - 1, with the same terms and words."""

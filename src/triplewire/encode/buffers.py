@@ -13,7 +13,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from triplewire.encode.names import joined
+from triplewire.encode.batch import Bytes, Offsets
+from triplewire.encode.strings import joined
 
 
 def of_numbers(numbers: NDArray[np.number[Any]]) -> pa.Array:
@@ -24,6 +25,16 @@ def of_numbers(numbers: NDArray[np.number[Any]]) -> pa.Array:
 
 def of_strings(strings: Sequence[bytes]) -> pa.LargeBinaryArray:
     """Strings of bytes."""
-    text, offset = joined(strings)
+    return of_text(*joined(strings))
+
+
+def of_text(text: Bytes, offset: Offsets) -> pa.LargeBinaryArray:
+    """The strings text[offset[i] : offset[i + 1]], without a copy."""
     buffers = [None, pa.py_buffer(offset), pa.py_buffer(text)]
-    return pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(strings), buffers)
+    return pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(offset) - 1, buffers)
+
+
+def of_bools(values: NDArray[np.bool_]) -> pa.BooleanArray:
+    """Truth values, a bit each."""
+    bits = np.packbits(values, bitorder="little")
+    return pa.Array.from_buffers(pa.bool_(), len(values), [None, pa.py_buffer(bits)])

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from triplewire.encode.batch import BLANK_KIND, Batch, Bytes, Hashes, Ids, Offsets, Terms
 from triplewire.encode.text import has_text, words_of_terms
-from triplewire.kernels import numbers as number_kernels
 from triplewire.kernels import triples as triple_kernels
+from triplewire.kernels.text import numbers as number_kernels
 
 
 @dataclass(frozen=True, slots=True)

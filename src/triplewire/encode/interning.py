@@ -1,4 +1,4 @@
-"""The distinct terms of a text in the making: tables that grow, filled by `triplewire.kernels.intern`."""
+"""The distinct terms of a text in the making: tables that grow, filled by `triplewire.kernels.text.intern`."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from triplewire.encode.batch import Bytes, Hashes, Ids
 from triplewire.encode.columns import Columns
-from triplewire.kernels import intern as kernels
-from triplewire.kernels.names import hash_terms_into, run
+from triplewire.kernels.text import intern as kernels
+from triplewire.kernels.text.names import hash_terms
 from triplewire.model.terms import XSD_STRING
 
 _STRING = np.frombuffer(XSD_STRING.encode(), np.uint8)
@@ -28,6 +28,11 @@ class _Table:
         self._room = room  # at least, once there are rows
         self.rows: NDArray[np.uint64] = np.empty((0, kernels.COLUMNS), np.uint64)
         self.slots: Ids = np.full(2, -1, np.int32)
+
+    @property
+    def columns(self) -> kernels.Terms:
+        """The table as kernels take it."""
+        return kernels.Terms(self.rows, self.slots)
 
     def reserve(self, count: int, more: int) -> None:
         """Make room for `more` rows, besides the `count` that are there."""
@@ -60,8 +65,8 @@ class Interner:
         self._suffixes.reserve(int(self._state[kernels.SUFFIXES]), count)
         return bool(
             kernels.intern_tokens(
-                self._data, self.wide, tokens, count, *self._limits, _STRING, self._terms.rows, self._terms.slots,
-                self._suffixes.rows, self._suffixes.slots, self._state, out,
+                self._data, self.wide, tokens, count, *self._limits, _STRING, self._terms.columns,
+                self._suffixes.columns, self._state, out,
             )
         )  # fmt: skip
 
@@ -79,8 +84,7 @@ class Interner:
         kind, suffix = rows[kernels.KIND].astype(np.uint8), rows[kernels.SUFFIX].astype(np.int32)
         suffix_text = np.frombuffer(b"".join(texts) + b"\n", np.uint8)
         suffix_offset = np.cumsum([0, 0, *map(len, texts)])  # suffix 0 is none
-        hashes = np.empty(len(start), np.uint64)
-        run(hash_terms_into, (self._data, start, end, kind, suffix, suffix_text, suffix_offset), hashes)
+        hashes = hash_terms(self._data, start, end, kind, suffix, suffix_text, suffix_offset)
         return Columns(self._data, start, end, kind, suffix, ("", *(text.decode() for text in texts)), hashes)
 
     def _texts(self, rows: NDArray[np.uint64]) -> list[bytes]:

@@ -1,7 +1,7 @@
 """A table of distinct byte strings, numbered, as flat arrays: constants of queries, words, ids of subscriptions.
 
 It is never changed, holds no Python object a string, and may lie in memory maps. Look-ups compare the bytes; the hash
-(`triplewire.kernels.names`) only tells where to look.
+(`triplewire.kernels.text.names`) only tells where to look.
 """
 
 from __future__ import annotations
@@ -14,10 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from triplewire.encode.batch import BLANK_KIND, IRI_KIND, LITERAL_KIND, Bytes, Hashes, Ids, Offsets, Terms
-from triplewire.kernels import names as kernels
+from triplewire.encode.strings import joined
+from triplewire.kernels.shared.columns import fixed, fixed_array
+from triplewire.kernels.text import names as kernels
 from triplewire.model.terms import IRI, LANG_STRING, XSD_STRING, Literal, Term
 
 _MARKS = ("", "@", "^")  # how no datatype IRI begins
+_NO_SUFFIXES = np.zeros(0, np.int32), np.zeros(0, np.uint8), np.zeros(0, np.int64)
 _SMALL = 1 << 12  # strings: a table of fewer has much room
 
 
@@ -57,13 +60,16 @@ class Names:
         kind = self.kind[numbers] if len(self.kind) else self.kind
         return Names(text, offset, hashes, _slots(hashes), self.seed, kind)
 
+    def texts(self, numbers: NDArray[np.integer[Any]]) -> tuple[Bytes, Offsets]:
+        """Some of the strings in one text, and where each begins and the last one ends."""
+        return _gathered(self, numbers)
+
     def extended(self, other: Names, numbers: NDArray[np.integer[Any]]) -> tuple[Names, Ids]:
         """This table with some strings of another one of its sort behind its own, as far as they are new; and the
         number of each of those strings here."""
         own, found = other.taken(numbers), np.empty(len(numbers), np.int32)
-        theirs = own.text, own.offset, own.kind, own.hash
-        ours = self.text, self.offset, self.kind, self.hash, self.slots
-        kernels.run(kernels.find_alike, (*theirs, *ours), found)
+        theirs = kernels.Texts(*fixed(own.text, own.offset[:-1], own.offset[1:], own.kind, *_NO_SUFFIXES))
+        kernels.find(theirs, fixed_array(own.hash), self.table, found)
         fresh = np.flatnonzero(found < 0)
         found[fresh] = len(self) + np.arange(len(fresh), dtype=np.int32)
         more = own.taken(fresh)
@@ -90,9 +96,13 @@ class Names:
     def find_all(self, text: Bytes, start: Offsets, end: Offsets, hashes: Hashes) -> Ids:
         """The number of each span of `text`, or -1. The hashes are those of this table's seed."""
         found = np.empty(len(start), np.int32)
-        own = self.text, self.offset, self.hash, self.slots
-        kernels.run(kernels.find, (text, start, end, hashes, *own), found)
+        kernels.find(kernels.Texts.of(text, start, end), fixed_array(hashes), self.table, found)
         return found
+
+    @property
+    def table(self) -> kernels.Table:
+        """The table as kernels take it."""
+        return kernels.Table(*fixed(self.text, self.offset, self.kind, self.hash, self.slots))
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """All of it, for `from_arrays`."""
@@ -109,15 +119,9 @@ def _gathered(names: Names, numbers: NDArray[np.integer[Any]]) -> tuple[Bytes, O
     offset = np.zeros(len(numbers) + 1, np.int64)
     np.cumsum(lengths, out=offset[1:])
     text = np.empty(offset[-1], np.uint8)
-    kernels.run(kernels.gather, (names.text, names.offset[:-1][numbers], offset), text)
+    start = names.offset[:-1][numbers]
+    kernels.gather(fixed_array(names.text), fixed_array(start), fixed_array(offset), text)
     return text, offset
-
-
-def joined(strings: Sequence[bytes]) -> tuple[Bytes, Offsets]:
-    """The strings in one text, and where each begins and the last one ends."""
-    offset = np.zeros(len(strings) + 1, np.int64)
-    np.cumsum(np.fromiter(map(len, strings), np.int64, len(strings)), out=offset[1:])
-    return np.frombuffer(b"".join(strings), np.uint8), offset
 
 
 def _slots(hashes: Hashes) -> Ids:
@@ -167,10 +171,7 @@ def term_columns(
     kind = np.array([key[0] for key in keys], np.uint8)
     suffix_text, suffix_offset = joined([_encoded(text) for text in suffixes])
     text, offset = joined([_encoded(key[1]) for key in keys])
-    hashes = np.empty(len(keys), np.uint64)
-    with np.errstate(over="ignore"):
-        given = text, offset[:-1], offset[1:], kind, suffix, suffix_text, suffix_offset
-        kernels.run(kernels.hash_terms_into, given, hashes)
+    hashes = kernels.hash_terms(text, offset[:-1], offset[1:], kind, suffix, suffix_text, suffix_offset)
     return text, offset[:-1].copy(), offset[1:].copy(), kind, suffix, tuple(suffixes), hashes
 
 
@@ -189,9 +190,8 @@ def find_terms(names: Names, terms: Terms) -> Ids:
     """The number that each term of a batch has in a table of terms, or -1."""
     suffix_text, suffix_offset = joined([_encoded(text) for text in terms.suffixes])
     found = np.empty(len(terms), np.int32)
-    theirs = terms.text, terms.start, terms.end, terms.kind, terms.suffix, suffix_text, suffix_offset, terms.hash
-    ours = names.text, names.offset, names.kind, names.hash, names.slots
-    kernels.run(kernels.find_terms, (*theirs, *ours), found)
+    theirs = terms.text, terms.start, terms.end, terms.kind, terms.suffix, suffix_text, suffix_offset
+    kernels.find(kernels.Texts(*fixed(*theirs)), fixed_array(terms.hash), names.table, found)
     return found
 
 

@@ -16,9 +16,10 @@ from triplewire.config import Settings
 from triplewire.encode.batch import BLANK_KIND, Batch, Bytes, Ids
 from triplewire.encode.columns import Columns, made, sorted_triples
 from triplewire.encode.interning import Interner
-from triplewire.kernels import scan as kernels
 from triplewire.kernels import triples as triple_kernels
-from triplewire.kernels.names import gather, run
+from triplewire.kernels.shared.columns import fixed_array
+from triplewire.kernels.text import scan as kernels
+from triplewire.kernels.text.names import gather
 from triplewire.model.terms import RDF, XSD_STRING
 
 _CHUNK = 2_048  # statements between scanner and tables: what fits a processor's cache
@@ -93,12 +94,12 @@ def _is_iri(text: bytes) -> bool:
 
 
 def _ids(graphs: Ids, columns: Columns, document: str) -> Sequence[str]:
-    """The ids of the publications, as `triplewire.read.split.graph_id` gives them."""
+    """The ids of the publications, as `triplewire.read.rdf.split.graph_id` gives them."""
     start, named = columns.start[graphs], graphs >= 0
     offset = np.zeros(len(graphs) + 1, np.int64)
     np.cumsum(np.where(named, columns.end[graphs] - start + 1, 1), out=offset[1:])
     joined = np.empty(offset[-1], np.uint8)
-    run(gather, (columns.text, start, offset), joined)
+    gather(fixed_array(columns.text), fixed_array(start), fixed_array(offset), joined)
     joined[offset[1:] - 1] = 10  # which is in no name
     ids = joined.tobytes().decode().split("\n")[:-1]
     for row in np.flatnonzero(~named | (columns.kind[graphs] == BLANK_KIND)).tolist():

@@ -12,8 +12,8 @@ from triplewire.encode.batch import BLANK_KIND, IRI_KIND, LITERAL_KIND, Batch, I
 from triplewire.encode.columns import Columns, made, sorted_triples
 from triplewire.encode.interning import wide
 from triplewire.encode.names import suffix_of
-from triplewire.kernels import intern as kernels
-from triplewire.kernels.names import hash_terms_into, run
+from triplewire.kernels.text import intern as kernels
+from triplewire.kernels.text.names import hash_terms
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, BlankNode, Literal, Term
 
@@ -58,10 +58,8 @@ def _columns(iris: list[IRI], labels: list[BlankNode], literals: list[Literal]) 
     suffix[len(encoded) - len(literals) :] = np.fromiter(map(number_of_pair.__getitem__, pairs), np.int32, len(pairs))
     suffix_bytes = list(map(_bytes, suffixes))
     suffix_offset = np.cumsum([0, *map(len, suffix_bytes)])
-    hashes = np.empty(len(encoded), np.uint64)
     suffix_text = np.frombuffer(bytearray().join([*suffix_bytes, _PAD]), np.uint8)
-    given = text, offset[:-1], offset[1:], kind, suffix, suffix_text, suffix_offset
-    run(hash_terms_into, given, hashes)
+    hashes = hash_terms(text, offset[:-1], offset[1:], kind, suffix, suffix_text, suffix_offset)
     return Columns(text, offset[:-1], offset[1:], kind, suffix, tuple(suffixes), hashes)
 
 
@@ -71,7 +69,8 @@ def _distinct(columns: Columns) -> tuple[Columns, Ids]:
     rows, numbers = np.empty((size, kernels.COLUMNS), np.uint64), np.empty(size, np.int32)
     slots = np.empty(1 << (2 * size).bit_length(), np.int32)
     first = np.empty(size, np.int64)
-    count = kernels.intern_spans(wide(c.text), c.start, c.end, c.kind, c.suffix, rows, slots, first, numbers)
+    found = kernels.Terms(rows, slots)
+    count = kernels.intern_spans(wide(c.text), c.start, c.end, c.kind, c.suffix, found, first, numbers)
     if count < 0:
         count = _intern_by_dictionary(columns, first, numbers)
     f = first[:count]

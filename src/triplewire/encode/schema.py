@@ -7,14 +7,12 @@ Terms are written in N-Triples notation (`triplewire.model.terms`); bindings are
 from __future__ import annotations
 
 import datetime as dt
-import json
 from collections.abc import Callable, Iterable, Iterator
 
 import pyarrow as pa
 
 from triplewire.config import Settings
 from triplewire.errors import ReadError, Refusal
-from triplewire.model.match import Match, bindings_to_json
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, Literal, Term, Triple, parse_term
 
@@ -55,21 +53,6 @@ def to_batch(publications: Iterable[Publication]) -> pa.RecordBatch:
         for publication in publications
     ]
     return pa.RecordBatch.from_pylist(rows, schema=PUBLICATIONS)
-
-
-def matches_to_batch(matches: Iterable[Match]) -> pa.RecordBatch:
-    """Matches as one batch of the schema `MATCHES`."""
-    rows = [
-        {
-            "publication": match.publication,
-            "subscription": match.subscription,
-            "bindings": json.dumps(bindings_to_json(match.bindings), ensure_ascii=False),
-            "truncated": match.truncated,
-            "matched_at": match.matched_at,
-        }
-        for match in matches
-    ]
-    return pa.RecordBatch.from_pylist(rows, schema=MATCHES)
 
 
 def from_batch(

@@ -1,4 +1,4 @@
-"""The words of a batch's literals by the default analyser: exactly `triplewire.ir.analysis.analyse`."""
+"""The words of a batch's literals by the default analyser: exactly `triplewire.ir.fulltext.analysis.analyse`."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from triplewire.encode.batch import LITERAL_KIND, Bytes, Hashes, Ids, Offsets, Words
-from triplewire.ir.analysis import analyse
-from triplewire.ir.text import Analyzer
-from triplewire.kernels import words as kernels
-from triplewire.kernels.names import hash_spans
+from triplewire.ir.fulltext.analysis import analyse
+from triplewire.ir.fulltext.nodes import Analyzer
+from triplewire.kernels.text import words as kernels
+from triplewire.kernels.text.names import hash_spans
 
 WORD_SEED = 4
 """Of the hash of a word."""
@@ -50,13 +50,10 @@ def words_of_terms(text: Bytes, start: Offsets, end: Offsets, wanted: NDArray[np
                 start,
                 end,
                 wanted,
-                *_tables(),
+                _folding(),
                 offset,
                 room.ids,
-                room.text,
-                room.bounds[1:],
-                room.hash,
-                room.slots,
+                kernels.WordTable(room.text, room.bounds[1:], room.hash, room.slots),
                 state,
             )
     if status == kernels.STOP:
@@ -128,7 +125,7 @@ def _words_by_dictionary(text: Bytes, start: Offsets, end: Offsets, wanted: NDAr
 
 
 @cache
-def _tables() -> tuple[Ids, Ids]:
+def _folding() -> kernels.Folding:
     """`fold` and `expansion` for the kernel: what each code point is folded to, if that is a letter or digit."""
     codes = np.arange(sys.maxunicode + 1, dtype="<u4")
     every = codes.tobytes().decode("utf-32-le", "surrogatepass")
@@ -143,7 +140,7 @@ def _tables() -> tuple[Ids, Ids]:
         else:
             fold[code] = -2 - len(expansion)
             expansion += [*points, kernels.END]
-    return fold, np.array(expansion, np.int32)
+    return kernels.Folding(fold, np.array(expansion, np.int32))
 
 
 def _changed(every: str) -> Iterator[tuple[int, str]]:

@@ -1,13 +1,31 @@
 """The engine joins everything: subscriptions in, publications in, matches and their reasons out.
 
 `engine` is the flow; `result` what a match call returns; `explain` why a pair matched or did not; `construct` the
-graphs of CONSTRUCT queries; `store` saves an engine to a directory.
+graphs of CONSTRUCT queries; `store` saves an engine to a directory; `tiers` answers before kernels are compiled.
 """
 
 from __future__ import annotations
 
-from triplewire.engine.engine import Engine
-from triplewire.engine.explain import Explanation
-from triplewire.engine.result import MatchResult
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from triplewire.engine.engine import Engine
+    from triplewire.engine.explain.explanation import Explanation
+    from triplewire.engine.result import MatchResult
 
 __all__ = ["Engine", "Explanation", "MatchResult"]
+
+# imported when first asked for: the process that compiles kernels and `triplewire warm-up` need none to begin
+_LATE = {
+    "Engine": "triplewire.engine.engine",
+    "Explanation": "triplewire.engine.explain.explanation",
+    "MatchResult": "triplewire.engine.result",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATE:
+        raise AttributeError(f"module 'triplewire.engine' has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(_LATE[name]), name)
+    return value

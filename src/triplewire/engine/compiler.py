@@ -12,7 +12,7 @@ from typing import Any
 
 from triplewire.errors import SubscriptionError, TriplewireError
 from triplewire.ir.entailment import with_subclasses
-from triplewire.ir.evaluate import World
+from triplewire.ir.evaluation.evaluate import World
 from triplewire.ir.nodes import Call, InstanceOf, Label
 from triplewire.ir.show import show
 from triplewire.ir.subscription import Subscription
@@ -22,6 +22,8 @@ from triplewire.languages import parse
 from triplewire.model.operator import Operator
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI
+
+_encode = json.JSONEncoder(ensure_ascii=False).encode
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,7 @@ def row_of(subscription: Subscription) -> dict[str, Any]:
 
 def line_of(row: Mapping[str, object]) -> bytes:
     """The row as a line of a subscription file. Lone surrogates stay what they are."""
-    return json.dumps(row, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n"
+    return _encode(row).encode("utf-8", "surrogatepass") + b"\n"
 
 
 def id_is_taken(id: str) -> SubscriptionError:

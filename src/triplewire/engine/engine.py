@@ -20,23 +20,23 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from triplewire import plugins
 from triplewire.config import Settings
-from triplewire.engine import saved_rows, store
 from triplewire.engine.compiler import Compiler, id_is_taken
-from triplewire.engine.current import Current
-from triplewire.engine.explain import Explanation, explain
+from triplewire.engine.current import Current, publications_of
 from triplewire.engine.incoming import Portion, chunk_of_columns, chunks_of, chunks_of_files
-from triplewire.engine.pairs import PairSnapshot
 from triplewire.engine.registered import Registered
 from triplewire.engine.result import MatchResult
 from triplewire.engine.rules import Rules, Seen
 from triplewire.engine.stats import Clock
+from triplewire.engine.store import directory as store
+from triplewire.engine.store import rows as saved_rows
+from triplewire.engine.tiers.matcher import empty_snapshot
 from triplewire.errors import LimitError, Refusal, SubscriptionError, TriplewireError
-from triplewire.ir.evaluate import World
-from triplewire.ir.normalize import check
+from triplewire.ir.checks import check
+from triplewire.ir.evaluation.evaluate import World
 from triplewire.ir.subscription import Subscription
 from triplewire.ir.taxonomy import EMPTY, Taxonomy
 from triplewire.languages import parse
-from triplewire.matchers import Chunk, MakeSnapshot, Snapshot
+from triplewire.matchers import Chunk, Snapshot
 from triplewire.model.operator import Operator
 from triplewire.model.publication import Publication
 from triplewire.operators import built_in_operators
@@ -44,6 +44,8 @@ from triplewire.read.sources import Source
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from triplewire.engine.explain.explanation import Explanation
 
 File: TypeAlias = "str | os.PathLike[str]"
 Refuse: TypeAlias = Callable[[Refusal], None]
@@ -81,9 +83,8 @@ class Engine:
         )
         self._compiler = Compiler(world, entailment)
         self._matcher_name = matcher
-        found = plugins.find("matcher", matcher)
-        made = found.empty(self._compiler) if isinstance(found, MakeSnapshot) else PairSnapshot(found, self._compiler)
-        self._current = Current(made)
+        self._matcher = plugins.find("matcher", matcher)
+        self._current = Current(empty_snapshot(self._matcher, self._compiler))
         self._last_number = 0
 
     @property
@@ -159,7 +160,7 @@ class Engine:
         progress: Callable[[int], None] | None = None,
         ids: Collection[str] | None = None,
     ) -> int:
-        """Register the subscriptions of files and folders (`triplewire.languages.files`); returns how many.
+        """Register the subscriptions of files and folders (`triplewire.languages.sources.files`); returns how many.
 
         What is wrong goes to `on_refusal` and the rest is loaded; without it, the first refusal is raised as
         `SubscriptionError`, and what was loaded before it stays. `on_warning` gets a subscription's id and what its
@@ -169,55 +170,22 @@ class Engine:
         refuse = _raise if on_refusal is None else on_refusal
         files = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
         wanted = None if ids is None else frozenset(ids)
+        if wanted is None:
+            self._current.for_loading(files)
         loaded = 0
         for more in self._load(files, refuse, on_warning, wanted):
             loaded += more
             if progress is not None:
                 progress(loaded)
-        self.settle()
+        self._current.settle()
         return loaded
 
     def _load(self, files: list[File], refuse: Refuse, warn: Warn | None, ids: frozenset[str] | None) -> Iterator[int]:
         """Register the subscriptions of files; yields how many more, now and then."""
-        if self._snapshot.columnar:
-            from triplewire.engine.loading import load_segments  # compiled kernels, and Arrow as below
-
-            yield from load_segments(files, self._compiler, self._current, refuse, warn, ids)
-            return
         # it brings Arrow along, which takes a fifth of a second to load
-        from triplewire.languages.files import read_subscriptions
+        from triplewire.engine.loading import load
 
-        world = self._compiler.world
-        found = read_subscriptions(files, operators=world.operators, settings=world.settings, on_refusal=refuse)
-        wanted = found if ids is None else (one for one in found if one.id in ids)
-        while some := list(islice(wanted, LOADED_TOGETHER)):
-            yield len(self._register(some, refuse, warn))
-
-    def _register(
-        self,
-        some: Sequence[Subscription],
-        refuse: Callable[[Refusal], None],
-        on_warning: Callable[[str, str], None] | None,
-    ) -> list[Subscription]:
-        """Register subscriptions together, those that can be."""
-        checked: dict[str, Subscription] = {}
-        refusals: list[Refusal] = []  # told outside of the lock: whoever is told may call the engine
-        with self._current.lock:
-            for subscription in some:
-                try:
-                    if subscription.id in self._snapshot or subscription.id in checked:
-                        raise id_is_taken(subscription.id)
-                    checked[subscription.id] = self._compiler.checked(subscription)
-                except TriplewireError as error:
-                    refusals.append(Refusal.of("subscription", subscription.id, error))
-            self._current.snapshot = self._snapshot.changed(tuple(checked.values()), ())
-        for refusal in refusals:
-            refuse(refusal)
-        if on_warning is not None:
-            for subscription in checked.values():
-                for warning in subscription.warnings:
-                    on_warning(subscription.id, warning)
-        return list(checked.values())
+        yield from load(files, self._compiler, self._current, refuse, warn, ids)
 
     @property
     def subscriptions(self) -> Sequence[Subscription]:
@@ -225,7 +193,9 @@ class Engine:
         return Registered(self._snapshot)
 
     def settle(self) -> None:
-        """Do now, and wait for, what is otherwise done aside: take changes into the index for good."""
+        """Do now, and wait for, what is otherwise done in the background: take changes into the index for good, and
+        where the first subscriptions are matched interpreted, compile the kernels."""
+        self._current.compiled()
         self._current.settle()
 
     # --- publications ------------------------------------------------------------------------------------------------
@@ -236,7 +206,7 @@ class Engine:
         A pair that cannot be decided (a limit is passed, an operator fails) becomes one of the result's refusals; the
         others go on. What the iterable itself raises is passed on.
         """
-        snapshot, clock = self._snapshot, Clock()
+        snapshot, clock = self._current.for_matching(), Clock()
         given = iter([publications] if isinstance(publications, Publication) else publications)
         return _matched(snapshot, chunks_of(given, self._compiler, clock), clock)
 
@@ -253,7 +223,9 @@ class Engine:
         same otherwise. A publication that cannot be read goes to `on_refusal`; without it, the first one is raised as
         `ReadError`. With a `clock`, the time of the stages goes there, and not to the results.
         """
-        snapshot, mine, portion = self._snapshot, clock or Clock(), Portion()
+        mine, portion = clock or Clock(), Portion()
+        with mine("load"):
+            snapshot = self._current.for_matching(lambda: publications_of(sources))
         for whole in chunks_of_files(sources, split, self._compiler, mine, on_refusal, snapshot.columnar):
             for chunk in portion.parts(whole):
                 rows = snapshot.match(chunk, mine)
@@ -275,9 +247,10 @@ class Engine:
         first one is raised as `ReadError` or `SubscriptionError`.
         """
         # Arrow takes a fifth of a second to load, and most programs never hand over a batch
-        from triplewire.encode.schema import from_batch, matches_to_batch
+        from triplewire.encode.matches import combined
+        from triplewire.encode.schema import from_batch
 
-        snapshot, clock = self._snapshot, Clock()
+        snapshot, clock = self._current.for_matching(lambda: batch.num_rows), Clock()
         whole = chunk_of_columns(batch, self._compiler, clock) if snapshot.columnar else None
         given = from_batch(batch, settings=self._compiler.world.settings, on_refusal=on_refusal)
         chunks = chunks_of(given, self._compiler, clock) if whole is None else [whole]
@@ -286,7 +259,7 @@ class Engine:
             if on_refusal is None:
                 raise SubscriptionError(refusal.reason, source=refusal.subject, remedy=refusal.remedy)
             on_refusal(refusal)
-        return matches_to_batch(result)
+        return combined(result.to_arrow())
 
     def explain(self, subscription_id: str, publication: Publication) -> Explanation:
         """Why the subscription matches the publication, or the first part of it that fails.
@@ -296,6 +269,8 @@ class Engine:
         subscription = self._snapshot.get(subscription_id)
         if subscription is None:
             raise SubscriptionError("there is no subscription of this id", source=subscription_id)
+        from triplewire.engine.explain.explanation import explain  # matching does without it
+
         compiler = self._compiler
         try:
             return explain(compiler.meant(subscription), compiler.entailed(publication), compiler.world)
@@ -313,7 +288,8 @@ class Engine:
         Raises `StoreError` when the directory holds anything but a saved engine, when it cannot be written, and when a
         subscription would not come back as it is (one that was not made from its text).
         """
-        snapshot, compiler = self._snapshot, self._compiler
+        compiler, count = self._compiler, len(self._snapshot)
+        snapshot = self._current.compiled() if index and count else self._snapshot
         world = compiler.world
         head = store.header(world.settings, self._matcher_name, compiler.entailment, len(snapshot))
         parts = {"taxonomy": store.taxonomy_part(world.taxonomy)}
@@ -322,7 +298,7 @@ class Engine:
             store.save(Path(path), lambda: head, {"subscriptions": ("jsonl", lambda s: s.writelines(lines)), **parts})
             return
         # compiled kernels, which the other matchers do without
-        from triplewire.engine.stored import StoredSegment
+        from triplewire.engine.store.segment_files import StoredSegment
 
         stored = StoredSegment.of(snapshot, compiler)
         store.save(Path(path), lambda: {**head, **stored.manifest()}, {**stored.parts(), **parts})
@@ -357,10 +333,10 @@ class Engine:
     def _fill(self, saved: store.Saved, source: str) -> None:
         """Take over the subscriptions of a saved engine: its index, or else what its texts give."""
         compiler = self._compiler
-        if self._snapshot.columnar and saved.index is not None:
-            from triplewire.engine.stored import opened  # as in `save`
+        if saved.index is not None and self._current.compiled().columnar:
+            from triplewire.engine.store.segment_files import opened  # as in `save`
 
-            snapshot = opened(saved, compiler, source)
+            snapshot = opened(saved, compiler, self._matcher, source)
             if snapshot is not None:
                 self._current.snapshot = snapshot
                 return

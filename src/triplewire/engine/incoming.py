@@ -7,7 +7,8 @@ the guarded readers (`triplewire.read`, `triplewire.encode.schema`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -32,6 +33,19 @@ CHUNK = 1_024  # publications that are encoded together, where they come one by 
 ROWS = 1 << 20  # match rows that are made at a time: with fewer, the calls take longer, with more, the memory does
 _LEAST, _MOST = 64, 2_048  # publications that are matched together: fewer, and the calls take longer than the work
 _RECENT = 256  # publications of an Arrow batch that are kept as objects, where matching needs them
+
+
+def size_of(sources: Iterable[Source]) -> int:
+    """The bytes of files and folders; others, such as streams, count nothing."""
+    size = 0
+    for source in sources:
+        if isinstance(source, bytes):
+            size += len(source)
+        elif isinstance(source, str | os.PathLike):
+            path = os.fspath(source)
+            below = (os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names)
+            size += sum(os.path.getsize(file) for file in (path, *below) if os.path.isfile(file))
+    return size
 
 
 class Portion:

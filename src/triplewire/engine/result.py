@@ -11,18 +11,22 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, repeat
-from typing import overload
+from typing import TYPE_CHECKING, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from triplewire.encode.batch import Ids
+from triplewire.encode.strings import TextColumn
 from triplewire.engine.construct import construct
-from triplewire.engine.stats import Stats
+from triplewire.engine.stats import COMPILED, INTERPRETED, Stats
 from triplewire.errors import Refusal
 from triplewire.matchers import Chunk, Rows, Snapshot
 from triplewire.model.match import Binding, Match, MatchRow, matches_of
 from triplewire.model.terms import Triple
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _AT_ONCE = 1_024  # matches whose bindings are found together
 _IN_TURN = 16  # times as many where one comes after the other, and they have few
@@ -82,7 +86,30 @@ class Part:
             found, rows = self._rows(start, start + count, ids)
             yield matches_of(rows, self.matched_at)
             start += count
-            count = min(4 * count, _IN_TURN * _AT_ONCE) if found <= 4 * count else _AT_ONCE
+            count = _next_count(count, found)
+
+    def texts(self) -> Iterator[TextColumn]:
+        """The bindings as JSON text, of some matches at a time, in their order."""
+        start, count = 0, _AT_ONCE
+        while start < len(self):
+            details = self.snapshot.details(self.chunk, self.rows, self.order[start : start + count])
+            yield details.as_text()
+            start += count
+            count = _next_count(count, details.count)
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The matches as Arrow batches of the schema `triplewire.encode.schema.MATCHES`. They are made when they are
+        asked for, so memory is that of one."""
+        # as in `Engine.match_batch`
+        from triplewire.encode.matches import batches, names_of
+
+        first = 0
+        for bindings in self.texts():
+            places = self.order[first : first + len(bindings)]
+            names = names_of(self.chunk.ids, self.rows.publication[places])
+            ids = self.snapshot.id_column(self.rows.subscription[places])
+            yield from batches(names, ids, bindings, self.rows.truncated[places], self.matched_at)
+            first += len(bindings)
 
     def matches(self, start: int, end: int) -> list[Match]:
         """Some of the matches as objects."""
@@ -123,6 +150,11 @@ class Part:
         names = self.chunk.ids
         counts = np.diff(begins, append=len(publication)).tolist()
         return [names[number] for number in publication[begins].tolist()], counts
+
+
+def _next_count(count: int, bindings: int) -> int:
+    """How many matches come next, where `count` had so many bindings."""
+    return min(4 * count, _IN_TURN * _AT_ONCE) if bindings <= 4 * count else _AT_ONCE
 
 
 class _Ids:
@@ -206,6 +238,7 @@ class MatchResult(Sequence[Match]):
             self.refusals += self._refused(chunk, rows)
         stats = self.stats
         stats.publications += len(chunk)
+        stats.tiers[COMPILED if rows.compiled else INTERPRETED] += len(chunk)
         stats.triples += rows.triples
         stats.atoms += rows.atoms
         stats.candidates += rows.candidates
@@ -238,7 +271,7 @@ class MatchResult(Sequence[Match]):
 
     @property
     def pairs(self) -> int:
-        """How many pairs the selector named."""
+        """How many pairs and clauses the index named."""
         return self.stats.candidates
 
     @property
@@ -256,6 +289,16 @@ class MatchResult(Sequence[Match]):
 
     def __iter__(self) -> Iterator[Match]:
         return chain.from_iterable(self.parts)  # as `yield from` does, without a generator that each match goes through
+
+    def to_arrow(self) -> pa.Table:
+        """The matches in their order as columns of the schema `triplewire.encode.schema.MATCHES`, without an object a
+        match: `bindings` is JSON text. `parts` give the same a batch at a time."""
+        # as in `Engine.match_batch`
+        import pyarrow as pa
+
+        from triplewire.encode.schema import MATCHES
+
+        return pa.Table.from_batches(chain.from_iterable(part.batches() for part in self.parts), MATCHES)
 
     @overload
     def __getitem__(self, index: int) -> Match: ...

@@ -13,6 +13,8 @@ from typing import Any
 
 OTHER = "other"  # what belongs to no named stage
 
+INTERPRETED, COMPILED = "interpreted", "compiled"  # the tiers that answer: docs/decisions/022
+
 COUNTS = ("publications", "triples", "atoms", "candidates", "verified", "matches", "truncated")
 
 
@@ -61,7 +63,8 @@ class Clock:
 @dataclass(slots=True)
 class Stats:
     """Of one match call, or of many. `atoms` are the indexed conditions that the publications satisfied, `candidates`
-    the pairs and clauses that the selector named, `verified` those that had to be looked at once more."""
+    the pairs and clauses that the index named, `verified` those that had to be looked at once more. `tiers` has the
+    publications that each tier answered."""
 
     publications: int = 0
     triples: int = 0
@@ -70,18 +73,22 @@ class Stats:
     verified: int = 0
     matches: int = 0
     truncated: int = 0
+    tiers: dict[str, int] = field(default_factory=lambda: {INTERPRETED: 0, COMPILED: 0})
     seconds: dict[str, float] = field(default_factory=dict)
 
     def add(self, other: Stats) -> None:
         """Count another call as well."""
         for name in COUNTS:
             setattr(self, name, getattr(self, name) + getattr(other, name))
+        for tier, publications in other.tiers.items():
+            self.tiers[tier] += publications
         for stage, seconds in other.seconds.items():
             self.seconds[stage] = self.seconds.get(stage, 0.0) + seconds
 
     def to_json(self, seconds: Mapping[str, float] | None = None) -> dict[str, Any]:
         """A JSON object, with the largest memory that this process has used so far."""
         counts: dict[str, Any] = {name: getattr(self, name) for name in COUNTS}
+        counts["tiers"] = dict(self.tiers)
         return counts | {"peak_bytes": peak_bytes(), "seconds": dict(self.seconds if seconds is None else seconds)}
 
 

@@ -1,5 +1,6 @@
-"""What every subscription becomes, whichever language it was written in, and what that means.
+"""The intermediate representation of subscriptions, the same for all query languages, and its meaning.
 
-`nodes` and `text` are the tree; `subscription` carries it; `evaluate` is the reference meaning; `normalize` checks
-the limits of registration; `show` writes a tree for people. Nothing here knows a language or a file format.
+`nodes` and `fulltext.nodes` are the tree, which `subscription` carries. `evaluation` is the reference meaning,
+`normal_form` the disjunctive normal form, `checks` the limits of registration, and `show` writes a tree for people.
+Nothing here knows a language or a file format.
 """

@@ -1,7 +1,8 @@
 """The intermediate representation of a standing query (semantics, section 2).
 
 `where` is a tree of parts. And is a SPARQL group: its parts are read from left to right, its Filters and Nots apply to
-the whole group. Conditions inside a Filter are expressions. Full-text expressions are in `triplewire.ir.text`.
+the whole group. Conditions inside a Filter are expressions. Full-text expressions are in
+`triplewire.ir.fulltext.nodes`.
 
     where      := And | Or | Not | Optional | Minus | Pattern | Filter | Bind | Values | Call
     expression := Variable | IRI | Literal | Label | Compare | TextTest | InstanceOf | FullText | Function
@@ -14,16 +15,19 @@ import enum
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from triplewire.ir.text import TextExpression
+from triplewire.ir.fulltext.nodes import TextExpression
 from triplewire.model.terms import IRI, Literal
 
-# --- what stands in a position -----------------------------------------------------------------------------------
+# --- terms of a pattern ------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """A variable, without its question mark. A hidden one (a blank node of the text, a step of a path) is never
-    selected; its name starts with a dot, which no language allows in a name."""
+    """A variable, without its question mark.
+
+    A hidden one (a blank node of the text, a step of a path) is never selected. Its name starts with a dot, which no
+    language allows in a name.
+    """
 
     name: str
 
@@ -69,7 +73,7 @@ class Pattern:
 
 @dataclass(frozen=True, slots=True)
 class And:
-    """All parts together: a SPARQL group graph pattern (SPARQL 1.1, 18.2.2), with one meaning for its order.
+    """A conjunction of parts: a SPARQL group graph pattern (SPARQL 1.1, 18.2.2), whose order has a meaning.
 
     Patterns, Ors, Calls, Values and nested Ands join; Optional, Minus and Bind act on what stands before them; Filter
     and Not act last, on the whole group. `And(())` is the empty group: one empty solution.
@@ -179,7 +183,7 @@ class TextTest:
 
 
 class Relation(enum.Enum):
-    """How a node stands to a class of the taxonomy (semantics, section 4)."""
+    """A relation between a node and a class of the taxonomy (semantics, section 4)."""
 
     DESCENDANT = "<="  # an instance of the class or of one below it; or a class at or below it
     ANCESTOR = ">="  # a direct instance of the class or of one above it; or a class at or above it

@@ -1,10 +1,9 @@
-"""Write a part of the intermediate representation for people: one line, close to SPARQL, one text for one tree.
+"""Writes a part of the intermediate representation as one line of text, close to SPARQL.
 
     {?s rdf:type rss:item . ?s dc:date ?d . FILTER (?d >~ 2003)}
 
 A `~` after a comparison marks the lenient coercion, single quotes a bare label of GQL, `?.1` a hidden variable. Terms
-are shortened by the predeclared prefixes. Two trees that differ are written differently. For programs: the nodes
-themselves, in `triplewire.ir.nodes`.
+are shortened by the predeclared prefixes. Different trees have different texts. The nodes are in `triplewire.ir.nodes`.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ import re
 from collections.abc import Iterable
 from typing import TypeAlias
 
+from triplewire.ir.fulltext.nodes import Analyzer, Near, Phrase, Prefix, TextAnd, TextExpression, TextNot, TextOr, Word
 from triplewire.ir.nodes import (
     ANY,
     AllOf,
@@ -43,7 +43,6 @@ from triplewire.ir.nodes import (
     Variable,
     Where,
 )
-from triplewire.ir.text import Analyzer, Near, Phrase, Prefix, TextAnd, TextExpression, TextNot, TextOr, Word
 from triplewire.model.namespaces import shorten
 from triplewire.model.terms import IRI, XSD, BlankNode, Literal, Term
 
@@ -70,7 +69,7 @@ def show(node: Node) -> str:
 
 
 def show_term(term: Term) -> str:
-    """A term in Turtle's notation: prefixed names, numbers and booleans bare."""
+    """A term in Turtle's notation, with prefixed names, and with numbers and booleans without quotes."""
     if isinstance(term, IRI):
         return shorten(term.value) or str(term)
     if isinstance(term, BlankNode) or term.language or term.datatype == XSD + "string":
@@ -82,7 +81,7 @@ def show_term(term: Term) -> str:
 
 
 def show_position(term: PatternTerm) -> str:
-    """What stands in a position of a pattern."""
+    """A subject, predicate or object of a pattern."""
     if isinstance(term, Variable):
         return f"?{term.name}"
     if isinstance(term, Label):

@@ -1,4 +1,4 @@
-"""A subscription: a standing query in its one intermediate form (semantics, section 2)."""
+"""Subscriptions: standing queries in the intermediate representation (semantics, section 2)."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from triplewire.ir.nodes import PatternTerm, Where
 
 @dataclass(frozen=True)
 class Subscription:
-    """A standing query, compiled. Made by `triplewire.parse`; two are equal when they mean the same tree.
+    """A standing query, compiled by `triplewire.parse`. Two are equal if all fields except the warnings are.
 
     `select` names the variables that the bindings hold, in order; `construct` is the template of a CONSTRUCT query;
-    `ask` marks a query whose one binding is empty; `warnings` are what the author should know; `prefixes` and `base`
-    are what the text was parsed with, so that it can be parsed again.
+    `ask` marks a query whose one binding is empty; `warnings` are messages to the author; the text was
+    parsed with `prefixes` and `base`, which are kept so that it can be parsed again.
     """
 
     id: str

@@ -1,7 +1,7 @@
-"""The class taxonomy: how a node stands to a class (semantics, section 4).
+"""The class taxonomy, and the relations between a node and a class (semantics, section 4).
 
-Multiple inheritance, no cycles. Instances come from the taxonomy and from the publication's own rdf:type triples. Files
-are read by `triplewire.read.taxonomy`.
+Classes may have several superclasses; cycles are refused. Instances come from the taxonomy and from the publication's
+own rdf:type triples. `triplewire.read.taxonomy` reads files.
 """
 
 from __future__ import annotations
@@ -29,15 +29,16 @@ DECLARES = frozenset(
         "http://www.w3.org/2004/02/skos/core#Concept",
     )
 )
-"""An instance of one of these is a class, though nothing else may be said of it."""
+"""An instance of one of these is a class, even if nothing else is stated about it."""
 
 
 @dataclass(frozen=True)
 class Taxonomy:
-    """Classes with their direct superclasses, instances with their direct classes, names, and what is said of
-    properties (for entailment only). Made by `build`.
+    """Classes with their direct superclasses, instances with their direct classes, names, and properties for
+    entailment.
 
-    All keys and values are IRIs without brackets, but the keys of `names`, which are texts.
+    All keys and values are IRIs without brackets, except the keys of `names`, which are texts. `build` makes a
+    taxonomy.
     """
 
     superclasses: Edges = field(default_factory=dict)
@@ -56,9 +57,10 @@ class Taxonomy:
         domains: Pairs = (),
         ranges: Pairs = (),
     ) -> Taxonomy:
-        """From (class, superclass), (instance, class), (IRI, name), (property, property above), (property, class).
+        """A taxonomy of pairs: (class, superclass), (instance, class), (IRI, name), (property, superproperty),
+        (property, class).
 
-        A class that is its own superclass says nothing and is left out. Raises `TaxonomyError` naming a cycle.
+        A pair of a class and itself is ignored. Raises `TaxonomyError`, which names a cycle.
         """
         named = _grouped((text, iri) for iri, text in names)
         properties = Properties(_grouped(superproperties), _grouped(domains), _grouped(ranges))
@@ -75,19 +77,19 @@ class Taxonomy:
 
     @cached_property
     def _closure(self) -> dict[str, frozenset[str]]:
-        """A cache: class to itself and all that are above it."""
+        """A cache: class -> itself and its ancestors."""
         return {}
 
     def at_or_above(self, cls: str) -> frozenset[str]:
         """The class and all its ancestors."""
         known = self._closure.get(cls)
         if known is None:
-            found, todo = {cls}, [cls]
+            ancestors, todo = {cls}, [cls]
             while todo:
-                fresh = self.superclasses.get(todo.pop(), NONE) - found
-                found |= fresh
+                fresh = self.superclasses.get(todo.pop(), NONE) - ancestors
+                ancestors |= fresh
                 todo.extend(fresh)
-            known = self._closure[cls] = frozenset(found)
+            known = self._closure[cls] = frozenset(ancestors)
         return known
 
     # --- names -------------------------------------------------------------------------------------------------------
@@ -105,23 +107,25 @@ class Taxonomy:
         return (self.names.get(cls.text, NONE) | frozenset((cls.text,))) & self.classes
 
     def meant(self, cls: IRI | Label) -> frozenset[str]:
-        """As `resolve`; an unknown class is at least the class of that IRI, which rdf:type triples may name."""
+        """The same as `resolve`, but an unknown class means the class of that IRI, which rdf:type triples may name."""
         known = self.resolve(cls)
         if known:
             return known
         return frozenset((cls.value,) if isinstance(cls, IRI) else filter(None, (cls.iri, cls.text)))
 
     def stands_for(self, node: Term, cls: IRI | Label) -> frozenset[str]:
-        """What a node stands for: itself; a literal for the classes and instances of that name, which resolves as the
-        name of the class does."""
+        """The IRIs for which a node stands: its own, or for a literal those of the classes and instances of that name.
+
+        The literal is resolved in the same way as the class name `cls`.
+        """
         if isinstance(node, IRI):
             return frozenset((node.value,))
         if not isinstance(node, Literal):
             return NONE
-        found = self.names.get(node.lexical, NONE) | frozenset((node.lexical,))
+        names = self.names.get(node.lexical, NONE) | frozenset((node.lexical,))
         if isinstance(cls, Label) and cls.iri and len(node.lexical) <= _LONGEST_NAME:
-            found |= frozenset(filter(None, (beside(node.lexical, cls.text, cls.iri),)))
-        return found
+            names |= frozenset(filter(None, (beside(node.lexical, cls.text, cls.iri),)))
+        return names
 
     # --- questions ---------------------------------------------------------------------------------------------------
 
@@ -130,9 +134,9 @@ class Taxonomy:
         return self._witness(node, relation, cls, graph) is not None
 
     def path(self, node: Term, relation: Relation, cls: IRI | Label, graph: Graph) -> tuple[str, ...] | None:
-        """The way from the node to the class, both included, as IRIs or texts; None where the relation does not hold.
+        """The path from the node to the class, both included, as IRIs or texts; None where the relation does not hold.
 
-        It climbs from the node; for the ancestor relation it descends, from the node's class to the class below it.
+        It goes up from the node. For the ancestor relation it goes down, from the node's class to the class below it.
         """
         witness = self._witness(node, relation, cls, graph)
         if witness is None:
@@ -146,26 +150,27 @@ class Taxonomy:
         return tuple(dict.fromkeys((shown, *climb)))
 
     def _witness(self, node: Term, relation: Relation, cls: IRI | Label, graph: Graph) -> tuple[str, str, str] | None:
-        """What the node stands for, its direct class (or itself, where it is a class), and the class that is meant."""
+        """The IRI for which the node stands, its direct class (itself if it is a class), and the class that is
+        meant."""
         meant = self.meant(cls)
         for start, direct, is_class in self.readings(node, relation, cls, graph):
             if relation is Relation.DIRECT and is_class:
-                found = meant & self.superclasses.get(direct, NONE)
+                classes = meant & self.superclasses.get(direct, NONE)
             elif relation is Relation.DIRECT:
-                found = meant & {direct}
+                classes = meant & {direct}
             elif relation is Relation.ANCESTOR:
-                found = frozenset(m for m in meant if direct in self.at_or_above(m))
+                classes = frozenset(m for m in meant if direct in self.at_or_above(m))
             else:
-                found = meant & self.at_or_above(direct)
-            if found:
-                return start, direct, min(found)
+                classes = meant & self.at_or_above(direct)
+            if classes:
+                return start, direct, min(classes)
         return None
 
     def readings(
         self, node: Term, relation: Relation, named: IRI | Label, graph: Graph
     ) -> Iterator[tuple[str, str, bool]]:
-        """(what the node stands for, a class, is the node that class itself?) for each way to read the node."""
-        if relation is Relation.SUBCLASS:  # SPARQL's path of any length, the empty one included: terms, not names
+        """For each meaning of the node: the IRI for which it stands, a class, and whether the node is that class."""
+        if relation is Relation.SUBCLASS:  # SPARQL's rdfs:subClassOf*: terms, not names
             if isinstance(node, IRI):
                 yield node.value, node.value, True
             return
@@ -179,7 +184,7 @@ class Taxonomy:
                 yield start, cls, False
 
     def _climb(self, lower: str, upper: str) -> list[str]:
-        """A shortest way up from one class to another, both included."""
+        """A shortest path up from one class to another, both included."""
         came: dict[str, str] = {lower: ""}
         level = [lower]
         while level and upper not in came:
@@ -198,7 +203,7 @@ class Taxonomy:
     # --- storage -----------------------------------------------------------------------------------------------------
 
     def to_json(self) -> dict[str, dict[str, list[str]]]:
-        """All of it, in one order, for `from_json`."""
+        """All tables, sorted, for `from_json`."""
         tables = {name: getattr(self, name) for name in _TABLES}
         tables |= {name: getattr(self.properties, name) for name in _PROPERTY_TABLES}
         return {
@@ -207,8 +212,8 @@ class Taxonomy:
 
     @classmethod
     def from_json(cls, rows: Mapping[str, Mapping[str, Iterable[str]]]) -> Taxonomy:
-        """What `to_json` wrote. Raises `KeyError` where a table is missing, `ValueError` where it is none, and
-        `TaxonomyError` on a cycle."""
+        """The taxonomy that `to_json` wrote. Raises `KeyError` where a table is missing, `ValueError` where it is
+        malformed, and `TaxonomyError` on a cycle."""
         tables = {table: _table(rows[table]) for table in _TABLES}
         _refuse_cycles(tables["superclasses"])
         return cls(**tables, properties=Properties(**{table: _table(rows[table]) for table in _PROPERTY_TABLES}))
@@ -218,22 +223,23 @@ _TABLES = ("superclasses", "classes_of", "names")
 _PROPERTY_TABLES = ("above", "domains", "ranges")
 
 EMPTY = Taxonomy()
-"""No classes at all: only the publication's own rdf:type triples count."""
+"""No classes: only the publication's own rdf:type triples count."""
 
 
 def _types(node: Node, graph: Graph) -> list[str]:
-    """What the publication itself says."""
+    """The classes that the publication states for a node."""
     return [cls.value for cls in graph.objects(node, RDF_TYPE) if isinstance(cls, IRI)]
 
 
 def _grouped(pairs: Pairs) -> Edges:
-    found: dict[str, set[str]] = defaultdict(set)
+    values_of: dict[str, set[str]] = defaultdict(set)
     for key, value in pairs:
-        found[key].add(value)
-    return {key: frozenset(values) for key, values in found.items()}
+        values_of[key].add(value)
+    return {key: frozenset(values) for key, values in values_of.items()}
 
 
 def _table(rows: object) -> Edges:
+    """A table as `to_json` wrote it. Raises `ValueError`."""
     if not isinstance(rows, dict):
         raise ValueError("a table of the taxonomy is no object")
     for key, values in rows.items():
@@ -243,7 +249,7 @@ def _table(rows: object) -> Edges:
 
 
 def _refuse_cycles(superclasses: Edges) -> None:
-    """Walk up from every class, depth first without recursion; a class met on its own way up closes a cycle."""
+    """Raise where a class is its own ancestor. The walk is depth first, without recursion."""
     done: set[str] = set()
     for root in superclasses:
         way: list[str] = []
@@ -265,6 +271,7 @@ def _refuse_cycles(superclasses: Edges) -> None:
 
 
 def _cycle(classes: list[str]) -> TaxonomyError:
+    """The error for a cycle of these classes, of which the first is also the last."""
     if len(classes) > _SHOWN:
         classes = [*classes[: _SHOWN // 2], f"... ({len(classes) - _SHOWN} more) ...", *classes[-_SHOWN // 2 :]]
     return TaxonomyError(

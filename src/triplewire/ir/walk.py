@@ -1,12 +1,16 @@
-"""Visit every node of a tree: for questions such as "which operators does it call?". What the nodes are: `nodes`."""
+"""Traversal of trees of dataclass nodes: `walk` visits every node, `rewrite` makes a tree with other nodes.
+
+What the nodes are: `triplewire.ir.nodes`.
+"""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from operator import attrgetter
-from typing import Any
+from typing import Any, TypeVar, cast
 
+T = TypeVar("T")
 _KNOWN: dict[type, Callable[[Any], tuple[object, ...]] | None] = {}
 
 
@@ -27,6 +31,27 @@ def walk(root: object) -> Iterator[object]:
         stack += [part for part in parts(node)[::-1] if type(part) is not str]
 
 
+def rewrite(node: T, kinds: Collection[type], change: Callable[[Any], object]) -> T:
+    """The tree in which `change(part)` replaces each part whose type is one of `kinds`.
+
+    Parts are nodes, strings and whatever else stands in fields and tuples, in the order of the fields. What `change`
+    returns is not rewritten again. A node without a changed part is the same object as before. Recursive: the parsers
+    limit the depth of a tree (`max_query_depth`).
+    """
+    kind = type(node)
+    if kind in kinds:
+        return cast(T, change(node))
+    parts = _KNOWN[kind] if kind in _KNOWN else _parts(kind)
+    if parts is None:
+        return node
+    before = parts(node)
+    after = [rewrite(part, kinds, change) for part in before]
+    for old, new in zip(before, after, strict=True):
+        if old is not new:
+            return kind(after) if kind is tuple else kind(*after)  # type: ignore[call-arg]  # a node's parts are the arguments of its class
+    return node
+
+
 def children(node: object) -> tuple[object, ...]:
     """What a node holds, in order: the values of its fields, or a tuple's members."""
     parts = _parts(type(node))
@@ -34,7 +59,7 @@ def children(node: object) -> tuple[object, ...]:
 
 
 def _parts(kind: type) -> Callable[[Any], tuple[object, ...]] | None:
-    """What takes out the parts of such a node; None where it has none."""
+    """A function that returns the parts of a node of this kind; None where it has none."""
     if kind not in _KNOWN:
         _KNOWN[kind] = _parts_of(kind)
     return _KNOWN[kind]

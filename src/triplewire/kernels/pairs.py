@@ -3,7 +3,7 @@
 Slices hold a test once. Only long ones are ascending (`triplewire.kernels.listed`): to sort the others as well would
 take longer than all else here.
 
-What the tests are: `triplewire.select.tests`. Who asks: `triplewire.select.features`.
+What the tests are: `triplewire.clauses.node_tests.table`. Who asks: `triplewire.clauses.features`.
 """
 
 from __future__ import annotations
@@ -11,36 +11,30 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from triplewire.kernels.listed import LONG
+from triplewire.kernels.shared.compiled import allocating_kernel, called_helper, helper, kernel
+from triplewire.kernels.shared.sorting import sort_numbers
 
 _wide: Any = np.uint64  # of an index: that it is not negative
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def word_codes(row: Any, test_offset: Any, tests: Any, none: int, code: Any) -> int:
     """What each word asks for: its test if it has one; `none` if it has none; -1 - its row if it has several. `row`:
     the row of each word, or -1, whose tests are the slice `test_offset` of `tests`. Returns how many ask for some."""
     count = 0
     for word in range(row.size):
-        at, found = row[word], none
+        at, asked = row[word], none
         if at >= 0:
-            first, some = test_offset[at], test_offset[at + 1] - test_offset[at]
-            found = tests[first] if some == 1 else -1 - at if some > 1 else none
-        code[word] = found
-        count += found != none
+            first, size = test_offset[at], test_offset[at + 1] - test_offset[at]
+            asked = tests[first] if size == 1 else -1 - at if size > 1 else none
+        code[word] = asked
+        count += asked != none
     return count
 
 
-@njit(cache=True, nogil=True)
-def _sort(out: Any, first: int, end: int) -> None:
-    """Sort a slice that is long, if there was room for it."""
-    if end < out.size:
-        out[first:end] = np.sort(out[first:end])
-
-
-@njit(cache=True, nogil=True)
+@kernel
 def from_words(offset: Any, ids: Any, code: Any, test_offset: Any, tests: Any, seen: Any, out_offset: Any,
                out: Any) -> int:  # fmt: skip
     """The tests of the words of each term, as slices of `out`: `ids` holds the words of term t at offset[t] ..
@@ -63,13 +57,13 @@ def from_words(offset: Any, ids: Any, code: Any, test_offset: Any, tests: Any, s
                     seen[_wide(test)] = term + 1
                 else:
                     count = _several(-1 - test, term + 1, test_offset, tests, seen, out, count)
-        if count - out_offset[term] > LONG:
-            _sort(out, out_offset[term], count)
+        if count - out_offset[term] > LONG and count < out.size:
+            sort_numbers(out, out_offset[term], count)
     out_offset[offset.size - 1] = count
     return count
 
 
-@njit(cache=True, nogil=True)
+@allocating_kernel
 def from_few_words(offset: Any, ids: Any, code: Any, test_offset: Any, tests: Any, seen: Any, out_offset: Any,
                    out: Any) -> int:  # fmt: skip
     """The same where most words ask for nothing: those that do are looked for first, in one go over all texts. What is
@@ -90,13 +84,13 @@ def from_few_words(offset: Any, ids: Any, code: Any, test_offset: Any, tests: An
                 seen[_wide(test)] = term + 1
             else:
                 count = _several(-1 - test, term + 1, test_offset, tests, seen, out, count)
-        if count - out_offset[term] > LONG:
-            _sort(out, out_offset[term], count)
+        if count - out_offset[term] > LONG and count < out.size:
+            sort_numbers(out, out_offset[term], count)
     out_offset[offset.size - 1] = count
     return count
 
 
-@njit(cache=True, nogil=True)
+@called_helper
 def _several(row: int, mark: int, test_offset: Any, tests: Any, seen: Any, out: Any, count: int) -> int:
     """Add the tests of a row that are not marked as seen."""
     for j in range(test_offset[row], test_offset[row + 1]):
@@ -108,7 +102,7 @@ def _several(row: int, mark: int, test_offset: Any, tests: Any, seen: Any, out: 
     return count
 
 
-@njit(cache=True, nogil=True)
+@helper
 def _admits(wanted: int, kind: int) -> bool:
     """Is a node of this kind meant? `kind`: suffix * 32 + a bit of 1, 2, 4, + bits of 8 and 16 for odd texts.
     `wanted`: a suffix * 32, or a set of kinds and of the oddities that are not meant."""
@@ -117,7 +111,7 @@ def _admits(wanted: int, kind: int) -> bool:
     return (wanted & kind & 7) != 0 and (wanted & kind & 24) == 0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def spread(
     pair_term: Any, pair_row: Any, test_offset: Any, tests: Any, wanted: Any, kind: Any, out_term: Any, out_test: Any
 ) -> int:
@@ -137,7 +131,7 @@ def spread(
     return count
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def gather(pair_term: Any, pair_test: Any, seen: Any, offset: Any, test: Any) -> int:
     """The pairs as slices, one a term: `offset` is one longer than the terms, `test` has room for all pairs. `seen`: a
     number for each test, all 0. Returns how many are left."""
@@ -150,17 +144,17 @@ def gather(pair_term: Any, pair_test: Any, seen: Any, offset: Any, test: Any) ->
         at = offset[pair_term[i] + 1] - 1
         offset[pair_term[i] + 1] = at
         test[at] = pair_test[i]
-    kept = 0
+    count = 0
     for term in range(offset.size - 1):  # now offset[t + 1] is where the slice of t begins
         low = offset[term + 1]
         high = offset[term + 2] if term + 2 < offset.size else pair_term.size
-        offset[term] = kept
+        offset[term] = count
         for i in range(low, high):
-            found = test[i]
-            test[kept] = found
-            kept += seen[found] != term + 1
-            seen[found] = term + 1
-        if kept - offset[term] > LONG:
-            test[offset[term] : kept] = np.sort(test[offset[term] : kept])
-    offset[offset.size - 1] = kept
-    return kept
+            number = test[i]
+            test[count] = number
+            count += seen[number] != term + 1
+            seen[number] = term + 1
+        if count - offset[term] > LONG:
+            sort_numbers(test, offset[term], count)
+    offset[offset.size - 1] = count
+    return count

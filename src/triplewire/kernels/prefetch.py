@@ -1,7 +1,7 @@
 """Ask for a row of an array before it is needed: the processor fetches it meanwhile.
 
 Worth it where rows are read in no order and the index is larger than the processor's caches. It never fails: a row that
-does not exist is not fetched. Numba's caches do not see a change of this file in the kernels that use it.
+does not exist is not fetched.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""Match rows as columns: the publication of each, from slices. Used by `triplewire.select.room`."""
+"""Match rows as columns: the publication of each, from slices. Used by `triplewire.engine.segments.arena`."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from numba import njit
+from triplewire.kernels.shared.compiled import kernel
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def fill(offset: Any, publication: Any) -> None:
     """Write p into the slice offset[p] .. offset[p + 1], for each publication p."""
     for p in range(offset.size - 1):

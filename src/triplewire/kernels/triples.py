@@ -8,10 +8,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from triplewire.kernels.shared.compiled import allocating_kernel, called_helper, kernel
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def number_graphs(graph: Any, number: Any, first: Any) -> int:
     """Number the graphs by first occurrence: `graph` has a term id or -1 for each statement, and gets the number
     instead. `number` (one longer than the terms) is all -1. `first`: number -> term id or -1. Returns how many."""
@@ -26,7 +27,7 @@ def number_graphs(graph: Any, number: Any, first: Any) -> int:
     return count
 
 
-@njit(cache=True, nogil=True)
+@called_helper
 def _sort(order: Any, key: Any, counts: Any, out: Any) -> None:
     """`out`: `order`, stably sorted by the key, which is from 0 to counts.size - 2."""
     counts[:] = 0
@@ -40,7 +41,7 @@ def _sort(order: Any, key: Any, counts: Any, out: Any) -> None:
         counts[key[row]] += 1
 
 
-@njit(cache=True, nogil=True)
+@allocating_kernel
 def sort_statements(
     graph: Any, subject: Any, predicate: Any, object_: Any, terms: int, graphs: int, order: Any, other: Any
 ) -> None:
@@ -54,7 +55,7 @@ def sort_statements(
     _sort(other, graph, np.empty(graphs + 1, np.int64), order)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def distinct_triples(
     graph: Any, subject: Any, predicate: Any, object_: Any, order: Any, offset: Any, s: Any, p: Any, o: Any
 ) -> int:

@@ -1,8 +1,7 @@
-"""The four query languages. Each compiles to the same intermediate form; nothing later asks which one it was.
+"""The four query languages. `parse` compiles a text of any of them to the intermediate representation.
 
-`parse` is the way in. To add a language: a function as in `context.Language`, named in `triplewire.plugins`.
-`files` reads subscription files; `fulltext` is the shared grammar of full-text expressions; `tokens` is
-shared by all.
+To add a language: a function as in `context.Language`, named in `triplewire.plugins`. `grammar` has what several of
+them share, `sources` reads subscription files, `templates` parses texts that differ in their constants only once.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from dataclasses import replace
 from triplewire import plugins
 from triplewire.config import Settings
 from triplewire.errors import LanguageError
-from triplewire.ir.normalize import check
+from triplewire.ir.checks import check
 from triplewire.ir.subscription import Subscription
 from triplewire.languages.context import Context, Language
 from triplewire.model.operator import Operator

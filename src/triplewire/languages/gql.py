@@ -5,18 +5,18 @@
     item   := ("(" term "," term "," term ")" | "(" tuples ")" | "CALL" call) ("SUCHTHAT" condition)?
     term   := variable | "*" | iri | prefixed name | quoted literal | bare text
 
-Keywords in any case. Bare text runs to the next delimiter: `languages.bare`. Conditions: `languages.conditions`. Calls:
-`languages.calls`.
+Keywords in any case. Bare text runs to the next delimiter (`languages.grammar.bare`). Conditions and calls:
+`languages.grammar.conditions`, `languages.grammar.calls`.
 """
 
 from __future__ import annotations
 
 from triplewire.ir.nodes import ANY, And, Filter, Holds, Label, Pattern, PatternTerm, Variable, Where
-from triplewire.languages.bare import BareTokens, Names, bounded, literal, read_raw
-from triplewire.languages.calls import call_ahead, read_call
-from triplewire.languages.conditions import Conditions
 from triplewire.languages.context import Context, Parsed
-from triplewire.languages.tokens import END, Token
+from triplewire.languages.grammar.bare import BareTokens, Names, bounded, literal, read_raw
+from triplewire.languages.grammar.calls import call_ahead, read_call
+from triplewire.languages.grammar.conditions import Conditions
+from triplewire.languages.grammar.tokens import END, Token
 from triplewire.model.namespaces import label_iri
 from triplewire.model.terms import IRI
 
@@ -127,12 +127,12 @@ class _Query:
         if token.text == "*" and tokens.peek(1).text in (",", ")"):
             tokens.next()
             return ANY
-        found = names.bare(read_raw(tokens, (",",), position, "')'" if position == _OBJECT else "','"))
-        if isinstance(found, IRI):
-            return found
+        word = names.bare(read_raw(tokens, (",",), position, "')'" if position == _OBJECT else "','"))
+        if isinstance(word, IRI):
+            return word
         if position == _PREDICATE:
-            return IRI(label_iri(found, names.vocabulary))
-        label = names.label(found)
+            return IRI(label_iri(word, names.vocabulary))
+        label = names.label(word)
         if position == _SUBJECT and not label.iri:
             self._warn(label)
         return label

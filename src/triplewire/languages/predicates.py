@@ -8,7 +8,7 @@
 
 A comparison is lenient. Arithmetic, too, reads a value's text and no datatype: one that does not read as a number
 makes the comparison false, NaN and INF among them. It is exact, quotients to 18 digits behind the point.
-Calls: `languages.calls`; the tests that GQL has, too: `languages.conditions`.
+Calls: `languages.grammar.calls`; the tests that GQL has, too: `languages.grammar.conditions`.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from triplewire.ir.nodes import And, Call, Coercion, Compare, Expression, Filter, Function, Variable, Where
-from triplewire.ir.numbers import MAX_DIGITS, lenient_number
+from triplewire.ir.values.numbers import MAX_DIGITS, lenient_number
 from triplewire.ir.walk import walk
-from triplewire.languages.bare import COMPARISONS, BareTokens, Names, bounded, literal, number, read_raw
-from triplewire.languages.calls import call_ahead, converted, read_call
-from triplewire.languages.conditions import FLIPPED, NUMERAL, TESTS, Conditions
 from triplewire.languages.context import Context, Parsed
-from triplewire.languages.quantities import UNITS
-from triplewire.languages.tokens import END, Token
+from triplewire.languages.grammar.bare import COMPARISONS, BareTokens, Names, bounded, literal, number, read_raw
+from triplewire.languages.grammar.calls import call_ahead, converted, read_call
+from triplewire.languages.grammar.conditions import FLIPPED, NUMERAL, TESTS, Conditions
+from triplewire.languages.grammar.quantities import UNITS
+from triplewire.languages.grammar.tokens import END, Token
 from triplewire.model.terms import IRI, Literal
 
 _ENDS = (",", "}", *COMPARISONS)
@@ -146,8 +146,8 @@ class _Query:
         tokens, names = self._tokens, self._names
         token = tokens.peek()
         if token.kind in ("variable", "number") or token.text in ("(", "+", "-"):
-            found, _ = self._sum()
-            return found
+            total, _ = self._sum()
+            return total
         if tokens.accept_kind("string"):
             return literal(names, token)
         if tokens.accept_kind("iri"):

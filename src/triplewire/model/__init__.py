@@ -1,1 +1,1 @@
-"""What flows through Triplewire: RDF terms, publications, matches. Subscriptions are in `triplewire.ir`."""
+"""The data model: RDF terms, publications, matches, operators. Subscriptions are in `triplewire.ir`."""

@@ -1,7 +1,7 @@
-"""Do two publications say the same? Blank nodes get canonical labels, the sorted lines a hash (semantics, section 1).
+"""Canonical labels of blank nodes, and a hash that is equal for isomorphic graphs (semantics, section 1).
 
-The labels are those of RDF Dataset Canonicalization (RDFC-1.0, W3C Recommendation 21 May 2024); the names of its
-algorithms are kept. Some graphs make it try every permutation of their blank nodes, so the work has a budget.
+The labels are those of RDF Dataset Canonicalization (RDFC-1.0, W3C Recommendation 21 May 2024), whose names of
+algorithms are used here. For some graphs it tries all permutations of their blank nodes, so the work has a budget.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import TypeAlias
 from triplewire.model.terms import BlankNode, Term, Triple
 
 WORK_BUDGET = 200_000
-"""Steps beyond those that are linear in the graph; about half a second. A step hashes one neighbour of a blank node, or
-puts one in its place in a permutation."""
+"""Steps beyond those that are linear in the size of the graph, about half a second. A step hashes one neighbour of a
+blank node, or places one in a permutation."""
 
 _LINEAR_STEPS = 8  # granted for each triple
 _COPIED_AT_ONCE = 16  # identifiers that are copied in the time of one step
@@ -41,9 +41,9 @@ def canonical_lines(triples: Iterable[Triple], budget: int = WORK_BUDGET) -> lis
 
 
 def canonical_labels(triples: Iterable[Triple], budget: int = WORK_BUDGET) -> dict[str, str]:
-    """Blank node labels to canonical ones, `c14n0`, `c14n1`, ... (RDFC-1.0, 4.4.3).
+    """Blank node label -> canonical label, `c14n0`, `c14n1`, ... (RDFC-1.0, 4.4.3).
 
-    Blank nodes that have no label when the budget is spent get the next ones in the order of their first occurrence.
+    Blank nodes without a label when the budget is spent get the next ones in the order of their first occurrence.
     """
     graph = _BlankNodes(tuple(dict.fromkeys(triples)), budget)
     try:
@@ -55,11 +55,11 @@ def canonical_labels(triples: Iterable[Triple], budget: int = WORK_BUDGET) -> di
 
 
 class _BudgetSpent(Exception):
-    """The graph is too symmetric to go on."""
+    """The work budget is spent: the graph is too symmetric."""
 
 
 class _Issuer:
-    """Gives out identifiers in order (RDFC-1.0, 4.5)."""
+    """Issues identifiers in order (RDFC-1.0, 4.5)."""
 
     __slots__ = ("_prefix", "issued")
 
@@ -68,10 +68,10 @@ class _Issuer:
         self.issued = {} if issued is None else issued
 
     def issue(self, node: str) -> str:
-        found = self.issued.get(node)
-        if found is None:
-            found = self.issued[node] = f"{self._prefix}{len(self.issued)}"
-        return found
+        identifier = self.issued.get(node)
+        if identifier is None:
+            identifier = self.issued[node] = f"{self._prefix}{len(self.issued)}"
+        return identifier
 
     def copy(self) -> _Issuer:
         return _Issuer(self._prefix, self.issued.copy())
@@ -79,7 +79,7 @@ class _Issuer:
 
 _Hashed: TypeAlias = tuple[str, _Issuer]
 _Steps: TypeAlias = "Generator[tuple[str, _Issuer], _Hashed, _Hashed]"
-"""A hash in the making: yields the calls that it needs, is sent their results, returns its own."""
+"""A coroutine that computes a hash: it yields the calls it needs, is sent their results, and returns its own."""
 
 
 class _BlankNodes:
@@ -124,18 +124,19 @@ class _BlankNodes:
             raise _BudgetSpent
 
     def _hash_first_degree(self, node: str) -> str:
-        """4.6: what the triples of a node say when all blank nodes but itself look alike."""
+        """4.6: the hash of a node's triples, in which all other blank nodes have the same label."""
         names = defaultdict(lambda: "z", {node: "a"})
         return _sha256("".join(sorted(_line(triple, names) for triple in self.triples_of[node])))
 
     def _hash_related(self, related: str, triple: Triple, issuer: _Issuer, position: str) -> str:
-        """4.7: how a neighbour is connected, and what is known of it."""
+        """4.7: the hash of how a neighbour is connected, and of its identifier or first-degree hash."""
         identifier = self.canonical.issued.get(related) or issuer.issued.get(related)
         known = f"_:{identifier}" if identifier else self._first_degree[related]
         return _sha256(f"{position}{triple.predicate}{known}")
 
     def _run(self, node: str, issuer: _Issuer) -> _Hashed:
-        """`_hash_n_degree` with its recursion on a list, so that long chains of blank nodes need no deep stack."""
+        """`_hash_n_degree`, with the recursion kept in a list, so that long chains of blank nodes need no deep
+        stack."""
         calls = [self._hash_n_degree(node, issuer)]
         result: _Hashed | None = None
         while True:
@@ -152,7 +153,7 @@ class _BlankNodes:
                 result = None
 
     def _hash_n_degree(self, node: str, issuer: _Issuer) -> _Steps:
-        """4.8: the neighbours, theirs, and so on, in the order that gives the least path."""
+        """4.8: the hash of the neighbourhood of a node, in the order that gives the least path."""
         neighbours = self._neighbours(node, issuer)
         data = []
         for related_hash in sorted(neighbours):
@@ -166,17 +167,17 @@ class _BlankNodes:
         return _sha256("".join(data)), issuer
 
     def _neighbours(self, node: str, issuer: _Issuer) -> dict[str, list[str]]:
-        """4.8.3, steps 1 to 3: blank nodes next to this one, by the hash of how they are."""
+        """4.8.3, steps 1 to 3: the neighbouring blank nodes, by related hash."""
         self._spend(len(self.triples_of[node]))
-        found: defaultdict[str, list[str]] = defaultdict(list)
+        neighbours: defaultdict[str, list[str]] = defaultdict(list)
         for triple in self.triples_of[node]:
             for position, term in (("s", triple.subject), ("o", triple.object)):
                 if isinstance(term, BlankNode) and term.label != node:
-                    found[self._hash_related(term.label, triple, issuer, position)].append(term.label)
-        return found
+                    neighbours[self._hash_related(term.label, triple, issuer, position)].append(term.label)
+        return neighbours
 
     def _try(self, order: tuple[str, ...], issuer: _Issuer, best: str) -> _Steps:
-        """4.8.3, step 5.4: the path of one permutation, and the issuer behind it; "" when it cannot beat `best`."""
+        """4.8.3, step 5.4: the path of one permutation and the issuer after it; "" where it is not less than `best`."""
         self._spend(len(order) + len(issuer.issued) // _COPIED_AT_ONCE)
         issuer = issuer.copy()
         path, recursion = "", []
@@ -199,6 +200,7 @@ class _BlankNodes:
 
 
 def _beaten(path: str, best: str) -> bool:
+    """Is the least path known so far less than any that begins with `path`?"""
     return bool(best) and len(path) >= len(best) and path > best
 
 

@@ -1,5 +1,4 @@
-"""The prefixes that everybody knows: what query texts may use without a declaration, and what output shortens by; and
-how a plain label becomes the last part of an IRI.
+"""Predeclared prefixes, which query texts may use and output shortens IRIs by, and IRIs made from plain labels.
 
 Resolution of references against a base: `triplewire.model.references`.
 """
@@ -51,12 +50,13 @@ def shorten(iri: str) -> str | None:
 
 
 def label_iri(text: str, namespace: str) -> str:
-    """The IRI of a bare label in a namespace: appended, with what an IRI cannot hold percent-encoded."""
+    """The IRI of a bare label in a namespace, with illegal characters percent-encoded; "" without a namespace."""
     return namespace + _encoded(text) if namespace else ""
 
 
 def beside(text: str, other: str, iri: str) -> str:
-    """The IRI that `text` has in the namespace in which the label `other` has `iri`; "" where that is unknown."""
+    """The IRI of the label `text` in the namespace in which the label `other` has the IRI `iri`; "" if there is
+    none."""
     end = _encoded(other)
     return iri[: len(iri) - len(end)] + _encoded(text) if end and iri.endswith(end) else ""
 

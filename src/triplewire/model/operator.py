@@ -1,6 +1,6 @@
 """The protocol of expensive operators (operators paper, section 3): predicates over a whole publication.
 
-An operator gets the publication and its arguments and answers false, true, or a finite set of bindings. The built-in
+An operator gets the publication and its arguments and returns false, true, or a finite set of bindings. The built-in
 ones and the registry: `triplewire.operators`.
 """
 
@@ -33,11 +33,11 @@ class Operator(Protocol):
 
     @property
     def name(self) -> str:
-        """As subscriptions write it."""
+        """The name under which subscriptions call it."""
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
-        """The formal arguments, in order; a call must give as many."""
+        """The formal arguments, in order. A call must have as many arguments."""
 
     def evaluate(self, publication: Publication, arguments: tuple[Argument, ...]) -> Verdict:
-        """Does it hold? Raises anything to say that it cannot tell: the call is then unknown, and reported."""
+        """Does it hold? Any exception makes the call unknown, and is reported."""

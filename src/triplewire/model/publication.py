@@ -1,6 +1,6 @@
-"""A publication: a small RDF graph with an identity (semantics, section 1), and look-ups in that graph.
+"""Publications: small RDF graphs with an identity (semantics, section 1), and look-ups in their graphs.
 
-Where publications come from: `triplewire.read`. What a query asks of one: `triplewire.ir.evaluate`.
+`triplewire.read` makes them. `triplewire.ir.evaluation.evaluate` evaluates a query on one.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from triplewire.model.terms import IRI, Node, Term, Triple
 
 
 class Graph:
-    """A set of triples that answers triple patterns. Built once a publication, never changed."""
+    """A set of triples, indexed by subject, predicate and object. Never changed once built."""
 
     def __init__(self, triples: Iterable[Triple]) -> None:
         self.triples = tuple(dict.fromkeys(triples))
@@ -36,7 +36,7 @@ class Graph:
         return triple in self._all
 
     def candidates(self, subject: Term | None, predicate: Term | None, object_: Term | None) -> Sequence[Triple]:
-        """The shortest list of triples that holds all with the given terms (`None` is any); it may hold others."""
+        """The shortest list with all triples of the given terms (`None` is any). It may have others too."""
         shortest: Sequence[Triple] = self.triples
         for index, term in (
             (self._by_subject, subject),
@@ -44,9 +44,9 @@ class Graph:
             (self._by_predicate, predicate),
         ):
             if term is not None:
-                found = index.get(term, ())
-                if len(found) < len(shortest):
-                    shortest = found
+                triples = index.get(term, ())
+                if len(triples) < len(shortest):
+                    shortest = triples
         return shortest
 
     def find(self, subject: Term | None, predicate: Term | None, object_: Term | None) -> Iterator[Triple]:
@@ -60,7 +60,7 @@ class Graph:
                 yield triple
 
     def objects(self, subject: Node, predicate: IRI) -> Iterator[Term]:
-        """What `subject` has under `predicate`."""
+        """The objects of the triples with this subject and predicate."""
         for triple in self.find(subject, predicate, None):
             yield triple.object
 
@@ -71,7 +71,7 @@ class Publication:
 
     `id` is an IRI or any string, unique per source; `source` says where it came from (feed URL, file, topic);
     `published` is the instant that the source states, in UTC, or None where it states none (then arrival counts);
-    `attachments` are byte strings that operators may read; `notes` says what was mended while reading.
+    `attachments` are byte strings that operators may read; `notes` says what was repaired while reading.
     """
 
     id: str
@@ -83,10 +83,10 @@ class Publication:
 
     @cached_property
     def graph(self) -> Graph:
-        """The triples, indexed; each once."""
+        """The distinct triples, indexed."""
         return Graph(self.triples)
 
     @cached_property
     def content_hash(self) -> str:
-        """What it says, whatever its blank nodes are called, as SHA-256 (hex): `triplewire.model.canonical`."""
+        """SHA-256 (hex) of the graph, independent of its blank node labels: `triplewire.model.canonical`."""
         return content_hash(self.triples)

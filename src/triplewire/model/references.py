@@ -1,4 +1,4 @@
-"""What an absolute IRI is (RFC 3987), and references against a base (RFC 3986).
+"""Tests for absolute IRIs (RFC 3987), and resolves references against a base (RFC 3986).
 
 Prefixes and labels in a namespace: `triplewire.model.namespaces`.
 """
@@ -73,15 +73,15 @@ def _split(reference: str) -> tuple[str | None, str | None, str, str | None, str
 
 
 def _without_dots(path: str) -> str:
-    """RFC 3986, 5.2.4, for a path that starts with a slash or is joined to one that may not."""
-    kept: list[str] = []
+    """The path without its dot segments (RFC 3986, 5.2.4), whether or not it starts with a slash."""
+    output: list[str] = []
     segments = path.split("/")
     for segment in segments:
         if segment == "..":
-            if len(kept) > 1 or (kept and kept[0]):
-                kept.pop()
+            if len(output) > 1 or (output and output[0]):
+                output.pop()
         elif segment != ".":
-            kept.append(segment)
+            output.append(segment)
     if segments[-1] in (".", ".."):
-        kept.append("")
-    return "/".join(kept)
+        output.append("")
+    return "/".join(output)

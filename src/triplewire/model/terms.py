@@ -1,7 +1,7 @@
 """RDF 1.1 terms and triples, their N-Triples notation, and their form in SPARQL 1.1 JSON results.
 
-Terms are compared by what they are written as: `"1"^^xsd:integer` and `"01"^^xsd:integer` are two terms. Comparison
-by value is in `triplewire.ir.compare`.
+Terms are equal if they are written alike: `"1"^^xsd:integer` and `"01"^^xsd:integer` are two terms. Comparison
+by value is in `triplewire.ir.values.compare`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class IRI:
 
 @dataclass(frozen=True, slots=True)
 class BlankNode:
-    """A blank node; its label means nothing outside its publication."""
+    """A blank node. Its label is local to its publication."""
 
     label: str
 
@@ -47,7 +47,7 @@ class Literal:
 
     @classmethod
     def tagged(cls, lexical: str, language: str) -> Literal:
-        """A language-tagged string. Tags are compared without regard to case (RDF 1.1, 3.3), so kept in lower case."""
+        """A language-tagged string. Tags are case-insensitive (RDF 1.1, 3.3), so they are stored in lower case."""
         return cls(lexical, LANG_STRING, language.lower())
 
     @property
@@ -109,7 +109,7 @@ _UNESCAPED = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f", '"': '"', "
 def unescape(text: str) -> str:
     """Resolve the escapes of N-Triples and Turtle strings. Raises `ValueError` on any other escape."""
 
-    def one(match: re.Match[str]) -> str:
+    def character(match: re.Match[str]) -> str:
         code, char = match[1] or match[2], match[3]
         if code:
             return chr(int(code, 16))
@@ -117,11 +117,11 @@ def unescape(text: str) -> str:
             raise ValueError(f"\\{char} is no escape")
         return _UNESCAPED[char]
 
-    return _ESCAPE.sub(one, text) if "\\" in text else text
+    return _ESCAPE.sub(character, text) if "\\" in text else text
 
 
 def parse_term(text: str) -> Term:
-    """Read one term in N-Triples notation, as `str(term)` writes it. Raises `ValueError`."""
+    """The term of a text in N-Triples notation, as `str(term)` writes it. Raises `ValueError`."""
     match = _NOTATION.fullmatch(text)
     if match is None:
         raise ValueError(f"{text[:80]!r} is no term in N-Triples notation")

@@ -1,7 +1,7 @@
-"""Expensive operators: the registry, and two cheap ones that read the publication themselves.
+"""The registry of operators, and the built-in ones, which are cheap: they read the publication only.
 
-The protocol is in `triplewire.model.operator`; `function_operator` makes an operator of a function; a call's place in a
-query is `triplewire.ir.nodes.Call`.
+The protocol is `triplewire.model.operator`. `function_operator` makes an operator of a function. A call in a query is
+`triplewire.ir.nodes.Call`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Make an operator from a function: the short way for programs that embed Triplewire.
+"""Makes operators from functions, for programs that embed Triplewire.
 
 near = function_operator("near", [Parameter("distance", "m")], lambda publication, arguments: ...)
 """
@@ -18,19 +18,19 @@ Evaluate: TypeAlias = Callable[[Publication, tuple[Argument, ...]], Verdict]
 
 @dataclass(frozen=True, slots=True)
 class FunctionOperator:
-    """An operator that is a function of the publication and the arguments."""
+    """An operator that calls a function with the publication and the arguments."""
 
     name: str
     parameters: tuple[Parameter, ...]
     function: Evaluate
 
     def evaluate(self, publication: Publication, arguments: tuple[Argument, ...]) -> Verdict:
-        """What the function says."""
+        """The result of the function."""
         return self.function(publication, arguments)
 
 
 def function_operator(name: str, parameters: Iterable[Parameter | str], function: Evaluate) -> FunctionOperator:
-    """An operator named `name`; a parameter given as a string takes no unit."""
+    """An operator of this name. A parameter given as a string takes no unit."""
     formal = tuple(Parameter(p) if isinstance(p, str) else p for p in parameters)
     return FunctionOperator(name, formal, function)
 

@@ -1,4 +1,4 @@
-"""`language(code)`: is some literal, or the publication by its dc:language, in this language?"""
+"""The operator `language(code)`: is a literal, or the publication by its dc:language, in this language?"""
 
 from __future__ import annotations
 
@@ -33,11 +33,12 @@ def in_language(publication: Publication, arguments: tuple[Argument, ...]) -> bo
 
 
 def _tag(text: str) -> str:
-    """A tag as it is compared; feeds write en_US, too."""
+    """A tag in the form that is compared. Feeds also write en_US."""
     return text.strip().lower().replace("_", "-")
 
 
 def _matches(tag: str, code: str) -> bool:
+    """Does the tag equal the language range or begin with it (RFC 4647, section 3.3.1)?"""
     return code == "*" or tag == code or tag.startswith(code + "-")
 
 

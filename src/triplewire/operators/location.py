@@ -1,10 +1,10 @@
-"""`locIn(south, west, north, east)`: has some resource a geo:lat and geo:long inside the box?"""
+"""The operator `locIn(south, west, north, east)`: has a resource a geo:lat and geo:long inside the box?"""
 
 from __future__ import annotations
 
 from decimal import Decimal
 
-from triplewire.ir.numbers import lenient_number
+from triplewire.ir.values.numbers import lenient_number
 from triplewire.model.operator import Argument, Parameter
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, Literal, Node
@@ -16,10 +16,11 @@ EDGES = ("south", "west", "north", "east")
 
 
 def loc_in(publication: Publication, arguments: tuple[Argument, ...]) -> bool:
-    """Degrees, borders included. A box whose west lies east of its east crosses the date line.
+    """Is a resource inside the box? The edges are degrees and belong to it. A box with west > east crosses the date
+    line.
 
-    A coordinate is any literal that reads as a number, whatever its datatype; others are passed over. Raises
-    `ValueError` where an argument is no number.
+    A coordinate is any literal that reads as a number, whatever its datatype; others are ignored. Raises `ValueError`
+    where an argument is no number.
     """
     south, west, north, east = (_degrees(a, edge) for a, edge in zip(arguments, EDGES, strict=True))
     for subject in dict.fromkeys(triple.subject for triple in publication.graph.find(None, LATITUDE, None)):
@@ -32,6 +33,7 @@ def loc_in(publication: Publication, arguments: tuple[Argument, ...]) -> bool:
 
 
 def _degrees(argument: Argument, edge: str) -> Decimal:
+    """An argument as a number. Raises `ValueError`."""
     text = text_of(argument, edge)
     number = lenient_number(text)
     if number is None:
@@ -40,6 +42,7 @@ def _degrees(argument: Argument, edge: str) -> Decimal:
 
 
 def _numbers(publication: Publication, subject: Node, predicate: IRI) -> list[Decimal]:
+    """The coordinates of a resource under a predicate."""
     literals = [term for term in publication.graph.objects(subject, predicate) if isinstance(term, Literal)]
     return [number for number in (lenient_number(literal.lexical) for literal in literals) if number is not None]
 

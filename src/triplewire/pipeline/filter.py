@@ -2,7 +2,7 @@
 
 It imports no Spark, so it can be called, and tested, on plain batches. A worker serves many tasks: it compiles the
 subscriptions once and keeps the engine, by version, in this module. What travels to the worker is JSON text, the files
-of a saved engine (`triplewire.engine.store`), never an object.
+of a saved engine (`triplewire.engine.store.directory`), never an object.
 """
 
 from __future__ import annotations
@@ -11,15 +11,18 @@ import hashlib
 import json
 import tempfile
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from triplewire.encode.buffers import of_numbers
 from triplewire.engine import Engine
 from triplewire.errors import Refusal
+from triplewire.operators.files import OperatorFile, operators_of
 from triplewire.pipeline.rows import OUTCOME_ROWS, refused, widened
 
 KEPT = 2  # engines of different versions that a worker holds: the one in use and the one before
@@ -33,21 +36,27 @@ _loaded = 0
 class Filter:
     """The subscriptions, taxonomy and settings of an engine, ready to travel; called in a worker, it matches.
 
-    `files` is a JSON object {file name: text}; `version` is its SHA-256, so equal versions match alike. An engine's
-    operators are code and stay behind: the worker has the built-in ones and those of installed plug-ins.
+    `files` is a JSON object {file name: text}; `operators` are files of operators, run anew in each worker, which has
+    the built-in ones and those of installed plug-ins beside them. `version` is the SHA-256 of all, so equal versions
+    match alike.
     """
 
     files: str = field(repr=False)
     version: str
+    operators: tuple[OperatorFile, ...] = field(default=(), repr=False)
 
     @classmethod
-    def of(cls, engine: Engine) -> Filter:
-        """Pack an engine. Raises `StoreError` when one of its subscriptions cannot be compiled from its text again."""
+    def of(cls, engine: Engine, operators: Sequence[OperatorFile] = ()) -> Filter:
+        """Pack an engine; its own operators travel as the files that give them.
+
+        Raises `StoreError` when one of its subscriptions cannot be compiled from its text again.
+        """
         with tempfile.TemporaryDirectory(prefix="triplewire-") as folder:
             engine.save(folder, index=False)
             contents = {file.name: file.read_bytes().decode(*_TEXT) for file in sorted(Path(folder).iterdir())}
         files = json.dumps(contents)
-        return cls(files, hashlib.sha256(files.encode()).hexdigest())
+        whole = [files, *(part for file in operators for part in (file.path, file.text))] if operators else [files]
+        return cls(files, hashlib.sha256("\0".join(whole).encode(*_TEXT)).hexdigest(), tuple(operators))
 
     def engine(self) -> Engine:
         """The engine, unpacked once a process and version."""
@@ -57,7 +66,7 @@ class Filter:
             with tempfile.TemporaryDirectory(prefix="triplewire-") as folder:
                 for name, text in json.loads(self.files).items():
                     Path(folder, name).write_bytes(text.encode(*_TEXT))
-                found = _engines[self.version] = Engine.load(folder)
+                found = _engines[self.version] = Engine.load(folder, operators=operators_of(self.operators))
             _loaded += 1
             while len(_engines) > KEPT:
                 _engines.popitem(last=False)
@@ -78,13 +87,14 @@ class Filter:
             yield refused(refusals, OUTCOME_ROWS)
 
 
-def _sources(publications: pa.RecordBatch, found: pa.RecordBatch) -> list[str | None]:
-    """Where the publication of each match was read, as far as the publications say so."""
-    if "source" not in publications.schema.names:
-        return [None] * found.num_rows
-    names = (publications.column(name).to_pylist() for name in ("id", "source"))
-    source_of = dict(zip(*names, strict=True))
-    return [source_of[publication] for publication in found.column("publication").to_pylist()]
+def _sources(publications: pa.RecordBatch, found: pa.RecordBatch) -> pa.Array:
+    """Where the publication of each match was read, as far as the publications say so; of several with one id, the
+    last one counts."""
+    if "source" not in publications.schema.names or not publications.num_rows:
+        return pa.nulls(found.num_rows, pa.string())
+    backwards = of_numbers(np.arange(publications.num_rows)[::-1])
+    ids, sources = (publications.column(name).take(backwards).cast(pa.string()) for name in ("id", "source"))
+    return sources.take(pc.index_in(found.column("publication"), value_set=ids))
 
 
 def loaded() -> int:

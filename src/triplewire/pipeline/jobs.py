@@ -11,7 +11,7 @@ The same with files in and Parquet out, as one call: `run`. What happens in the 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -20,7 +20,9 @@ from triplewire.encode.schema import MATCHES
 from triplewire.engine import Engine
 from triplewire.errors import Refusal, SubscriptionError, TriplewireError
 from triplewire.ir.subscription import Subscription
-from triplewire.languages.files import read_subscriptions
+from triplewire.languages.sources.files import read_subscriptions
+from triplewire.model.operator import Operator
+from triplewire.operators.files import OperatorFile, operators_of
 from triplewire.pipeline.filter import Filter
 from triplewire.pipeline.rows import OUTCOME_ROWS, REFUSAL_FIELDS, columns_of
 from triplewire.read.taxonomy import load_taxonomy
@@ -40,20 +42,24 @@ def match_publications(
     taxonomy: str | Path | None = None,
     matcher: str = "trie",
     entailment: str = "none",
+    operators: Sequence[OperatorFile] = (),
     settings: Settings | None = None,
     on_refusal: Callable[[Refusal], None] | None = None,
 ) -> DataFrame:
     """One row a match: publication, subscription, bindings (JSON text), truncated, matched_at.
 
     `df` is what `sources.publications` gives, or any data frame with the columns id and triples (and source, published,
-    refusal) of those types, in batch or streaming. A subscription that is refused goes to `on_refusal`, and without
-    it is raised. Refused publications and pairs are left out here: see `outcomes` and `dead_letters`.
+    refusal) of those types, in batch or streaming. The text of the `operators`
+    (`triplewire.operators.files.read_operator_files`) travels to the workers. A subscription that is refused goes to
+    `on_refusal`, and without it is raised. Refused publications and pairs are left out here: see `outcomes` and
+    `dead_letters`.
     """
     packed = compile_filter(
         subscriptions,
         taxonomy=taxonomy,
         matcher=matcher,
         entailment=entailment,
+        operators=operators,
         settings=settings,
         on_refusal=on_refusal,
     )
@@ -84,6 +90,7 @@ def compile_filter(
     taxonomy: str | Path | None = None,
     matcher: str = "trie",
     entailment: str = "none",
+    operators: Sequence[OperatorFile] = (),
     settings: Settings | None = None,
     on_refusal: Callable[[Refusal], None] | None = None,
     on_warning: Callable[[str, str], None] | None = None,
@@ -91,17 +98,19 @@ def compile_filter(
     """Read, compile and pack subscriptions, on the driver, once.
 
     `on_warning` gets a subscription's id and what its author should know. With an engine, which has a taxonomy, a
-    matcher, an entailment and settings of its own, those given here are not looked at.
+    matcher, an entailment and settings of its own, those given here are not looked at; `operators` are those files that
+    give the engine its own. Raises `OperatorError` where such a file gives none.
     """
     if isinstance(subscriptions, Filter):
         return subscriptions
     if isinstance(subscriptions, Engine):
-        return Filter.of(subscriptions)
+        return Filter.of(subscriptions, operators)
     settings = settings or Settings()
     refuse = on_refusal or _raise
     classes = load_taxonomy(taxonomy, settings) if taxonomy is not None else None
-    engine = Engine(taxonomy=classes, matcher=matcher, entailment=entailment, settings=settings)
-    for subscription in _each(subscriptions, settings, refuse):
+    called = operators_of(operators)
+    engine = Engine(taxonomy=classes, matcher=matcher, entailment=entailment, operators=called, settings=settings)
+    for subscription in _each(subscriptions, called, settings, refuse):
         try:
             registered = engine.subscribe(subscription)
         except TriplewireError as error:
@@ -110,16 +119,19 @@ def compile_filter(
         if on_warning is not None:
             for warning in registered.warnings:
                 on_warning(registered.id, warning)
-    return Filter.of(engine)
+    return Filter.of(engine, operators)
 
 
 def _each(
-    subscriptions: Given | Iterable[Given], settings: Settings, refuse: Callable[[Refusal], None]
+    subscriptions: Given | Iterable[Given],
+    operators: Mapping[str, Operator],
+    settings: Settings,
+    refuse: Callable[[Refusal], None],
 ) -> Iterable[Subscription]:
     given = [subscriptions] if isinstance(subscriptions, str | os.PathLike | Subscription) else list(subscriptions)
     files = [os.fspath(one) for one in given if not isinstance(one, Subscription)]
     yield from (one for one in given if isinstance(one, Subscription))
-    yield from read_subscriptions(files, settings=settings, on_refusal=refuse)
+    yield from read_subscriptions(files, operators=operators, settings=settings, on_refusal=refuse)
 
 
 def _raise(refusal: Refusal) -> None:

@@ -1,7 +1,7 @@
-"""The rows that flow between the steps of the pipeline, as Arrow schemas and as Spark writes the same types.
+"""The schemas of rows between the steps of the pipeline, for Arrow and for Spark.
 
-A refused input is a row too: its `refusal` is set and the other columns are null. What publications and matches look
-like without refusals: `triplewire.encode.schema`.
+A refused input is a row too: its `refusal` is set and the other columns are null. The schemas of publications and
+matches without refusals: `triplewire.encode.schema`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from triplewire.errors import Refusal
 
 REFUSAL_FIELDS = ("kind", "subject", "where", "reason", "remedy")
 DEAD_LETTERS = pa.schema([(name, pa.string()) for name in REFUSAL_FIELDS])
-"""The dead-letter output: one row a refused publication, subscription or pair."""
+"""The dead-letter output: a row for each refused publication, subscription or pair."""
 
 _REFUSAL = pa.field("refusal", pa.struct(list(DEAD_LETTERS)))
 
@@ -26,14 +26,14 @@ def _with_refusals(schema: pa.Schema, *more: pa.Field) -> pa.Schema:
 
 
 PUBLICATION_ROWS = _with_refusals(PUBLICATIONS)
-"""What `sources` gives: a publication, or a refusal."""
+"""The rows of `sources`: publications and refusals."""
 
 OUTCOME_ROWS = _with_refusals(MATCHES, pa.field("source", pa.string()))
-"""What `filter` gives: a match and where its publication was read, or a refusal."""
+"""The rows of `filter`: matches with the source of their publication, and refusals."""
 
 
 def columns_of(schema: pa.Schema) -> str:
-    """A schema as Spark's DDL writes it."""
+    """A schema in Spark's DDL."""
     return ", ".join(f"`{field.name}` {_spark_type(field.type)}" for field in schema)
 
 
@@ -45,16 +45,15 @@ def _spark_type(kind: pa.DataType) -> str:
     return {pa.string(): "string", pa.bool_(): "boolean", INSTANT: "timestamp"}[kind]
 
 
-def widened(batch: pa.RecordBatch, schema: pa.Schema, **more: list[str | None]) -> pa.RecordBatch:
+def widened(batch: pa.RecordBatch, schema: pa.Schema, **more: pa.Array) -> pa.RecordBatch:
     """The batch with all columns of `schema`: its own, those given, and null for the others."""
-    held = {name: batch.column(name) for name in batch.schema.names}
-    held |= {name: pa.array(values, schema.field(name).type) for name, values in more.items()}
+    held = {name: batch.column(name) for name in batch.schema.names} | more
     columns = [held[field.name] if field.name in held else pa.nulls(batch.num_rows, field.type) for field in schema]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def refused(refusals: Iterable[Refusal], schema: pa.Schema) -> pa.RecordBatch:
-    """A batch of `schema` with one row a refusal."""
+    """A batch of `schema` with a row for each refusal."""
     return pa.RecordBatch.from_pylist([{"refusal": storable(refusal)} for refusal in refusals], schema=schema)
 
 

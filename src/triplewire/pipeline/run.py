@@ -1,4 +1,4 @@
-"""The whole job: files in, matches and dead letters out as Parquet, in one go or as a stream.
+"""A run of the pipeline: files in, matches and dead letters out as Parquet, as a batch or as a stream.
 
 Its parts: `sources` (files to publications), `jobs` (publications to outcomes), `sinks` (the output folder).
 """
@@ -21,12 +21,12 @@ from triplewire.pipeline.sources import passed_over, publications
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-BEFORE = "batch=-1"  # the folder of what a stream refused before its first micro-batch
+BEFORE = "batch=-1"  # the folder of refusals before the first micro-batch of a stream
 
 
 @dataclass
 class Summary:
-    """What a run did, in numbers: publications read, matches written, inputs refused, micro-batches (1 for a batch)."""
+    """The counts of a run: publications read, matches written, inputs refused, micro-batches (1 for a batch)."""
 
     publications: int = 0
     matches: int = 0
@@ -38,10 +38,10 @@ class Summary:
 class Run:
     """One run: a source of publications, packed subscriptions, and an output folder that is prepared.
 
-    `refused` are the subscriptions that `jobs.compile_filter` refused: they belong in the dead letters too.
-    `on_refusal` gets each other refusal once it is there; `on_batch` the sums after each micro-batch; `look` the
-    outcomes (`rows.OUTCOME_ROWS`) while they are held in memory. `stop` may be set by another thread: the stream then
-    ends; what its last micro-batch did not finish, the next run repeats.
+    `refused` are the subscriptions that `jobs.compile_filter` refused; they are written as dead letters too.
+    `on_refusal` is called with each other refusal, `on_batch` with the counts after each micro-batch, and `look` with
+    the outcomes (`rows.OUTCOME_ROWS`) while they are in memory. Another thread may set `stop`, which ends the stream.
+    The next run repeats a micro-batch that was not finished.
     """
 
     source: str
@@ -57,7 +57,7 @@ class Run:
     summary: Summary = field(default_factory=Summary)
 
     def batch(self, spark: SparkSession) -> Summary:
-        """All files that are there now, once; the results take the place of an earlier run's."""
+        """Match all files that exist now. The results replace those of an earlier run."""
         facts = {"streaming": False, "subscriptions": self.subscriptions.version}
         self.output.record(**facts)
         rows = publications(spark, self.source, split=self.split, settings=self.settings)
@@ -68,16 +68,16 @@ class Run:
         return self.summary
 
     def stream(self, spark: SparkSession, watch: float = 0) -> Summary:
-        """The files that no earlier run with this output has processed, each exactly once, in micro-batches.
+        """Match the files that no earlier run with this output has processed, each exactly once, in micro-batches.
 
-        Ends when there are no more; with `watch`, looks for new ones every so many seconds until `stop` is set.
+        It ends when there are no more. With `watch`, it looks for new files every `watch` seconds until `stop` is set.
         """
         self.output.record(streaming=True, subscriptions=self.subscriptions.version)
         rows = publications(spark, self.source, streaming=True, split=self.split, settings=self.settings)
         self._before_stream()
         writer = rows.writeStream.option("checkpointLocation", f"file://{self.output.checkpoint}")
         writer = writer.trigger(processingTime=f"{watch} seconds") if watch else writer.trigger(availableNow=True)
-        query = writer.foreachBatch(lambda some, number: self._process(some, f"batch={number}")).start()
+        query = writer.foreachBatch(lambda rows, number: self._process(rows, f"batch={number}")).start()
         try:
             while query.isActive and not self.stop.wait(0.5):
                 pass
@@ -89,14 +89,14 @@ class Run:
         return self.summary
 
     def _process(self, rows: DataFrame, part: str) -> None:
-        """Match publications and write what came of them; the same for a batch and for a micro-batch."""
-        # Spark is an extra: a module that names it at its head cannot be imported without
+        """Match publications and write the outcomes of a batch or a micro-batch."""
+        # imported here because Spark is an optional dependency
         from pyspark.sql import Observation
         from pyspark.sql.functions import count_if, expr
 
         seen = Observation()
         rows = rows.observe(seen, count_if(expr("refusal IS NULL")).alias("publications"))
-        held = outcomes(rows, self.subscriptions).persist()  # two outputs: without it all would be matched twice
+        held = outcomes(rows, self.subscriptions).persist()  # else the two outputs match everything twice
         try:
             self.output.write(MATCHES, matches(held))
             self.output.write(DEAD_LETTER, dead_letters(held))
@@ -115,7 +115,7 @@ class Run:
         self.on_batch(self.summary)
 
     def _before_stream(self) -> None:
-        """The dead letters that no micro-batch has: refused subscriptions, and files that Spark's streams leave out."""
+        """Write the dead letters of no micro-batch: refused subscriptions, and files that Spark's streams leave out."""
         remedy = "run without --streaming, or give it a name (and content) that Spark takes"
         left = [
             Refusal.of("publication", str(file), TriplewireError(f"a stream passes over {why}", remedy=remedy))

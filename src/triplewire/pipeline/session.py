@@ -1,7 +1,7 @@
-"""Start Spark with what Triplewire needs: lean, on the loopback, in UTC, and quiet.
+"""Starts Spark sessions with the settings that Triplewire needs: loopback only, UTC, little output.
 
-Which Java it runs on: `java`. A program that has a Spark session of its own passes that one to `sources` and `jobs`
-and does not need this module.
+`triplewire.pipeline.java` finds the Java to use. A program with a Spark session of its own passes that one to
+`triplewire.pipeline.sources` and `triplewire.pipeline.jobs` and does not need this module.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from triplewire.engine.tiers.kernels import TIER
 from triplewire.errors import TriplewireError
+from triplewire.kernel_cache import FOLDER
 from triplewire.pipeline.java import Java, use_java
 
 if TYPE_CHECKING:
@@ -26,13 +28,13 @@ if TYPE_CHECKING:
 
 QUICK_START = {
     "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
-    "spark.sql.codegen.wholeStage": "false",  # compiling Java takes longer than what it would speed up
+    "spark.sql.codegen.wholeStage": "false",  # compiling generated Java takes longer than it saves
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
-"""For runs of seconds (demo, tests): the JVM starts in half the time, and long runs would be slower."""
+"""Settings for runs of seconds (demo, tests): the JVM starts in half the time. Long runs would be slower."""
 
 _RAISED = re.compile(r"[A-Za-z_][\w.]*(Error|Exception)\b")
-_ATTEMPTS = 2  # of a task in local mode; Spark's own default there is one
+_ATTEMPTS = 2  # of a task in local mode, where Spark's default is one
 
 
 def settings_of_spark(scratch: Path, master: str = "") -> dict[str, str]:
@@ -49,16 +51,19 @@ def settings_of_spark(scratch: Path, master: str = "") -> dict[str, str]:
         "spark.sql.shuffle.partitions": str(cores),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.local.dir": str(scratch),
-        # what opening a file costs, counted in bytes read: with Spark's 4 MiB, a thousand feeds become thirty tasks
+        # the cost of opening a file, in bytes read: with Spark's default of 4 MiB, a thousand feeds become thirty tasks
         "spark.sql.files.openCostInBytes": str(256 * 1024),
-        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",  # else readers see no time zone
+        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",  # otherwise readers see no time zone
         "spark.driver.memory": "2g",
-        # columns are matched by position; this turns a swap or a wrong type into an error
+        # columns are matched by position: makes swapped columns and wrong types an error
         "spark.sql.execution.arrow.pyspark.validateSchema.enabled": "true",
-        # bounds what a worker holds: publications are large rows
+        # bounds the memory of a worker: publications are large rows
         "spark.sql.execution.arrow.maxBytesPerBatch": str(4 * 1024 * 1024),
         "spark.python.unix.domain.socket.enabled": "true",
     }
+    for name in (FOLDER, TIER):  # the nodes of a cluster have an environment of their own
+        if name in os.environ:
+            settings[f"spark.executorEnv.{name}"] = os.environ[name]
     if not master or master.startswith("local"):
         settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     return settings
@@ -67,16 +72,16 @@ def settings_of_spark(scratch: Path, master: str = "") -> dict[str, str]:
 def spark_session(
     name: str = "triplewire", *, master: str = "", config: Mapping[str, str] | None = None, log: Path | None = None
 ) -> SparkSession:
-    """A Spark session: the running one of this process, else a new one.
+    """The running Spark session of this process, or a new one.
 
-    `master` as Spark writes it (default: this machine's cores); `config` is laid over Triplewire's own settings. With
-    `log`, all that the JVM and its Python workers print goes to that file. Raises `TriplewireError`, one sentence,
-    where Spark or Java is missing or Spark does not start.
+    `master` is Spark's name of the cluster (default: this machine's cores). `config` overrides Triplewire's settings.
+    With `log`, the output of the JVM and its Python workers goes to that file. Raises `TriplewireError` where Spark or
+    Java is missing or Spark does not start.
     """
     running = running_session()
     if running is not None:
         return running
-    # Spark takes a second to load, and is an extra that may be missing
+    # imported here: Spark takes a second to load, and is an optional dependency
     from pyspark import SparkConf, SparkContext
     from pyspark.errors import PySparkRuntimeError
     from pyspark.java_gateway import launch_gateway
@@ -84,7 +89,7 @@ def spark_session(
 
     java = use_java()
     use_utf8(os.environ)
-    os.environ["PYSPARK_PYTHON"] = sys.executable  # else workers take whatever python3 the path has
+    os.environ["PYSPARK_PYTHON"] = sys.executable  # otherwise workers run the python3 of the path
     if not master or master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     scratch = Path(tempfile.mkdtemp(prefix="triplewire-spark-"))
@@ -96,7 +101,7 @@ def spark_session(
             return SparkSession.builder.config(conf=conf).getOrCreate()
         with log.open("wb") as stream:
             outputs = {"stdout": stream, "stderr": stream}
-            gateway = launch_gateway(conf, outputs)  # type: ignore[no-untyped-call]  # PySpark leaves it untyped
+            gateway = launch_gateway(conf, outputs)  # type: ignore[no-untyped-call]  # it has no types
         SparkContext(conf=conf, gateway=gateway)
         return SparkSession.builder.getOrCreate()
     except PySparkRuntimeError as error:
@@ -104,7 +109,7 @@ def spark_session(
 
 
 def use_utf8(environment: MutableMapping[str, str]) -> None:
-    """A locale of UTF-8 where there is another: Java's listings lack, without a word, names its locale cannot spell."""
+    """Set a UTF-8 locale if there is another: Java silently leaves out file names that its locale cannot encode."""
     locale = environment.get("LC_ALL") or environment.get("LC_CTYPE") or environment.get("LANG") or "C"
     if sys.platform == "linux" and not locale.lower().replace("-", "").endswith("utf8"):
         environment["LC_ALL"] = "C.UTF-8"
@@ -114,7 +119,7 @@ def running_session() -> SparkSession | None:
     """The active session of this process, if any. Raises `TriplewireError` where Spark is not installed."""
     if importlib.util.find_spec("pyspark") is None:
         raise TriplewireError("Spark is not installed", remedy="pip install 'triplewire[spark]'")
-    # as above
+    # imported here because Spark is an optional dependency
     from pyspark.sql import SparkSession
 
     return SparkSession.getActiveSession()
@@ -124,7 +129,7 @@ def running_session() -> SparkSession | None:
 def session_for(
     name: str, *, master: str = "", config: Mapping[str, str] | None = None, log: Path | None = None
 ) -> Iterator[SparkSession]:
-    """A session as `spark_session` gives it, stopped at the end unless it was running before."""
+    """A session from `spark_session`, stopped at the end unless it was running before."""
     running = running_session()
     spark = running or spark_session(name, master=master, config=config, log=log)
     try:
@@ -136,8 +141,8 @@ def session_for(
 
 @contextmanager
 def failures(log: Path | None = None) -> Iterator[None]:
-    """Turns an exception of Spark's into a `TriplewireError`: one sentence, and where the rest is told."""
-    # Spark is an extra: a module that names it at its head cannot be imported without
+    """Turns an exception of Spark into a `TriplewireError` of one sentence. The whole exception goes to the log."""
+    # imported here because Spark is an optional dependency
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # it has no types
     from pyspark.errors import PySparkException
 
@@ -151,7 +156,7 @@ def failures(log: Path | None = None) -> Iterator[None]:
 
 
 def _cause(error: Exception) -> str:
-    """What the Java exception that began it says, or the last that repeats it with more; else Python's."""
+    """The message of the first Java exception, or of the last one that repeats it with more; without one, Python's."""
     java = getattr(error, "java_exception", None)
     if java is None:
         return _first_line(error)
@@ -161,11 +166,12 @@ def _cause(error: Exception) -> str:
 
 
 def _first_line(error: Exception) -> str:
-    """The first line, or the last of a worker's traceback, which names the exception."""
+    """The first line of the message. Of a worker's traceback the last one, which names the exception."""
     lines = str(error).strip().splitlines() or [type(error).__name__]
     raised = [line for line in lines if _RAISED.match(line)]
     return raised[-1] if raised else lines[0]
 
 
 def _see(log: Path | None, java: Java) -> str:
+    """Where to look after a failed start."""
     return f"see {log}" if log is not None else f"try {java.home}/bin/java -version"

@@ -1,16 +1,16 @@
-"""The output folder of a run: matches and dead letters as Parquet, complete or not there at all.
+"""The output folder of a run: matches and dead letters as Parquet. Files appear only when they are complete.
 
     DIR/matches/*.parquet             publication, subscription, bindings, truncated, matched_at
     DIR/dead-letter/*.parquet         kind, subject, where, reason, remedy
-    DIR/matches/batch=N/*.parquet     the same of a stream, one folder a micro-batch; dead-letter likewise, and
-                                      batch=-1 holds what was refused before the first one
-    DIR/_run.json                     what wrote the folder
-    DIR/_checkpoint                   how far the stream came (Spark's own)
-    DIR/_writing                      what is not complete yet
+    DIR/matches/batch=N/*.parquet     the same of a stream, one folder for each micro-batch; dead-letter likewise, and
+                                      batch=-1 holds the refusals before the first one
+    DIR/_run.json                     which run wrote the folder
+    DIR/_checkpoint                   the progress of the stream (Spark's own)
+    DIR/_writing                      incomplete files
 
-Parquet is written aside and renamed when it is complete. A batch run takes the place of the one before; a
-micro-batch that Spark repeats after a crash takes the place of its first try, so nothing is doubled. What is written:
-`triplewire.pipeline.run`.
+Parquet is written to `_writing` and renamed when it is complete. A batch run replaces the one before. A micro-batch
+that Spark repeats after a crash replaces its first try, so nothing is there twice. `triplewire.pipeline.run` says what
+is written.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ if TYPE_CHECKING:
 
 MATCHES, DEAD_LETTER = "matches", "dead-letter"
 FORMAT = "triplewire pipeline run"
-_FROM_SPARK = "part-*.parquet"  # how Spark names its files; the driver's own have other names
+_FROM_SPARK = "part-*.parquet"  # the names of Spark's files; the driver's have other names
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 
 
 class Output:
-    """A folder that runs write to: `prepare` first, then `write` and `commit`, once or for each micro-batch."""
+    """The output folder. Call `prepare` first, then `write` and `commit`, once or for each micro-batch."""
 
     def __init__(self, folder: str | Path) -> None:
         if _URL.match(str(folder)):
@@ -57,9 +57,10 @@ class Output:
         self._lock: IO[str] | None = None
 
     def prepare(self, source: Path, streaming: bool) -> str:
-        """Make the folder, sweep what an interrupted run left, and say what it holds from before ("" for nothing).
+        """Make the folder and remove what an interrupted run left. Returns what earlier runs wrote, as text ("" for
+        none).
 
-        Raises `TriplewireError` when it lies within the input, is in use, or holds what this run must not replace.
+        Raises `TriplewireError` where it lies within the input, is in use, or holds what this run must not replace.
         """
         if source.is_dir() and self.folder.resolve().is_relative_to(source.resolve()):
             raise self._wrong("it lies within the input folder, and a run must not read its own output")
@@ -75,6 +76,7 @@ class Output:
         return self._before(streaming)
 
     def _before(self, streaming: bool) -> str:
+        """The results of earlier runs, as text. Raises `TriplewireError` where this run must not replace them."""
         before = self._read_record()
         held = [name for name in (MATCHES, DEAD_LETTER, "_checkpoint") if (self.folder / name).exists()]
         if not held:
@@ -95,24 +97,24 @@ class Output:
         return f"goes on after {done:,} micro-batches"
 
     def record(self, **facts: Any) -> None:
-        """Write down what wrote this folder."""
-        aside = self._record.with_name(f"_run.json.{os.getpid()}")
-        aside.write_text(json.dumps({"format": FORMAT, **facts}, indent=1) + "\n", encoding="utf-8")
-        os.replace(aside, self._record)
+        """Write `_run.json`: facts about the run that writes this folder."""
+        part = self._record.with_name(f"_run.json.{os.getpid()}")
+        part.write_text(json.dumps({"format": FORMAT, **facts}, indent=1) + "\n", encoding="utf-8")
+        os.replace(part, self._record)
 
     def write(self, kind: str, rows: DataFrame) -> None:
-        """Write a data frame aside, as part of what `commit` shows."""
+        """Write a data frame to `_writing`, for `commit`."""
         rows.write.mode("overwrite").parquet(f"file://{self._writing / kind}")  # Spark escapes nothing
 
     def write_refusals(self, refusals: Iterable[Refusal]) -> None:
-        """Write the dead letters that the driver itself has aside, beside those of the workers."""
+        """Write the dead letters of the driver to `_writing`, beside those of the workers."""
         folder = self._writing / DEAD_LETTER
         folder.mkdir(parents=True, exist_ok=True)
         table = pa.Table.from_pylist(list(map(storable, refusals)), schema=DEAD_LETTERS)
         pq.write_table(table, folder / "driver.parquet")
 
     def commit(self, part: str = "") -> None:
-        """Show what was written aside, in place of what was there; `part` names the folder of a micro-batch."""
+        """Move what was written to its place, replacing what is there. `part` names the folder of a micro-batch."""
         for kind in (MATCHES, DEAD_LETTER):
             new, place = self._writing / kind, self.folder / kind / part
             if not new.exists():
@@ -124,7 +126,7 @@ class Output:
         shutil.rmtree(self._writing, ignore_errors=True)
 
     def count(self, part: str = "") -> int:
-        """How many matches were shown."""
+        """The number of matches that were committed."""
         return sum(pq.read_metadata(file).num_rows for file in (self.folder / MATCHES / part).glob(_FROM_SPARK))
 
     def refusals(self, part: str = "") -> Iterator[Refusal]:
@@ -135,11 +137,12 @@ class Output:
                     yield from (Refusal(**row) for row in batch.to_pylist())
 
     def _read_record(self) -> dict[str, Any] | None:
+        """The content of `_run.json`, if a run wrote it."""
         try:
-            found = json.loads(self._record.read_text(encoding="utf-8"))
+            record = json.loads(self._record.read_text(encoding="utf-8"))
         except (OSError, ValueError):
             return None
-        return found if isinstance(found, dict) and found.get("format") == FORMAT else None
+        return record if isinstance(record, dict) and record.get("format") == FORMAT else None
 
     def _wrong(self, what: str) -> TriplewireError:
         return TriplewireError(what, source=str(self.folder), remedy="choose another output folder, or remove this one")

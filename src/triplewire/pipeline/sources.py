@@ -1,8 +1,8 @@
-"""Files to publications, on Spark. How a file becomes publications: `triplewire.read`.
+"""Reads publications from files, on Spark. How a file becomes publications: `triplewire.read`.
 
-Spark lists the files and, in a stream, remembers which it has seen. A worker opens a local file itself, as
-`triplewire.read.read` does, so that ids, sources and refusals are the same; of another file system Spark hands it the
-content. One file is one task's work, whatever its size: cut N-Quads files that are to be read by many cores.
+Spark lists the files and, in a stream, records which ones it has seen. A worker opens a local file itself, as
+`triplewire.read.read` does, so that ids, sources and refusals are the same. For other file systems, Spark gives it the
+content. A file is read by one task, whatever its size: split large N-Quads files to read them with many cores.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 FILES = "path string, modificationTime timestamp, length long, content binary"  # Spark's "binaryFile"
-SPARK_BYTES = 2**31 - 1024  # Spark holds no longer value than 2 GiB
-BATCH_PUBLICATIONS, BATCH_TRIPLES = 256, 20_000  # a batch is sent on when it has that many
+SPARK_BYTES = 2**31 - 1024  # a value in Spark has less than 2 GiB
+BATCH_PUBLICATIONS, BATCH_TRIPLES = 256, 20_000  # a batch is complete with so many
 
 _REMOTE = re.compile(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]+:")
 _GLOB = re.compile(r"([\\{}\[\]*?])")
@@ -44,7 +44,7 @@ def publications(
     split: str = "item",
     settings: Settings | None = None,
 ) -> DataFrame:
-    """One row a publication, or a refused input: id, source, published, triples, refusal.
+    """Rows of publications and refused inputs: id, source, published, triples, refusal.
 
     `path` is a file, a folder (all files below it), a glob, or a URL of a file system that Spark knows. Files may be
     gzipped. A row with a `refusal` (struct kind, subject, where, reason, remedy) holds no publication. `split` is
@@ -57,7 +57,7 @@ def publications(
     remote = bool(_REMOTE.match(str(path)))
     roots = [str(path)] if remote else local_roots(path)
     if streaming:
-        # a file seen first when it is older than maxFileAge would be left out without a word: let none be so old
+        # Spark silently leaves out files that are older than maxFileAge: no file is so old
         stream = spark.readStream.format("binaryFile").schema(FILES).option("maxFileAge", "36500d")
         where = str(path) if remote or roots != [local_path(path)] else escape(roots[0])
         files = stream.option("recursiveFileLookup", "true").load(where)
@@ -66,7 +66,7 @@ def publications(
         files = reader.load(roots if remote else [escape(root) for root in roots])
     rows = _with_content(files, settings) if remote else files.selectExpr("path", "length", "binary(null) AS content")
     if not remote and not streaming and (more := passed_over(path)):
-        # Spark cannot hold a name that is not UTF-8: the worker will not find it, and the refusal tells
+        # Spark cannot hold a name that is not UTF-8: the worker does not find the file, and refuses it
         listed = [(f"file:{storable_text(str(file))}", _size(file), None) for file, _ in more]
         rows = rows.union(spark.createDataFrame(listed, "path string, length long, content binary"))
     return rows.mapInArrow(FileReader(split, settings), columns_of(PUBLICATION_ROWS))
@@ -87,13 +87,13 @@ class FileReader:
     settings: Settings = field(default_factory=Settings)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Publications a few at a time, and the refusals of each file after them."""
+        """Batches of publications, and the refusals of each file after them."""
         for batch in batches:
             for row in range(batch.num_rows):
                 path, length, content = (batch.column(name)[row].as_py() for name in ("path", "length", "content"))
                 refusals: list[Refusal] = []
-                for some in _few(self._read(path, length, content, refusals)):
-                    yield widened(to_batch(some), PUBLICATION_ROWS)
+                for group in _groups(self._read(path, length, content, refusals)):
+                    yield widened(to_batch(group), PUBLICATION_ROWS)
                 if refusals:
                     yield refused(refusals, PUBLICATION_ROWS)
 
@@ -107,17 +107,18 @@ class FileReader:
         return ()
 
 
-def _few(publications: Iterable[Publication]) -> Iterator[list[Publication]]:
-    some: list[Publication] = []
+def _groups(publications: Iterable[Publication]) -> Iterator[list[Publication]]:
+    """The publications in groups of at most `BATCH_PUBLICATIONS`, with about `BATCH_TRIPLES` triples."""
+    group: list[Publication] = []
     triples = 0
     for publication in publications:
-        some.append(publication)
+        group.append(publication)
         triples += len(publication.triples)
-        if len(some) >= BATCH_PUBLICATIONS or triples >= BATCH_TRIPLES:
-            yield some
-            some, triples = [], 0
-    if some:
-        yield some
+        if len(group) >= BATCH_PUBLICATIONS or triples >= BATCH_TRIPLES:
+            yield group
+            group, triples = [], 0
+    if group:
+        yield group
 
 
 # --- names -----------------------------------------------------------------------------------------------------------
@@ -150,9 +151,11 @@ def escape(path: str) -> str:
 
 
 def passed_over(path: str | Path) -> list[tuple[Path, str]]:
-    """The local files that Spark's own listing leaves out, and why: empty ones, names that begin with `_` or end in
-    `._COPYING_`, what lies in a folder named so, and names that are not UTF-8. In batch all but the last are read
-    all the same; a stream cannot have them."""
+    """The local files that Spark's listing leaves out, and why.
+
+    These are empty files, names that begin with `_` or end in `._COPYING_`, also of a folder above, and names that are
+    not UTF-8. A batch reads all but the last kind all the same. A stream cannot.
+    """
     out: list[tuple[Path, str]] = []
     for root in map(Path, local_roots(path)):
         for file in files_below(root) if root.is_dir() else [root]:
@@ -169,5 +172,5 @@ def passed_over(path: str | Path) -> list[tuple[Path, str]]:
 def _size(file: Path) -> int:
     try:
         return file.stat().st_size
-    except OSError:  # it went away, or cannot be seen: opening it will tell
+    except OSError:  # it was removed, or cannot be seen: opening it fails, and is reported
         return 0

@@ -7,8 +7,54 @@ parsing process (`worker`), where `decode` runs it through `guard`, the parser (
 
 from __future__ import annotations
 
-from triplewire.read.documents import read_document
-from triplewire.read.sources import read
-from triplewire.read.write import to_nquads
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from triplewire.config import Settings
+    from triplewire.errors import Refusal
+    from triplewire.model.publication import Publication
+    from triplewire.read.documents import read_document
+    from triplewire.read.rdf.contexts import Loader
+    from triplewire.read.sources import Source
+    from triplewire.read.write import to_nquads
 
 __all__ = ["read", "read_document", "to_nquads"]
+
+
+def read(
+    *sources: Source,
+    split: str = "item",
+    base: str = "",
+    settings: Settings | None = None,
+    on_refusal: Callable[[Refusal], None] | None = None,
+    loader: Loader | None = None,
+) -> Iterator[Publication]:
+    """The publications of all sources, in order; a folder's files by sorted path, hidden ones left out.
+
+    The arguments are those of `read_document`. Without `on_refusal` the first `ReadError` is raised; with it each
+    becomes a `Refusal` of kind "publication" and the rest is read.
+    """
+    # `import triplewire` comes by here, and does without the parsing process, unpacking and NumPy behind these
+    from triplewire.config import Settings
+    from triplewire.read.documents import read_document
+    from triplewire.read.sources import documents
+
+    settings = settings or Settings()
+    for name, data in documents(*sources, settings=settings, on_refusal=on_refusal):
+        yield from read_document(
+            data, name, base=base, split=split, settings=settings, on_refusal=on_refusal, loader=loader
+        )
+
+
+def __getattr__(name: str) -> Any:
+    # imported when first asked for, as above
+    if name == "read_document":
+        from triplewire.read.documents import read_document
+
+        return read_document
+    if name == "to_nquads":
+        from triplewire.read.write import to_nquads
+
+        return to_nquads
+    raise AttributeError(f"module 'triplewire.read' has no attribute {name!r}")

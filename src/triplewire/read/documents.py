@@ -1,4 +1,4 @@
-"""One document, given as bytes, to publications. Files, folders and streams: `triplewire.read.sources`."""
+"""Reads the publications of one document, given as bytes. Files, folders and streams: `triplewire.read.sources`."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from collections.abc import Callable, Iterator
 from triplewire.config import Settings
 from triplewire.errors import ReadError, Refusal
 from triplewire.model.publication import Publication
-from triplewire.read.client import CLIENT
-from triplewire.read.contexts import Loader, with_contexts
-from triplewire.read.frames import Request
 from triplewire.read.guard import check_size
 from triplewire.read.gunzip import gunzip
 from triplewire.read.names import document_iri
-from triplewire.read.pieces import Collected, pieces
+from triplewire.read.process.client import CLIENT
+from triplewire.read.process.frames import Request
+from triplewire.read.process.pieces import Collected, pieces
+from triplewire.read.rdf.contexts import Loader, with_contexts
+from triplewire.read.rdf.split import by_subject
+from triplewire.read.rdf.surrogates import replaced
 from triplewire.read.sniff import sniff
-from triplewire.read.split import by_subject
-from triplewire.read.surrogates import replaced
 from triplewire.read.syntax import Syntax
 
 SPLITS = ("item", "document", "subject")
@@ -38,22 +38,22 @@ def read_document(
     `source` is its path or IRI ("" for none): it becomes `Publication.source` and, as an IRI, the id of a document
     that is one publication. `base` resolves relative IRIs (default: the document's IRI). `split` is "item" (feed items
     and named graphs), "document" (a feed whole) or "subject". `loader` fetches JSON-LD contexts; without one they are
-    refused. A gzipped, line-based or nested document is held to the limits of `settings`.
+    refused. The limits of `settings` hold for size, nesting, triples, terms and the time of parsing.
 
     Raises the first `ReadError`; with `on_refusal` each becomes a `Refusal` instead and the rest is read.
     """
     settings = settings or Settings()
     document = document_iri(source)
-    source = replaced(source)  # a file name that is no UTF-8; the document's IRI keeps its bytes
-    found: list[Publication] = []
+    source = replaced(source)  # a file name may be no UTF-8; the document's IRI keeps its bytes
+    publications: list[Publication] = []
     try:
-        found.extend(_publications(data, source, document, base, split, settings, on_refusal, loader))
+        publications.extend(_publications(data, source, document, base, split, settings, on_refusal, loader))
     except ReadError as error:
         error.source = error.source or source or document
         if on_refusal is None:
             raise
         on_refusal(Refusal.of("publication", source or document, error))
-    return found
+    return publications
 
 
 def _publications(
@@ -66,6 +66,7 @@ def _publications(
     on_refusal: Callable[[Refusal], None] | None,
     loader: Loader | None,
 ) -> Iterator[Publication]:
+    """The publications of a document: unpacked, recognised, and parsed in the parsing process."""
     if split not in SPLITS:
         raise ReadError(f"there is no split {split!r}", remedy=f"known: {', '.join(SPLITS)}")
     data = gunzip(data, settings.max_input_bytes)
@@ -80,6 +81,7 @@ def _publications(
 
 
 def _lines(data: bytes, request: Request, on_refusal: Callable[[Refusal], None] | None) -> Iterator[Publication]:
+    """The publications of an N-Quads or N-Triples document, which is parsed in pieces."""
     collected = Collected(request.document, request.source, request.settings)
     for first_line, piece in pieces(data):
         collected.add(CLIENT.ask(dataclasses.replace(request, data=piece, first_line=first_line)).piece)
@@ -100,7 +102,10 @@ def _lines(data: bytes, request: Request, on_refusal: Callable[[Refusal], None] 
 
 
 def _as_turtle(data: bytes, request: Request) -> list[Publication] | None:
-    """The document as Turtle or TriG: its lines looked like N-Quads, but not all are. None if it is neither."""
+    """The publications of a document as Turtle or TriG, where not all of its lines are N-Quads.
+
+    None if it is neither.
+    """
     if request.source.lower().removesuffix(".gz").endswith((".nt", ".nq")):
         return None
     if len(data) > request.settings.max_document_bytes:

@@ -1,4 +1,4 @@
-"""Gzip, recognised by its magic number and unpacked up to a limit, so that a bomb stays small."""
+"""Unpacks gzip, recognised by its magic number, up to a limit: a small file cannot fill the memory."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from triplewire.errors import ReadError
 
 MAGIC = b"\x1f\x8b"
-_FIRST, _GIVEN, _STEP = 1 << 10, 1 << 16, 1 << 18  # bytes given to zlib for a new member, at most, and taken from it
-_SIZE = slice(-4, None)  # where a gzip file says how long its last member is, modulo 2 ** 32 (RFC 1952, section 2.3.1)
-_MOST = 1_032  # bytes that zlib unpacks from one
+_FIRST, _GIVEN = 1 << 10, 1 << 16  # bytes given to zlib at once: for a new member, and at most
+_STEP = 1 << 18  # bytes that zlib returns at once, at most
+_SIZE = slice(-4, None)  # the size of the last member, modulo 2 ** 32 (RFC 1952, section 2.3.1)
+_MOST = 1_032  # bytes that zlib unpacks from one byte, at most
 _ZEROS = re.compile(rb"\x00*+")
 
 
@@ -24,9 +25,10 @@ def gunzip(data: bytes, limit: int) -> bytes:
 
 
 def gunzip_padded(data: bytes, limit: int, pad: bytes) -> NDArray[np.uint8]:
-    """The same as a copy that may be changed, with `pad` behind it: what scans it copies nothing more.
+    """The content of `data` as an array that may be changed, with `pad` behind it. Raises `ReadError`.
 
-    The pieces are small and go to their place at once, so no memory is touched but that of the copy."""
+    Unpacked pieces are copied to their place at once, so the content is in memory only once.
+    """
     packed, used = data.startswith(MAGIC), 0
     stated = int.from_bytes(data[_SIZE], "little") if packed else len(data)
     text = np.empty(min(stated, limit, _MOST * len(data)) + len(pad), np.uint8)
@@ -39,7 +41,10 @@ def gunzip_padded(data: bytes, limit: int, pad: bytes) -> NDArray[np.uint8]:
 
 
 def _with_room(text: NDArray[np.uint8], used: int, more: int) -> NDArray[np.uint8]:
-    """The array, or a longer copy of what is used of it: a file may have several members, or lie."""
+    """The array if `more` bytes fit behind the first `used` ones, else a longer copy of these.
+
+    The stated size may be too small: a file may have several members, or state a wrong size.
+    """
     if used + more <= len(text):
         return text
     longer = np.empty(max(2 * len(text), used + more), np.uint8)
@@ -48,14 +53,14 @@ def _with_room(text: NDArray[np.uint8], used: int, more: int) -> NDArray[np.uint
 
 
 def _unpacked(data: bytes, limit: int) -> Iterator[bytes]:
-    """The content, in pieces."""
+    """The content of a gzipped file, in pieces. Raises `ReadError` where it is damaged or longer than `limit` bytes."""
     view, at, size = memoryview(data), 0, 0
     while data.startswith(MAGIC, at):
         member, given = zlib.decompressobj(zlib.MAX_WBITS | 16), _FIRST
         rest: bytes | memoryview = b""
         while not member.eof:
             if not rest:
-                rest = view[at : at + given]  # not all of it: what zlib has not come to is copied each time
+                rest = view[at : at + given]  # not all of it: zlib copies its unused input in each call
                 at, given = at + len(rest), min(2 * given, _GIVEN)
             try:
                 part = member.decompress(rest, _STEP)

@@ -37,6 +37,7 @@ def legal(address: str) -> str:
 
 
 def _encoded(text: str) -> str:
+    """The text with illegal characters percent-encoded."""
     return _ILLEGAL.sub(lambda m: quote(m[0], safe="", errors="surrogatepass"), text)
 
 

@@ -1,7 +1,7 @@
-"""Which syntax is a document in? Its content decides; the file name breaks ties between twins only.
+"""Finds the syntax of a document by its content. The file name decides only where two syntaxes fit.
 
-The twins: a document whose every line reads as N-Triples is Turtle as well, so the name decides (`.ttl` and `.trig`
-against all others); a document of comments and white space is an empty N-Quads file where the name says so. What a
+Two cases: a document whose every line reads as N-Triples is Turtle as well, so the name decides (`.ttl` and `.trig`
+against all others). A document of comments and white space is an empty N-Quads file where the name says so. What a
 recognised document may hold: `triplewire.read.guard`.
 """
 
@@ -36,7 +36,7 @@ _LINE = re.compile(
 )
 _SAMPLE, _SAMPLE_LINES = 1 << 18, 200
 HEAD = _SAMPLE + 1
-"""How many bytes `begins_as_lines` wants of a longer document."""
+"""How many bytes of a longer document `begins_as_lines` needs."""
 
 
 def sniff(data: bytes, name: str = "") -> Syntax:
@@ -46,9 +46,9 @@ def sniff(data: bytes, name: str = "") -> Syntax:
     start = _PROLOG.match(view)
     rest = start.end() if start else 0
     if view[rest : rest + 1] == b"<":
-        found = _xml(view, rest)
-        if found is not None:
-            return found
+        syntax = _xml(view, rest)
+        if syntax is not None:
+            return syntax
     elif rest and view.lstrip()[:5] == b"<?xml":
         return Syntax.FEED if _FEED_TAG.search(view) else Syntax.RDF_XML
     if _JSON_OBJECT.match(view, rest) or _JSON_ARRAY.match(view, rest):
@@ -57,14 +57,19 @@ def sniff(data: bytes, name: str = "") -> Syntax:
 
 
 def begins_as_lines(head: bytes, name: str = "") -> bool:
-    """Is a document N-Quads to `sniff`, whatever follows its first HEAD bytes, `head`? False where more of it has to be
-    looked at. (What begins with a blank node, or with an IRI that has "//", is neither XML nor JSON.)"""
+    """Does `sniff` call a document N-Quads, whatever follows its first HEAD bytes, `head`? False where more is needed.
+
+    A document that begins with a blank node, or with an IRI that has "//", is neither XML nor JSON.
+    """
     node = _NODE.match(head)
     return node is not None and _is_lines(head, node.start(1), name.lower().removesuffix(".gz"))
 
 
 def ascii_view(data: bytes) -> bytes:
-    """`data` without its byte order mark, transcoded where its encoding hides ASCII: to look at, not to parse."""
+    """`data` without its byte order mark, transcoded where its encoding is no superset of ASCII.
+
+    Only for sniffing, not for parsing.
+    """
     for mark, encoding in (
         (codecs.BOM_UTF8, ""),
         (codecs.BOM_UTF32_LE, "utf-32-le"),
@@ -144,13 +149,14 @@ def _is_json_feed(view: bytes) -> bool:
 
 
 def _turtle(view: bytes, name: str) -> Syntax:
+    """The syntax of a document that is neither XML nor JSON. Raises `ReadError` where it is none of Turtle's family."""
     blank = _BLANK.match(view)
     rest = blank.end() if blank else 0
     if rest == len(view):
         return Syntax.N_QUADS if name.endswith(".nq") else Syntax.TRIG if name.endswith(".trig") else Syntax.TURTLE
     if not _TURTLE_START.match(view, rest):
         if _FEED_TAG.search(view, 0, 65536):
-            return Syntax.FEED  # junk before the root, which feedparser skips
+            return Syntax.FEED  # other text before the root, which feedparser skips
         raise ReadError(
             "the document is in no known syntax",
             line=view.count(b"\n", 0, rest) + 1,
@@ -162,6 +168,7 @@ def _turtle(view: bytes, name: str) -> Syntax:
 
 
 def _is_lines(view: bytes, rest: int, name: str) -> bool:
+    """Is a document of Turtle's family, whose first statement begins at `rest`, N-Quads or N-Triples?"""
     if name.endswith((".nt", ".nq")) and not _DIRECTIVE.match(view, rest):
         return True
     return not name.endswith((".ttl", ".trig", ".n3")) and _reads_as_lines(view)

@@ -1,4 +1,4 @@
-"""Publications from files, folders, standard input, bytes and streams."""
+"""Documents from files, folders, standard input, bytes and streams."""
 
 from __future__ import annotations
 
@@ -10,9 +10,6 @@ from typing import BinaryIO, TypeAlias
 
 from triplewire.config import Settings
 from triplewire.errors import ReadError, Refusal
-from triplewire.model.publication import Publication
-from triplewire.read.contexts import Loader
-from triplewire.read.documents import read_document
 from triplewire.read.names import STDIN
 
 Source: TypeAlias = "str | os.PathLike[str] | bytes | BinaryIO"
@@ -21,30 +18,10 @@ Source: TypeAlias = "str | os.PathLike[str] | bytes | BinaryIO"
 _PIECE = 1 << 20  # bytes of a stream that are read at once
 
 
-def read(
-    *sources: Source,
-    split: str = "item",
-    base: str = "",
-    settings: Settings | None = None,
-    on_refusal: Callable[[Refusal], None] | None = None,
-    loader: Loader | None = None,
-) -> Iterator[Publication]:
-    """The publications of all sources, in order; a folder's files by sorted path, hidden ones left out.
-
-    The arguments are those of `read_document`. Without `on_refusal` the first `ReadError` is raised; with it each
-    becomes a `Refusal` of kind "publication" and the rest is read.
-    """
-    settings = settings or Settings()
-    for name, data in documents(*sources, settings=settings, on_refusal=on_refusal):
-        yield from read_document(
-            data, name, base=base, split=split, settings=settings, on_refusal=on_refusal, loader=loader
-        )
-
-
 def documents(
     *sources: Source, settings: Settings, on_refusal: Callable[[Refusal], None] | None = None
 ) -> Iterator[tuple[str, bytes]]:
-    """The name and the bytes of each document of all sources, gzipped or not, as `read` takes them."""
+    """The name and the bytes of each document of all sources, gzipped or not, as `triplewire.read` takes them."""
     for source in sources:
         for name, load in _documents(source, settings):
             try:

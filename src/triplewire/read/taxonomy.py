@@ -1,4 +1,7 @@
-"""Taxonomies from files: RDFS and OWL, SKOS, or two columns. What a taxonomy answers: `triplewire.ir.taxonomy`."""
+"""Reads taxonomies from files: RDFS and OWL, SKOS, or two columns.
+
+What a taxonomy answers: `triplewire.ir.taxonomy`.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ _PAIRS = {
     RDFS + "domain": "domains",
     RDFS + "range": "ranges",
 }
-"""Predicate to the argument of `Taxonomy.build` that its triples make."""
+"""Predicate -> the argument of `Taxonomy.build` to which its triples belong."""
 _DOWN = {SKOS + "narrower"}
 _NAMES = {RDFS + "label", SKOS + "prefLabel", SKOS + "altLabel"}
 _RDF = re.compile(
@@ -42,9 +45,11 @@ def load_taxonomy(path: str | os.PathLike[str], settings: Settings | None = None
     """The taxonomy in a file, gzipped or not.
 
     RDF in any syntax: rdfs:subClassOf, skos:broader and skos:narrower between IRIs make the hierarchy, rdf:type the
-    instances, rdfs:label, skos:prefLabel and skos:altLabel the names; rdfs:subPropertyOf, rdfs:domain and rdfs:range
-    serve entailment. Two columns, separated by a tab, or by a comma
-    in a file named .csv: class and superclass, each an IRI (with or without <>) or a plain name; `#` starts a comment.
+    instances, rdfs:label, skos:prefLabel and skos:altLabel the names. rdfs:subPropertyOf, rdfs:domain and rdfs:range
+    serve entailment.
+
+    Two columns, separated by a tab, or by a comma in a file named .csv: class and superclass, each an IRI (with or
+    without <>) or a plain name. `#` starts a comment.
 
     Raises `TaxonomyError` naming the file and the line, or the cycle.
     """
@@ -68,6 +73,7 @@ def load_taxonomy(path: str | os.PathLike[str], settings: Settings | None = None
 
 
 def _triples(data: bytes, source: str, settings: Settings) -> Iterator[Triple]:
+    """The triples of an RDF document."""
     # a taxonomy may be far larger than a publication
     roomy = replace(settings, max_triples=settings.max_input_bytes, max_document_bytes=settings.max_input_bytes)
     for publication in read_document(data, source, settings=roomy):
@@ -75,6 +81,7 @@ def _triples(data: bytes, source: str, settings: Settings) -> Iterator[Triple]:
 
 
 def _from_triples(triples: Iterator[Triple]) -> Taxonomy:
+    """The taxonomy that triples state; others are ignored."""
     pairs: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for subject, predicate, value in triples:
         if not isinstance(subject, IRI):
@@ -94,18 +101,19 @@ def _separator(data: bytes, source: str) -> str:
     """The separator of a two-column file; "" for anything else."""
     sample = data[:65_536].decode("utf-8-sig", "replace").splitlines()
     rows = [line for line in sample if line.strip() and not line.startswith("#")][:_SAMPLE]
-    if 2 * sum(map(_is_pair, rows)) > len(rows):  # a wrong line among them is told with its number
+    if 2 * sum(map(_is_pair, rows)) > len(rows):  # a malformed line among them is reported with its number
         return "\t"
     named_csv = source.lower().removesuffix(".gz").endswith(".csv")
     return "," if rows and named_csv else ""
 
 
 def _is_pair(line: str) -> bool:
-    """Two cells with a tab between, and neither is a statement of Turtle or a line of XML."""
+    """Is the line two cells with a tab between them, and neither a statement of Turtle nor a line of XML?"""
     return line.count("\t") == 1 and not _RDF.search(line.rstrip())
 
 
 def _two_columns(data: bytes, separator: str, source: str) -> Iterator[tuple[str, str]]:
+    """The (class, superclass) pairs of a file of two columns. Raises `TaxonomyError` with the line."""
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -139,4 +147,5 @@ def _rows(text: str, separator: str, source: str) -> Iterator[tuple[int, list[st
 
 
 def _bare(cell: str) -> str:
+    """The cell without the angle brackets of an IRI."""
     return cell[1:-1] if cell.startswith("<") and cell.endswith(">") else cell

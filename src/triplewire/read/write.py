@@ -1,4 +1,4 @@
-"""A publication as N-Quads: a named graph whose name is the publication's id. The way back: `triplewire.read.read`."""
+"""Writes publications as N-Quads: each is a named graph whose name is its id. Reading: `triplewire.read.read`."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ _SCOPED = re.compile(r"p[0-9]+\.")
 def to_nquads(publication: Publication, number: int = 1) -> str:
     """One line a triple, in the publication's order, each once; "" for a publication without triples.
 
-    A blank node's label means nothing outside its publication, but one thing throughout a file. `number` is the place
-    of the publication in its file, from 1: the labels of all but the first become `pNUMBER.label`.
+    A blank node's label is local to its publication, but in a file it names one node throughout. So labels are made
+    distinct: `number` is the place of the publication in its file, from 1, and the labels of all but the first
+    publication become `pNUMBER.label`.
     """
     graph = IRI(id_iri(publication.id))
 

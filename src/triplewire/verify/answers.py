@@ -1,9 +1,10 @@
-"""The tests that no index answers: evaluated by `triplewire.ir.expressions`, once for each term that needs it.
+"""The tests that no index answers: evaluated by `triplewire.ir.evaluation.expressions`, once for each term that needs
+it.
 
 Of full-text tests there may be hundreds for each text: `triplewire.verify.searches` answers them in less time than it
 takes to keep the answer.
 
-Who asks: `triplewire.verify.solve`, in whose kernel a solution waits until its lazy tests have answers.
+Who asks: `triplewire.verify.solve`, in whose kernel a solution waits until its residual predicates have answers.
 """
 
 from __future__ import annotations
@@ -15,13 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from triplewire.errors import TriplewireError
-from triplewire.ir.evaluate import World
-from triplewire.ir.expressions import holds
+from triplewire.ir.evaluation.evaluate import World
+from triplewire.ir.evaluation.expressions import holds
+from triplewire.ir.evaluation.patterns import fits
+from triplewire.ir.evaluation.state import Evaluation, Solution
 from triplewire.ir.nodes import Exists, Expression, FullText, Function, Holds, InstanceOf, Label, Where
-from triplewire.ir.patterns import fits
-from triplewire.ir.state import Evaluation, Solution, UnknownCall
+from triplewire.ir.values.numbers import ExpressionError
 from triplewire.ir.walk import walk
-from triplewire.kernels.solutions import ANSWER, ASKED, FAILED, FALSE, KEY, PER_PUBLICATION, PLACE, TRUE
+from triplewire.kernels.joins.solutions import ANSWER, ASKED, FAILED, FALSE, KEY, PER_PUBLICATION, PLACE, TRUE
 from triplewire.model.publication import Publication
 from triplewire.model.terms import Term
 from triplewire.verify.searches import Search, Texts
@@ -43,7 +45,8 @@ class Answers:
         self.known = np.full((_ROOM, 3), -1, np.int64)
 
     def grow(self) -> None:
-        """Twice the room. The answers are forgotten: who needs one asks again, and `LazyTests` keeps the dear ones."""
+        """Twice the room. The answers are forgotten: who needs one asks again, and `ResidualTests` keeps the dear
+        ones."""
         self.known = np.full((2 * len(self.known), 3), -1, np.int64)
 
 
@@ -53,8 +56,8 @@ class _Stated(NamedTuple):
     search: Search | None  # where it is a full-text test and no more
 
 
-class LazyTests:
-    """The lazy tests of a segment. `expression` gives the one with a number. Safe with threads."""
+class ResidualTests:
+    """The residual predicates of a segment. `expression` gives the one with a number. Safe with threads."""
 
     def __init__(self, tests: int, expression: Callable[[int], Expression], world: World) -> None:
         self.scope = np.zeros(tests, np.int8)
@@ -120,4 +123,4 @@ def _depends(expression: Expression) -> bool:
 
 def no_groups(where: Where, solution: Solution, state: Evaluation) -> bool:
     """For evaluations that never ask for one."""
-    raise UnknownCall("a test on one node asks for no group")
+    raise ExpressionError("a test on one node asks for no group")

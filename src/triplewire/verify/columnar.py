@@ -1,7 +1,7 @@
 """The verifier for batches: clauses are joined by a kernel over ids, and only what they do not say is evaluated.
 
-Pairs come from `triplewire.select.walk`. A subscription whose clauses say all is decided by them alone; for any other
-they are the first hurdle, and `triplewire.ir.evaluate` decides. Bindings: `triplewire.verify.rows`.
+Pairs come from `triplewire.select`. A subscription whose clauses say all is decided by them alone; for any
+other they are the first hurdle, and `triplewire.ir.evaluation.evaluate` decides. Bindings: `triplewire.verify.rows`.
 
 What one pair can cost: `max_steps` triples tried by the join and, where that was not enough to decide, `max_steps` of
 the evaluation; past it the pair, and no other, fails with `LimitError`.
@@ -10,29 +10,32 @@ the evaluation; past it the pair, and no other, fails with `LimitError`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from triplewire.encode.batch import Batch, Ids
+from triplewire.clauses.clauses import Clauses
+from triplewire.clauses.node_tests.columns import ends
+from triplewire.clauses.table import CALLS, DISTINCT, EXACT
+from triplewire.clauses.view import View
+from triplewire.encode.batch import Ids
 from triplewire.encode.decode import Decoder
 from triplewire.errors import TriplewireError
-from triplewire.ir.evaluate import Answer, World, evaluate
+from triplewire.ir.evaluation.evaluate import Answer, World, evaluate
 from triplewire.ir.nodes import Expression
 from triplewire.ir.subscription import Subscription
-from triplewire.kernels.alike import forms
-from triplewire.kernels.solutions import MATCH, MISS, MORE, UNKNOWN
+from triplewire.kernels.joins.alike import forms
+from triplewire.kernels.shared.columns import fixed_array
+from triplewire.kernels.shared.outcomes import MATCH, MISS, TRUNCATED, UNKNOWN
 from triplewire.model.publication import Publication
-from triplewire.select.columns import ends
-from triplewire.select.features import Features
-from triplewire.select.programs import DISTINCT, EXACT, Programs
-from triplewire.select.tests import Tests
-from triplewire.verify.answers import LazyTests
+from triplewire.verify.answers import ResidualTests
+from triplewire.verify.counts import StarCounts
 from triplewire.verify.cut import Cuts
+from triplewire.verify.operators import CallTable
 from triplewire.verify.rows import Bindings, distinct, gathered
-from triplewire.verify.solve import Pairs, Solver, fixed
+from triplewire.verify.solve import Pairs, Solver
 
 Publications = Callable[[int], Publication]
 _ROWS = 1 << 20  # that are put together at once, to count how many there are
@@ -42,55 +45,84 @@ Failure = tuple[int, int, TriplewireError]
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The pairs that match, each once, ascending; and the pairs that could not be decided, with the reason."""
+    """The pairs that match, each once; the pairs that could not be decided, with the reason; and the pairs
+    (publication, subscription) that operators have to decide."""
 
     publication: Ids
     subscription: Ids
     truncated: NDArray[np.bool_]
     failures: list[Failure] = field(default_factory=list)
+    waiting: list[tuple[int, int]] = field(default_factory=list)
+
+    def distinct(self) -> Verdict:
+        """Each pair once, ascending: of the clauses of an ASK query each may be a match."""
+        _, first = np.unique(self.publication.astype(np.int64) << 32 | self.subscription, return_index=True)
+        return replace(
+            self,
+            publication=self.publication[first],
+            subscription=self.subscription[first],
+            truncated=self.truncated[first],
+        )
 
 
 class Columnar:
     """Verifies for one segment. Any thread may ask it.
 
-    `expression` gives the lazy test with a number, `subscription` the subscription with a number, as it is evaluated.
+    `expression` gives the residual predicate with a number, `subscription` the subscription with a number, as it is
+    evaluated.
     """
 
     def __init__(
         self,
-        programs: Programs,
-        tests: Tests,
+        clauses: Clauses,
         expression: Callable[[int], Expression],
         subscription: Callable[[int], Subscription],
         world: World,
     ) -> None:
-        self._programs = programs
+        self._table = table = clauses.table
         self._subscription = subscription
         self._world = world
-        self._owner = programs.owners()
-        exact = (programs.flags & EXACT) != 0
-        self._width = np.where(exact, programs.selected, 0).astype(np.int32)
-        self._solver = Solver(
-            programs, self._width[self._owner], tests, LazyTests(len(tests), expression, world), world
-        )
+        self._owner = clauses.facts.owner
+        self._have_alternatives = clauses.have_alternatives
+        exact = (table.flags & EXACT) != 0
+        self._width = np.where(exact, table.selected, 0).astype(np.int32)
+        residual = ResidualTests(len(clauses.tests), expression, world)
+        self._counts = StarCounts(clauses)
+        self._solver = Solver(clauses, self._width[self._owner], residual, world)
 
     def verify(
         self,
-        batch: Batch,
-        features: Features,
+        view: View,
         publication: Ids,
         clause: Ids,
         publications: Publications | None = None,
     ) -> Verdict:
         """Which pairs (publication, subscription) match, of these pairs (publication, clause)? `publications` gives a
-        publication by its number, with all that is known of it; without it, with what the batch holds."""
+        publication by its number, with all that is known of it; without it, with what the batch holds.
+
+        First what a count decides, then what has to be joined.
+        """
+        counted = self._counts.count(view, publication, clause, self._most)
+        joined = self._joined(view, counted.left_publication, counted.left_clause, publications)
+        verdict = Verdict(
+            np.concatenate((counted.publication, joined.publication)),
+            np.concatenate((counted.subscription, joined.subscription)),
+            np.concatenate((counted.truncated, joined.truncated)),
+            joined.failures,
+            joined.waiting,
+        )
+        return verdict.distinct() if self._have_alternatives else verdict
+
+    def _joined(self, view: View, publication: Ids, clause: Ids, publications: Publications | None) -> Verdict:
+        """The verdict on pairs (publication, clause) that a count does not decide."""
         if not len(clause):
             return Verdict(publication, clause, np.zeros(0, np.bool_))
+        batch, features = view.batch, view.features
         publications = publications or Decoder(batch).publication
         pairs, subscription = self._grouped(publication, clause)
-        exact = (self._programs.flags[subscription] & EXACT) != 0
+        exact = (self._table.flags[subscription] & EXACT) != 0
         outcome = self._solver.solve(batch, features, pairs, False, publications).outcome
-        truncated = outcome == MORE
+        truncated = outcome == TRUNCATED
         unsure = np.flatnonzero(truncated & ~self._counted(pairs, subscription))
         step = max(_ROWS // self._most, 1)
         for again in (unsure[start : start + step] for start in range(0, len(unsure), step)):
@@ -98,30 +130,35 @@ class Columnar:
             solved = self._solver.solve(batch, features, some, True, publications)
             outcome[again] = solved.outcome
             truncated[again] = gathered(solved, some, self._most).more
-        matches = exact & ((outcome == MATCH) | (outcome == MORE))
+        matches = exact & ((outcome == MATCH) | (outcome == TRUNCATED))
         failures: list[Failure] = []
-        for at in np.flatnonzero((outcome != MISS) & ~matches).tolist():
+        left = (outcome != MISS) & ~matches
+        called = left & ((self._table.flags[subscription] & CALLS) != 0)
+        waiting = list(zip(pairs.publication[called].tolist(), subscription[called].tolist(), strict=True))
+        for at in np.flatnonzero(left & ~called).tolist():
             where, number = int(pairs.publication[at]), int(subscription[at])
             answer = self._evaluated(where, number, publications, failures)
             matches[at] = answer is not None and bool(answer.bindings)
             truncated[at] = answer is not None and answer.truncated
-        return Verdict(pairs.publication[matches], subscription[matches], truncated[matches], failures)
+        return Verdict(pairs.publication[matches], subscription[matches], truncated[matches], failures, waiting)
 
     def bindings(
         self,
-        batch: Batch,
-        features: Features,
+        view: View,
         publication: Ids,
         subscription: Ids,
         publications: Publications | None = None,
+        calls: CallTable | None = None,
     ) -> Bindings:
         """The bindings of pairs that match, in their order. Those of a subscription that its clauses do not say are
-        what `triplewire.ir.evaluate` answers; so are those that are cut, where `Cuts` does not find the same. Raises
-        what it raises. Pairs of one publication and the same clauses are solved once."""
-        publications = publications or Decoder(batch).publication
+        what `triplewire.ir.evaluation.evaluate` answers; so are those that are cut, where `Cuts` does not find the
+        same. Raises what it raises. Pairs of one publication and the same clauses are solved once. `calls` are those
+        that have been made already."""
+        batch = view.batch
+        publications, calls = publications or Decoder(batch).publication, calls or CallTable()
         number, first = distinct(publication.astype(np.int64) << 32 | self._forms[subscription])
         first = first[np.argsort(publication[first], kind="stable")]
-        found, unsure = self._solved(batch, features, publication[first], subscription[first], publications)
+        found, unsure = self._solved(view, publication[first], subscription[first], publications)
         group = np.empty(len(first), np.int32)
         group[number[first]] = np.arange(len(first))
         found = found.of_groups(group[number])
@@ -132,34 +169,34 @@ class Columnar:
             if rows is not None and rows.shape == (found.count[at], found.width[at]):
                 own[at] = rows
             else:
-                found.answers[at] = evaluate(one, publications(place), self._world)
+                found.answers[at] = evaluate(one, publications(place), self._world, calls.of(place))
         return found.replaced(own)
 
     def _solved(
-        self, batch: Batch, features: Features, publication: Ids, subscription: Ids, publications: Publications
+        self, view: View, publication: Ids, subscription: Ids, publications: Publications
     ) -> tuple[Bindings, NDArray[np.bool_]]:
         """What the clauses say of pairs, ascending by publication; and where that is not all, or too much."""
-        programs = self._programs
-        exact = (programs.flags[subscription] & EXACT) != 0
-        begin = programs.clause_offset[:-1][subscription]
-        lengths = np.where(exact, programs.clause_offset[subscription + 1] - begin, 0)
+        table = self._table
+        exact = (table.flags[subscription] & EXACT) != 0
+        begin = table.clause_offset[:-1][subscription]
+        lengths = np.where(exact, table.clause_offset[subscription + 1] - begin, 0)
         offset = ends(lengths)
         clauses = np.arange(offset[-1]) + np.repeat(begin - offset[:-1], lengths)
         pairs = Pairs(publication, offset, clauses.astype(np.int32), self._width[subscription])
-        solved = self._solver.solve(batch, features, pairs, True, publications)
+        solved = self._solver.solve(view.batch, view.features, pairs, True, publications)
         found = gathered(solved, pairs, self._most)
         return found, ~exact | found.more | (solved.outcome >= UNKNOWN)
 
     @cached_property
     def _forms(self) -> Ids:
         """Of each subscription, the first that has the same clauses, where they say all."""
-        programs = self._programs
-        exact = (programs.flags & EXACT) != 0
-        kind = np.where(exact, programs.selected, -1 - np.arange(len(programs))).astype(np.int32)
+        table = self._table
+        exact = (table.flags & EXACT) != 0
+        kind = np.where(exact, table.selected, -1 - np.arange(len(table))).astype(np.int32)
         form, slots = np.empty(len(kind), np.int32), np.full(1 << (2 * len(kind)).bit_length(), -1, np.int32)
-        clause, first, pattern = fixed(programs.clause_offset, programs.pattern_offset, programs.pattern.reshape(-1))
-        first_test, variable, test = fixed(programs.test_offset, programs.test_variable, programs.test)
-        forms(kind, clause, first, pattern, first_test, variable, test, slots, form)
+        stated = table.columns
+        flat = stated._replace(pattern=stated.pattern.reshape(-1))
+        forms(kind, fixed_array(table.clause_offset), flat, slots, form)
         return form
 
     @property
@@ -183,7 +220,7 @@ class Columnar:
 
     def _counted(self, pairs: Pairs, subscription: Ids) -> NDArray[np.bool_]:
         """Are solutions surely counted once each?"""
-        distinct = (self._programs.flags[subscription] & DISTINCT) != 0
+        distinct = (self._table.flags[subscription] & DISTINCT) != 0
         counted: NDArray[np.bool_] = distinct & (np.diff(pairs.offset) == 1)
         return counted
 
@@ -195,5 +232,4 @@ class Columnar:
         except TriplewireError as error:
             failures.append((publication, number, error))
             return None
-        failures.extend((publication, number, error) for error in answer.failures)
         return answer

@@ -1,4 +1,5 @@
-"""Which bindings does a match keep that has too many? Those that `triplewire.ir.evaluate` keeps, found by a kernel.
+"""Which bindings does a match keep that has too many? Those that `triplewire.ir.evaluation.evaluate` keeps, found by a
+kernel.
 
 For queries that are triple patterns with conditions on single variables, or a choice between such groups; others are
 left to the evaluation. The order in which it finds solutions: `docs/decisions/018-what-a-cut-match-keeps.md`.
@@ -16,14 +17,14 @@ from numpy.typing import NDArray
 from triplewire.encode.batch import Batch, Ids
 from triplewire.encode.decode import Decoder
 from triplewire.errors import TriplewireError
-from triplewire.ir.evaluate import World
-from triplewire.ir.expressions import holds
+from triplewire.ir.evaluation.evaluate import World
+from triplewire.ir.evaluation.expressions import holds
+from triplewire.ir.evaluation.patterns import fits
+from triplewire.ir.evaluation.plan import Group, Run, Union, plan_of
+from triplewire.ir.evaluation.state import Evaluation
 from triplewire.ir.nodes import Expression, Label
-from triplewire.ir.patterns import fits
-from triplewire.ir.plan import Group, Run, Union, plan_of
-from triplewire.ir.state import Evaluation
 from triplewire.ir.subscription import Subscription
-from triplewire.kernels import cut as kernels
+from triplewire.kernels.joins import cut as kernels
 from triplewire.model.match import term_key
 from triplewire.model.publication import Publication
 from triplewire.model.terms import Term

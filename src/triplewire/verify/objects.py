@@ -9,18 +9,18 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain, pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from triplewire.encode.batch import Ids, Offsets
-from triplewire.kernels import steps as kernels
+from triplewire.encode.batch import Ids
 from triplewire.model.match import Binding, SharedBinding, term_key
 from triplewire.model.terms import Term
 from triplewire.verify.rows import Bindings
+from triplewire.verify.steps import Steps, UsedTerms
 
 _TERMS = 1 << 18  # in rows that are put in order together
 _ROWS = 1 << 14  # that become objects together: with fewer, the collector looks at all there is far more often
@@ -36,9 +36,14 @@ def shared(found: Bindings, selection: Ids, selections: Selects, term: ToTerm) -
 
     They are made shortly before they are taken, and let go behind the last pair that has them: of many, where the one
     who takes them keeps none, a part is there at a time."""
+    return chain.from_iterable(_all_taken(found, selection, selections, term))
+
+
+def _all_taken(found: Bindings, selection: Ids, selections: Selects, term: ToTerm) -> Iterator[Iterator[Made]]:
+    """The same in portions. Nothing is worked out before the first is asked for."""
     number, first = found.alike(selection)
     selects = [selections[place] for place in selection[first].tolist()]
-    return chain.from_iterable(_taken(number, first, objects(found, first, selects, term)))
+    yield from _taken(number, first, objects(found, first, selects, term))
 
 
 def _taken(number: Ids, first: Ids, portions: Iterator[list[Made]]) -> Iterator[Iterator[Made]]:
@@ -65,54 +70,34 @@ def objects(found: Bindings, pairs: NDArray[np.integer[Any]], selects: Selects, 
         found = replace(found, count=count)
     for begin, end in _portions(found.count[pairs] * found.width[pairs], _TERMS):
         some = pairs[begin:end]
-        steps = _Steps.of(found, some, term)
+        steps, terms = _ordered(UsedTerms(found, some), term)
         for start, stop in _portions(found.count[some], _ROWS):
             with _uncollected():
-                made = _made(steps, start, stop, selects[begin + start : begin + stop])
+                made = _made(steps, terms, start, stop, selects[begin + start : begin + stop])
             for place, pair in enumerate(some[start:stop].tolist() if found.answers else ()):
                 if pair in found.answers:
                     made[place] = found.answers[pair].bindings
             yield made
 
 
-@dataclass(frozen=True, slots=True)
-class _Steps:
-    """From each row of some pairs to the next: which columns change, to which term, and where a row is complete."""
-
-    offset: Offsets  # pair -> where its steps begin
-    column: Ids
-    place: Ids  # in `terms`
-    completes: NDArray[np.bool_]
-    terms: NDArray[Any]  # in their order, None for unbound
-
-    @classmethod
-    def of(cls, found: Bindings, pairs: NDArray[np.integer[Any]], term: ToTerm) -> _Steps:
-        """Those of the rows of these pairs, which are put in order."""
-        start, count, width = found.start[pairs], found.count[pairs], found.width[pairs]
-        seen = np.zeros(found.rows.max(initial=-1) + 2, np.bool_)
-        size = kernels.mark(start, count, width, found.rows, seen)
-        used = np.flatnonzero(seen) - 1
-        stated = [term(number) if number >= 0 else None for number in used.tolist()]
-        keys = [("",) if one is None else term_key(one) for one in stated]
-        order = sorted(range(len(stated)), key=keys.__getitem__)
-        terms = np.empty(len(stated), object)
-        terms[:] = [stated[number] for number in order]
-        rank = np.zeros(len(seen), np.int32)
-        rank[used[order] + 1] = np.arange(len(terms))
-        offset, steps = np.empty(len(pairs) + 1, np.int64), np.empty((2, size), np.int32)
-        completes = np.zeros(size, np.bool_)
-        kernels.steps(start, count, width, found.rows, rank, len(terms), offset, steps, completes)
-        return cls(offset, steps[0], steps[1], completes, terms)
+def _ordered(used: UsedTerms, term: ToTerm) -> tuple[Steps, NDArray[Any]]:
+    """The steps through rows, and the terms in their order, None for unbound."""
+    stated = [term(number) if number >= 0 else None for number in used.ids.tolist()]
+    keys = [("",) if one is None else term_key(one) for one in stated]
+    order = np.array(sorted(range(len(stated)), key=keys.__getitem__), np.int64)
+    terms = np.empty(len(stated), object)
+    terms[:] = stated
+    return used.steps(order), terms[order]
 
 
-def _made(steps: _Steps, start: int, stop: int, selects: Selects) -> list[Made]:
+def _made(steps: Steps, every: NDArray[Any], start: int, stop: int, selects: Selects) -> list[Made]:
     """The bindings of the pairs from start to stop. What the steps are becomes objects for these only: long lists would
     take the collector long."""
     offset = steps.offset[start : stop + 1]
     own = slice(offset[0], offset[-1])
     columns, completes = steps.column[own].tolist(), steps.completes[own].tolist()
-    terms, ends = steps.terms[steps.place[own]].tolist(), (offset - offset[0]).tolist()
-    copied = _bound if None in steps.terms[:1] else SharedBinding
+    terms, ends = every[steps.place[own]].tolist(), (offset - offset[0]).tolist()
+    copied = _bound if None in every[:1] else SharedBinding
     out: list[Made] = []
     for select, begin, end in zip(selects, ends, ends[1:], strict=False):
         if not select:

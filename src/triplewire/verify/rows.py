@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from triplewire.clauses.node_tests.columns import ends
 from triplewire.encode.batch import Ids, Offsets
-from triplewire.ir.evaluate import Answer
-from triplewire.kernels import unions as kernels
-from triplewire.kernels.alike import alike
-from triplewire.kernels.solutions import MATCH, MORE
-from triplewire.select.columns import ends
+from triplewire.ir.evaluation.evaluate import Answer
+from triplewire.kernels.joins import unions as kernels
+from triplewire.kernels.joins.alike import alike
+from triplewire.kernels.shared.outcomes import MATCH, TRUNCATED
 from triplewire.verify.solve import Pairs, Solved
 
 
@@ -80,7 +80,7 @@ def gathered(solved: Solved, pairs: Pairs, most: int) -> Bindings:
     union."""
     pieces = solved.pieces
     start, count = np.zeros(len(pairs), np.int64), np.zeros(len(pairs), np.int64)
-    count[((solved.outcome == MATCH) | (solved.outcome == MORE)) & (pairs.width == 0)] = 1
+    count[((solved.outcome == MATCH) | (solved.outcome == TRUNCATED)) & (pairs.width == 0)] = 1
     first = np.searchsorted(pieces[:, 0], np.arange(len(pairs) + 1))
     held = np.diff(first)
     single = np.flatnonzero(held == 1)

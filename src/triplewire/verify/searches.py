@@ -1,6 +1,7 @@
 """Full-text tests that many texts are asked: an expression becomes a function once, a text is read once.
 
-The meaning is that of `triplewire.ir.search`, whose answers these functions give where no step has to be counted.
+The meaning is that of `triplewire.ir.fulltext.search`, whose answers these functions give where no step has to be
+counted.
 """
 
 from __future__ import annotations
@@ -9,9 +10,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from triplewire.ir.analysis import Words, words_of
-from triplewire.ir.search import COMPARED_AT_ONCE, any_between, satisfies
-from triplewire.ir.text import Analyzer, Near, Phrase, Prefix, TextAnd, TextExpression, TextNot, TextOr, Word
+from triplewire.ir.fulltext.analysis import Words, words_of
+from triplewire.ir.fulltext.nodes import Analyzer, Near, Phrase, Prefix, TextAnd, TextExpression, TextNot, TextOr, Word
+from triplewire.ir.fulltext.search import COMPARED_AT_ONCE, any_between, satisfies
 from triplewire.ir.walk import walk
 from triplewire.model.terms import Literal, Term
 
@@ -134,7 +135,8 @@ def _decided_by(answer: bool, tests: list[_Test]) -> _Test:
 
 
 def _near(near: Near) -> _Test:
-    """As `triplewire.ir.search` goes about it, but an occurrence is a number, since all of an operand are as long."""
+    """As `triplewire.ir.fulltext.search` goes about it, but an occurrence is a number, since all of an operand are as
+    long."""
     first, *others = map(_starts, near.operands)
     lengths = list(map(_length, near.operands))
     links = list(zip(others, lengths, lengths[1:], near.gaps, near.ordered, strict=False))

@@ -1,40 +1,52 @@
-"""The kernels that solve clauses, over many pairs of a batch: room for their tables, lazy tests between passes.
+"""The kernels that solve clauses, over many pairs of a batch: room for their tables, residual predicates between
+passes.
 
-Clauses that join nothing are products (`triplewire.kernels.products`), the others are joined
-(`triplewire.kernels.solutions`); what the outcomes mean: `triplewire.verify.columnar`.
+Clauses that join nothing are products (`triplewire.kernels.joins.products`), the others are joined
+(`triplewire.kernels.joins.solutions`); what the outcomes mean: `triplewire.verify.columnar`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from triplewire.clauses.clauses import Clauses
+from triplewire.clauses.features import Features
+from triplewire.clauses.node_tests.columns import ends, slices
+from triplewire.clauses.node_tests.table import RESIDUAL
 from triplewire.encode.batch import Batch, Bytes, Ids, Offsets
 from triplewire.encode.decode import Decoder
-from triplewire.ir.evaluate import World
-from triplewire.kernels import components as component_kernels
-from triplewire.kernels import products as product_kernels
-from triplewire.kernels import solutions as kernels
+from triplewire.ir.evaluation.evaluate import World
+from triplewire.kernels.joins import components as component_kernels
+from triplewire.kernels.joins import products as product_kernels
+from triplewire.kernels.joins import solutions as kernels
+from triplewire.kernels.joins.columns import (
+    JoinedClauses,
+    LazyAnswers,
+    NodeFeatures,
+    PairColumns,
+    Rows,
+    SearchState,
+    SortedTriples,
+    StarClauses,
+)
+from triplewire.kernels.pool import Pool
+from triplewire.kernels.shared.columns import Triples, fixed, fixed_array
+from triplewire.kernels.shared.outcomes import LEFT, UNKNOWN
 from triplewire.model.publication import Publication
-from triplewire.select.columns import ends, slices
-from triplewire.select.features import Features
-from triplewire.select.idle import Idle
-from triplewire.select.programs import Programs
-from triplewire.select.tests import LAZY, Tests
-from triplewire.verify.answers import Answers, LazyTests
+from triplewire.verify.answers import Answers, ResidualTests
 
-Columns: TypeAlias = tuple[Any, ...]
 _ROOM = 1 << 12  # rows, at first
 _TOGETHER = 1 << 17  # pairs that are solved as products together: a star takes about a hundred bytes
 _FEW = 256  # triples of a publication that products read from end to end
 _SMALL = 64  # those that joins do, where the subject is not known; of larger ones they are sorted
-_AT_ONCE = 1 << 10  # pairs that lazy tests are asked for together: each may ask for some thousand answers
-_CONDITIONS = 6  # place of the tests among the columns of the programs
+_AT_ONCE = 1 << 10  # pairs that residual predicates are asked for together: each may ask for some thousand answers
 _OFTEN = 8  # pairs of a publication for which that is worth it in any case
+_NO_KEYS = np.zeros(0, np.int64), np.zeros(0, np.int64)
 _NOWHERE = 0x7FFFFFFF  # stands for a constant that the batch does not have
 
 
@@ -50,6 +62,11 @@ class Pairs:
     def __len__(self) -> int:
         return len(self.publication)
 
+    @property
+    def columns(self) -> PairColumns:
+        """The pairs as kernels take them."""
+        return PairColumns(*fixed(self.publication, self.offset, self.clauses, self.width))
+
     def taken(self, some: NDArray[np.int64]) -> Pairs:
         """Some of the pairs."""
         offset, places = slices(self.offset, some)
@@ -58,7 +75,7 @@ class Pairs:
 
 @dataclass(frozen=True, slots=True)
 class Solved:
-    """Outcome of each pair (MISS, MATCH, MORE, or UNKNOWN + flags); where rows were kept, those of each component.
+    """Outcome of each pair (MISS, MATCH, TRUNCATED, or UNKNOWN + flags); where rows were kept, those of each component.
 
     A row of `pieces` is (pair, clause, begin in `rows`, number of rows).
     """
@@ -66,14 +83,6 @@ class Solved:
     outcome: Bytes
     rows: Ids
     pieces: NDArray[np.int64]
-
-
-def fixed(*arrays: NDArray[Any]) -> Columns:
-    """The arrays as views that cannot be written to, mapped from files or not: so kernels are compiled once."""
-    views = tuple([np.ascontiguousarray(array).view(np.ndarray) for array in arrays])
-    for view in views:
-        view.flags.writeable = False
-    return views
 
 
 def _places(offset: Offsets | Ids, some: Ids) -> int:
@@ -102,56 +111,63 @@ class _Inverse:
 class Solver:
     """Solves the clauses of a segment. `width`: clause -> how many variables are selected. Safe with threads."""
 
-    def __init__(self, programs: Programs, width: Ids, tests: Tests, lazy: LazyTests, world: World) -> None:
+    def __init__(self, clauses: Clauses, width: Ids, residual: ResidualTests, world: World) -> None:
+        table, tests = clauses.table, clauses.tests
         self._world = world
-        self._lazy = lazy
-        variables, patterns = int(programs.variables.max(initial=0)) + 1, len(programs.pattern)
-        offset, component = np.zeros(len(programs.variables) + 1, np.int32), np.zeros((patterns, 4), np.int32)
-        member, loose = np.zeros(patterns, np.int32), np.zeros(len(programs.variables), np.uint8)
-        pattern_offset, pattern, widths = fixed(programs.pattern_offset, programs.pattern, width)
+        self._residual = residual
+        variables, patterns = int(table.variables.max(initial=0)) + 1, len(table.pattern)
+        offset, component = np.zeros(len(table.variables) + 1, np.int32), np.zeros((patterns, 4), np.int32)
+        member, loose = np.zeros(patterns, np.int32), np.zeros(len(table.variables), np.uint8)
+        pattern_offset, pattern, widths = fixed(table.pattern_offset, table.pattern, width)
         component_kernels.components(pattern_offset, pattern, widths, variables, offset, component, member, loose)
-        loose[_lazy_clauses(programs, tests)] = 0
-        self._stated = programs
+        loose[_residual_clauses(clauses)] = 0
+        self._table = table
         self._components = offset, component[: offset[-1]].copy(), member
         self._info = np.stack(
             [np.asarray(c, np.int32) for c in (tests.kind, tests.group, tests.op, tests.rank)], axis=1
         )
         self._variables = variables
-        self._patterns = int(np.diff(programs.pattern_offset).max(initial=1))
+        self._patterns = int(np.diff(table.pattern_offset).max(initial=1))
         offset, component, member = self._components
-        self._stars = fixed(loose, pattern_offset, pattern, offset, component, member, programs.test_offset)
-        self._tests = fixed(programs.test_variable, programs.test)
-        self._inverses = Idle[_Inverse]()
+        tested = table.test_offset, table.test_variable, table.test
+        self._stars = StarClauses(*fixed(loose, pattern_offset, pattern, offset, component, member, *tested))
+        self._tests = tests.columns
+        self._inverses = Pool[_Inverse]()
 
-    def _resolved(self, clauses: Ids, term: Ids) -> Columns:
+    def _resolved(self, clauses: Ids, term: Ids) -> JoinedClauses:
         """Some clauses as the join takes them, their constants as the batch's terms."""
-        stated, (all_components, component, member) = self._stated, self._components
+        stated, (all_components, component, member) = self._table, self._components
         code_offset, places = slices(stated.pattern_offset, clauses)
         code, member = stated.pattern[places], member[places]
-        with self._inverses.one(self._new_inverse) as inverse:
+        with self._inverses.borrowed(self._new_inverse) as inverse:
             code = np.where(code < 0, code, inverse.of(term)[np.maximum(code, 0)])
         component_offset, places = slices(all_components, clauses)
         component = component[places]
         condition_offset, places = slices(stated.test_offset, clauses)
         test = stated.test[places]
         condition = np.column_stack((stated.test_variable[places], test, self._info[test]))
-        return fixed(code_offset, code, component_offset, component, member, condition_offset, condition)
+        return JoinedClauses(
+            *fixed(code_offset, code, component_offset, component, member, condition_offset, condition)
+        )
 
     def _new_inverse(self) -> _Inverse:
-        return _Inverse(int(self._stated.pattern.max(initial=0)) + 1)
+        return _Inverse(int(self._table.pattern.max(initial=0)) + 1)
 
     def solve(
         self, batch: Batch, features: Features, pairs: Pairs, keep: bool, publications: Callable[[int], Publication]
     ) -> Solved:
         """The outcome of each pair. Lazy tests are answered in between, and pairs that wait for them tried again."""
-        triples = fixed(batch.offset, _together(batch.subject, batch.predicate), batch.object)
-        facts = fixed(
-            features.offset,
-            features.test,
-            features.low,
-            features.high,
-            features.node_offset,
-            _together(features.node_term, features.node_test),
+        columns = batch.offset, _together(batch.subject, batch.predicate), batch.object
+        triples = SortedTriples(*fixed(*columns, *_NO_KEYS))
+        facts = NodeFeatures(
+            *fixed(
+                features.offset,
+                features.test,
+                features.low,
+                features.high,
+                features.node_offset,
+                _together(features.node_term, features.node_test),
+            )
         )
         outcome, found = np.empty(len(pairs), np.uint8), []
         for start in range(0, len(pairs), _TOGETHER):
@@ -160,77 +176,79 @@ class Solver:
             outcome[start:end], rows, pieces = self._multiplied(some, keep, features.term, triples, facts)
             pieces[:, 0] += start
             found.append((rows, pieces))
-        left, decoder = np.flatnonzero(outcome == product_kernels.LEFT), Decoder(batch)
+        left, decoder = np.flatnonzero(outcome == LEFT), Decoder(batch)
         if not len(left):
             return _joined(outcome, found)
         joined = pairs.taken(left)
         used, clauses = np.unique(joined.clauses, return_inverse=True)
         joined = replace(joined, clauses=clauses.astype(np.int32))
-        programs = self._resolved(used, features.term)
-        triples += fixed(*_sort_triples(batch, joined.publication))
-        is_lazy = (programs[_CONDITIONS][:, kernels.KIND] == LAZY).any()
-        for start in range(0, len(joined), _AT_ONCE if is_lazy else len(joined)):
-            waiting = np.arange(start, min(start + _AT_ONCE, len(joined)) if is_lazy else len(joined))
-            answers = Answers(self._lazy.scope)
+        joined_clauses = self._resolved(used, features.term)
+        triples = SortedTriples(*triples[:3], *fixed(*_sort_triples(batch, joined.publication)))
+        is_residual = (joined_clauses.condition[:, kernels.KIND] == RESIDUAL).any()
+        for start in range(0, len(joined), _AT_ONCE if is_residual else len(joined)):
+            waiting = np.arange(start, min(start + _AT_ONCE, len(joined)) if is_residual else len(joined))
+            answers = Answers(self._residual.scope)
             while len(waiting):
                 some = joined if len(waiting) == len(joined) else joined.taken(waiting)
-                own, rows, pieces = self._pass(some, keep, programs, triples, facts, answers)
+                own, rows, pieces = self._pass(some, keep, joined_clauses, triples, facts, answers)
                 pieces[:, 0] = left[waiting[pieces[:, 0]]]
                 found.append((rows, pieces))
                 outcome[left[waiting]] = own
-                waiting = waiting[own == kernels.UNKNOWN + kernels.UNSURE]
+                waiting = waiting[own == UNKNOWN + kernels.UNSURE]
                 if len(waiting):
-                    self._lazy.fill(answers, decoder.term, publications)
+                    self._residual.fill(answers, decoder.term, publications)
         return _joined(outcome, found)
 
     def _multiplied(
-        self, pairs: Pairs, keep: bool, term: Ids, triples: Columns, facts: Columns
+        self, pairs: Pairs, keep: bool, term: Ids, triples: SortedTriples, facts: NodeFeatures
     ) -> tuple[Bytes, Ids, NDArray[np.int64]]:
         """Outcome, rows and pieces of the pairs whose clauses need no join; the others are LEFT."""
         cap, outcome = self._world.settings.max_bindings, np.empty(len(pairs), np.uint8)
-        publication, offset, clauses, width = fixed(pairs.publication, pairs.offset, pairs.clauses, pairs.width)
-        _, pattern_offset, _, component_offset, *_ = self._stars
-        star = np.empty((_places(component_offset, clauses), product_kernels.STAR), np.int64)
-        code = np.empty((_places(pattern_offset, clauses), 2), np.int32)
-        few = np.diff(triples[0]) <= _FEW
-        with self._inverses.one(self._new_inverse) as inverse:
-            stars = product_kernels.stars(
-                publication, offset, clauses, width, few, self._stars, inverse.of(term), star, code, outcome
-            )
+        columns, stated = pairs.columns, self._stars
+        star = np.empty((_places(stated.component_offset, columns.clauses), product_kernels.STAR), np.int64)
+        code = np.empty((_places(stated.pattern_offset, columns.clauses), 2), np.int32)
+        few = np.diff(triples.offset) <= _FEW
+        with self._inverses.borrowed(self._new_inverse) as inverse:
+            found = product_kernels.Stars(star, code, inverse.of(term))
+            stars = product_kernels.stars(columns, few, stated, found, outcome)
         hit = np.empty((stars + 1 if keep else 1, 4), np.int64)
         fitting = np.empty(4 * stars + self._patterns * (_FEW + 1), np.int32)
         used, done = np.zeros(3, np.int64), 0
+        hits = product_kernels.Hits(hit, fitting, used)
         while done < stars:
             done = product_kernels.solve(
-                done, stars, cap, keep, publication, star, code, self._tests, self._info,
-                triples, facts, hit, fitting, used,
-            )  # fmt: skip
+                done, stars, cap, keep, columns.publication, stated, self._tests, triples, facts, found, hits
+            )
             if done < stars:
-                hit, fitting = _doubled(hit), _doubled(fitting)
+                hits = product_kernels.Hits(_doubled(hits.hit), _doubled(hits.fitting), used)
         rows, pieces = np.empty(used[product_kernels.SIZE], np.int32), np.empty((stars if keep else 0, 4), np.int64)
         frame = np.empty((self._patterns, 3), np.int64)
-        product_kernels.write(used[product_kernels.HITS], star, code, hit, fitting, frame, rows)
+        product_kernels.write(hits, found, frame, rows)
         return outcome, rows, pieces[: product_kernels.outcomes(stars, cap, keep, star, outcome, pieces)]
 
     def _pass(
-        self, pairs: Pairs, keep: bool, programs: Columns, triples: Columns, facts: Columns, answers: Answers
+        self,
+        pairs: Pairs,
+        keep: bool,
+        joined_clauses: JoinedClauses,
+        triples: SortedTriples,
+        facts: NodeFeatures,
+        answers: Answers,
     ) -> tuple[Bytes, Ids, NDArray[np.int64]]:
         """Outcome, rows and pieces of each pair, as far as the answers are known."""
         settings = self._world.settings
-        patterns = int(np.diff(programs[0]).max(initial=1))
-        scratch = np.zeros((patterns, 10), np.int64), np.full((self._variables, 2), -1, np.int64)
+        patterns = int(np.diff(joined_clauses.code_offset).max(initial=1))
         outcome = np.zeros(len(pairs), np.uint8)
         rows, pieces = np.empty(_ROOM if keep else 0, np.int32), np.empty((_ROOM if keep else 0, 4), np.int64)
         slots, state = np.zeros((1024 if keep else 1, 2), np.int64), np.zeros(8, np.int64)
         state[kernels.MOST_STEPS] = settings.max_steps
         state[kernels.KNOWN] = np.count_nonzero(answers.known[:, 0] >= 0)
-        publication, offset, clauses, width = fixed(pairs.publication, pairs.offset, pairs.clauses, pairs.width)
-        done = 0
+        frame, value = np.zeros((patterns, 10), np.int64), np.full((self._variables, 2), -1, np.int64)
+        search, columns, done = SearchState(frame, value, state), pairs.columns, 0
         while True:
-            lazy = (answers.scope, answers.known)
             done = kernels.join(
-                done, publication, offset, clauses, width, settings.max_bindings, keep, programs,
-                triples, facts, lazy, scratch, outcome, rows, pieces, slots, state,
+                done, columns, settings.max_bindings, keep, joined_clauses, triples, facts,
+                LazyAnswers(answers.scope, answers.known), search, outcome, Rows(rows, pieces, slots),
             )  # fmt: skip
             if done == len(pairs):
                 return outcome, rows[: state[kernels.ROWS]], pieces[: state[kernels.PIECES]]
@@ -242,12 +260,12 @@ class Solver:
                 slots = np.zeros((2 * len(slots), 2), np.int64)
 
 
-def _lazy_clauses(programs: Programs, tests: Tests) -> NDArray[np.int64]:
-    """The clauses that have lazy tests."""
-    is_lazy = tests.kind == LAZY
-    if not is_lazy.any():
+def _residual_clauses(clauses: Clauses) -> NDArray[np.int64]:
+    """The clauses that have residual predicates."""
+    table, is_residual = clauses.table, clauses.tests.is_residual
+    if not is_residual.any():
         return np.zeros(0, np.int64)
-    return np.searchsorted(programs.test_offset, np.flatnonzero(is_lazy[programs.test]), side="right") - 1
+    return np.searchsorted(table.test_offset, np.flatnonzero(is_residual[table.test]), side="right") - 1
 
 
 def _together(first: Ids, second: Ids) -> NDArray[np.int64]:
@@ -270,8 +288,7 @@ def _sort_triples(batch: Batch, publication: Ids) -> tuple[Offsets, NDArray[np.i
     where = ends(4 * sizes[large])
     offset[large] = where[:-1]
     keys = np.empty(where[-1], np.int64)
-    some, triple_offset, s, p, o = fixed(large, batch.offset, batch.subject, batch.predicate, batch.object)
-    component_kernels.sort_triples(some, triple_offset, s, p, o, offset, keys)
+    component_kernels.sort_triples(fixed_array(large), Triples(*fixed(*batch.triples)), offset, keys)
     return offset, keys
 
 

@@ -6,9 +6,9 @@ The operators themselves: `triplewire.operators`.
 from __future__ import annotations
 
 from triplewire.ir.nodes import Call, Variable
+from triplewire.languages.grammar.tokens import Token
 from triplewire.languages.sparql.functions import Arity
 from triplewire.languages.sparql.terms import Terms
-from triplewire.languages.tokens import Token
 from triplewire.model.namespaces import PREDECLARED
 from triplewire.model.terms import IRI, Literal
 

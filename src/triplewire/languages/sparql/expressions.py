@@ -22,12 +22,12 @@ from triplewire.ir.nodes import (
     Negate,
     Where,
 )
-from triplewire.languages import fulltext
+from triplewire.languages.grammar import fulltext
+from triplewire.languages.grammar.tokens import Token
 from triplewire.languages.sparql.calls import call, operator_name
 from triplewire.languages.sparql.functions import AGGREGATES, CASTS, FUNCTIONS, RANDOM, SYNONYMS, Arity
 from triplewire.languages.sparql.regex import check_regex
 from triplewire.languages.sparql.terms import Terms
-from triplewire.languages.tokens import Token
 from triplewire.model.terms import IRI
 
 _COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
@@ -260,8 +260,8 @@ def _expressions_below(node: object) -> Iterator[object]:
 
 
 def _children(node: object) -> list[object]:
-    found: list[object] = []
+    values: list[object] = []
     for name in getattr(node, "__match_args__", ()):  # the fields of a dataclass; other values are leaves
         value = getattr(node, name)
-        found.extend(value if isinstance(value, tuple) else (value,))
-    return [child for child in found if hasattr(child, "__match_args__")]
+        values.extend(value if isinstance(value, tuple) else (value,))
+    return [child for child in values if hasattr(child, "__match_args__")]

@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 from triplewire.ir.nodes import And, Bind, Expression, Pattern, PatternTerm, Variable, Where
 from triplewire.languages.context import Parsed
+from triplewire.languages.grammar.tokens import Token, Tokens
 from triplewire.languages.sparql.groups import Group, Groups
 from triplewire.languages.sparql.terms import Terms
 from triplewire.languages.sparql.triples import BlankLabels, Triples
-from triplewire.languages.tokens import Token, Tokens
 
 Template = tuple[tuple[PatternTerm, PatternTerm, PatternTerm], ...]
 

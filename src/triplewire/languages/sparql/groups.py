@@ -26,11 +26,11 @@ from triplewire.ir.nodes import (
     Variable,
     Where,
 )
+from triplewire.languages.grammar.tokens import Token
 from triplewire.languages.sparql.calls import call_part
 from triplewire.languages.sparql.expressions import Expressions
 from triplewire.languages.sparql.terms import Terms
 from triplewire.languages.sparql.triples import BlankLabels, Triples
-from triplewire.languages.tokens import Token
 from triplewire.model.terms import IRI, Literal
 
 Scope = dict[str, None]

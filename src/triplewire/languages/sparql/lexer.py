@@ -12,7 +12,7 @@ from bisect import bisect_right
 from typing import NoReturn
 
 from triplewire.languages.context import Context
-from triplewire.languages.tokens import Token, Tokens
+from triplewire.languages.grammar.tokens import Token, Tokens
 
 _BASE = (
     "A-Za-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u02ff\u0370-\u037d\u037f-\u1fff\u200c-\u200d\u2070-\u218f\u2c00-\u2fef"

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import NoReturn, TypeAlias
 
 from triplewire.ir.nodes import ANY, And, Filter, In, InstanceOf, Or, PatternTerm, Relation, Where
+from triplewire.languages.grammar.tokens import END, Token
 from triplewire.languages.sparql.terms import Terms
-from triplewire.languages.tokens import END, Token
 from triplewire.model.terms import IRI, RDF_TYPE, RDFS
 
 SUBCLASS_OF = IRI(RDFS + "subClassOf")

@@ -1,7 +1,7 @@
 """Constant regular expressions are compiled while the query is read, so that an error stands at the pattern's place.
 
-What a pattern means: `triplewire.ir.regexes`. The other languages' patterns: `triplewire.ir.normalize`, which looks at
-all once more.
+What a pattern means: `triplewire.ir.values.regexes`. The other languages' patterns: `triplewire.ir.checks`, which looks
+at all once more.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 from triplewire.errors import LimitError, UnsupportedQuery
 from triplewire.ir.nodes import Expression
-from triplewire.ir.regexes import RegexError, compile_regex
-from triplewire.languages.tokens import Token, Tokens
+from triplewire.ir.values.regexes import RegexError, compile_regex
+from triplewire.languages.grammar.tokens import Token, Tokens
 from triplewire.model.terms import XSD_STRING, Literal
 
 _ARGUMENTS = {"REGEX": (1, 2), "REPLACE": (1, 3)}  # where pattern and flags stand

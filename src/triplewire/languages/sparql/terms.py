@@ -9,8 +9,8 @@ import re
 
 from triplewire.errors import LimitError
 from triplewire.ir.nodes import Pattern, PatternTerm, Variable
-from triplewire.languages.strings import string_value
-from triplewire.languages.tokens import Token, Tokens
+from triplewire.languages.grammar.strings import string_value
+from triplewire.languages.grammar.tokens import Token, Tokens
 from triplewire.model.namespaces import PREDECLARED
 from triplewire.model.references import resolve
 from triplewire.model.terms import IRI, RDF_TYPE, XSD, Literal

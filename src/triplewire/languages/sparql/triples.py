@@ -6,9 +6,9 @@ Blank nodes become hidden variables. Their labels reach as far as one basic grap
 from __future__ import annotations
 
 from triplewire.ir.nodes import ANY, Pattern, PatternTerm, Variable, Where
+from triplewire.languages.grammar.tokens import Token
 from triplewire.languages.sparql import paths
 from triplewire.languages.sparql.terms import Terms
-from triplewire.languages.tokens import Token
 from triplewire.model.terms import IRI, RDF
 
 FIRST, REST, NIL = IRI(RDF + "first"), IRI(RDF + "rest"), IRI(RDF + "nil")

@@ -1,7 +1,7 @@
-"""What a document may hold, checked before any parser of RDF or feeds sees it. One file a family of syntaxes.
+"""Checks of a document before any parser of RDF or feeds sees it. One file for each family of syntaxes.
 
 A refusal is a `ReadError` that says what, where (line and column), why, and which setting allows more. Limits on terms
-and triples are counted while the parser delivers them: `triplewire.read.rdf`.
+and triples are counted while the parser delivers them: `triplewire.read.rdf.parse`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""JSON before it is parsed: characters, depth, and contexts that would have to be fetched (security page, J1, J2)."""
+"""Checks JSON before it is parsed: characters, depth, contexts that would have to be fetched (security page, J1,
+J2)."""
 
 from __future__ import annotations
 
@@ -15,7 +16,10 @@ _TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"?+|[\[{]|[\]}]', re.DOTALL)
 
 
 def check_json(data: bytes, what: str, settings: Settings) -> tuple[bytes, Any]:
-    """`data` without a byte order mark, and its value. Refuses depth over the limit and what is no JSON."""
+    """`data` without a byte order mark, and its value.
+
+    Raises `ReadError` over the limit of depth and where it is no JSON.
+    """
     data = check_utf8(data, what)
     _check_depth(data, what, settings.max_json_depth)
     try:
@@ -27,6 +31,7 @@ def check_json(data: bytes, what: str, settings: Settings) -> tuple[bytes, Any]:
 
 
 def _check_depth(data: bytes, what: str, limit: int) -> None:
+    """Raises `ReadError` where brackets outside of strings nest deeper than `limit`."""
     if data.count(b"[") + data.count(b"{") <= limit:
         return
     depth = 0
@@ -49,8 +54,8 @@ def _check_depth(data: bytes, what: str, limit: int) -> None:
 def check_contexts(data: bytes, value: Any) -> None:
     """Refuse a JSON-LD document that names a context to be fetched: by `@context` or by `@import`, at any depth.
 
-    JSON literals are data, so nothing is looked for inside `@value` and inside terms whose type is `@json`. (A context
-    hidden there on purpose still stops the parser, which has no means to fetch.)
+    JSON literals are data, so `@value` and terms of type `@json` are not searched. A context hidden there on purpose
+    still fails in the parser, which cannot fetch.
     """
     literal = json_terms(value) | {"@value"}
     waiting = [value]
@@ -73,21 +78,21 @@ def check_contexts(data: bytes, value: Any) -> None:
 
 def json_terms(value: Any) -> set[str]:
     """The terms that some context declares to be of type `@json`."""
-    found, waiting = set(), [value]
+    terms, waiting = set(), [value]
     while waiting:
         node = waiting.pop()
         if isinstance(node, list):
             waiting.extend(node)
         elif isinstance(node, dict):
-            found |= {key for key, item in node.items() if isinstance(item, dict) and item.get("@type") == "@json"}
+            terms |= {key for key, item in node.items() if isinstance(item, dict) and item.get("@type") == "@json"}
             waiting.extend(node.values())
-    return found
+    return terms
 
 
 def remote_contexts(node: dict[str, Any]) -> list[str]:
     """The addresses that one JSON object asks to fetch."""
     context = node.get("@context")
     entries = context if isinstance(context, list) else [context]
-    found = [entry for entry in entries if isinstance(entry, str)]
-    found += [e["@import"] for e in entries if isinstance(e, dict) and isinstance(e.get("@import"), str)]
-    return found
+    addresses = [entry for entry in entries if isinstance(entry, str)]
+    addresses += [e["@import"] for e in entries if isinstance(e, dict) and isinstance(e.get("@import"), str)]
+    return addresses

@@ -1,4 +1,4 @@
-"""Where in a text a byte offset is, for error messages."""
+"""Line and column of a byte offset in a text, for error messages."""
 
 from __future__ import annotations
 

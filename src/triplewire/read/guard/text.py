@@ -1,4 +1,4 @@
-"""The characters of Turtle and JSON: UTF-8 (security page, J5). A NUL is a legal character of a Turtle string only."""
+"""Checks that Turtle and JSON are UTF-8 (security page, J5). A NUL is a legal character in a Turtle string only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Turtle and TriG before they are parsed: nesting, and what only RDF 1.2 has (security page, J2, J3)."""
+"""Checks Turtle and TriG before they are parsed: nesting, and constructs of RDF 1.2 (security page, J2, J3)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ _NEW = {b"<<": "a triple term", b"{|": "an annotation"}
 
 
 def check_turtle(data: bytes, what: str, settings: Settings) -> bytes:
-    """`data` without a byte order mark. `what` names the syntax."""
+    """`data` without a byte order mark.
+
+    Raises `ReadError` where it nests too deep or needs RDF 1.2. `what` names the syntax.
+    """
     data = check_utf8(data, what)
     limit = settings.max_turtle_depth
     opened = sum(data.count(bracket) for bracket in (b"[", b"(", b"{"))

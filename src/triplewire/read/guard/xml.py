@@ -1,8 +1,9 @@
-"""XML before it is parsed: encoding, entities, depth (security page, X1 to X4 and X6).
+"""Checks XML before it is parsed: encoding, entities, depth (security page, X1 to X4 and X6).
 
-RDF/XML is walked with Expat, which must find it well-formed: nothing outside the document is asked for, entities are
-few, short and flat. A feed may be ill-formed, so its declarations are searched for in the text, and Expat walks as
-far as it gets. An external document type (`rss-0.91.dtd`) is common in feeds: tolerated there, never fetched.
+RDF/XML is walked with Expat, which must find it well-formed. It may not refer to anything outside the document, and
+entities must be few, short and flat. A feed may be ill-formed, so its declarations are searched for in the text, and
+Expat walks as far as it can. An external document type (`rss-0.91.dtd`) is common in feeds. It is tolerated there and
+never fetched.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _REFERENCE = re.compile(rb"&([A-Za-z_:][\w:.-]*+);")
 
 
 def check_rdf_xml(data: bytes, settings: Settings) -> bytes:
-    """The document as UTF-8; Expat saw the same bytes."""
+    """The document in UTF-8, checked. Raises `ReadError`."""
     data = to_utf8(data)
     nul = data.find(b"\x00")
     if nul >= 0:
@@ -91,7 +92,7 @@ def _check_entity(
 
 
 class _Walk:
-    """An Expat parser whose handlers refuse; see the module's docstring for what."""
+    """An Expat parser whose handlers raise `ReadError` for what the module's docstring says."""
 
     def __init__(self, settings: Settings, *, doctype: bool = True) -> None:
         self._settings = settings
@@ -141,7 +142,7 @@ class _Walk:
         self._entities.setdefault(name, len(value.encode("utf-8", "replace")))
 
     def check_expansion(self, data: bytes) -> None:
-        """Refuse entity references that together blow the document up."""
+        """Refuse a document whose entity references together add too many bytes."""
         if not self._entities:
             return
         limit = max(_EXPANSION, _EXPANSION_FACTOR * len(data))

@@ -1,6 +1,6 @@
-"""RDF/XML in UTF-8, whatever it came in, so that the guard and the parser see the same bytes (security page, X6).
+"""Transcodes RDF/XML to UTF-8, so that the guard and the parser see the same bytes (security page, X6).
 
-Feeds are transcoded by feedparser, which knows more encodings: `triplewire.read.feeds`.
+Feeds are transcoded by feedparser, which knows more encodings: `triplewire.read.feeds.rss_atom`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,10 @@ _KNOWN = {"utf-8", "ascii", "iso8859-1", "utf-16"} | {f"cp125{n}" for n in range
 
 
 def to_utf8(data: bytes) -> bytes:
-    """The document in UTF-8, its declaration saying so; line numbers stay. Refuses what cannot be decoded."""
+    """The document in UTF-8, with a declaration that says so.
+
+    Line numbers stay. Raises `ReadError` if it cannot be decoded.
+    """
     encoding, data = _by_first_bytes(data)
     if encoding:
         data = _decode(data, encoding).encode("utf-8")
@@ -38,6 +41,7 @@ def to_utf8(data: bytes) -> bytes:
 
 
 def _by_first_bytes(data: bytes) -> tuple[str, bytes]:
+    """The encoding that the first bytes show ("" for none), and the document without its byte order mark."""
     for mark, encoding in (
         (codecs.BOM_UTF8, "utf-8"),
         (codecs.BOM_UTF16_LE, "utf-16-le"),
@@ -53,6 +57,7 @@ def _by_first_bytes(data: bytes) -> tuple[str, bytes]:
 
 
 def _decode(data: bytes, encoding: str) -> str:
+    """The text. Raises `ReadError` with the line of the first bad byte."""
     try:
         return data.decode(encoding)
     except UnicodeDecodeError as error:

@@ -1,0 +1,5 @@
+"""`python -m triplewire` is `triplewire`."""
+
+from triplewire.cli import main
+
+main()

@@ -1,0 +1,1 @@
+"""The papers' workloads as seeded generators; `catalogue` has them by name."""

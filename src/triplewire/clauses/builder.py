@@ -1,0 +1,86 @@
+"""From subscriptions, one after the other, to clauses: `ClauseBuilder`."""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Sequence
+
+from triplewire.clauses.clauses import Clauses
+from triplewire.clauses.growing import GrowingTable
+from triplewire.clauses.node_tests.table import TestTable, build
+from triplewire.clauses.table import ASK, CALLS, DISTINCT, EXACT
+from triplewire.clauses.template_rows import TemplateRows
+from triplewire.encode.names import term_names
+from triplewire.ir.nodes import Variable
+from triplewire.ir.normal_form.clauses import Clause, NormalForm, Position
+from triplewire.languages.templates.parameters import Parameters
+from triplewire.languages.templates.template import Conjunction, Template
+from triplewire.model.terms import IRI, Literal
+
+_MANY = 1 << 14  # subscriptions for which it is worth the time to release small objects
+
+
+class ClauseBuilder:
+    """Collects subscriptions. `build` makes the clauses of them, numbered in the order in which they came."""
+
+    def __init__(self) -> None:
+        self._constants: dict[IRI | Literal, int] = {}
+        self._tests = TestTable()
+        self._table = GrowingTable()
+        self._by_template = TemplateRows(self._table, self._constant, self._tests)
+
+    def __len__(self) -> int:
+        return len(self._table)
+
+    def add(self, form: NormalForm, select: Sequence[str], ask: bool) -> None:
+        """The next subscription. `select` names its selected variables, none of an ASK query."""
+        selected = () if ask else tuple(dict.fromkeys(select))
+        flags = (EXACT if form.exact else 0) | (ASK if ask else 0) | (CALLS if form.calls else 0)
+        distinct = True
+        for clause in form.clauses:
+            variables = {name: number for number, name in enumerate(selected)}
+            self._clause(clause, variables)
+            distinct = distinct and len(variables) == len(selected)
+        self._table.end(len(selected), flags | (DISTINCT if distinct else 0))
+
+    def add_from_template(self, template: Template | Conjunction, parameters: Parameters) -> None:
+        """The next subscription, as `triplewire.languages.templates` found it: the same as `add`, and faster."""
+        if not self._by_template.add(template, parameters):
+            self.add(template.normal_form(parameters), template.selected(parameters), template.ask)
+
+    def _clause(self, clause: Clause, variables: dict[str, int]) -> None:
+        table = self._table
+        for pattern in clause.patterns:
+            table.pattern.extend([self._position(position, variables) for position in pattern])
+        for name, test in clause.tests:
+            table.test_variable.append(variables[name])
+            table.test.append(self._tests.add(test))
+        table.end_clause(len(variables))
+
+    def _position(self, position: Position, variables: dict[str, int]) -> int:
+        if isinstance(position, Variable):
+            return -1 - variables.setdefault(position.name, len(variables))
+        return self._constant(position)
+
+    def _constant(self, term: IRI | Literal) -> int:
+        return self._constants.setdefault(term, len(self._constants))
+
+    def build(self) -> Clauses:
+        """The clauses of all that was added. The builder is spent then: it lets go of its objects before the arrays are
+        made, so that their memory can be given back."""
+        constants, specs, table = term_names(list(self._constants)), self._tests.specs(), self._table.table()
+        del self._constants, self._tests, self._table, self._by_template
+        if len(table) >= _MANY:
+            _release_small_objects()
+        return Clauses.of(constants, build(specs), table)
+
+
+def _release_small_objects() -> None:
+    """Drop objects that nobody needs, so that whole arenas of Python's allocator are free (decision 014).
+
+    The interpreter's type cache holds names as they were asked for: thousands of strings, each in an arena of its own.
+    """
+    gc.collect()
+    clear = getattr(sys, "_clear_internal_caches", None) or sys._clear_type_cache
+    clear()

@@ -1,0 +1,89 @@
+"""Subscriptions in disjunctive normal form as flat arrays, independent of any matcher. Never changed once made.
+
+`triplewire.clauses.builder` makes them of subscriptions, `triplewire.clauses.merge` of other clauses. An index over
+them is in `triplewire.select`; `triplewire.verify` decides what an index leaves open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from triplewire.clauses.facts import Facts
+from triplewire.clauses.node_tests.columns import Arrays, prefixed, under
+from triplewire.clauses.node_tests.table import Tests
+from triplewire.clauses.table import ClauseTable
+from triplewire.encode.names import Names
+
+VERSION = 8  # of the arrays that are saved
+
+
+@dataclass(frozen=True)
+class Clauses:
+    """The subscriptions 0 .. n-1. `constants` are the terms in patterns, `tests` the conditions on single nodes."""
+
+    constants: Names
+    tests: Tests
+    table: ClauseTable
+    facts: Facts
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    @classmethod
+    def of(cls, constants: Names, tests: Tests, table: ClauseTable) -> Clauses:
+        """The clauses of a table, with the facts worked out."""
+        return cls(constants, tests, table, Facts.of(table, tests))
+
+    @property
+    def count(self) -> int:
+        """How many clauses there are."""
+        return len(self.facts.owner)
+
+    @cached_property
+    def have_alternatives(self) -> bool:
+        """Has some subscription several clauses?"""
+        return bool((np.diff(self.table.clause_offset) > 1).any())
+
+    @cached_property
+    def _residual_places(self) -> dict[int, int]:
+        """Residual test -> a place in `table.test` where it stands."""
+        where = np.flatnonzero(np.asarray(self.tests.is_residual)[self.table.test])
+        test, first = np.unique(self.table.test[where], return_index=True)
+        return dict(zip(test.tolist(), where[first].tolist(), strict=True))
+
+    def place(self, test: int) -> tuple[int, int, int]:
+        """Where a residual test is stated: (subscription, its clause from 0, the clause's test from 0)."""
+        table, at = self.table, self._residual_places[test]
+        clause = int(np.searchsorted(table.test_offset, at, side="right")) - 1
+        subscription = int(np.searchsorted(table.clause_offset, clause, side="right")) - 1
+        first = int(table.clause_offset[subscription])
+        return subscription, clause - first, at - int(table.test_offset[clause])
+
+    def arrays(self) -> Arrays:
+        """All of it as flat arrays, for `from_arrays`."""
+        table = {field.name: getattr(self.table, field.name) for field in fields(self.table)}
+        parts = {"constants": self.constants.arrays(), "tests": self.tests.arrays(), "table": table}
+        parts["facts"] = self.facts.arrays()
+        return {name: column for part, columns in parts.items() for name, column in prefixed(part, columns).items()}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Clauses:
+        """What `arrays` gave, without a copy: they may be memory maps. Raises `KeyError` or `ValueError`."""
+        table: dict[str, Any] = dict(under("table", arrays))
+        return cls(
+            Names.from_arrays(under("constants", arrays)),
+            Tests.from_arrays(under("tests", arrays)),
+            ClauseTable(**table),
+            Facts.from_arrays(under("facts", arrays)),
+        )
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays."""
+        return sum(column.nbytes for column in self.arrays().values())

@@ -1,0 +1,59 @@
+"""A clause table that grows: the columns of `triplewire.clauses.table`, subscription by subscription."""
+
+from __future__ import annotations
+
+from array import array
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from triplewire.clauses.table import ClauseTable
+
+
+class GrowingTable:
+    """The columns of `ClauseTable` as arrays that are extended. Offsets begin with 0."""
+
+    def __init__(self) -> None:
+        self.clause_offset = array("i", [0])
+        self.pattern_offset = array("i", [0])
+        self.pattern = array("i")  # flat
+        self.test_offset = array("i", [0])
+        self.test_variable = array("i")
+        self.test = array("i")
+        self.variables = array("i")
+        self.selected = array("i")
+        self.flags = array("B")
+
+    def __len__(self) -> int:
+        return len(self.flags)
+
+    def end_clause(self, variables: int) -> None:
+        """The patterns and tests that were added last are a clause with so many variables."""
+        self.pattern_offset.append(len(self.pattern) // 3)
+        self.test_offset.append(len(self.test))
+        self.variables.append(variables)
+
+    def end(self, selected: int, flags: int) -> None:
+        """The clauses that were added last are a subscription."""
+        self.clause_offset.append(len(self.variables))
+        self.selected.append(selected)
+        self.flags.append(flags)
+
+    def table(self) -> ClauseTable:
+        """All of it."""
+        return ClauseTable(
+            _array(self.clause_offset, np.int32),
+            _array(self.pattern_offset, np.int32),
+            _array(self.pattern, np.int32).reshape(-1, 3),
+            _array(self.test_offset, np.int32),
+            _array(self.test_variable, np.int32),
+            _array(self.test, np.int32),
+            _array(self.variables, np.int32),
+            _array(self.selected, np.int32),
+            _array(self.flags, np.uint8),
+        )
+
+
+def _array(values: array[int], kind: Any) -> NDArray[Any]:
+    return np.frombuffer(values, kind).copy() if values else np.zeros(0, kind)

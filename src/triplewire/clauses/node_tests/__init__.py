@@ -1,0 +1,1 @@
+"""Conditions on one node, numbered, behind look-ups that find the nodes of which they hold: `table` joins them all."""

@@ -1,0 +1,234 @@
+"""Tests of how a node stands to a class, for many classes at once.
+
+What a node stands for and which classes those are is asked of `triplewire.ir.taxonomy`; here the tests lie under the
+classes, so that one look-up finds all that hold. The taxonomy's own word on a term is kept between batches; what the
+publication's rdf:type triples add to it is worked out for each.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, TypeAlias
+from urllib.parse import unquote
+
+import numpy as np
+
+from triplewire.clauses.node_tests.columns import Arrays, grouped, to_bytes
+from triplewire.clauses.node_tests.lookup import TEXT_SEED
+from triplewire.clauses.node_tests.postings import Posting
+from triplewire.encode.batch import Ids, Offsets
+from triplewire.encode.names import Names
+from triplewire.ir.entailment import NONE
+from triplewire.ir.nodes import Label, Relation
+from triplewire.ir.taxonomy import Taxonomy
+from triplewire.model.namespaces import beside
+from triplewire.model.publication import Graph
+from triplewire.model.terms import IRI, Literal, Term
+
+Name: TypeAlias = IRI | Label
+Found: TypeAlias = frozenset[int]
+NO_GRAPH = Graph(())
+_NEXT = "%[89AB][0-9A-F]"
+_CODES = re.compile(f"(%[0-7][0-9A-F]|%[CD][0-9A-F]{_NEXT}|%E[0-9A-F](?:{_NEXT}){{2}}|%F[0-9A-F](?:{_NEXT}){{3}})")
+_MOST_CODES = 5  # of one name, whose spellings are still told one by one
+_KEPT = 200_000  # terms whose tests are remembered
+
+
+@dataclass(frozen=True)
+class Classes:
+    """The tests of each (relation, class), and the index over them for the taxonomy that was last asked."""
+
+    asked: tuple[tuple[str, ...], ...]  # relation, IRI, and the name of a label
+    offset: Offsets
+    test: Ids
+    _index: list[ClassIndex] = field(default_factory=list, compare=False, repr=False)
+
+    @classmethod
+    def collect(cls, pairs: Sequence[tuple[Posting, int]]) -> Classes | None:
+        """From postings "c" and their tests; None without any."""
+        if not pairs:
+            return None
+        keys = [tuple(map(str, posting[1:])) for posting, _ in pairs]
+        number = {key: at for at, key in enumerate(dict.fromkeys(keys))}
+        order, offset = grouped((number[key] for key in keys), len(number))
+        return cls(tuple(number), offset, np.array([test for _, test in pairs], np.int32)[order])
+
+    def meta(self) -> list[Any]:
+        """What is not in `arrays`, for JSON."""
+        return [list(key) for key in self.asked]
+
+    def arrays(self) -> Arrays:
+        """The rest."""
+        return {"offset": self.offset, "test": self.test}
+
+    @classmethod
+    def from_arrays(cls, arrays: Arrays, meta: Sequence[Sequence[str]]) -> Classes:
+        """What `arrays` and `meta` gave."""
+        a: dict[str, Any] = dict(arrays)
+        return cls(tuple(map(tuple, meta)), a["offset"], a["test"])
+
+    def index(self, taxonomy: Taxonomy) -> ClassIndex:
+        """The index for a taxonomy."""
+        for known in self._index:
+            if known.taxonomy is taxonomy:
+                return known
+        fresh = ClassIndex(taxonomy, self._tests())
+        self._index[:] = [fresh]
+        return fresh
+
+    def _tests(self) -> Iterable[tuple[Relation, Name, list[int]]]:
+        for number, (relation, iri, *text) in enumerate(self.asked):
+            name = Label(text[0], iri) if text else IRI(iri)
+            yield Relation(relation), name, self.test[self.offset[number] : self.offset[number + 1]].tolist()
+
+
+class ClassIndex:
+    """The tests under the classes of one taxonomy.
+
+    Labels are told apart by the namespace in which they name a class, because a literal resolves as its class does:
+    each namespace is a `View`, that of IRIs and of labels without one is "".
+    """
+
+    def __init__(self, taxonomy: Taxonomy, tests: Iterable[tuple[Relation, Name, list[int]]]) -> None:
+        self.taxonomy = taxonomy
+        self.views: dict[str, View] = {}
+        for relation, name, numbers in tests:
+            namespace = namespace_of(name)
+            view = self.views.get(namespace)
+            if view is None:
+                view = self.views[namespace] = View(taxonomy, name if namespace else IRI(""))
+            view.add(relation, name, numbers)
+        self._kept: dict[Term, Found] = {}
+        self._instances: dict[str, Found] = {}
+
+    @cached_property
+    def texts(self) -> Names:
+        """The names that the taxonomy has for classes and instances."""
+        return Names.build([to_bytes(name) for name in self.taxonomy.names], TEXT_SEED)
+
+    @cached_property
+    def names(self) -> tuple[Names, int]:
+        """All texts, IRIs among them, of which something may hold in any publication, and as `spelled`."""
+        taxonomy = self.taxonomy
+        stated = set(taxonomy.classes).union(taxonomy.classes_of)
+        texts, longest = self.spelled(stated)
+        stated = stated.union(taxonomy.names, texts, *[view.below for view in self.views.values()])
+        return Names.build([to_bytes(name) for name in sorted(stated)], TEXT_SEED), longest
+
+    def spelled(self, iris: Iterable[str]) -> tuple[set[str], int]:
+        """The texts that have one of these IRIs in one of the namespaces. They may be more than can be told: those have
+        at most so many bytes as the number says."""
+        found: set[str] = set()
+        longest = 0
+        starts = [namespace.rstrip(NOWHERE) for namespace in self.views if namespace]
+        for iri in iris if starts else ():
+            for start in starts:
+                if iri.startswith(start):
+                    texts = spellings(iri[len(start) :])
+                    found.update(texts or ())
+                    longest = longest if texts is not None else max(longest, len(iri) - len(start))
+        return found, longest
+
+    def names_of(self, text: str) -> Iterable[tuple[str, frozenset[str]]]:
+        """The IRIs that a literal of this text stands for, by namespace."""
+        return [(namespace, view.names_of(Literal(text))) for namespace, view in self.views.items()]
+
+    def static(self, term: Term) -> Found:
+        """The tests that hold of a term by the taxonomy alone."""
+        found = self._kept.get(term)
+        if found is None:
+            if len(self._kept) >= _KEPT:
+                self._kept.clear()
+            found = self._kept[term] = NO_TESTS.union(*[view.static(term) for view in self.views.values()])
+        return found
+
+    def instances(self, cls: str) -> Found:
+        """The tests that hold of a node that the publication makes an instance of the class."""
+        found = self._instances.get(cls)
+        if found is None:
+            if len(self._instances) >= _KEPT:
+                self._instances.clear()
+            found = self._instances[cls] = NO_TESTS.union(*[v.direct(cls, False) for v in self.views.values()])
+        return found
+
+
+NO_TESTS: Found = frozenset()
+
+
+def spellings(name: str) -> list[str] | None:
+    """The texts that an IRI spells so, percent-encoding what it cannot hold (`triplewire.model.namespaces`); None where
+    they are too many. A code of the text itself stays, so each code may or may not stand for a character."""
+    if "%" not in name:
+        return [name]
+    parts = _CODES.split(name)  # text and codes in turn
+    if len(parts) > 2 * _MOST_CODES + 1 or "%3F" in parts:  # %3F may be any lone surrogate
+        return None
+    found = [""]
+    for number, part in enumerate(parts):
+        character = unquote(part) if number % 2 else part
+        ends = [part] if character == part or beside(character, "x", "x") != part else [part, character]
+        found = [text + end for text in found for end in ends]
+    return found
+
+
+def namespace_of(name: Name) -> str:
+    """The namespace in which a label has its IRI; "" for an IRI, and where that is unknown."""
+    if isinstance(name, IRI) or not name.iri:
+        return ""
+    end = beside("", name.text, name.iri)
+    return end or ("" if not beside("x", name.text, name.iri) else NOWHERE)
+
+
+NOWHERE = "\0"
+"""The namespace of a label that is its own IRI."""
+
+
+class View:
+    """The tests whose classes are named in one namespace. `example`: a class of them."""
+
+    def __init__(self, taxonomy: Taxonomy, example: Name) -> None:
+        self._taxonomy = taxonomy
+        self._example = example
+        self._above: dict[str, list[int]] = defaultdict(list)  # a class at or above the node's -> DESCENDANT
+        self._lower: dict[str, list[int]] = defaultdict(list)  # the node's class -> ANCESTOR
+        self._equal: dict[str, list[int]] = defaultdict(list)  # the node's class, or directly above it -> DIRECT
+        self.below: dict[str, list[int]] = defaultdict(list)  # a class at or above the node -> SUBCLASS
+
+    def add(self, relation: Relation, name: Name, tests: list[int]) -> None:
+        """Add tests of one class."""
+        for meant in self._taxonomy.meant(name):
+            if relation is Relation.DESCENDANT:
+                self._above[meant] += tests
+            elif relation is Relation.SUBCLASS:
+                self.below[meant] += tests
+            elif relation is Relation.DIRECT:
+                self._equal[meant] += tests
+            else:
+                for cls in self._taxonomy.at_or_above(meant):
+                    self._lower[cls] += tests
+
+    def direct(self, cls: str, is_class: bool) -> Iterable[int]:
+        """The tests that hold of an instance of the class, or of the class itself."""
+        for above in self._taxonomy.at_or_above(cls):
+            yield from self._above.get(above, ())
+        yield from self._lower.get(cls, ())
+        for equal in self._taxonomy.superclasses.get(cls, NONE) if is_class else (cls,):
+            yield from self._equal.get(equal, ())
+
+    def static(self, term: Term) -> set[int]:
+        """The tests that hold of a term in a publication that says nothing of classes."""
+        found: set[int] = set()
+        for _, cls, is_class in self._taxonomy.readings(term, Relation.DESCENDANT, self._example, NO_GRAPH):
+            found.update(self.direct(cls, is_class))
+        for _, cls, _ in self._taxonomy.readings(term, Relation.SUBCLASS, self._example, NO_GRAPH):
+            for above in self._taxonomy.at_or_above(cls):
+                found.update(self.below.get(above, ()))
+        return found
+
+    def names_of(self, literal: Literal) -> frozenset[str]:
+        """The IRIs that a literal stands for."""
+        return self._taxonomy.stands_for(literal, self._example)

@@ -1,0 +1,101 @@
+"""Columns of byte strings, and slices of numbers: what flat arrays are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from triplewire.encode.batch import Bytes, Ids, Offsets
+from triplewire.encode.names import Names
+from triplewire.kernels.shared.columns import fixed_array
+from triplewire.kernels.text.names import gather
+
+Arrays: TypeAlias = dict[str, NDArray[np.generic]]
+
+
+def to_bytes(text: str) -> bytes:
+    """UTF-8; a lone surrogate, which only a program can write, stays what it is."""
+    return text.encode("utf-8", "surrogatepass")
+
+
+def to_text(data: bytes) -> str:
+    """The string that `to_bytes` made this of."""
+    return data.decode("utf-8", "surrogatepass")
+
+
+@dataclass(frozen=True, slots=True)
+class Strings(Sequence[bytes]):
+    """Byte strings, one behind the other."""
+
+    text: Bytes
+    offset: Offsets  # one longer than there are strings
+
+    @classmethod
+    def of(cls, parts: Sequence[bytes]) -> Strings:
+        """From Python's byte strings."""
+        offset = np.zeros(len(parts) + 1, np.int64)
+        np.cumsum(np.fromiter(map(len, parts), np.int64, len(parts)), out=offset[1:])
+        return cls(np.frombuffer(b"".join(parts), np.uint8), offset)
+
+    def __len__(self) -> int:
+        return len(self.offset) - 1
+
+    def __getitem__(self, at: int) -> bytes:  # type: ignore[override]  # no slices
+        if at >= len(self):
+            raise IndexError(at)
+        return self.text[self.offset[at] : self.offset[at + 1]].tobytes()
+
+    def taken(self, rows: NDArray[np.integer[Any]]) -> Strings:
+        """Some of the strings, in this order."""
+        counts = self.offset[rows + 1] - self.offset[rows]
+        offset = np.zeros(len(rows) + 1, np.int64)
+        np.cumsum(counts, out=offset[1:])
+        text = np.empty(int(offset[-1]), np.uint8)
+        gather(fixed_array(self.text), fixed_array(self.offset[:-1][rows]), fixed_array(offset), text)
+        return Strings(text, offset)
+
+    def names(self, seed: int) -> Names:
+        """The table of these strings, which are distinct."""
+        return Names.of(self.text, self.offset, seed)
+
+    def __iter__(self) -> Iterator[bytes]:
+        data, ends = self.text.tobytes(), self.offset.tolist()
+        return (data[start:end] for start, end in pairwise(ends))
+
+
+def ends(lengths: NDArray[np.integer[Any]]) -> Offsets:
+    """Offsets of slices with these lengths."""
+    offset = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=offset[1:])
+    return offset
+
+
+def slices(offset: Offsets | Ids, some: NDArray[np.integer[Any]]) -> tuple[Offsets, NDArray[np.int64]]:
+    """The slices of some rows, put one behind the other: their offsets, and where all that is in them was."""
+    lengths = offset[some + 1] - offset[some]
+    own = ends(lengths)
+    return own, np.arange(own[-1]) + np.repeat(offset[:-1][some] - own[:-1], lengths)
+
+
+def grouped(rows: Iterable[int] | NDArray[np.integer[Any]], count: int) -> tuple[Ids, Offsets]:
+    """The positions in `rows` of each of the numbers 0 .. count - 1, ascending, and where each slice begins."""
+    row = rows if isinstance(rows, np.ndarray) else np.fromiter(rows, np.int64)
+    offset = np.zeros(count + 1, np.int64)
+    np.cumsum(np.bincount(row, minlength=count), out=offset[1:])
+    return np.argsort(row, kind="stable").astype(np.int32), offset
+
+
+def prefixed(prefix: str, arrays: Mapping[str, NDArray[np.generic]]) -> Arrays:
+    """The arrays under longer names."""
+    return {f"{prefix}.{name}": array for name, array in arrays.items()}
+
+
+def under(prefix: str, arrays: Mapping[str, NDArray[np.generic]]) -> Arrays:
+    """The arrays that `prefixed` named."""
+    start = f"{prefix}."
+    return {name.removeprefix(start): array for name, array in arrays.items() if name.startswith(start)}

@@ -1,0 +1,206 @@
+"""What an indexed test looks for in a node: postings, each a plain tuple that JSON can hold.
+
+A test holds of a node when one of its postings does. A test that is no disjunction of such look-ups is residual: it is
+only ever evaluated (`triplewire.ir.evaluation.expressions.holds`). The postings are exact:
+`triplewire.clauses.features` finds the nodes of which a test holds, no more and no fewer.
+
+    ("w", word)  ("p", prefix)                     by the default analyser
+    ("W", tokenizer, stemming, diacritics, word)   by another one; "P" with a prefix
+    ("s", kinds, where, text)                      the text is in the node's ("c"), at its start ("s"), at its end ("e")
+                                                   or is it ("b")
+    ("l", "=", language)  ("l", "~", range)        the node is a literal of such a language, or of none ("")
+    ("t", kinds, text)                             the node's text is this
+    ("e", suffix, text)                            the node is this literal; suffixes as in `triplewire.encode.batch`
+    ("n", op, constant)  ("i", op, constant)       lenient numbers, lenient instants
+    ("N", op, lexical, datatype)  ("M", ...)       strict numbers, strict dates and times
+    ("c", relation, IRI)  ("c", relation, IRI, name)   a class, by its IRI or by a label
+
+`op` is one of = < <= > >=, the node on its left. An order is a test of its own, never one of several postings.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import TypeAlias
+
+from triplewire.encode.names import suffix_of
+from triplewire.ir.fulltext.nodes import Analyzer, Prefix, TextExpression, TextOr, Word
+from triplewire.ir.nodes import (
+    AnyOf,
+    Coercion,
+    Compare,
+    FullText,
+    Function,
+    In,
+    InstanceOf,
+    Label,
+    TextRelation,
+    TextTest,
+)
+from triplewire.ir.normal_form.clauses import Test, X
+from triplewire.ir.values.compare import BOOLEAN, BOOLEANS, Text, label_of, value_of
+from triplewire.ir.values.dates import Moment, lenient_instant
+from triplewire.ir.values.numbers import Number, lenient_number
+from triplewire.model.terms import IRI, XSD_STRING, Literal
+
+Posting: TypeAlias = tuple[str | int, ...]
+
+TEXT_LITERAL, OTHER_LITERAL, AN_IRI, TOO_LONG, HALVED = 1, 2, 4, 8, 16
+LITERAL = TEXT_LITERAL | OTHER_LITERAL
+ANY_TEXT = LITERAL | AN_IRI
+SHORT_TEXT = ANY_TEXT | TOO_LONG
+SUFFIX = 32
+"""Kinds of nodes, as bits. SHORT_TEXT is what SPARQL's STR takes: no text that is TOO_LONG. Regular expressions take no
+text with half a surrogate pair, HALVED. The number of a suffix is in the bits from SUFFIX on."""
+
+DEFAULT = Analyzer()
+ORDERS = ("<", "<=", ">", ">=")
+_FLIPPED = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_PLACES = {TextRelation.CONTAINS: "c", TextRelation.STARTS: "s", TextRelation.ENDS: "e"}
+_FUNCTIONS = {"CONTAINS": "c", "STRSTARTS": "s", "STRENDS": "e"}
+_ANCHORED = {"": "c", "^": "s", "$": "e", "^$": "b"}
+_PLAIN = re.compile(r"(\^?)([\w ,:;/'\"-]+)(\$?)")  # a regular expression that only asks for a text
+
+
+def postings(test: Test) -> tuple[Posting, ...] | None:
+    """The postings of a test, none for one that never holds; None for a residual test."""
+    match test:
+        case FullText(_, expression):
+            return _of_text(expression)
+        case Compare():
+            return _compared(test)
+        case Label(text, iri):
+            return (("t", LITERAL, text), ("t", AN_IRI, iri)) if iri else (("t", LITERAL, text),)
+        case TextTest(relation, _, text, False) if relation in _PLACES and text:
+            return (("s", LITERAL, _PLACES[relation], text),)
+        case TextTest(TextRelation.REGEX, _, text, False):
+            return _regex(text, LITERAL)
+        case InstanceOf(_, relation, Label(text, iri)):
+            return (("c", relation.value, iri, text),)
+        case InstanceOf(_, relation, IRI(iri)):
+            return (("c", relation.value, iri),)
+        case In(operand, choices, False) if operand == X:
+            return _merged(postings(Compare("=", X, choice)) for choice in choices)
+        case AnyOf(conditions):
+            return _merged(map(postings, conditions))
+        case Function():
+            return _function(test)
+    return None
+
+
+def _merged(parts: Iterable[tuple[Posting, ...] | None]) -> tuple[Posting, ...] | None:
+    found: list[Posting] = []
+    for part in parts:
+        if part is None or any(posting[1] in ORDERS for posting in part if posting[0] in ("n", "i", "N", "M")):
+            return None
+        found += part
+    return tuple(dict.fromkeys(found))
+
+
+def _of_text(expression: TextExpression) -> tuple[Posting, ...] | None:
+    match expression:
+        case Word(word, analyzer):
+            return (("w", word),) if analyzer == DEFAULT else (("W", *_named(analyzer), word),)
+        case Prefix(prefix, analyzer) if prefix:
+            return (("p", prefix),) if analyzer == DEFAULT else (("P", *_named(analyzer), prefix),)
+        case TextOr(operands):
+            return _merged(map(_of_text, operands))
+    return None
+
+
+def _named(analyzer: Analyzer) -> tuple[str, str, int]:
+    return analyzer.tokenizer, analyzer.stemming, int(analyzer.ignore_diacritics)
+
+
+def _function(test: Function) -> tuple[Posting, ...] | None:
+    match test:
+        case Function("CONTAINS" | "STRSTARTS" | "STRENDS", (operand, Literal(text, datatype))):
+            if datatype != XSD_STRING or not text:
+                return None
+            kinds = _kinds_of(operand)
+            return (("s", kinds, _FUNCTIONS[test.name], text),) if kinds else None
+        case Function("REGEX", (operand, Literal(text, datatype))) if datatype == XSD_STRING:
+            return _regex(text, _kinds_of(operand))
+        case Function("LANGMATCHES", (operand, Literal(text, datatype))):
+            return (("l", "~", text),) if operand == _LANG and datatype == XSD_STRING else None
+        case Function("SAMETERM", (left, right)):
+            constant = right if left == X else left
+            if X in (left, right) and isinstance(constant, IRI | Literal):
+                return (_this(constant),)
+    return None
+
+
+_STR, _LANG = Function("STR", (X,)), Function("LANG", (X,))
+
+
+def _kinds_of(operand: Test) -> int:
+    """Of which nodes a string function is asked; 0 where it is asked of something that is computed."""
+    return TEXT_LITERAL if operand == X else SHORT_TEXT if operand == _STR else 0
+
+
+def _regex(pattern: str, kinds: int) -> tuple[Posting, ...] | None:
+    plain = _PLAIN.fullmatch(pattern)
+    if plain is None or not kinds:
+        return None
+    return (("s", kinds | HALVED, _ANCHORED[plain[1] + plain[3]], plain[2]),)
+
+
+def _this(term: IRI | Literal) -> Posting:
+    if isinstance(term, IRI):
+        return "t", AN_IRI, term.value
+    return "e", suffix_of(term), term.lexical
+
+
+# --- comparisons -------------------------------------------------------------------------------------------------
+
+
+def _compared(test: Compare) -> tuple[Posting, ...] | None:
+    op, constant = test.op, test.right
+    if op == "=" and _LANG in (test.left, test.right) and test.coercion is Coercion.STRICT:
+        return _language(test.right if test.left == _LANG else test.left)
+    if test.right == X:
+        op, constant = _FLIPPED.get(op, op), test.left
+    if op not in _FLIPPED or X not in (test.left, test.right) or not isinstance(constant, IRI | Literal | Label):
+        return None
+    if test.coercion is Coercion.LENIENT:
+        return _lenient(op, constant)
+    return _strict(op, Literal(constant.text) if isinstance(constant, Label) else constant)
+
+
+def _language(constant: Test) -> tuple[Posting, ...] | None:
+    if isinstance(constant, Literal) and constant.datatype == XSD_STRING:
+        return (("l", "=", constant.lexical),)
+    return None
+
+
+def _lenient(op: str, constant: IRI | Literal | Label) -> tuple[Posting, ...] | None:
+    text = label_of(constant)
+    if text.strip() == "NaN" or (op != "=" and isinstance(constant, IRI)):
+        return ()
+    if lenient_number(text) is not None:
+        return (("n", op, text.strip()),)
+    if lenient_instant(text) is not None:
+        return (("i", op, text.strip()),)
+    if op != "=":
+        return None
+    if isinstance(constant, Label) and constant.iri:
+        return ("t", ANY_TEXT, text), ("t", AN_IRI, constant.iri)
+    return (("t", ANY_TEXT, text),)
+
+
+def _strict(op: str, constant: IRI | Literal) -> tuple[Posting, ...] | None:
+    if isinstance(constant, IRI):
+        return (_this(constant),) if op == "=" else ()
+    value = value_of(constant)
+    if isinstance(value, Number):
+        return () if value.value != value.value else (("N", op, constant.lexical, constant.datatype),)
+    if isinstance(value, Moment):
+        return (("M", op, constant.lexical, constant.datatype),)
+    if op != "=":
+        return None
+    if isinstance(value, Text):
+        return (_this(constant),)
+    if isinstance(value, bool):
+        return tuple([("e", BOOLEAN, lexical) for lexical, meant in BOOLEANS.items() if meant is value])
+    return None

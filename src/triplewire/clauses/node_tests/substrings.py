@@ -1,0 +1,109 @@
+"""Which texts hold which of many strings, anywhere, at the start or at the end? Postings behind an automaton.
+
+The automaton itself: `triplewire.kernels.text.substring`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+from numpy.typing import NDArray
+
+from triplewire.clauses.node_tests.columns import Arrays, Strings, grouped, to_bytes
+from triplewire.clauses.node_tests.postings import AN_IRI, Posting
+from triplewire.encode.batch import Bytes, Ids, Offsets
+from triplewire.kernels import pairs as pair_kernels
+from triplewire.kernels.text import substring as kernels
+
+Pairs = tuple[Ids, Ids]
+"""Terms, and tests that hold of them."""
+
+START, END = bytes([kernels.START]), bytes([kernels.END])
+_FIRST_ROOM = 4_096
+
+
+@dataclass(frozen=True, slots=True)
+class Substrings:
+    """Patterns and their postings. A pattern begins with `START` or ends with `END` where it is anchored."""
+
+    first: Ids
+    label: Bytes
+    end: Ids
+    root: Ids
+    fail: Ids
+    report: Ids
+    offset: Offsets  # pattern -> its slice of the postings
+    test: Ids
+    kinds: Ids  # of nodes, as in `triplewire.clauses.node_tests.postings`
+
+    @classmethod
+    def build(cls, patterns: Sequence[bytes], tests: Sequence[int], kinds: Sequence[int]) -> Substrings:
+        """From postings: a pattern, a test, and the kinds of nodes that it is meant for."""
+        distinct = sorted(set(patterns))
+        number = {pattern: at for at, pattern in enumerate(distinct)}
+        order, offset = grouped((number[pattern] for pattern in patterns), len(distinct))
+        column = Strings.of(distinct)
+        room = len(column.text) + 1
+        first, parent, end, low, high = (np.empty(room + (i == 0), np.int32) for i in range(5))
+        label = np.empty(room, np.uint8)
+        nodes = kernels.build_nodes(column.text, column.offset, low, high, first, label, parent, end)
+        root, fail, report = np.empty(256, np.int32), np.empty(nodes, np.int32), np.empty(nodes, np.int32)
+        first, label, end = first[: nodes + 1].copy(), label[:nodes].copy(), end[:nodes].copy()
+        kernels.build_links(first, label, parent, end, root, fail, report)
+        test, kind = np.asarray(tests, np.int32)[order], np.asarray(kinds, np.int32)[order]
+        return cls(first, label, end, root, fail, report, offset, test, kind)
+
+    @property
+    def of_literals(self) -> bool:
+        """Are they asked of literals only?"""
+        return not (self.kinds & AN_IRI).any()
+
+    def arrays(self) -> Arrays:
+        """All of it."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    @classmethod
+    def from_arrays(cls, arrays: Arrays) -> Substrings:
+        """What `arrays` gave."""
+        return cls(**{field.name: arrays[field.name] for field in fields(cls)})  # type: ignore[arg-type]  # each array is of the type that `arrays` gave
+
+    def rows(self, text: Bytes, start: Offsets, stop: Offsets, rows: NDArray[np.int32]) -> Pairs:
+        """The patterns in the texts of these rows, as pairs (row, pattern)."""
+        automaton = (self.first, self.label, self.end, self.root, self.fail, self.report)
+        room = _FIRST_ROOM
+        while True:
+            found, pattern = np.empty(room, np.int32), np.empty(room, np.int32)
+            stamp = np.full(len(self.offset) - 1, -1, np.int32)
+            count = kernels.scan(text, start, stop, rows, automaton, stamp, found, pattern)
+            if count <= room:
+                return found[:count], pattern[:count]
+            room = count
+
+    def pairs(self, text: Bytes, start: Offsets, stop: Offsets, rows: NDArray[np.int32], kind: Ids) -> Pairs:
+        """The tests that hold of the terms `rows`; `kind` is of what kind each term is."""
+        return spread(self.rows(text, start, stop, rows), self.offset, self.test, self.kinds, kind)
+
+
+_ANCHORS = {"c": (b"", b""), "s": (START, b""), "e": (b"", END), "b": (START, END)}
+
+
+def collect_substrings(pairs: Sequence[tuple[Posting, int]]) -> Substrings | None:
+    """From postings "s" and their tests; None without any."""
+    if not pairs:
+        return None
+    patterns = []
+    for posting, _ in pairs:
+        before, behind = _ANCHORS[str(posting[2])]
+        patterns.append(before + to_bytes(str(posting[3])) + behind)
+    return Substrings.build(patterns, [test for _, test in pairs], [int(posting[1]) for posting, _ in pairs])
+
+
+def spread(found: Pairs, offset: Offsets, test: Ids, kinds: Ids, kind: Ids) -> Pairs:
+    """From pairs (term, row of postings) to pairs (term, test)."""
+    terms, rows = found
+    room = int((offset[rows + 1] - offset[rows]).sum())
+    out_term, out_test = np.empty(room, np.int32), np.empty(room, np.int32)
+    count = pair_kernels.spread(terms, rows, offset, test, kinds, kind, out_term, out_test)
+    return out_term[:count], out_test[:count]

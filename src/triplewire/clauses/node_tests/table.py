@@ -1,0 +1,238 @@
+"""The tests of a segment: conditions on one node, numbered, behind look-ups that find the nodes of which they hold.
+
+`TestTable` collects tests, `build` makes `Tests` of them: flat arrays. A test is indexed by its postings
+(`triplewire.clauses.node_tests.postings`), or it is residual: then nothing is known of it but its number. Which tests
+the terms of a batch satisfy: `triplewire.clauses.features`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from triplewire.clauses.node_tests.classes import Classes
+from triplewire.clauses.node_tests.columns import Arrays, Strings, prefixed, to_bytes, under
+from triplewire.clauses.node_tests.lookup import Literals, collect_literals
+from triplewire.clauses.node_tests.postings import DEFAULT, ORDERS, Posting, postings
+from triplewire.clauses.node_tests.ranges import ScaleTests, collect_scales
+from triplewire.clauses.node_tests.substrings import Substrings, collect_substrings
+from triplewire.clauses.node_tests.tags import Languages, collect_languages
+from triplewire.clauses.node_tests.words import WordTests, collect_words
+from triplewire.encode.batch import Bytes, Ids
+from triplewire.ir.fulltext.nodes import Word
+from triplewire.ir.nodes import FullText
+from triplewire.ir.normal_form.clauses import Test
+from triplewire.kernels.shared.columns import TestColumns, fixed
+
+RESIDUAL, INDEXED, RANGE = 0, 1, 2
+"""Kinds of tests: only evaluated; found in the slices of Features; compared by rank."""
+
+_WORD = ord("w")
+
+OPS = ("", *ORDERS)
+"""By the number in `Tests.op`."""
+
+
+@dataclass(frozen=True)
+class Tests:
+    """The tests 0 .. n-1. Never changed; the parts beside the columns keep what they have worked out.
+
+    `kind`: RESIDUAL, INDEXED or RANGE. `group`, `op` and `rank` are those of range tests (see Features), else -1, 0,
+    -1.
+    """
+
+    kind: Bytes
+    group: Ids
+    op: Bytes
+    rank: Ids
+    groups: int
+    specs: Strings  # what each was made of: "" a residual test, "w" and a word, else postings in JSON
+    words: tuple[WordTests, ...]
+    substrings: Substrings | None
+    literals: Literals | None
+    languages: Languages | None
+    scales: tuple[ScaleTests, ...]
+    classes: Classes | None
+
+    def __len__(self) -> int:
+        return len(self.kind)
+
+    __test__: ClassVar[bool] = False  # no case for pytest
+
+    @cached_property
+    def columns(self) -> TestColumns:
+        """The tests as kernels take them."""
+        return TestColumns(*fixed(self.kind, self.group, self.op, self.rank))
+
+    @property
+    def is_residual(self) -> NDArray[np.bool_]:
+        """Which tests can only be evaluated?"""
+        residual: NDArray[np.bool_] = self.kind == RESIDUAL
+        return residual
+
+    def arrays(self) -> Arrays:
+        """All of it as flat arrays, for `from_arrays`."""
+        meta = {
+            "groups": self.groups,
+            "words": [table.meta() for table in self.words],
+            "scales": [scale.meta() for scale in self.scales],
+            "literals": self.literals.meta() if self.literals else None,
+            "languages": self.languages.meta() if self.languages else None,
+            "classes": self.classes.meta() if self.classes else None,
+        }
+        found: Arrays = {name: getattr(self, name) for name in ("kind", "group", "op", "rank")}
+        found |= {"specs": self.specs.text, "spec_offset": self.specs.offset}
+        found["meta"] = np.frombuffer(json.dumps(meta).encode("ascii"), np.uint8)
+        for number, table in enumerate(self.words):
+            found |= prefixed(f"words{number}", table.arrays())
+        for number, scale in enumerate(self.scales):
+            found |= prefixed(f"scales{number}", scale.arrays())
+        for name in ("substrings", "literals", "languages", "classes"):
+            part: Substrings | Literals | Languages | Classes | None = getattr(self, name)
+            if part is not None:
+                found |= prefixed(name, part.arrays())
+        return found
+
+    @classmethod
+    def from_arrays(cls, arrays: Arrays) -> Tests:
+        """What `arrays` gave. Raises `KeyError` or `ValueError` where something is missing."""
+        meta: dict[str, Any] = json.loads(arrays["meta"].tobytes())
+        found: dict[str, Any] = {name: arrays[name] for name in ("kind", "group", "op", "rank")}
+        found["specs"] = Strings(arrays["specs"], arrays["spec_offset"])  # type: ignore[arg-type]  # of the types that `arrays` gave
+        found["groups"] = meta["groups"]
+        kinds: dict[str, Any] = {"words": WordTests, "scales": ScaleTests}
+        for name, kind in kinds.items():
+            parts = enumerate(meta[name])
+            found[name] = tuple([kind.from_arrays(under(f"{name}{number}", arrays), part) for number, part in parts])
+        substrings = under("substrings", arrays)
+        found["substrings"] = Substrings.from_arrays(substrings) if substrings else None
+        kinds = {"literals": Literals, "languages": Languages, "classes": Classes}
+        for name, kind in kinds.items():
+            part = meta[name]
+            found[name] = None if part is None else kind.from_arrays(under(name, arrays), part)
+        return cls(**found)
+
+    @classmethod
+    def union(
+        cls, tables: Sequence[Tests], used: Sequence[NDArray[np.integer[Any]]] | None = None
+    ) -> tuple[Tests, list[Ids]]:
+        """One table for several, and for each of them the new number of each test. Equal tests become one; a residual
+        test stays one of its own. Of each table only the tests `used` are taken; the others have the number -1."""
+        whole = Strings.of([]).names(_SEED)
+        numbers = [np.full(len(table), -1, np.int32) for table in tables]
+        taken: Sequence[NDArray[np.integer[Any]]]
+        taken = [np.arange(len(table)) for table in tables] if used is None else used
+        for table, some, number in zip(tables, taken, numbers, strict=True):
+            indexed = some[table.kind[some] != RESIDUAL]
+            own = table.specs.taken(indexed).names(_SEED)
+            whole, number[indexed] = whole.extended(own, np.arange(len(own)))
+        count = len(whole)
+        for table, some, number in zip(tables, taken, numbers, strict=True):
+            residual = some[table.kind[some] == RESIDUAL]
+            number[residual] = count + np.arange(len(residual))
+            count += len(residual)
+        residual_ends = np.full(count - len(whole), whole.offset[-1])
+        return build(Strings(whole.text, np.concatenate((whole.offset, residual_ends)))), numbers
+
+
+_SEED = 0  # of the hashes of specs, which are not kept
+
+
+class TestTable:
+    """Collects the tests of a segment. The same test has one number."""
+
+    __test__ = False  # no case for pytest
+
+    def __init__(self) -> None:
+        self._specs: list[bytes] = []
+        self._words: dict[str, int] = {}
+        self._known: dict[Test, int] = {}
+        self._indexed: dict[bytes, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._specs)
+
+    def add(self, test: Test) -> int:
+        """The number of the test."""
+        if type(test) is FullText:
+            expression = test.expression
+            if type(expression) is Word and expression.analyzer == DEFAULT:
+                return self.word(expression.word)
+        number = self._known.get(test)
+        if number is None:
+            found = postings(test)
+            if found is not None and len(found) == 1 and found[0][0] == "w":
+                number = self.word(str(found[0][1]))
+            elif found is not None:
+                spec = json.dumps(found, separators=(",", ":")).encode("ascii")
+                number = self._indexed.get(spec)
+                if number is None:
+                    number = self._indexed[spec] = self._next(spec)
+            else:
+                number = self._next(b"")
+            self._known[test] = number
+        return number
+
+    def word(self, word: str) -> int:
+        """The number of the test for a word of the default analyser."""
+        number = self._words.get(word)
+        if number is None:
+            number = self._words[word] = self._next(b"w" + to_bytes(word))
+        return number
+
+    def _next(self, spec: bytes) -> int:
+        self._specs.append(spec)
+        return len(self._specs) - 1
+
+    def specs(self) -> Strings:
+        """What `build` makes the table of, as it is now."""
+        return Strings.of(self._specs)
+
+
+def build(specs: Strings) -> Tests:
+    """The table of tests that were made of these."""
+    length = np.diff(specs.offset)
+    kind = np.where(length > 0, INDEXED, RESIDUAL).astype(np.uint8)
+    first = np.zeros(len(specs), np.uint8)
+    first[length > 0] = specs.text[specs.offset[:-1][length > 0]]
+    found: dict[str, list[tuple[Posting, int]]] = {}
+    for test in np.flatnonzero((length > 0) & (first != _WORD)).tolist():
+        for posting in json.loads(specs[test]):
+            found.setdefault(posting[0], []).append((tuple(posting), test))
+
+    def of(*names: str) -> list[tuple[Posting, int]]:
+        return [pair for name in names for pair in found.get(name, ())]
+
+    group, rank = np.full(len(specs), -1, np.int32), np.full(len(specs), -1, np.int32)
+    op = np.zeros(len(specs), np.uint8)
+    scales, orders = collect_scales(of("n", "i", "N", "M"))
+    for test, its_group, its_op, its_rank in orders:
+        kind[test], group[test], op[test], rank[test] = RANGE, its_group, OPS.index(its_op), its_rank
+    return Tests(
+        kind,
+        group,
+        op,
+        rank,
+        1 + max((scale.earlier for scale in scales), default=-1),
+        specs,
+        collect_words(_words(specs, np.flatnonzero(first == _WORD)), of("w", "p", "W", "P")),
+        collect_substrings(of("s")),
+        collect_literals(of("t", "e")),
+        collect_languages(of("l")),
+        scales,
+        Classes.collect(of("c")),
+    )
+
+
+def _words(specs: Strings, rows: NDArray[np.int64]) -> tuple[Strings, Ids]:
+    """The words of which the specs of these tests are made, and the tests."""
+    some = specs.taken(rows)
+    kept = np.ones(len(some.text), np.bool_)
+    kept[some.offset[:-1]] = False
+    return Strings(some.text[kept], some.offset - np.arange(len(some.offset))), rows.astype(np.int32)

@@ -1,0 +1,128 @@
+"""The terms of a batch, read on the scales of range tests: where each lies among the constants.
+
+The scales: `triplewire.clauses.node_tests.ranges`. Numbers come read with the batch; what is left is read once a
+distinct term.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from triplewire.clauses.node_tests.ranges import Scale, ScaleTests, StrictPlaces, near
+from triplewire.clauses.node_tests.substrings import Pairs
+from triplewire.clauses.node_tests.views import literal_of, text_of
+from triplewire.encode.batch import BLANK_KIND, EXACT_NUMBER, LITERAL_KIND, LONG_NUMBER, NO_NUMBER, Batch, Ids
+from triplewire.ir.values.compare import value_of
+from triplewire.ir.values.dates import DATE_TIME, MOMENTS, Instant, lenient_instant
+from triplewire.ir.values.numbers import NUMERIC, lenient_number
+from triplewire.kernels.text.dates import date_like
+from triplewire.model.terms import Literal
+
+_KEPT = 100_000  # places of strict values that are remembered, a scale
+_SHORT = 64  # characters of a literal that is remembered
+_UNKNOWN: StrictPlaces = (-1, -1, -1, -1)
+
+Ranks = tuple[NDArray[np.int32], NDArray[np.int32]]
+"""`low` and `high` of Features, of shape (groups, terms)."""
+
+
+def places(batch: Batch, scales: Sequence[ScaleTests], groups: int) -> tuple[Ranks, list[Pairs]]:
+    """The places of all terms in all range groups, and the pairs of tests for `=`."""
+    low = np.full((groups, len(batch.terms)), -1, np.int32)
+    high = np.full((groups, len(batch.terms)), -1, np.int32)
+    pairs = []
+    for scale in scales:
+        name = scale.scale.key[0]
+        if name == "n":
+            rows, below, upto = _numbers(batch, scale.scale)
+        elif name == "i":
+            rows, below, upto = _instants(batch, scale.scale)
+        else:
+            pairs.append(_strict(batch, scale, low, high))
+            continue
+        pairs.append(_points(scale, rows, below, upto))
+        if scale.later >= 0:
+            literal = batch.terms.kind[rows] == LITERAL_KIND  # an IRI is equal to a label, but not in order with it
+            low[scale.later, rows[literal]] = below[literal]
+            high[scale.later, rows[literal]] = upto[literal]
+    return (low, high), pairs
+
+
+def _points(scale: ScaleTests, rows: Ids, low: Ids, high: Ids) -> Pairs:
+    """The tests for `=` of the constants between low and high."""
+    first, last = scale.point_offset[low], scale.point_offset[high]
+    counts = last - first
+    at = np.arange(int(counts.sum())) + np.repeat(first - np.cumsum(counts) + counts, counts)
+    return np.repeat(rows, counts), scale.point_test[at]
+
+
+def _numbers(batch: Batch, scale: Scale) -> tuple[Ids, Ids, Ids]:
+    terms = batch.terms
+    rows = np.flatnonzero((terms.number_state != NO_NUMBER) & (terms.kind != BLANK_KIND)).astype(np.int32)
+    state = terms.number_state[rows]
+    value = terms.number[rows].copy()
+    for i in np.flatnonzero(state == LONG_NUMBER).tolist():
+        value[i] = near(lenient_number(text_of(terms, int(rows[i]))))
+    low, high = scale.places(value, state == EXACT_NUMBER, lambda i: lenient_number(text_of(terms, int(rows[i]))))
+    return rows, low, high
+
+
+def _instants(batch: Batch, scale: Scale) -> tuple[Ids, Ids, Ids]:
+    terms = batch.terms
+    found = np.zeros(len(terms), np.bool_)
+    date_like(terms.text, terms.start, terms.end, found)
+    found &= terms.kind != BLANK_KIND
+    rows: list[int] = []
+    instants: list[Instant] = []
+    for row in np.flatnonzero(found).tolist():
+        instant = lenient_instant(text_of(terms, row))
+        if instant is not None:
+            rows.append(row)
+            instants.append(instant)
+    seconds = np.array([instant[0] for instant in instants], np.int64)
+    exact = np.array([not instant[1] for instant in instants], np.bool_)
+    low, high = scale.places(seconds, exact, lambda i: instants[i])
+    return np.array(rows, np.int32), low, high
+
+
+def _strict(batch: Batch, tests: ScaleTests, low: NDArray[np.int32], high: NDArray[np.int32]) -> Pairs:
+    """Fills in the places of the literals that have a value on a strict scale; the pairs of tests for `=`."""
+    rows, below, upto = [], [], []
+    for row in _typed(batch, NUMERIC if tests.scale.key[0] == "N" else _datatypes(str(tests.scale.key[1]))).tolist():
+        found = _strict_places(tests, literal_of(batch.terms, row))
+        if found is None:
+            continue
+        rows.append(row)
+        below.append(found[0])
+        upto.append(found[1])
+        if tests.later >= 0:
+            low[tests.later, row], high[tests.later, row] = found[:2]
+            if tests.earlier != tests.later:
+                low[tests.earlier, row], high[tests.earlier, row] = found[2:]
+    return _points(tests, np.array(rows, np.int32), np.array(below, np.int32), np.array(upto, np.int32))
+
+
+def _strict_places(tests: ScaleTests, literal: Literal) -> StrictPlaces | None:
+    """As `Scale.strict_places`, which is asked once of short literals. Any thread may come here."""
+    found = tests.kept.get(literal, _UNKNOWN)
+    if found is _UNKNOWN:
+        found = tests.scale.strict_places(value_of(literal))
+        if len(literal.lexical) <= _SHORT:
+            if len(tests.kept) >= _KEPT:
+                tests.kept.clear()
+            tests.kept[literal] = found
+    return found
+
+
+def _datatypes(datatype: str) -> frozenset[str]:
+    """The datatypes whose values lie on a scale of dates."""
+    return frozenset(name for name in MOMENTS if name == datatype or (datatype == DATE_TIME and name.endswith("Stamp")))
+
+
+def _typed(batch: Batch, datatypes: frozenset[str]) -> NDArray[np.int64]:
+    """The literals of these datatypes."""
+    wanted = np.array([suffix in datatypes for suffix in batch.terms.suffixes], np.bool_)
+    return np.flatnonzero(wanted[batch.terms.suffix] & (batch.terms.kind == LITERAL_KIND))

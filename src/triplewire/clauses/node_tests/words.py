@@ -1,0 +1,175 @@
+"""Tests for words and prefixes of words, an analyser at a time.
+
+What is a word: `triplewire.ir.fulltext.analysis`. The words by the default analyser come with the batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from triplewire.clauses.node_tests.columns import Arrays, Strings, prefixed, to_bytes, to_text, under
+from triplewire.clauses.node_tests.lookup import Lookup
+from triplewire.clauses.node_tests.postings import DEFAULT, Posting
+from triplewire.clauses.node_tests.substrings import START, Pairs, Substrings
+from triplewire.clauses.node_tests.views import text_of
+from triplewire.encode.batch import Ids, Offsets, Terms, Words
+from triplewire.encode.text import has_text
+from triplewire.ir.fulltext.analysis import analyse, words_of
+from triplewire.ir.fulltext.nodes import Analyzer
+from triplewire.kernels import pairs as pair_kernels
+from triplewire.kernels.text.names import hash_spans
+
+WORD_SEED = 4
+_FEW = 8  # of so many words less than one is asked for
+Slices: TypeAlias = "tuple[Offsets, Ids]"
+"""Tests by term, as `triplewire.kernels.pairs` makes them: term -> its slice; the tests."""
+
+_NOTHING = (Strings.of([]), np.zeros(0, np.int32))
+
+
+@dataclass(frozen=True, slots=True)
+class WordTests:
+    """The tests of one analyser."""
+
+    analyzer: Analyzer
+    words: Lookup | None
+    prefixes: Substrings | None
+
+    def meta(self) -> list[Any]:
+        """What is not in `arrays`, for JSON."""
+        analyzer = self.analyzer
+        return [analyzer.tokenizer, analyzer.stemming, analyzer.ignore_diacritics]
+
+    def arrays(self) -> Arrays:
+        """The rest."""
+        found: Arrays = {}
+        if self.words is not None:
+            found |= prefixed("words", self.words.arrays())
+        if self.prefixes is not None:
+            found |= prefixed("prefixes", self.prefixes.arrays())
+        return found
+
+    @classmethod
+    def from_arrays(cls, arrays: Arrays, meta: Sequence[Any]) -> WordTests:
+        """What `arrays` and `meta` gave."""
+        words, prefixes = under("words", arrays), under("prefixes", arrays)
+        return cls(
+            Analyzer(*meta),
+            Lookup.from_arrays(words) if words else None,
+            Substrings.from_arrays(prefixes) if prefixes else None,
+        )
+
+    def slices(self, words: Words, tests: int) -> Slices:
+        """The tests that hold of each term, whose words these are, by this analyser; `tests`: how many there are."""
+        row, test_offset, test = self._postings(words, tests)
+        code, offset = np.empty(len(row), np.int32), np.empty(len(words.offset), np.int64)
+        asked = pair_kernels.word_codes(row, test_offset, test, tests, code)
+        collect = pair_kernels.from_few_words if _FEW * asked < len(row) else pair_kernels.from_words
+        room = len(words.ids) + 1  # seldom more: a word is seldom in two tests
+        while True:
+            seen, out = np.zeros(tests + 1, np.int32), np.empty(room, np.int32)
+            count = collect(words.offset, words.ids, code, test_offset, test, seen, offset, out)
+            if count < room:
+                return offset, out[:count]
+            room = count + 1
+
+    def _postings(self, words: Words, tests: int) -> tuple[Ids, Offsets, Ids]:
+        """The tests of each distinct word: its row or -1, the slices of the rows."""
+        parts: list[Pairs] = []
+        if self.words is not None:
+            row = self.words.rows(words.text, words.start, words.end, words.hash)
+            if self.prefixes is None:
+                return row, self.words.offset, self.words.test
+            found = np.flatnonzero(row >= 0).astype(np.int32)
+            counts = self.words.offset[row[found] + 1] - self.words.offset[row[found]]
+            at = np.arange(counts.sum()) + np.repeat(self.words.offset[row[found]] - np.cumsum(counts) + counts, counts)
+            parts.append((np.repeat(found, counts), self.words.test[at]))
+        if self.prefixes is not None:
+            rows, kind = np.arange(len(words), dtype=np.int32), np.ones(len(words), np.int32)
+            parts.append(self.prefixes.pairs(words.text, words.start, words.end, rows, kind))
+        offset, test = gathered([], parts, len(words), tests)
+        return np.where(np.diff(offset) > 0, np.arange(len(words)), -1).astype(np.int32), offset, test
+
+
+def gathered(slices: Sequence[Slices], pairs: Sequence[Pairs], terms: int, tests: int) -> Slices:
+    """Slices and pairs as slices, one a term, each test once; `terms`, `tests`: how many there are."""
+    pairs = [some for some in pairs if len(some[0])]
+    if len(slices) == 1 and not pairs:
+        return slices[0]
+    of_term = np.arange(terms, dtype=np.int32)
+    pairs += [(np.repeat(of_term, np.diff(offset)), test) for offset, test in slices]
+    pair_term = np.concatenate([np.zeros(0, np.int32), *[some[0] for some in pairs]])
+    pair_test = np.concatenate([np.zeros(0, np.int32), *[some[1] for some in pairs]])
+    offset, test = np.zeros(terms + 1, np.int64), np.empty(len(pair_test), np.int32)
+    kept = pair_kernels.gather(pair_term, pair_test, np.zeros(tests, np.int32), offset, test)
+    return offset, test[:kept]
+
+
+def collect_words(single: tuple[Strings, Ids], pairs: Sequence[tuple[Posting, int]]) -> tuple[WordTests, ...]:
+    """From postings "w", "p", "W" and "P" and their tests, the default analyser first. `single` are distinct words of
+    the default analyser, and the test of each."""
+    by_analyzer: dict[Analyzer, tuple[list[bytes], list[int], list[bytes], list[int]]] = {}
+    if len(single[1]):
+        by_analyzer[DEFAULT] = ([], [], [], [])
+    for posting, test in pairs:
+        analyzer = DEFAULT
+        if len(posting) > 2:
+            analyzer = Analyzer(str(posting[1]), str(posting[2]), bool(posting[3]))
+        words, word_tests, prefixes, prefix_tests = by_analyzer.setdefault(analyzer, ([], [], [], []))
+        if posting[0] in ("w", "W"):
+            words.append(to_bytes(str(posting[-1])))
+            word_tests.append(test)
+        else:
+            prefixes.append(START + to_bytes(str(posting[-1])))
+            prefix_tests.append(test)
+    tables = []
+    for analyzer in sorted(by_analyzer, key=lambda a: (a != DEFAULT, str(a))):
+        words, word_tests, prefixes, prefix_tests = by_analyzer[analyzer]
+        some = single if analyzer == DEFAULT else _NOTHING
+        lookup = Lookup.of_words(*some, words, word_tests, WORD_SEED) if words or len(some[1]) else None
+        found = Substrings.build(prefixes, prefix_tests, [1] * len(prefixes)) if prefixes else None
+        tables.append(WordTests(analyzer, lookup, found))
+    return tuple(tables)
+
+
+# --- the words of a batch by another analyser --------------------------------------------------------------------
+
+
+def words_by(analyzer: Analyzer, words: Words, terms: Terms) -> Words:
+    """The words of the terms by an analyser; `words` are those by the default one."""
+    if analyzer == DEFAULT:
+        return words
+    if analyzer.tokenizer == DEFAULT.tokenizer and not analyzer.ignore_diacritics:
+        return _stemmed(analyzer, words)
+    numbers: dict[str, int] = {}
+    ids: list[int] = []
+    counts = np.zeros(len(words.offset) - 1, np.int64)
+    for row in np.flatnonzero(has_text(terms.kind, terms.suffix, terms.suffixes)).tolist():
+        found = words_of(text_of(terms, row), analyzer).positions
+        counts[row] = len(found)
+        ids += [numbers.setdefault(word, len(numbers)) for word in found]
+    offset = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
+    return _words(offset, np.array(ids, np.int32), [to_bytes(word) for word in numbers])
+
+
+def _stemmed(analyzer: Analyzer, words: Words) -> Words:
+    """Stemming alone makes one word of each: `analyse` of a word that is folded already is its stem."""
+    texts = words.text.tobytes()
+    spans = zip(words.start.tolist(), words.end.tolist(), strict=True)
+    found = stems([to_text(texts[start:end]) for start, end in spans], analyzer)
+    return _words(words.offset, words.ids, [to_bytes(word) for word in found])
+
+
+def _words(offset: Offsets, ids: Ids, distinct: Sequence[bytes]) -> Words:
+    column = Strings.of(distinct)
+    start, end = column.offset[:-1], column.offset[1:]
+    return Words(offset, ids, column.text, start, end, hash_spans(column.text, start, end, WORD_SEED))
+
+
+def stems(words: Sequence[str], analyzer: Analyzer) -> tuple[str, ...]:
+    """The stem of each word of the default analyser."""
+    return analyse(" ".join(words), analyzer)

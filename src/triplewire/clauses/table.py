@@ -1,0 +1,51 @@
+"""The clauses of subscriptions as flat columns: what indexes are built from, and what verification joins.
+
+A term id is a position in the table of constants, a test id in the table of tests (`triplewire.clauses.clauses`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from triplewire.encode.batch import Bytes, Ids
+from triplewire.kernels.shared.columns import Clauses, fixed
+
+EXACT = 1  # flag of a subscription: its clauses are equivalent to it (`triplewire.ir.normal_form.clauses`)
+ASK = 2  # flag: one empty binding
+DISTINCT = 4  # flag: two different solutions of a clause are two different bindings (all its variables are selected)
+CALLS = 8  # flag: operators decide in the end (`triplewire.verify.operators`)
+
+
+@dataclass(frozen=True)
+class ClauseTable:
+    """The clauses of the subscriptions 0 .. n-1, with their patterns and tests.
+
+    A position of a pattern is a term id >= 0, or -1 - v for the variable v of the clause. In every clause the selected
+    variables come first, in the order of the selection: v < selected[subscription]; one that stands in no pattern of a
+    clause is unbound there.
+    """
+
+    clause_offset: Ids  # subscription -> its slice of the clauses
+    pattern_offset: Ids  # clause -> its slice of the patterns
+    pattern: Ids  # shape (patterns, 3)
+    test_offset: Ids  # clause -> its slice of the tests
+    test_variable: Ids
+    test: Ids  # test ids
+    variables: Ids  # clause -> how many variables it has, the selected ones counted
+    selected: Ids  # subscription -> how many variables it selects; 0 for ASK
+    flags: Bytes  # subscription -> EXACT | ASK | DISTINCT | CALLS
+
+    def __len__(self) -> int:
+        return len(self.flags)
+
+    @cached_property
+    def columns(self) -> Clauses:
+        """The clauses as kernels take them."""
+        return Clauses(*fixed(self.pattern_offset, self.pattern, self.test_offset, self.test_variable, self.test))
+
+    def owners(self) -> Ids:
+        """The subscription of each clause."""
+        return np.repeat(np.arange(len(self), dtype=np.int32), np.diff(self.clause_offset))

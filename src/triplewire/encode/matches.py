@@ -1,0 +1,68 @@
+"""Matches as Arrow columns of the schema `triplewire.encode.schema.MATCHES`, from arrays and texts that rows share."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from triplewire.encode.batch import Ids
+from triplewire.encode.buffers import of_bools, of_numbers, of_strings, of_text
+from triplewire.encode.schema import INSTANT, MATCHES
+from triplewire.encode.strings import TextColumn, utf8
+from triplewire.errors import LimitError
+
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+BYTES = 1 << 30  # of the texts of one record batch, unless a single row has more
+MOST_BYTES = (1 << 31) - 1  # of one column of strings (Arrow Columnar Format, "Variable-size Binary Layout")
+
+
+def names_of(ids: Sequence[str], numbers: Ids) -> TextColumn:
+    """The ids of publications by number. The numbers ascend, so those that do not occur are few."""
+    first, last = (int(numbers[0]), int(numbers[-1])) if len(numbers) else (0, -1)
+    named = TextColumn.of([utf8(id_) for id_ in ids[first : last + 1]])
+    return TextColumn(named.text, named.offset, (numbers - np.int32(first)).astype(np.int32))
+
+
+def batches(
+    publication: TextColumn,
+    subscription: TextColumn,
+    bindings: TextColumn,
+    truncated: NDArray[np.bool_],
+    matched_at: dt.datetime,
+) -> Iterator[pa.RecordBatch]:
+    """Matches as record batches: one, unless a column's texts are more than `BYTES`."""
+    micros = (matched_at - _EPOCH) // dt.timedelta(microseconds=1)  # `pa.scalar` would import pandas
+    texts = [(strings(column), column) for column in (publication, subscription, bindings)]
+    sizes = sum(np.diff(column.offset)[column.number] for _, column in texts)
+    bounds = np.flatnonzero(np.diff(np.cumsum(sizes) // BYTES)) + 1
+    for first, last in zip([0, *bounds.tolist()], [*bounds.tolist(), len(truncated)], strict=True):
+        columns = [distinct.take(of_numbers(column.number[first:last])).cast(pa.string()) for distinct, column in texts]
+        columns.append(of_bools(truncated[first:last]))
+        columns.append(of_numbers(np.full(last - first, micros)).view(INSTANT))
+        yield pa.RecordBatch.from_arrays(columns, schema=MATCHES)
+
+
+def strings(column: TextColumn) -> pa.LargeStringArray:
+    """The distinct strings of a column as Arrow's: where one is not UTF-8, for a lone surrogate, as `utf8` has it."""
+    texts = of_text(column.text, column.offset)
+    try:
+        return texts.cast(pa.large_string())
+    except pa.ArrowInvalid:
+        valid = [utf8(text.as_py().decode("utf-8", "surrogatepass")) for text in texts]
+        return of_strings(valid).cast(pa.large_string())
+
+
+def combined(matches: pa.Table) -> pa.RecordBatch:
+    """All matches as one batch. Raises `LimitError` where their texts are too long for that."""
+    for name, column in zip(matches.schema.names, matches.columns, strict=True):
+        if column.nbytes > MOST_BYTES:
+            raise LimitError(
+                f"the column {name!r} of the matches has {column.nbytes:,} bytes, a batch holds {MOST_BYTES:,}",
+                remedy="hand over fewer publications at a time",
+            )
+    parts = matches.combine_chunks().to_batches()
+    return parts[0] if parts else pa.RecordBatch.from_pylist([], schema=MATCHES)

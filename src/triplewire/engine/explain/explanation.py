@@ -1,0 +1,239 @@
+"""Why a subscription matches a publication, part by part; for a miss, the first part that fails.
+
+The parts are asked in the order of the text; one that acts on the whole group (a FILTER, NOT EXISTS, a call) where all
+its variables are decided. A part fails when solutions reached it and none is left after it; it is unknown where that
+depends on calls that failed. What is evaluated: `pieces`; the sentences: `reasons`.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+from triplewire.engine.explain.pieces import Pieces, in_order, parts_of
+from triplewire.engine.explain.reasons import call_line, condition_lines, found, term_text, triple_text, why_not
+from triplewire.ir.evaluation.evaluate import World, evaluate
+from triplewire.ir.nodes import And, Bind, Call, Filter, Minus, Not, Optional, Or, Pattern, Values, Where
+from triplewire.ir.show import show
+from triplewire.ir.subscription import Subscription
+from triplewire.model.match import Binding, bindings_to_json
+from triplewire.model.publication import Publication
+
+Within: TypeAlias = Callable[[Where], Where]
+"""Puts a group at its place in the whole subscription, after the parts before it."""
+
+
+class Verdict(enum.StrEnum):
+    """What became of a part."""
+
+    HOLDS = "holds"
+    FAILS = "fails"
+    ABSENT = "absent"  # an OPTIONAL that found nothing
+    UNKNOWN = "unknown"  # it depends on operator calls that failed
+    NOT_REACHED = "not reached"  # an earlier part failed, or another branch decided
+
+
+_MARKS = {Verdict.HOLDS: "+", Verdict.FAILS: "-", Verdict.ABSENT: "o", Verdict.UNKNOWN: "?", Verdict.NOT_REACHED: " "}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A part of the subscription (as `triplewire.ir.show` writes it), its verdict, why, and its own parts."""
+
+    part: str
+    verdict: Verdict
+    because: tuple[str, ...] = ()
+    parts: tuple[Finding, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """As the command line writes it; empty lists are left out."""
+        out: dict[str, Any] = {"part": self.part, "verdict": self.verdict.value}
+        if self.because:
+            out["because"] = list(self.because)
+        if self.parts:
+            out["parts"] = [part.to_json() for part in self.parts]
+        return out
+
+    def lines(self, indent: str = "  ") -> Iterator[str]:
+        """Lines of text: a mark and the part, and indented below it the reasons and its own parts."""
+        yield f"{indent}{_MARKS[self.verdict]} {self.part}"
+        for line in self.because:
+            yield f"{indent}    {line}"
+        for part in self.parts:
+            yield from part.lines(indent + "    ")
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Why `subscription` matches `publication`, or why not. `str()` is for people, `to_json()` for programs.
+
+    `findings` has the parts in the order in which they were asked. For a match it follows `solution`, the first of
+    `solutions` (a count; `truncated` says that there are, or may be, more). `unknown` names the operator calls that
+    failed and on which the answer depends.
+    """
+
+    subscription: str
+    publication: str
+    matched: bool
+    findings: tuple[Finding, ...]
+    solution: Binding
+    solutions: int = 0
+    truncated: bool = False
+    unknown: tuple[str, ...] = ()
+
+    @property
+    def failing(self) -> Finding | None:
+        """The first part that fails; None for a match, and where failed calls leave it undecided."""
+        return next((finding for finding in self.findings if finding.verdict is Verdict.FAILS), None)
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object; terms as in SPARQL 1.1 JSON results."""
+        return {
+            "publication": self.publication,
+            "subscription": self.subscription,
+            "matched": self.matched,
+            "solution": bindings_to_json((self.solution,))[0] if self.matched else None,
+            "solutions": self.solutions,
+            "truncated": self.truncated,
+            "parts": [finding.to_json() for finding in self.findings],
+            "unknown": list(self.unknown),
+        }
+
+    def __str__(self) -> str:
+        said = "matches" if self.matched else "does not match"
+        if not self.matched and self.unknown:
+            said = "is undecided for"
+        lines = [f"{self.subscription} {said} {self.publication}"]
+        if self.solutions > 1:
+            lines[0] += f" ({self.solutions}{' or more' if self.truncated else ''} solutions; the first:)"
+        for finding in self.findings:
+            lines += finding.lines()
+        lines += [f"  ? unknown: {line}" for line in self.unknown]
+        return "\n".join(lines)
+
+
+def explain(subscription: Subscription, publication: Publication, world: World) -> Explanation:
+    """The explanation of a pair. Raises `LimitError` where the evaluation does."""
+    answer = evaluate(subscription, publication, world)
+    pieces = Pieces(subscription, publication, world)
+    unknown = tuple(dict.fromkeys(map(str, answer.failures)))
+    if not answer.bindings:
+        findings = _missed(pieces, subscription.where, lambda group: group)
+        return Explanation(subscription.id, publication.id, False, findings, {}, unknown=unknown)
+    solution = pieces.solutions(subscription.where, 1)[0]
+    shown = {name: term for name, term in solution.items() if not name.startswith(".")}
+    return Explanation(
+        subscription.id,
+        publication.id,
+        True,
+        tuple(_held(pieces, part, solution) for part in parts_of(subscription.where)),
+        shown,
+        len(answer.bindings),
+        answer.truncated,
+        unknown,
+    )
+
+
+# --- a match ---------------------------------------------------------------------------------------------------------
+
+
+def _held(pieces: Pieces, part: Where, solution: Binding) -> Finding:
+    """How the part holds under a solution of the whole."""
+    because: list[str] = []
+    match part:
+        case Pattern():
+            triple = found(part, solution, pieces.publication.graph)
+            because = [triple_text(triple)] if triple else []
+        case Filter(condition):
+            because = condition_lines(pieces, condition, solution, True)
+        case And():
+            return Finding(show(part), Verdict.HOLDS, (), _group(pieces, part, solution))
+        case Or(branches):
+            return _held_branch(pieces, part, branches, solution)
+        case Optional(group):
+            if not _contributes(pieces, parts_of(group), solution):
+                return Finding(show(part), Verdict.ABSENT)
+            return Finding(show(part), Verdict.HOLDS, (), _group(pieces, group, solution))
+        case Not():
+            because = ["there is none"]
+        case Minus():
+            because = ["no solution of it agrees"]
+        case Bind(variable, _):
+            value = solution.get(variable.name)
+            because = [f"?{variable.name} = {term_text(value)}" if value else f"?{variable.name} (an error, unbound)"]
+        case Values(variables, _):
+            terms = {v.name: solution[v.name] for v in variables if v.name in solution}
+            because = [f"?{name} = {term_text(term)}" for name, term in terms.items()]
+        case Call():
+            because = [call_line(part, solution, True)]
+    return Finding(show(part), Verdict.HOLDS, tuple(because))
+
+
+def _group(pieces: Pieces, group: Where, solution: Binding) -> tuple[Finding, ...]:
+    return tuple(_held(pieces, part, solution) for part in parts_of(group))
+
+
+def _contributes(pieces: Pieces, parts: tuple[Where, ...], solution: Binding) -> bool:
+    """Do these parts have a solution that the whole solution contains?"""
+    return any(extension.items() <= solution.items() for extension in pieces.extensions(solution, parts))
+
+
+def _held_branch(pieces: Pieces, part: Or, branches: tuple[Where, ...], solution: Binding) -> Finding:
+    """The first branch that gives the solution; those after it need not be asked."""
+    findings: list[Finding] = []
+    for branch in branches:
+        if any(finding.verdict is Verdict.HOLDS for finding in findings):
+            findings.append(Finding(show(branch), Verdict.NOT_REACHED))
+        elif _contributes(pieces, (branch,), solution):
+            findings.append(_held(pieces, branch, solution))
+        else:
+            findings.append(Finding(show(branch), Verdict.FAILS))
+    return Finding(show(part), Verdict.HOLDS, (), tuple(findings))
+
+
+# --- a miss ----------------------------------------------------------------------------------------------------------
+
+
+def _missed(pieces: Pieces, group: Where, within: Within) -> tuple[Finding, ...]:
+    """The parts of a group that leaves no solution, up to the one at which the last is lost, and those after it."""
+    parts = in_order(parts_of(group))
+    partials = pieces.solutions(within(And(())))
+    findings: list[Finding] = []
+    unknown: set[str] = set()  # the failed calls that what was asked so far depends on
+    for number, part in enumerate(parts):
+        if any(finding.verdict is Verdict.FAILS for finding in findings):
+            findings.append(Finding(show(part), Verdict.NOT_REACHED))
+            continue
+        behind = zip(parts[:number], findings, strict=True)
+        before = tuple(one for one, finding in behind if finding.verdict is Verdict.HOLDS)
+        answer = pieces.answer(within(And(parts[: number + 1])))
+        failures = {failure.what for failure in answer.failures} if answer.undecided else set()
+        if answer.bindings or (failures and failures <= unknown):
+            findings.append(Finding(show(part), Verdict.HOLDS))
+            partials = answer.bindings or pieces.solutions(within(And((*before, part)))) or partials
+            continue
+        failing = _failed(pieces, part, partials, _behind(before, within))
+        findings.append(replace(failing, verdict=Verdict.UNKNOWN) if failures else failing)
+        unknown |= failures
+    if all(finding.verdict is Verdict.HOLDS for finding in findings):
+        findings.append(
+            Finding(show(group), Verdict.FAILS, ("each part holds with those before it, but not all at once",))
+        )
+    return tuple(findings)
+
+
+def _behind(before: tuple[Where, ...], within: Within) -> Within:
+    return lambda part: within(And((*before, part)))
+
+
+def _failed(pieces: Pieces, part: Where, partials: tuple[Binding, ...], within: Within) -> Finding:
+    """Why the part leaves no solution; `within` puts another part in its place."""
+    match part:
+        case And():
+            return Finding(show(part), Verdict.FAILS, (), _missed(pieces, part, within))
+        case Or(branches):
+            findings = (_failed(pieces, branch, partials, within) for branch in branches)
+            return Finding(show(part), Verdict.FAILS, (), tuple(findings))
+    return Finding(show(part), Verdict.FAILS, tuple(why_not(pieces, part, partials)))

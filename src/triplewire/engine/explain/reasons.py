@@ -1,0 +1,291 @@
+"""The sentences of an explanation: which triple a pattern matches, which value fails a condition, what comes nearest.
+
+Each function gives lines of text for one solution (a match) or for the partial solutions that reached the part (a
+miss). `explanation` chooses the parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from triplewire.engine.explain.pieces import Pieces, variables
+from triplewire.ir.fulltext.nodes import TextAnd, TextExpression, TextNot, TextOr
+from triplewire.ir.fulltext.search import occurrences, satisfies
+from triplewire.ir.nodes import (
+    AllOf,
+    AnyOf,
+    Call,
+    Compare,
+    Exists,
+    Expression,
+    Filter,
+    FullText,
+    Holds,
+    In,
+    InstanceOf,
+    Label,
+    Minus,
+    Negate,
+    Not,
+    Pattern,
+    PatternTerm,
+    TextTest,
+    Values,
+    Variable,
+    Where,
+)
+from triplewire.ir.show import show, show_term
+from triplewire.model.match import Binding
+from triplewire.model.publication import Graph
+from triplewire.model.terms import IRI, RDF_TYPE, Literal, Term, Triple
+
+LINES = 3  # of one part
+CHARACTERS = 80  # of one term
+
+
+def term_text(term: Term) -> str:
+    """A term, shortened to CHARACTERS."""
+    text = show_term(term)
+    return text if len(text) <= CHARACTERS else text[: CHARACTERS - 3] + "..."
+
+
+def triple_text(triple: Triple) -> str:
+    """A triple on one line."""
+    return " ".join(map(term_text, triple))
+
+
+# --- patterns --------------------------------------------------------------------------------------------------------
+
+
+def found(pattern: Pattern, solution: Binding, graph: Graph) -> Triple | None:
+    """A triple that the pattern matches under the solution."""
+    return next(_matching(pattern, solution, graph), None)
+
+
+def _fixed(term: PatternTerm, solution: Binding) -> Term | None:
+    if isinstance(term, Variable):
+        return solution.get(term.name)
+    return term if isinstance(term, IRI | Literal) else None
+
+
+def _fits(term: PatternTerm, value: Term) -> bool:
+    """May a bare label stand for the value? Anything else was looked up already."""
+    if not isinstance(term, Label):
+        return True
+    return value.lexical == term.text if isinstance(value, Literal) else value == IRI(term.iri or ">")
+
+
+def _matching(pattern: Pattern, solution: Binding, graph: Graph) -> Iterator[Triple]:
+    terms = (pattern.subject, pattern.predicate, pattern.object)
+    for triple in graph.find(*(_fixed(term, solution) for term in terms)):
+        values: dict[PatternTerm, Term] = {}
+        if all(
+            _fits(term, value) and (not isinstance(term, Variable) or values.setdefault(term, value) == value)
+            for term, value in zip(terms, triple, strict=True)
+        ):
+            yield triple
+
+
+def nearest(pattern: Pattern, partials: Sequence[Binding], graph: Graph) -> list[str]:
+    """What the publication has instead, for the partial solutions that come nearest."""
+    best, lines = 5, dict[str, None]()
+    for partial in partials:
+        distance, line = _instead(pattern, partial, graph)
+        if distance < best:
+            best, lines = distance, {}
+        if distance == best:
+            lines[line] = None
+    return list(lines)[:LINES]
+
+
+def _instead(pattern: Pattern, partial: Binding, graph: Graph) -> tuple[int, str]:
+    """The distance of the nearest triple (1 to 4), and a sentence about it."""
+    subject, predicate, object_ = (
+        _described(term, partial) for term in (pattern.subject, pattern.predicate, pattern.object)
+    )
+    any_ = Variable(".any")
+    for triple in _matching(Pattern(pattern.subject, pattern.predicate, any_), partial, graph):
+        return (
+            1,
+            f"{term_text(triple.subject)} {term_text(triple.predicate)} is {term_text(triple.object)}, not {object_}",
+        )
+    for triple in _matching(Pattern(any_, pattern.predicate, pattern.object), partial, graph):
+        owner = term_text(triple.subject)
+        return 2, f"{term_text(triple.predicate)} {term_text(triple.object)} belongs to {owner}, not {subject}"
+    for triple in _matching(Pattern(any_, pattern.predicate, Variable(".other")), partial, graph):
+        return 3, f"there is {triple_text(triple)}, but no {subject} {predicate} {object_}"
+    of_subject = _matching(Pattern(pattern.subject, Variable(".other"), any_), partial, graph)
+    others = dict.fromkeys(term_text(triple.predicate) for triple in of_subject)
+    if others and not (isinstance(pattern.subject, Variable) and pattern.subject.name not in partial):
+        return 4, f"{subject} has no {predicate}; it has {', '.join(list(others)[:8])}"
+    return 4, f"no triple has the predicate {predicate}" if len(graph) else "the publication has no triples"
+
+
+def _described(term: PatternTerm, partial: Binding) -> str:
+    value = _fixed(term, partial)
+    if value is None or not isinstance(term, Variable):
+        return show(term)
+    return f"?{term.name} = {term_text(value)}"
+
+
+# --- conditions ------------------------------------------------------------------------------------------------------
+
+
+def condition_lines(pieces: Pieces, condition: Expression, solution: Binding, truth: bool | None) -> list[str]:
+    """Why the condition has this truth value (None: an error) under the solution."""
+    match condition:
+        case AllOf(conditions):
+            return _joined(pieces, conditions, solution, whole=True)
+        case AnyOf(conditions):
+            return _joined(pieces, conditions, solution, whole=False)
+        case Negate(inner):
+            return condition_lines(pieces, inner, solution, None if truth is None else not truth)
+        case Compare(op, left, right):
+            other = _valued(pieces, right, solution)
+            return [f"{_valued(pieces, left, solution)} is {_no(truth)}{op} {other}{_error(truth)}"]
+        case TextTest(relation, operand, text, negated):
+            verb = f"{'not ' if negated else ''}{relation.value} {Literal(text)}"
+            return [f"{_valued(pieces, operand, solution)} {'does' if truth else 'does not'}: {verb}"]
+        case In(operand, choices, negated):
+            listed = ", ".join(show(choice) for choice in choices)
+            if truth is None:
+                return [f"{_valued(pieces, operand, solution)} cannot be compared with each of {listed}"]
+            return [f"{_valued(pieces, operand, solution)} is {'not ' if truth is negated else ''}one of {listed}"]
+        case InstanceOf():
+            return _instance_lines(pieces, condition, solution, truth is True)
+        case FullText(variable, expression):
+            return _text_lines(expression, variable, solution, truth is True)
+        case Exists(group):
+            return [f"{show(group)} has {'a' if truth else 'no'} solution here"]
+        case Holds(call):
+            return [call_line(call, solution, truth)]
+    values = ", ".join(_valued(pieces, Variable(name), solution) for name in variables(condition))
+    outcome = "an error" if truth is None else str(truth).lower()
+    return [f"{show(condition)} is {outcome}" + (f" where {values}" if values else "")]
+
+
+def _joined(pieces: Pieces, conditions: Sequence[Expression], solution: Binding, *, whole: bool) -> list[str]:
+    """The lines of a conjunction (`whole`) or a disjunction.
+
+    They are those of its first member that decides: in a conjunction one that is not true, in a disjunction one that
+    is. Where no member decides alone, they are those of all.
+    """
+    verdicts = [(condition, pieces.truth(condition, solution)) for condition in conditions]
+    decisive = [(c, t) for c, t in verdicts if (t is True) is not whole]
+    lines: list[str] = []
+    for condition, verdict in decisive[:1] or verdicts:
+        lines += condition_lines(pieces, condition, solution, verdict)
+    return lines
+
+
+def _no(truth: bool | None) -> str:
+    return "" if truth else "not "
+
+
+def _error(truth: bool | None) -> str:
+    return " (they cannot be compared)" if truth is None else ""
+
+
+def _valued(pieces: Pieces, expression: Expression, solution: Binding) -> str:
+    """An expression with its value: `?year = 2001`."""
+    if isinstance(expression, Label):
+        return expression.text
+    if isinstance(expression, IRI | Literal):
+        return show(expression)
+    value = pieces.value(expression, solution)
+    name = show(expression)
+    if value is None:
+        return f"{name} {'(unbound)' if isinstance(expression, Variable) else '(an error)'}"
+    return f"{name} = {term_text(value)}"
+
+
+def _instance_lines(pieces: Pieces, condition: InstanceOf, solution: Binding, truth: bool) -> list[str]:
+    node, graph = solution.get(condition.variable.name), pieces.publication.graph
+    shown = f"?{condition.variable.name}"
+    if node is None:
+        return [f"{shown} (unbound)"]
+    if truth:
+        path = pieces.world.taxonomy.path(node, condition.relation, condition.cls, graph)
+        if path:
+            return [f"{shown} = " + " -> ".join((term_text(node), *(term_text(IRI(step)) for step in path[1:])))]
+        return [f"{shown} = {term_text(node)} is {condition.relation.value} {show(condition.cls)}"]
+    classes = [] if isinstance(node, Literal) else [term_text(cls) for cls in graph.objects(node, RDF_TYPE)]
+    line = f"{shown} = {term_text(node)} is not {condition.relation.value} {show(condition.cls)}"
+    return [f"{line}; its classes here: {', '.join(classes[:8])}" if classes else line]
+
+
+def _text_lines(expression: TextExpression, variable: Variable, solution: Binding, truth: bool) -> list[str]:
+    value = solution.get(variable.name)
+    if not isinstance(value, Literal) or not value.has_text:
+        return [f"?{variable.name} = {term_text(value)} has no text" if value else f"?{variable.name} (unbound)"]
+    shown = f"?{variable.name} = {term_text(value)}"
+    if not truth:
+        return [f"{shown} does not satisfy {show(part)}" for part in _failing(expression, value.lexical)]
+    places = [f"{word!r} is word {position}" for word, position in occurrences(expression, value.lexical)]
+    return [f"{shown}: {', '.join(places)}" if places else f"{shown} satisfies {show(expression)}"]
+
+
+def _failing(expression: TextExpression, lexical: str) -> Iterator[TextExpression]:
+    """The smallest parts of a full-text expression that decide that the text does not satisfy it."""
+    if isinstance(expression, TextAnd):
+        failing = next(operand for operand in expression.operands if not satisfies(operand, lexical))
+        yield from _failing(failing, lexical)
+    elif isinstance(expression, TextOr):
+        for operand in expression.operands:
+            yield from _failing(operand, lexical)
+    elif isinstance(expression, TextNot) and isinstance(expression.operand, TextNot):
+        yield from _failing(expression.operand.operand, lexical)
+    else:
+        yield expression
+
+
+def call_line(call: Call, solution: Binding, truth: bool | None) -> str:
+    """An operator call and its verdict."""
+    arguments = ", ".join(
+        f"{show(a)} = {term_text(solution[a.name])}" if isinstance(a, Variable) and a.name in solution else show(a)
+        for a in call.arguments
+    )
+    return f"{call.operator}({arguments}) is {'unknown' if truth is None else str(truth).lower()}"
+
+
+# --- the other parts, for a miss -------------------------------------------------------------------------------------
+
+
+def why_not(pieces: Pieces, part: Where, partials: Sequence[Binding]) -> list[str]:
+    """Why the part leaves no partial solution: lines about the first few of them, or the nearest."""
+    if isinstance(part, Pattern):
+        return nearest(part, partials, pieces.publication.graph)
+    lines = dict[str, None]()
+    for partial in partials:
+        lines.update(dict.fromkeys(_why_not_one(pieces, part, partial)))
+        if len(lines) >= LINES:
+            break
+    return list(lines)[:LINES]
+
+
+def _why_not_one(pieces: Pieces, part: Where, partial: Binding) -> list[str]:
+    match part:
+        case Filter(condition):
+            return condition_lines(pieces, condition, partial, pieces.truth(condition, partial))
+        case Not(group) | Minus(group):
+            for other in pieces.extensions(partial, [group]):
+                triples = (node for node in _patterns(group, other, pieces.publication.graph))
+                return [f"there is {triple_text(triple)}" for triple in triples] or [f"{show(group)} has a solution"]
+            failed = pieces.failed_call(partial, part)
+            return [failed or f"{show(group)} has a solution that agrees with {_bound(partial)}"]
+        case Values():
+            return [f"no row agrees with {_bound(partial)}"]
+        case Call():
+            return [pieces.failed_call(partial, part) or call_line(part, partial, False)]
+    return [f"no solution for {_bound(partial)}"]
+
+
+def _patterns(group: Where, solution: Binding, graph: Graph) -> Iterator[Triple]:
+    """The triples of a group's own patterns under a solution."""
+    for part in getattr(group, "parts", (group,)):
+        if isinstance(part, Pattern) and (triple := found(part, solution, graph)):
+            yield triple
+
+
+def _bound(solution: Binding) -> str:
+    return ", ".join(f"?{name} = {term_text(term)}" for name, term in solution.items()) or "the empty solution"

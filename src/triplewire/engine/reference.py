@@ -1,0 +1,155 @@
+"""Snapshots of the matcher "reference": every pair, by the reference meaning. Slow, obvious, and right by definition.
+
+The interpreted tier (`triplewire.engine.tiers`) matches with it, too. The subscriptions of one publication share its
+operator calls (`triplewire.verify.operators`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from itertools import islice
+
+import numpy as np
+from numpy.typing import NDArray
+
+from triplewire.encode.batch import Ids
+from triplewire.encode.strings import TextColumn
+from triplewire.errors import TriplewireError
+from triplewire.ir.subscription import Subscription
+from triplewire.matchers import Chunk, Detail, Details, Install, Meaning, Rows, Stage
+from triplewire.verify.operators import OperatorStage
+
+_RECENT = 256  # changes that are kept beside the large table, at least
+
+
+class ReferenceSnapshot:
+    """Subscriptions as objects. They are numbered in the order of their ids.
+
+    Two tables, so that a change copies the small one only: `recent` says what became of ids after `stated` was made,
+    None where it was removed.
+    """
+
+    columnar = False
+
+    def __init__(
+        self,
+        meaning: Meaning,
+        stated: Mapping[str, Subscription] | None = None,
+        recent: Mapping[str, Subscription | None] | None = None,
+        count: int = 0,
+        stage: OperatorStage | None = None,
+    ) -> None:
+        self._meaning = meaning
+        self._stated = stated or {}
+        self._recent = recent or {}
+        self._count = count
+        self._stage = stage or OperatorStage(meaning.world)
+        self._sorted: tuple[Subscription, ...] | None = None  # as they are evaluated, made for the first publications
+
+    def changed(
+        self, added: Sequence[Subscription], removed: Collection[str], *, plain: bool = False
+    ) -> ReferenceSnapshot:
+        """See `triplewire.matchers.Snapshot`."""
+        recent, count = dict(self._recent), self._count
+        for id_ in removed:
+            if self._found(recent, id_) is not None:
+                recent[id_] = None
+                count -= 1
+        for one in added:
+            recent.pop(one.id, None)  # it goes to the end
+            recent[one.id] = one
+        count += len(added)
+        if len(recent) ** 2 <= max(len(self._stated), _RECENT**2):
+            return ReferenceSnapshot(self._meaning, self._stated, recent, count, self._stage)
+        whole = {id_: one for id_, one in self._stated.items() if id_ not in recent}
+        whole |= {id_: one for id_, one in recent.items() if one is not None}
+        return ReferenceSnapshot(self._meaning, whole, {}, count, self._stage)
+
+    def due(self) -> Callable[[], Install] | None:
+        """Nothing."""
+        return None
+
+    def _found(self, recent: Mapping[str, Subscription | None], id: str) -> Subscription | None:
+        return recent[id] if id in recent else self._stated.get(id)
+
+    def get(self, id: str) -> Subscription | None:
+        """See `triplewire.matchers.Snapshot`."""
+        return self._found(self._recent, id)
+
+    def __contains__(self, id: object) -> bool:
+        return isinstance(id, str) and self.get(id) is not None
+
+    def __len__(self) -> int:
+        return self._count
+
+    def all(self, start: int = 0) -> Iterator[Subscription]:
+        """See `triplewire.matchers.Snapshot`."""
+        return islice(self._each(), start, None)
+
+    def _each(self) -> Iterator[Subscription]:
+        for id_, one in self._stated.items():
+            if id_ not in self._recent:
+                yield one
+        for found in self._recent.values():
+            if found is not None:
+                yield found
+
+    def _meant(self) -> tuple[Subscription, ...]:
+        """The subscriptions as they are evaluated, by number. At worst two threads make them at once."""
+        if self._sorted is None:
+            self._sorted = tuple(sorted(map(self._meaning.meant, self._each()), key=lambda one: one.id))
+        return self._sorted
+
+    def match(self, chunk: Chunk, stage: Stage) -> Rows:
+        """See `triplewire.matchers.Snapshot`."""
+        with stage("load"):
+            subscriptions = self._meant()
+        publication: list[int] = []
+        subscription: list[int] = []
+        truncated: list[bool] = []
+        details: list[Detail] = []
+        failures: list[tuple[int, int, TriplewireError]] = []
+        triples, candidates = 0, len(chunk) * len(subscriptions)
+        for row in range(len(chunk)):
+            one = chunk.publication(row)
+            triples += len(one.triples)
+            with stage("verify"):
+                outcomes = self._stage.decide(one, subscriptions, {})
+            for number, outcome in enumerate(outcomes):
+                if isinstance(outcome, TriplewireError):
+                    failures.append((row, number, outcome))
+                elif outcome.bindings:
+                    publication.append(row)
+                    subscription.append(number)
+                    truncated.append(outcome.truncated)
+                    details.append((outcome.bindings, subscriptions[number].construct))
+                elif outcome.undecided:
+                    failures += [(row, number, failure) for failure in outcome.failures]
+        return Rows(
+            np.array(publication, np.int32),
+            np.array(subscription, np.int32),
+            np.array(truncated, np.bool_),
+            tuple(failures),
+            triples=triples,
+            candidates=candidates,
+            verified=candidates,
+            details=details,
+        )
+
+    def details(self, chunk: Chunk, rows: Rows, places: NDArray[np.int64]) -> Details:
+        """See `triplewire.matchers.Snapshot`."""
+        assert rows.details is not None
+        return Details.of([rows.details[place] for place in places.tolist()])
+
+    def ranks(self, numbers: Ids) -> NDArray[np.int64]:
+        """See `triplewire.matchers.Snapshot`."""
+        return numbers.astype(np.int64)
+
+    def ids(self, numbers: Ids) -> list[str]:
+        """See `triplewire.matchers.Snapshot`."""
+        subscriptions = self._meant()
+        return [subscriptions[number].id for number in numbers.tolist()]
+
+    def id_column(self, numbers: Ids) -> TextColumn:
+        """See `triplewire.matchers.Snapshot`."""
+        return TextColumn.of([id_.encode("utf-8", "surrogatepass") for id_ in self.ids(numbers)])

@@ -1,0 +1,103 @@
+"""The ids of subscriptions, as a table of byte strings: look-up, order, and what of several tables is kept.
+
+The table itself: `triplewire.encode.names`. An id is looked up as its UTF-8 bytes, whose order is that of the ids.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from triplewire.encode.batch import Ids
+from triplewire.encode.buffers import of_numbers
+from triplewire.encode.names import Names
+from triplewire.encode.strings import TextColumn
+from triplewire.kernels.text.names import build
+
+SEED = 5  # of the hashes; terms and words have lower ones
+_OFFSET = pa.py_buffer(np.array([0, 1], np.int64))
+_BREAK = pa.LargeBinaryArray.from_buffers(pa.large_binary(), 1, [None, _OFFSET, pa.py_buffer(b"\n")])
+
+
+def id_key(id: str) -> bytes:
+    """An id as it is looked up."""
+    return id.encode("utf-8", "surrogatepass")
+
+
+class IdTable:
+    """The ids of the subscriptions 0 .. n-1 of a segment. `rank` is given where it is known already."""
+
+    def __init__(self, names: Names, rank: Ids | None = None) -> None:
+        self.names = names
+        self._rank = rank
+
+    @classmethod
+    def of(cls, ids: Sequence[str]) -> IdTable:
+        """The table of ids, which are distinct."""
+        return cls(Names.build([id_key(id_) for id_ in ids], SEED))
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @property
+    def rank(self) -> Ids:
+        """Subscription -> how many ids come before its own. Worked out when it is first asked for."""
+        if self._rank is None:
+            self._rank = _ranks(self.names)
+        return self._rank
+
+    def find(self, key: bytes) -> int:
+        """The number of the subscription with an id, as `id_key` gives it; -1 where there is none."""
+        return self.names.find(key)
+
+    def find_all(self, other: IdTable) -> Ids:
+        """The number here of each id of another table, or -1."""
+        names = other.names
+        return self.names.find_all(names.text, names.offset[:-1], names.offset[1:], names.hash)
+
+    def key(self, number: int) -> bytes:
+        """The id of a subscription, as it is looked up."""
+        return self.names[number]
+
+    def texts(self, numbers: Ids) -> list[str]:
+        """The ids of some subscriptions."""
+        column = _column(self.names).take(of_numbers(numbers))
+        whole = pa.LargeListArray.from_arrays(of_numbers(np.array([0, len(column)], np.int64)), column)
+        data = pc.binary_join(whole, _BREAK[0]).buffers()[2]
+        texts = data.to_pybytes().decode("utf-8", "surrogatepass").split("\n") if data else []
+        if len(texts) == len(column):
+            return texts
+        return [bytes(id_).decode("utf-8", "surrogatepass") for id_ in column.to_pylist()]  # there are breaks in ids
+
+    def column(self, numbers: Ids) -> TextColumn:
+        """The same as a column."""
+        return TextColumn(*self.names.texts(numbers), np.arange(len(numbers), dtype=np.int32))
+
+    @classmethod
+    def joined(cls, parts: Sequence[IdTable], numbers: Sequence[NDArray[np.int64]]) -> IdTable:
+        """One table of some ids of several tables, which are distinct."""
+        columns = [_column(part.names).take(of_numbers(own)) for part, own in zip(parts, numbers, strict=True)]
+        column = pa.concat_arrays(columns)
+        offset = np.frombuffer(column.buffers()[1], np.int64)[: len(column) + 1].copy()
+        text = np.frombuffer(column.buffers()[2] or b"", np.uint8)[: offset[-1]].copy()
+        hashes = np.concatenate([part.names.hash[own] for part, own in zip(parts, numbers, strict=True)])
+        slots = np.empty(1 << max((2 * len(hashes)).bit_length(), 1), np.int32)
+        build(hashes, slots)
+        return cls(Names(text, offset, hashes, slots, np.array([SEED]), np.zeros(0, np.uint8)))
+
+
+def _ranks(names: Names) -> Ids:
+    order = np.frombuffer(pc.array_sort_indices(_column(names)).buffers()[1], np.uint64, len(names))
+    ranks = np.empty(len(order), np.int32)
+    ranks[order] = np.arange(len(order), dtype=np.int32)
+    return ranks
+
+
+def _column(names: Names) -> pa.Array:
+    """The strings as Arrow sees them, without a copy."""
+    buffers = [None, pa.py_buffer(names.offset), pa.py_buffer(names.text)]
+    return pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(names), buffers)

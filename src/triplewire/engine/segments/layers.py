@@ -1,0 +1,117 @@
+"""A segment in a snapshot, with tombstones for its removed subscriptions: `triplewire.engine.segments.snapshot`."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from triplewire.encode.batch import Ids
+from triplewire.engine.segments.arena import Arena
+from triplewire.engine.segments.segment import Segment, SegmentRows
+from triplewire.matchers import Chunk, Rows, Stage
+from triplewire.select.index import owners
+
+PAIRS = 1 << 21  # publications of a window times subscriptions of the segment
+LEAST, MOST = 1 << 10, 1 << 13  # publications of a window; where it would have fewer, there is none
+
+NONE: Ids = np.zeros(0, np.int32)
+
+
+@dataclass(frozen=True, eq=False)
+class Layer:
+    """A segment, and which of its subscriptions are removed: their numbers, ascending."""
+
+    segment: Segment
+    tombstones: Ids
+
+    @property
+    def alive(self) -> int:
+        """How many subscriptions are there."""
+        return len(self.segment) - len(self.tombstones)
+
+    @cached_property
+    def is_removed(self) -> NDArray[np.bool_] | None:
+        """Subscription -> is it removed? None where none is."""
+        if not len(self.tombstones):
+            return None
+        removed = np.zeros(len(self.segment), np.bool_)
+        removed[self.tombstones] = True
+        return removed
+
+    def match(self, chunk: Chunk, stage: Stage, arena: Arena) -> Iterator[SegmentRows]:
+        """The matches of a chunk.
+
+        A call costs something even where a segment is so small that it hardly has a match. So where the chunk is a part
+        of a larger one, such a segment looks at a window of many publications at once, and the parts to come have their
+        matches from there. What was counted then is counted with the part that was first.
+        """
+        size = min(PAIRS // len(self.segment), MOST)
+        if chunk.whole is None or size < LEAST:
+            yield self.segment.match(chunk, self.is_removed, stage, arena)
+            return
+        whole, first, last = chunk.whole
+        for number in range(first // size, (last - 1) // size + 1):
+            yield self._from_window(whole, number, (first, last), size, stage, arena)
+
+    def _from_window(
+        self, whole: Chunk, number: int, part: tuple[int, int], size: int, stage: Stage, arena: Arena
+    ) -> SegmentRows:
+        """Of the publications part[0] .. part[1] - 1, the matches that lie in the window with this number. The last
+        window is kept with the chunk, as this layer's state."""
+        state, start = whole.state(self), number * size
+        if state.window is None or state.window[0] != number:
+            chunk = whole.part(start, min(start + size, len(whole)))
+            found = self.segment.match(chunk, self.is_removed, stage, arena)
+            rows, waiting = _in_order(found), found.waiting
+        else:
+            _, rows, waiting = state.window
+        state.window = number, rows.uncounted(), waiting
+        return _between(rows, waiting, part[0] - start, part[1] - start)
+
+    def numbers(self) -> NDArray[np.int64]:
+        """The subscriptions that are there, ascending."""
+        return np.arange(len(self.segment)) if self.is_removed is None else np.flatnonzero(~self.is_removed)
+
+    def find(self, key: bytes) -> int:
+        """The number of a subscription that is there, by its id as it is looked up; else -1."""
+        number = self.segment.ids.find(key)
+        if number < 0 or not len(self.tombstones):
+            return number
+        place = int(np.searchsorted(self.tombstones, number))
+        return -1 if place < len(self.tombstones) and self.tombstones[place] == number else number
+
+    def without(self, numbers: Collection[int]) -> Layer:
+        """The same with some more tombstones."""
+        removed = np.union1d(self.tombstones, np.array(sorted(numbers), np.int32)).astype(np.int32)
+        return Layer(self.segment, removed)
+
+
+def _in_order(found: SegmentRows) -> Rows:
+    """The matches of a window by publication, in memory of their own."""
+    accepted = owners(found.offset), found.accepted, np.zeros(len(found.accepted), np.bool_)
+    publication, subscription, truncated = (np.concatenate(pair) for pair in zip(accepted, found.columns, strict=True))
+    order = np.argsort(publication, kind="stable")
+    return Rows(
+        publication[order],
+        subscription[order],
+        truncated[order],
+        tuple(found.failures),
+        atoms=found.atoms,
+        candidates=found.candidates,
+        verified=found.verified,
+    )
+
+
+def _between(rows: Rows, waiting: Sequence[tuple[int, int]], first: int, last: int) -> SegmentRows:
+    """The matches of the publications first .. last - 1, numbered from 0; `first` may lie before the window."""
+    ends = np.array((first, last), np.int32)  # of another type, the whole column would be converted
+    begin, end = np.searchsorted(rows.publication, ends).tolist()
+    columns = rows.publication[begin:end] - np.int32(first), rows.subscription[begin:end], rows.truncated[begin:end]
+    failures = [(p - first, s, error) for p, s, error in rows.failures if first <= p < last]
+    offset = np.zeros(last - first + 1, np.int64)
+    left = [(p - first, s) for p, s in waiting if first <= p < last]
+    return SegmentRows(offset, NONE, columns, failures, left, rows.atoms, rows.candidates, rows.verified)

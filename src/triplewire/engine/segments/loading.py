@@ -1,0 +1,227 @@
+"""Rows of subscription files into segments: those with a template are indexed without being parsed.
+
+The rows and their templates: `triplewire.languages.sources.files`. What is told of a subscription (warnings, refusals)
+is what `Engine.subscribe` would tell.
+"""
+
+from __future__ import annotations
+
+import json
+from array import array
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from triplewire.clauses.builder import ClauseBuilder
+from triplewire.clauses.node_tests.columns import Strings
+from triplewire.engine.compiler import Compiler, class_warning, id_is_taken, line_of
+from triplewire.engine.current import Current
+from triplewire.engine.segments.home import Home, text_row
+from triplewire.engine.segments.ids import SEED, IdTable, id_key
+from triplewire.engine.segments.segment import Segment, Selection, selection_of
+from triplewire.engine.segments.snapshot import LARGE, SegmentSnapshot
+from triplewire.engine.segments.texts import Texts, TextWriter
+from triplewire.errors import Refusal, TriplewireError
+from triplewire.ir.nodes import Call, InstanceOf, Label
+from triplewire.ir.normal_form.clauses import normal_form
+from triplewire.ir.subscription import Subscription
+from triplewire.ir.walk import walk
+from triplewire.languages.sources.files import ParsedRow
+from triplewire.languages.templates.parameters import Parameters
+from triplewire.languages.templates.template import Conjunction, Template, replaced
+from triplewire.model.terms import IRI
+
+Refuse = Callable[[Refusal], None]
+Tell = Callable[[str, str], None]
+Class = IRI | Label
+_MOST_KNOWN = 1 << 16  # templates and classes that are remembered
+
+
+class SegmentRegistrar:
+    """Registers rows in segments of their own. `size`: bytes of the files, where known."""
+
+    def __init__(self, compiler: Compiler, current: Current, size: int, refuse: Refuse, warn: Tell | None) -> None:
+        self._compiler = compiler
+        self._current = current
+        self._size = size
+        self._refuse = refuse
+        self._warn = warn
+        self._loader = self._new_loader()
+
+    def add(self, rows: list[ParsedRow]) -> int:
+        """Take rows out of the list. Returns how many were registered."""
+        before = len(self._loader)
+        self._loader.add(rows, self._refuse, self._warn)
+        rows.clear()  # before the next ones are made, or the segment
+        added = len(self._loader) - before
+        if len(self._loader) < LARGE:
+            return added
+        added -= self._install()
+        self._loader = self._new_loader()
+        return added
+
+    def finish(self) -> int:
+        """Register what is left. Returns how many more were registered, less than 0 where ids were taken."""
+        return -self._install() if len(self._loader) else 0
+
+    def _new_loader(self) -> Loader:
+        snapshot = self._current.snapshot
+        assert isinstance(snapshot, SegmentSnapshot)
+        return Loader(snapshot.home, self._compiler, self._size)
+
+    def _install(self) -> int:
+        """Put the segment into the current snapshot. Returns how many of its subscriptions have ids that are taken."""
+        segment = self._loader.segment().ready()
+        with self._current.lock:
+            snapshot = self._current.snapshot
+            assert isinstance(snapshot, SegmentSnapshot)
+            self._current.snapshot, taken = snapshot.with_segment(segment)
+        for id_ in taken:
+            self._refuse(Refusal.of("subscription", id_, id_is_taken(id_)))
+        return len(taken)
+
+
+class Loader:
+    """Collects the rows of one segment. For one thread. `size`: bytes of the files, where known."""
+
+    def __init__(self, home: Home, compiler: Compiler, size: int) -> None:
+        self._home = home
+        self._compiler = compiler
+        self._most = compiler.world.settings.max_branches
+        self._builder = ClauseBuilder()
+        self._writer = TextWriter(size)
+        self._starts, self._lengths = array("q"), array("i")
+        self._ids, self._id_ends = bytearray(), array("q", [0])
+        self._selections: dict[Selection, int] = {}
+        self._selection = array("i")
+        self._construct = bytearray()
+        self._pinned: dict[int, Subscription] = {}
+        self._operators: set[tuple[str, int]] = set()
+        self._known: dict[Template, _Facts] = {}
+        self._unknown: dict[object, str] = {}  # class -> its warning, or ""
+
+    def __len__(self) -> int:
+        return len(self._construct)
+
+    def add(self, rows: Sequence[ParsedRow], refuse: Refuse, warn: Tell | None) -> None:
+        """The next rows; those that are refused are left out."""
+        texts: list[bytes] = []
+        for parsed in rows:
+            try:
+                texts.append(self._add(parsed, warn))
+            except TriplewireError as error:
+                refuse(parsed.row.refusal(error))
+        starts, lengths = self._writer.append(texts)
+        self._starts.frombytes(starts.tobytes())
+        self._lengths.frombytes(lengths.tobytes())
+
+    def _add(self, parsed: ParsedRow, warn: Tell | None) -> bytes:
+        row, template, parameters, subscription, is_plain = parsed
+        if template is not None and any(self._facts(part).calls for part, _ in template.parts(parameters)):
+            subscription = template.subscription(parameters, row.id, row.query, row.prefixes, row.base)
+        if subscription is not None:
+            return self._add_compiled(subscription, is_plain, warn)
+        assert template is not None
+        if warn is not None:
+            for warning in self._warnings(template, parameters):
+                warn(row.id, warning)
+        self._builder.add_from_template(template, parameters)
+        self._end(row.id, self._select(template, parameters), False)
+        return line_of(
+            {
+                "id": row.id,
+                "language": row.language,
+                "query": row.query,
+                "prefixes": dict(sorted(row.prefixes.items())) if row.prefixes else {},
+                "base": row.base,
+            }
+        )
+
+    def _add_compiled(self, subscription: Subscription, plain: bool, warn: Tell | None) -> bytes:
+        subscription = self._compiler.checked(subscription)
+        if warn is not None:
+            for warning in subscription.warnings:
+                warn(subscription.id, warning)
+        form = normal_form(self._compiler.meant(subscription), most=self._most)
+        self._builder.add(form, subscription.select, subscription.ask)
+        calls = (node for node in walk(subscription.where) if isinstance(node, Call))
+        self._operators.update((call.operator, len(call.arguments)) for call in calls)
+        if not plain:
+            self._pinned[len(self)] = subscription
+        self._end(subscription.id, selection_of(subscription), subscription.construct is not None)
+        return text_row(subscription) if plain else b""
+
+    def _end(self, id: str, select: Selection, construct: bool) -> None:
+        self._ids += id_key(id)
+        self._id_ends.append(len(self._ids))
+        self._selection.append(self._selections.setdefault(select, len(self._selections)))
+        self._construct.append(construct)
+
+    # --- what is to be known of a template
+
+    def _select(self, template: Template | Conjunction, parameters: Parameters) -> Selection:
+        if isinstance(template, Template):
+            facts = self._facts(template)
+            if facts.is_one_selection:
+                return facts.selection
+        return tuple(dict.fromkeys(template.selected(parameters)))
+
+    def _facts(self, template: Template) -> _Facts:
+        facts = self._known.get(template)
+        if facts is None:
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
+            facts = self._known[template] = _Facts(template)
+        return facts
+
+    def _warnings(self, template: Template | Conjunction, parameters: Parameters) -> dict[str, None]:
+        """The warnings that the text gives, and those of classes that the taxonomy does not know."""
+        warnings = dict.fromkeys(template.warnings)
+        for part, own in template.parts(parameters):
+            classes = self._facts(part).classes
+            if classes:
+                replacement = part.replacement(own)
+                for cls in classes:
+                    warning = self._warning(replaced(cls, replacement))
+                    if warning:
+                        warnings[warning] = None
+        return warnings
+
+    def _warning(self, cls: Class) -> str:
+        warning = self._unknown.get(cls)
+        if warning is None:
+            if len(self._unknown) >= _MOST_KNOWN:
+                self._unknown.clear()
+            warning = self._unknown[cls] = class_warning(cls, self._compiler.world.taxonomy)
+        return warning
+
+    def segment(self) -> Segment:
+        """All rows, indexed. The loader is spent then: it drops its small objects before the arrays of the segment are
+        made, so that their memory can be given back (decision 014)."""
+        selections = json.dumps(list(self._selections))
+        for table in (self._selections, self._known, self._unknown):
+            table.clear()
+        clauses, starts = self._builder.build(), np.array(self._starts, np.int64)
+        return Segment(
+            self._home,
+            clauses,
+            self._home.maker.build(clauses),
+            IdTable(Strings(np.array(self._ids, np.uint8), np.array(self._id_ends, np.int64)).names(SEED)),
+            Texts((self._writer,), np.zeros(len(starts), np.uint8), starts, np.array(self._lengths, np.int32)),
+            tuple([None if names is None else tuple(names) for names in json.loads(selections)]),
+            np.array(self._selection, np.int32),
+            np.array(self._construct, np.uint8),
+            self._pinned,
+            frozenset(self._operators),
+        )
+
+
+class _Facts:
+    """What a template calls, asks and selects, looked up once."""
+
+    def __init__(self, template: Template) -> None:
+        nodes = list(walk(template.stated))
+        self.calls = any(isinstance(node, Call) for node in nodes)
+        self.classes = [node.cls for node in nodes if isinstance(node, InstanceOf)]
+        self.is_one_selection = template.ask or not template.has_variables
+        self.selection: Selection = None if template.ask else tuple(dict.fromkeys(template.select))

@@ -1,0 +1,298 @@
+"""A set of subscriptions that never changes: their clauses, an index over these, ids, texts, and what they select.
+
+Subscriptions have the numbers 0 .. n-1 in the order of their registration. Several segments make a snapshot
+(`triplewire.engine.segments.snapshot`). The seam for indexes is `triplewire.select.index`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from triplewire.clauses.builder import ClauseBuilder
+from triplewire.clauses.clauses import Clauses
+from triplewire.clauses.merge import merge
+from triplewire.clauses.view import View
+from triplewire.encode.batch import Bytes, Ids, Offsets
+from triplewire.engine.segments.arena import Arena, Columns
+from triplewire.engine.segments.home import Home, text_row
+from triplewire.engine.segments.ids import IdTable
+from triplewire.engine.segments.texts import Texts, TextWriter
+from triplewire.errors import LimitError, TriplewireError
+from triplewire.ir.evaluation.evaluate import evaluate
+from triplewire.ir.nodes import Call, Expression
+from triplewire.ir.normal_form.clauses import NormalForm, normal_form
+from triplewire.ir.subscription import Subscription
+from triplewire.ir.walk import walk
+from triplewire.matchers import Chunk, Details, Meaning, Stage, Template
+from triplewire.select.index import Index, Prepared, Selected, owners
+from triplewire.verify.columnar import Columnar, Verdict
+from triplewire.verify.json_texts import json_column
+from triplewire.verify.objects import Made, shared
+
+LONG_TEXTS = 16 << 20  # bytes of texts that are left where they are when segments are merged
+_TOGETHER = 1 << 18  # triples whose atoms are found together
+
+Selection: TypeAlias = "tuple[str, ...] | None"
+"""The selected variables; None for ASK."""
+
+
+@dataclass(frozen=True)
+class SegmentRows:
+    """The matches of a chunk in one segment: the accepted ones, of publication p the slice `offset` of `accepted`, and
+    those that were verified, as columns. The rest as in `triplewire.matchers.Rows`."""
+
+    offset: Offsets
+    accepted: Ids
+    columns: Columns  # publication, subscription, truncated
+    failures: Sequence[tuple[int, int, TriplewireError]]
+    waiting: Sequence[tuple[int, int]]  # publication, subscription: left to the operators
+    atoms: int
+    candidates: int
+    verified: int
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A subscription on its way into a segment. `row` is its text, empty where that does not give it by itself."""
+
+    subscription: Subscription
+    form: NormalForm
+    row: bytes
+    operators: frozenset[tuple[str, int]]
+
+    @classmethod
+    def of(cls, subscription: Subscription, meaning: Meaning, plain: bool) -> Compiled:
+        """`plain` says that the subscription is what its text gives by itself."""
+        row = text_row(subscription) if plain or meaning.is_plain(subscription) else b""
+        found = normal_form(meaning.meant(subscription), most=meaning.world.settings.max_branches)
+        calls = (node for node in walk(subscription.where) if isinstance(node, Call))
+        return cls(subscription, found, row, frozenset((call.operator, len(call.arguments)) for call in calls))
+
+
+@dataclass(frozen=True, eq=False)
+class Segment:
+    """Subscriptions, their clauses and an index over these. `construct` marks CONSTRUCT queries, whose template is in
+    the text."""
+
+    home: Home = field(repr=False)
+    clauses: Clauses = field(repr=False)
+    index: Index = field(repr=False)
+    ids: IdTable = field(repr=False)
+    texts: Texts = field(repr=False)
+    selections: tuple[Selection, ...] = field(repr=False)  # those that occur
+    selection: Ids = field(repr=False)  # subscription -> its place in `selections`
+    construct: Bytes = field(repr=False)
+    pinned: Mapping[int, Subscription] = field(repr=False)  # those that their text does not give by itself
+    operators: frozenset[tuple[str, int]] = frozenset()  # those called, with the number of arguments
+
+    def __len__(self) -> int:
+        return len(self.selection)
+
+    def stated(self, number: int) -> Subscription:
+        """A subscription as it was registered."""
+        pinned = self.pinned.get(number)
+        return pinned if pinned is not None else self._compiled(number)[0]
+
+    def meant(self, number: int) -> Subscription:
+        """A subscription as it is evaluated."""
+        pinned = self._meant.get(number)
+        return pinned if pinned is not None else self._compiled(number)[1]
+
+    @cached_property
+    def _meant(self) -> Mapping[int, Subscription]:
+        return {number: self.home.meaning.meant(one) for number, one in self.pinned.items()}
+
+    def _compiled(self, number: int) -> tuple[Subscription, Subscription]:
+        texts = self.texts
+        source = texts.sources[texts.source[number]]
+        return self.home.compiled(source, int(texts.start[number]), int(texts.length[number]))
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays; what is mapped from a file is counted as well."""
+        texts, ids = self.texts, self.ids
+        own: list[NDArray[Any]] = [self.selection, self.construct, texts.source, texts.start, texts.length, ids.rank]
+        own += [*ids.names.arrays().values(), *self.index.arrays().values()]
+        return self.clauses.nbytes + sum(array.nbytes for array in own)
+
+    # --- matching
+
+    @cached_property
+    def _verifier(self) -> Columnar:
+        return Columnar(self.clauses, self._expression, self.meant, self.home.meaning.world)
+
+    def _expression(self, test: int) -> Expression:
+        """A residual predicate, as one of the subscriptions with it states it."""
+        subscription, clause, place = self.clauses.place(test)
+        settings = self.home.meaning.world.settings
+        return normal_form(self.meant(subscription), most=settings.max_branches).clauses[clause].tests[place][1]
+
+    def _view(self, chunk: Chunk) -> View:
+        """The chunk as this segment sees it. It stays with the chunk, as the bindings need it again."""
+        state = chunk.state(self)
+        if state.view is None:
+            if chunk.whole is not None:
+                whole, first, last = chunk.whole
+                state.view = self._view(whole).part(chunk.batch, first, last)
+            else:
+                state.view = View.of(chunk.batch, self.clauses, self.home.meaning.world)
+        return state.view
+
+    def _prepared(self, chunk: Chunk) -> Prepared | None:
+        """What the index prepares for a larger chunk that this one is a part of, if that is not too large: done at
+        once, while the tables for it are near the processor, and kept up to the last part."""
+        if chunk.whole is None or len(chunk.whole[0].batch.subject) > _TOGETHER:
+            return None
+        whole, first, last = chunk.whole
+        state = whole.state(self)
+        prepared = state.prepared or self.index.prepare(self._view(whole))
+        state.prepared = prepared if last < len(whole) else None
+        return prepared.part(first, last) if prepared is not None else None
+
+    def match(self, chunk: Chunk, removed: NDArray[np.bool_] | None, stage: Stage, arena: Arena) -> SegmentRows:
+        """The matches of a chunk, but for subscriptions that are removed. Accepted ones may lie in the arena."""
+        most = self.home.meaning.world.settings.max_bindings
+        with stage("select"):
+            view = self._view(chunk)
+            selected = self.index.select(view, self._prepared(chunk), most, arena)
+            if removed is not None:
+                selected = selected.without(removed, self.clauses.facts.owner)
+        with stage("verify"):
+            publication = owners(selected.check_offset)
+            verdict = self._verifier.verify(view, publication, selected.check_clause, chunk.publication)
+            return self._joined(selected, verdict)
+
+    def _joined(self, selected: Selected, verdict: Verdict) -> SegmentRows:
+        """What was accepted, with the matches among the clauses that were checked."""
+        publication, subscription, truncated = verdict.publication, verdict.subscription, verdict.truncated
+        if self.clauses.have_alternatives and len(publication):  # of the clauses of an ASK query each may be a match
+            accepted = owners(selected.offset).astype(np.int64) << 32 | selected.subscription
+            fresh = np.isin(publication.astype(np.int64) << 32 | subscription, accepted, invert=True)
+            publication, subscription, truncated = publication[fresh], subscription[fresh], truncated[fresh]
+        return SegmentRows(
+            selected.offset,
+            selected.subscription,
+            (publication, subscription, truncated),
+            verdict.failures,
+            verdict.waiting,
+            selected.atoms,
+            selected.candidates,
+            len(selected.check_clause),
+        )
+
+    def details(self, chunk: Chunk, publication: Ids, subscription: Ids) -> Details:
+        """The bindings of matches."""
+        constructed = np.flatnonzero(self.construct[subscription]).tolist()
+        templates = {pair: self.stated(int(subscription[pair])).construct or () for pair in constructed}
+        try:
+            return self._bindings(chunk, publication, subscription, templates)
+        except LimitError:
+            pairs = (slice(pair, pair + 1) for pair in range(len(publication)))  # the others keep all theirs
+            some = [self._bindings_at_least(chunk, publication[pair], subscription[pair]) for pair in pairs]
+            return Details(some, sum(map(len, some)), templates)
+
+    def _bindings(
+        self, chunk: Chunk, publication: Ids, subscription: Ids, templates: Mapping[int, Template]
+    ) -> Details:
+        """The bindings of matches. Those that are the same are one object, or one text."""
+        found = self._verifier.bindings(self._view(chunk), publication, subscription, chunk.publication, chunk.calls)
+        selection, selections = self.selection[subscription], [selection or () for selection in self.selections]
+        return Details(
+            shared(found, selection, selections, chunk.decoder.term),
+            int(found.count.sum()) + sum(len(answer.bindings) for answer in found.answers.values()),
+            templates,
+            lambda: json_column(found, selection, selections, chunk.batch.terms),
+        )
+
+    def _bindings_at_least(self, chunk: Chunk, publication: Ids, subscription: Ids) -> Made:
+        """The bindings of a match; where looking for as many as are allowed passes a limit, fewer, and at worst none:
+        they are cut, and the other matches keep theirs."""
+        try:
+            return next(iter(self._bindings(chunk, publication, subscription, {}).bindings))
+        except LimitError:
+            one, whole = self.meant(int(subscription[0])), chunk.publication(int(publication[0]))
+            world = self.home.meaning.world
+            most = world.settings.max_bindings
+            while most > 1:
+                most //= 2
+                fewer = replace(world, settings=replace(world.settings, max_bindings=most))
+                with suppress(LimitError):
+                    return evaluate(one, whole, fewer, chunk.calls.of(int(publication[0]))).bindings
+            return ()
+
+    # --- making
+
+    @classmethod
+    def of(cls, home: Home, subscriptions: Sequence[Compiled], writer: TextWriter | None) -> Segment:
+        """A segment of these subscriptions. Their texts go to `writer`; without one, they stay as objects."""
+        builder = ClauseBuilder()
+        selections: dict[Selection, int] = {}
+        for one in subscriptions:
+            builder.add(one.form, one.subscription.select, one.subscription.ask)
+        numbers = [selections.setdefault(selection_of(one.subscription), len(selections)) for one in subscriptions]
+        as_objects = writer is None
+        clauses = builder.build()
+        return cls(
+            home,
+            clauses,
+            home.maker.build(clauses),
+            IdTable.of([one.subscription.id for one in subscriptions]),
+            Texts.of(writer or TextWriter(), [b"" if as_objects else one.row for one in subscriptions]),
+            tuple(selections),
+            np.array(numbers, np.int32),
+            np.array([one.subscription.construct is not None for one in subscriptions], np.uint8),
+            {number: one.subscription for number, one in enumerate(subscriptions) if as_objects or not one.row},
+            frozenset().union(*(one.operators for one in subscriptions)),
+        )
+
+    @classmethod
+    def merged(cls, parts: Sequence[Segment], numbers: Sequence[NDArray[np.int64]]) -> Segment:
+        """One segment of some subscriptions (ascending numbers) of several, which have different ids, in the order of
+        the segments."""
+        selections: dict[Selection, int] = {}
+        selection, pinned, start = [], {}, 0
+        pairs = list(zip(parts, numbers, strict=True))
+        for part, own in pairs:
+            place = np.array([selections.setdefault(one, len(selections)) for one in part.selections] or [0], np.int32)
+            selection.append(place[part.selection[own]])
+            for number, subscription in part.pinned.items():
+                at = int(np.searchsorted(own, number))
+                if at < len(own) and own[at] == number:
+                    pinned[start + at] = subscription
+            start += len(own)
+        home, clauses = parts[0].home, merge([(part.clauses, own) for part, own in pairs])
+        return cls(
+            home,
+            clauses,
+            home.maker.build(clauses),
+            IdTable.joined([part.ids for part in parts], numbers),
+            Texts.joined([part.texts.taken(own) for part, own in pairs]),
+            tuple(selections),
+            np.concatenate(selection),
+            np.concatenate([part.construct[own] for part, own in pairs]),
+            pinned,
+            frozenset().union(*(part.operators for part in parts)),
+        )
+
+    def tidied(self) -> Segment:
+        """The same, ready to stay for long: texts in few files, ids in order."""
+        segment = replace(self, texts=self.texts.tidied(LONG_TEXTS))
+        _ = segment.ids.rank
+        return segment.ready()
+
+    def ready(self) -> Segment:
+        """The same, with what else the first match would have to work out."""
+        _ = self._verifier  # it is cached
+        return self
+
+
+def selection_of(subscription: Subscription) -> Selection:
+    """The selected variables, each once."""
+    return None if subscription.ask else tuple(dict.fromkeys(subscription.select))

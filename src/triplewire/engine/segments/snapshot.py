@@ -1,0 +1,374 @@
+"""Live subscriptions behind an index: a large segment, a few small ones, a delta, and tombstones.
+
+A change makes a new snapshot. Added subscriptions go to the delta, a few of them that are indexed when the next
+publications come. From there they go on to the last segment, while that is small: it is made anew each time. Once it
+has grown it is left as it is, and the next one begins. A removed subscription leaves a tombstone. Background work
+(`due`) merges segments and drops what has tombstones. So there are never many segments: each is a multiple of those
+after it, or very large.
+"""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property
+from itertools import accumulate
+
+import numpy as np
+from numpy.typing import NDArray
+
+from triplewire.encode.batch import Ids
+from triplewire.encode.strings import TextColumn
+from triplewire.engine.segments.arena import Arena
+from triplewire.engine.segments.home import Home
+from triplewire.engine.segments.ids import IdTable, id_key
+from triplewire.engine.segments.layers import NONE, Layer
+from triplewire.engine.segments.segment import Compiled, Segment, SegmentRows
+from triplewire.engine.segments.texts import Texts, TextWriter
+from triplewire.ir.subscription import Subscription
+from triplewire.matchers import Chunk, Details, Install, Rows, Snapshot, Stage, Template
+
+DELTA = 128  # subscriptions in the delta, at most
+FACTOR = 32  # a segment has at least so many times the subscriptions of all after it, or is merged with them
+LARGE = 5 << 19  # but no more are put together: a few segments cost less than the memory to make one of them
+_SHARE = 8  # times the subscriptions of the first segment: up to there its rows tell how many all will have
+REMOVED = 4  # a segment is made anew when more than 1 / REMOVED of it has tombstones
+WASTE = 1 << 18  # bytes of texts that no subscription has any more, in the last segment
+
+
+class SegmentSnapshot:
+    """Subscriptions in layers, the oldest first. Their numbers run through the segments."""
+
+    columnar = True
+
+    def __init__(self, home: Home, layers: Sequence[Layer] = (), delta: Sequence[Compiled] = ()) -> None:
+        self.home = home
+        self.layers = tuple(layers)
+        self.delta = tuple(delta)
+        self._lock = threading.Lock()  # held by the reader that makes the segment of the delta
+        self._indexed: tuple[Layer, ...] | None = None if self.delta else self.layers
+
+    # --- changes
+
+    @property
+    def _full(self) -> int:
+        """A segment of so many subscriptions is left as it is."""
+        return self.home.meaning.world.settings.merge_subscriptions
+
+    def changed(
+        self, added: Sequence[Subscription], removed: Collection[str], *, plain: bool = False
+    ) -> SegmentSnapshot:
+        """See `triplewire.matchers.Snapshot`."""
+        layers, delta = self.layers, self.delta
+        if removed:
+            layers, delta = self._without(frozenset(removed))
+        meaning = self.home.meaning
+        compiled = [Compiled.of(one, meaning, plain) for one in added]
+        if len(delta) + len(compiled) <= DELTA:
+            return SegmentSnapshot(self.home, layers, (*delta, *compiled))
+        if delta:
+            layers = self._grown(layers, delta)
+        if len(compiled) > DELTA:
+            return SegmentSnapshot(self.home, self._grown(layers, compiled))
+        return SegmentSnapshot(self.home, layers, compiled)
+
+    def _without(self, ids: Collection[str]) -> tuple[tuple[Layer, ...], tuple[Compiled, ...]]:
+        delta = tuple(one for one in self.delta if one.subscription.id not in ids)
+        numbers = defaultdict(list)
+        for key in map(id_key, ids):
+            for place, layer in enumerate(self.layers):
+                number = layer.find(key)
+                if number >= 0:
+                    numbers[place].append(number)
+        layers = list(self.layers)
+        for place, some in numbers.items():
+            layers[place] = layers[place].without(some)
+        return tuple(layer for layer in layers if layer.alive), delta
+
+    def _grown(self, layers: Sequence[Layer], added: Sequence[Compiled]) -> tuple[Layer, ...]:
+        """The layers with some more subscriptions: in the last segment, or in one of their own."""
+        writer, last = TextWriter(), None
+        if layers and max(len(layers[-1].segment), len(added)) < self._full:
+            last = layers[-1]
+            source = last.segment.texts.sources[-1]
+            writer = source if isinstance(source, TextWriter) else writer
+        new = Segment.of(self.home, added, writer)
+        if last is None:
+            return (*layers, Layer(new, NONE))
+        new, _ = merged([last, Layer(new, NONE)])
+        if _wasteful(new.texts):
+            new = replace(new, texts=new.texts.tidied(0))
+        return (*layers[:-1], Layer(new, NONE))
+
+    @property
+    def _all_layers(self) -> tuple[Layer, ...]:
+        """All subscriptions, those of the delta in a last segment. It is made when it is first asked for."""
+        if self._indexed is None:
+            with self._lock:
+                if self._indexed is None:  # no other reader has made it meanwhile
+                    self._indexed = *self.layers, Layer(Segment.of(self.home, self.delta, None), NONE)
+        return self._indexed
+
+    @cached_property
+    def _starts(self) -> tuple[int, ...]:
+        """Of each layer, the number of its first subscription; and the end."""
+        return (0, *accumulate(len(layer.segment) for layer in self._all_layers))
+
+    def with_segment(self, segment: Segment) -> tuple[SegmentSnapshot, list[str]]:
+        """The same with a segment of more subscriptions; those whose ids are taken are left out, and returned."""
+        layers = self._grown(self.layers, self.delta) if self.delta else self.layers
+        taken = np.zeros(len(segment), np.bool_)
+        for layer in layers:
+            number = layer.segment.ids.find_all(segment.ids)
+            there = number >= 0
+            if layer.is_removed is not None:
+                there[there] = ~layer.is_removed[number[there]]
+            taken |= there
+        tombstones = np.flatnonzero(taken).astype(np.int32)
+        new = Layer(segment, tombstones)
+        return SegmentSnapshot(self.home, (*layers, new) if new.alive else layers), segment.ids.texts(tombstones)
+
+    def due(self) -> Callable[[], Install] | None:
+        """See `triplewire.matchers.Snapshot`."""
+        layers = self.layers
+        if layers and len(layers[-1].segment) < self._full:
+            layers = layers[:-1]  # changes still make it anew
+        first = len(layers) - 1
+        total = layers[first].alive if layers else 0
+        while first > 0 and layers[first - 1].alive < min(FACTOR * total, LARGE - total + 1):
+            first -= 1
+            total += layers[first].alive
+        if first < len(layers) - 1:
+            return Work(layers[first:])
+        for layer in layers:
+            if REMOVED * len(layer.tombstones) > len(layer.segment):
+                return Work((layer,))
+        return None
+
+    def whole(self) -> Segment | None:
+        """All subscriptions as one segment; None where there are none."""
+        layers = self._grown(self.layers, self.delta) if self.delta else self.layers
+        if not layers:
+            return None
+        return layers[0].segment if len(layers) == 1 and not len(layers[0].tombstones) else merged(layers)[0]
+
+    # --- matching
+
+    def match(self, chunk: Chunk, stage: Stage) -> Rows:
+        """See `triplewire.matchers.Snapshot`."""
+        with self.home.arenas.borrowed(Arena) as arena:
+            return self._matched(chunk, stage, arena)
+
+    def _matched(self, chunk: Chunk, stage: Stage, arena: Arena) -> Rows:
+        with stage("encode"):
+            batch = chunk.batch
+        with stage("load"):
+            layers = self._all_layers
+        found: list[tuple[SegmentRows, int]] = []
+        arena.begin(len(chunk))
+        for layer, start in zip(layers, self._starts, strict=False):  # the last start is the end
+            share = self._starts[-1] / len(layer.segment)
+            for one in layer.match(chunk, stage, arena):
+                found.append((one, start))
+                with stage("verify"):
+                    if not start and share < _SHARE:  # what the first has tells what all will
+                        arena.more(int(share * len(one.accepted)), len(one.accepted))
+                    arena.add(one.offset, one.accepted, one.columns, start)
+        failures = [(p, s + int(start), error) for one, start in found for p, s, error in one.failures]
+        waiting = [(p, s + int(start)) for one, start in found for p, s in one.waiting]
+        if waiting:
+            with stage("operators"):
+                decided = self.home.operators.decided(chunk, waiting, self._meant)
+                arena.add(np.zeros(len(chunk) + 1, np.int64), NONE, decided.columns, 0)
+                failures += decided.failures
+        return Rows(
+            *arena.taken(),
+            tuple(failures),
+            triples=int(batch.offset[-1] - batch.offset[0]),
+            atoms=sum(one.atoms for one, _ in found),
+            candidates=sum(one.candidates for one, _ in found),
+            verified=sum(one.verified for one, _ in found),
+            compiled=True,
+        )
+
+    def _meant(self, number: int) -> Subscription:
+        """A subscription as it is evaluated."""
+        place = bisect_right(self._starts, number) - 1
+        return self._all_layers[place].segment.meant(number - self._starts[place])
+
+    def details(self, chunk: Chunk, rows: Rows, places: NDArray[np.int64]) -> Details:
+        """See `triplewire.matchers.Snapshot`."""
+        publication, numbers = rows.publication[places], rows.subscription[places]
+        owner = np.empty(len(places), np.int64)  # which of `parts` each is in
+        parts: list[Details] = []
+        rows_of: list[NDArray[np.int64]] = []
+        templates: dict[int, Template] = {}
+        for layer, mine, local in self._by_layer(numbers):
+            found = layer.segment.details(chunk, publication[mine], local)
+            if len(mine) == len(places):
+                return found
+            owner[mine] = len(parts)
+            parts.append(found)
+            rows_of.append(mine)
+            templates.update({int(mine[place]): template for place, template in found.templates.items()})
+        bindings = [iter(found.bindings) for found in parts]
+        taken = map(next, map(bindings.__getitem__, owner.tolist()))
+        return Details(
+            taken,
+            sum(found.count for found in parts),
+            templates,
+            lambda: TextColumn.scattered(zip(rows_of, (found.as_text() for found in parts), strict=True), len(places)),
+        )
+
+    # --- look-ups
+
+    def _by_layer(self, numbers: Ids) -> Iterator[tuple[Layer, NDArray[np.int64], Ids]]:
+        """The layers that the numbers belong to: which of the numbers, and what they are in its segment."""
+        for layer, start, end in zip(self._all_layers, self._starts, self._starts[1:], strict=False):
+            mine = np.flatnonzero((numbers >= start) & (numbers < end))
+            if len(mine):
+                yield layer, mine, numbers[mine] - np.int32(start)
+
+    def ids(self, numbers: Ids) -> list[str]:
+        """See `triplewire.matchers.Snapshot`."""
+        out = [""] * len(numbers)
+        for layer, mine, local in self._by_layer(numbers):
+            texts = layer.segment.ids.texts(local)
+            if len(mine) == len(numbers):
+                return texts
+            for place, id_ in zip(mine.tolist(), texts, strict=True):
+                out[place] = id_
+        return out
+
+    def id_column(self, numbers: Ids) -> TextColumn:
+        """See `triplewire.matchers.Snapshot`."""
+        parts = ((mine, layer.segment.ids.column(local)) for layer, mine, local in self._by_layer(numbers))
+        return TextColumn.scattered(parts, len(numbers))
+
+    def ranks(self, numbers: Ids) -> NDArray[np.int64]:
+        """See `triplewire.matchers.Snapshot`. One segment has its ranks; the few ids of the others are looked up."""
+        if len(self._all_layers) == 1:
+            return self._all_layers[0].segment.ids.rank[numbers].astype(np.int64)
+        used, inverse = np.unique(numbers, return_inverse=True)
+        parts = list(self._by_layer(used))
+        if not parts:
+            return np.zeros(0, np.int64)
+        parts.sort(key=lambda part: len(part[1]), reverse=True)
+        ranks = np.empty(len(used), np.int64)
+        layer, mine, local = parts[0]
+        order = np.argsort(layer.segment.ids.rank[local])
+        keys = _Keys(layer.segment.ids, local[order])
+        others = sorted(
+            (other.segment.ids.key(number), place)
+            for other, places, numbers_ in parts[1:]
+            for place, number in zip(places.tolist(), numbers_.tolist(), strict=True)
+        )
+        before = np.array([bisect_left(keys, id_) for id_, _ in others], np.int64)  # how many of the first layer
+        ranks[mine[order]] = np.arange(len(mine)) + np.searchsorted(before, np.arange(len(mine)), side="right")
+        for number, (_, place) in enumerate(others):
+            ranks[place] = before[number] + number
+        return ranks[inverse]
+
+    def _find(self, id: str) -> tuple[Layer, int] | None:
+        """The layer and the number in its segment; those of the delta are not looked at."""
+        key = id_key(id)
+        for layer in reversed(self.layers):
+            number = layer.find(key)
+            if number >= 0:
+                return layer, number
+        return None
+
+    def __len__(self) -> int:
+        return sum(layer.alive for layer in self.layers) + len(self.delta)
+
+    def __contains__(self, id: object) -> bool:
+        if not isinstance(id, str):
+            return False
+        return any(one.subscription.id == id for one in self.delta) or self._find(id) is not None
+
+    def get(self, id: str) -> Subscription | None:
+        """See `triplewire.matchers.Snapshot`."""
+        for one in self.delta:
+            if one.subscription.id == id:
+                return one.subscription
+        found = self._find(id)
+        return found[0].segment.stated(found[1]) if found is not None else None
+
+    def all(self, start: int = 0) -> Iterator[Subscription]:
+        """See `triplewire.matchers.Snapshot`."""
+        for layer in self.layers:
+            if start < layer.alive:
+                for number in layer.numbers()[start:].tolist():
+                    yield layer.segment.stated(number)
+            start = max(start - layer.alive, 0)
+        for one in self.delta[start:]:
+            yield one.subscription
+
+
+def _wasteful(texts: Texts) -> bool:
+    """Do the texts of removed subscriptions take up most of their sources?"""
+    size = sum(source.size for source in texts.sources)
+    return size > WASTE and int(texts.length.sum()) * REMOVED < size
+
+
+class _Keys(Sequence[bytes]):
+    """The ids of some subscriptions, for `bisect`."""
+
+    def __init__(self, ids: IdTable, numbers: Ids) -> None:
+        self._ids = ids
+        self._numbers = numbers
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def __getitem__(self, place: int) -> bytes:  # type: ignore[override]  # no slices are asked for
+        return self._ids.key(int(self._numbers[place]))
+
+
+def merged(layers: Sequence[Layer]) -> tuple[Segment, list[NDArray[np.int64]]]:
+    """One segment of what is there in several, and which subscriptions of each those are."""
+    numbers = [layer.numbers() for layer in layers]
+    return Segment.merged([layer.segment for layer in layers], numbers), numbers
+
+
+class Work:
+    """Layers to be merged in the background. The outcome is put into whatever snapshot there is then."""
+
+    def __init__(self, layers: Sequence[Layer]) -> None:
+        self._layers = tuple(layers)
+
+    def __call__(self) -> Install:
+        """Do it."""
+        segment, kept = merged(self._layers)
+        segment = segment.tidied()
+
+        def install(latest: Snapshot) -> Snapshot:
+            assert isinstance(latest, SegmentSnapshot)
+            return self._installed(latest, segment, kept)
+
+        return install
+
+    def _installed(
+        self, latest: SegmentSnapshot, segment: Segment, kept: Sequence[NDArray[np.int64]]
+    ) -> SegmentSnapshot:
+        """The latest snapshot with the merged segment in place of those that it was made of. What has been removed
+        from them since is removed from it."""
+        number_of = {id(layer.segment): number for number, layer in enumerate(self._layers)}
+        left = {number_of[id(layer.segment)]: layer for layer in latest.layers if id(layer.segment) in number_of}
+        gone, start = [], 0
+        for number, (before, some) in enumerate(zip(self._layers, kept, strict=True)):
+            if number in left:
+                since = np.setdiff1d(left[number].tombstones, before.tombstones)
+                gone.append(start + np.searchsorted(some, since))
+            else:
+                gone.append(np.arange(start, start + len(some)))  # all of it
+            start += len(some)
+        whole = Layer(segment, np.concatenate(gone).astype(np.int32))
+        layers = [layer for layer in latest.layers if id(layer.segment) not in number_of]
+        # those merged were neighbours; what came before them still does
+        place = next((n for n, layer in enumerate(latest.layers) if id(layer.segment) in number_of), 0)
+        layers.insert(place, whole)
+        return SegmentSnapshot(latest.home, [layer for layer in layers if layer.alive], latest.delta)

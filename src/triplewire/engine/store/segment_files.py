@@ -1,0 +1,208 @@
+"""A snapshot of segments as the files of a saved engine, and back: texts, and the index as arrays.
+
+The directory they lie in: `triplewire.engine.store.directory`. Rules that name other rules are compiled when they are
+opened; nothing else is.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from triplewire.clauses.clauses import VERSION, Clauses
+from triplewire.clauses.node_tests.columns import prefixed, under
+from triplewire.encode.names import Names
+from triplewire.engine.compiler import Compiler
+from triplewire.engine.segments.home import Home
+from triplewire.engine.segments.ids import IdTable, id_key
+from triplewire.engine.segments.layers import NONE, Layer
+from triplewire.engine.segments.segment import Segment
+from triplewire.engine.segments.snapshot import SegmentSnapshot
+from triplewire.engine.segments.texts import TextFile, Texts
+from triplewire.engine.store.arrays import write_arrays
+from triplewire.engine.store.directory import Part, Saved
+from triplewire.engine.store.rows import checked, compiled_rows, parsed_row, proved_row
+from triplewire.errors import StoreError
+from triplewire.ir.subscription import Subscription
+from triplewire.matchers import Snapshot
+from triplewire.select.index import IndexMaker
+
+
+class StoredSegment:
+    """A segment on its way to the files of a saved engine. Raises `StoreError` where a subscription would not come back
+    as it is."""
+
+    def __init__(self, segment: Segment, compiler: Compiler) -> None:
+        self._segment = segment
+        rules = _SegmentRules(segment, len(segment))
+        self._rows = {
+            number: proved_row(one, rules, _SegmentRules(segment, number), compiler)
+            for number, one in sorted(segment.pinned.items())
+        }
+        self._directory: dict[str, list[Any]] = {}
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, compiler: Compiler) -> StoredSegment:
+        """All of a snapshot that has segments and is not empty."""
+        assert isinstance(snapshot, SegmentSnapshot)
+        segment = snapshot.whole()
+        assert segment is not None
+        return cls(segment, compiler)
+
+    def parts(self) -> dict[str, Part]:
+        """The data files."""
+        return {"subscriptions": ("jsonl", self._write_texts), "index": ("bin", self._write_index)}
+
+    def manifest(self) -> dict[str, Any]:
+        """The entry of the manifest, once the parts are written."""
+        return {"index": {"version": VERSION, "made_by": _made_by(self._segment.home.maker), "arrays": self._directory}}
+
+    def _write_texts(self, stream: IO[bytes]) -> None:
+        texts, start = self._segment.texts, 0
+        for number, row in [*self._rows.items(), (len(texts), b"")]:
+            for block in texts.taken(np.arange(start, number)).blocks():
+                stream.write(block)
+            stream.write(row)
+            start = number + 1
+
+    def _write_index(self, stream: IO[bytes]) -> None:
+        segment = self._segment
+        length = segment.texts.length.copy()
+        for number, row in self._rows.items():
+            length[number] = len(row)
+        start = np.cumsum(length, dtype=np.int64) - length
+        own = {
+            "start": start,
+            "length": length,
+            "rank": segment.ids.rank,
+            "selection": segment.selection,
+            "construct": segment.construct,
+            "pinned": np.array(list(self._rows), np.int32),
+            "selections": _to_array(segment.selections),
+            "operators": _to_array(sorted(segment.operators)),
+        }
+        arrays = prefixed("clauses", segment.clauses.arrays()) | prefixed("index", segment.index.arrays())
+        arrays |= prefixed("ids", segment.ids.names.arrays())
+        self._directory = write_arrays(stream, arrays | own)
+
+
+def opened(saved: Saved, compiler: Compiler, maker: IndexMaker, source: str) -> SegmentSnapshot | None:
+    """The snapshot of a saved engine; None where its clauses are of another version.
+
+    An index that another maker, or another version of this one, has saved is made anew from the clauses.
+
+    Raises `StoreError` where an operator is missing, or something does not fit together.
+    """
+    entry, arrays = saved.manifest.get("index"), saved.index
+    if arrays is None or not isinstance(entry, Mapping) or entry.get("version") != VERSION:
+        return None
+    try:
+        own = arrays if entry.get("made_by") == _made_by(maker) else None
+        segment = _segment(saved.subscriptions, arrays, Home(compiler, maker), own)
+        sizes = {
+            len(segment.clauses),
+            len(segment.ids),
+            len(segment.texts),
+            len(segment.construct),
+            len(segment.ids.rank),
+        }
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        raise StoreError(
+            f"it is damaged: its index does not fit together ({type(error).__name__}: {error})",
+            source=source,
+            remedy="restore it from a copy, or save it again",
+        ) from error
+    if sizes != {len(segment)}:
+        raise StoreError(
+            "it is damaged: the parts of its index differ in length", source=source, remedy="restore it from a copy"
+        )
+    _check_operators(segment, compiler, source)
+    segment = _pinned(segment, arrays["pinned"].tolist(), compiler, source)
+    return SegmentSnapshot(segment.home, [Layer(segment, NONE)])
+
+
+def _segment(
+    texts: IO[bytes], arrays: Mapping[str, NDArray[Any]], home: Home, index: Mapping[str, NDArray[Any]] | None
+) -> Segment:
+    start, length = arrays["start"], arrays["length"]
+    selections = tuple(None if one is None else tuple(one) for one in _from_array(arrays["selections"]))
+    clauses, maker = Clauses.from_arrays(under("clauses", arrays)), home.maker
+    return Segment(
+        home,
+        clauses,
+        maker.build(clauses) if index is None else maker.open(clauses, under("index", index)),
+        IdTable(Names.from_arrays(under("ids", arrays)), arrays["rank"]),
+        Texts((TextFile(texts),), np.zeros(len(start), np.uint8), start, length),
+        selections,
+        arrays["selection"],
+        arrays["construct"],
+        {},
+        frozenset((str(name), int(count)) for name, count in _from_array(arrays["operators"])),
+    )
+
+
+def _pinned(segment: Segment, numbers: list[int], compiler: Compiler, source: str) -> Segment:
+    """The segment with the rules that name other rules, compiled."""
+    rows: dict[str, dict[str, Any]] = {}
+    waiting = list(numbers)
+    while waiting:  # with those that they name
+        number = waiting.pop()
+        row = parsed_row(segment.texts.read(number), source)
+        if row["id"] in rows:
+            continue
+        rows[row["id"]] = row
+        named = (segment.ids.find(id_key(str(name))) for name in row.get("rules", ()))
+        waiting += [number for number in named if number >= 0]
+    found = {segment.ids.find(id_key(one.id)): one for one in compiled_rows(rows, compiler, source)}
+    return replace(segment, pinned={number: checked(found[number], compiler, source) for number in numbers})
+
+
+def _check_operators(segment: Segment, compiler: Compiler, source: str) -> None:
+    for name, count in sorted(segment.operators):
+        operator = compiler.world.operators.get(name)
+        if operator is None:
+            raise StoreError(f"its subscriptions call the operator {name!r}, which is not there", source=source)
+        if len(operator.parameters) != count:
+            what = f"its subscriptions call {name} with {count} arguments, and it takes {len(operator.parameters)}"
+            raise StoreError(what, source=source)
+
+
+class _SegmentRules(Mapping[str, Subscription]):
+    """The MDV rules among the first subscriptions of a segment."""
+
+    def __init__(self, segment: Segment, end: int) -> None:
+        self._segment = segment
+        self._end = end
+
+    def __getitem__(self, name: str) -> Subscription:
+        number = self._segment.ids.find(id_key(name))
+        if 0 <= number < self._end:
+            found = self._segment.stated(number)
+            if found.language == "mdv":
+                return found
+        raise KeyError(name)
+
+    def __iter__(self) -> Iterator[str]:
+        some = (self._segment.stated(number) for number in range(self._end))
+        return (one.id for one in some if one.language == "mdv")
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+def _made_by(maker: IndexMaker) -> str:
+    """What tells whether a maker can open the arrays of an index."""
+    return f"{maker.name} {maker.version}"
+
+
+def _to_array(value: Any) -> NDArray[np.uint8]:
+    return np.frombuffer(json.dumps(value).encode("ascii"), np.uint8)
+
+
+def _from_array(array: NDArray[Any]) -> Any:
+    return json.loads(array.tobytes())

@@ -1,0 +1,175 @@
+"""The kernels of this process: are they compiled and loaded, wait for them, or have them compiled in the background.
+
+Three states: loaded; compiled on disk (`triplewire.kernel_cache`), which takes seconds to load; not compiled, which
+takes a minute. `TRIPLEWIRE_TIER` says what to do until they are loaded: "auto" answers small work interpreted,
+"compiled" waits for them, "interpreted" never uses them.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+from triplewire import kernel_cache, plugins
+from triplewire.engine.tiers.lock import locked
+from triplewire.errors import TriplewireError
+
+TIER, TIERS = "TRIPLEWIRE_TIER", ("auto", "compiled", "interpreted")
+BACKGROUND = "triplewire.engine.tiers.background"
+SMALL_PAIRS = 20_000
+"""Publications times subscriptions of a match call that are matched interpreted: about a second of work."""
+SMALL_BYTES = 128 * 1024
+"""Bytes of subscription files that are loaded interpreted: about 600 short queries, half a second."""
+PUBLICATION_BYTES = 1_024
+"""What a publication is taken for in a file that is not yet read. Feeds and RDF documents have more."""
+LOAD_SECONDS = 1.0
+"""Seconds of interpreted matching in this process after which compiled kernels are loaded, which takes as long."""
+
+_LOOK_SECONDS, _ASK_SECONDS = 0.2, 5.0  # between two looks at the disk, and between two background processes
+_COMPILE, _LOAD = "triplewire.engine.tiers.warm_up:run_kernels", "triplewire.engine.tiers.warm_up:load_kernels"
+# by their names: they stand above, as they run a whole engine
+
+
+class Kernels:
+    """The state of a process, for any number of threads. `tell` is called when somebody begins to wait for compiling,
+    `compiled` with the name of each kernel that this process has compiled meanwhile."""
+
+    def __init__(self) -> None:
+        self.tell: Callable[[], None] = lambda: None
+        self.compiled: Callable[[str], None] = lambda name: None
+        self.spent = 0.0  # seconds of interpreted matching
+        self._is_loaded = False
+        self._is_complete = False
+        self._looked = self._asked = float("-inf")
+        self._lock = threading.Lock()  # held by the thread that loads or compiles
+        self._loading = threading.local()
+        self._child: subprocess.Popen[bytes] | None = None
+        self._failed = False
+
+    # --- states
+
+    @property
+    def tier(self) -> str:
+        """What `TRIPLEWIRE_TIER` says. Raises `TriplewireError` where that is none of `TIERS`."""
+        tier = os.environ.get(TIER) or TIERS[0]
+        if tier not in TIERS:
+            raise TriplewireError(f"{tier!r} is no tier", source=TIER, remedy=f"known: {', '.join(TIERS)}")
+        return tier
+
+    def are_usable(self) -> bool:
+        """May they be used at all? Not where they are not wanted, or compiled code can be kept nowhere."""
+        tier = self.tier
+        return tier != "interpreted" and (_without_compiler() or kernel_cache.folder() is not None)
+
+    def are_loaded(self) -> bool:
+        """Can they be called at once, as far as this thread is concerned?"""
+        if self._is_loaded or getattr(self._loading, "now", False):
+            return True
+        tier = self.tier
+        return tier == "compiled" or (tier == "auto" and _without_compiler())
+
+    def are_compiled(self) -> bool:
+        """Are all on disk? The disk is looked at now and then."""
+        now = time.monotonic()
+        if not self._is_complete and now - self._looked >= _LOOK_SECONDS:
+            self._looked = now
+            folder = kernel_cache.folder()
+            self._is_complete = folder is not None and kernel_cache.is_complete(folder)
+        return self._is_complete
+
+    def are_worth_loading(self) -> bool:
+        """Are they compiled, and has interpreted matching taken long enough?"""
+        return self.are_usable() and self.spent >= LOAD_SECONDS and self.are_compiled()
+
+    # --- what to do about it
+
+    def wait(self) -> bool:
+        """Return when they are loaded: load them, compile them, or wait for the process that does. False if they are
+        not to be used."""
+        if not self.are_usable():
+            return False
+        if not (self._is_loaded or getattr(self._loading, "now", False) or _without_compiler()):
+            with self._lock:
+                if not self._is_loaded:
+                    self._obtain()
+                    self._is_loaded = True
+        return True
+
+    def _obtain(self) -> None:
+        folder = kernel_cache.folder()
+        assert folder is not None
+        told = False
+        while not kernel_cache.is_complete(folder):
+            if not told:
+                self.tell()
+                told = True
+            self._end_child()  # its work is kept; here it goes on with the priority of somebody who waits
+            with locked(folder / kernel_cache.LOCK) as held:
+                if held:
+                    self._run(_COMPILE)
+                    kernel_cache.mark_complete(folder)
+                    return
+            time.sleep(_LOOK_SECONDS)
+        kernel_cache.used(folder)
+        self._run(_LOAD)
+
+    def _run(self, work: str) -> None:
+        """Do it in this thread, with compiled kernels."""
+        self._loading.now = True
+        try:
+            plugins.attribute(work)(self.compiled)
+        finally:
+            self._loading.now = False
+
+    def ask(self) -> None:
+        """Have them compiled in the background, unless they are, or somebody is at it."""
+        now = time.monotonic()
+        if self._is_loaded or self._failed or now - self._asked < _ASK_SECONDS:
+            return
+        if self.are_loaded() or not self.are_usable() or self.are_compiled():
+            return
+        self._asked = now
+        if self._child is not None:
+            code = self._child.poll()
+            self._failed = code is not None and code > 0
+            if code is None or self._failed:
+                return
+        path = os.pathsep.join(entry for entry in sys.path if entry)
+        with suppress(OSError):  # then there is none; the answers are the same
+            self._child = subprocess.Popen(
+                [sys.executable, "-P", "-m", BACKGROUND, str(os.getpid())],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                env={**os.environ, "PYTHONPATH": path},
+                start_new_session=True,
+            )
+
+    def _end_child(self) -> None:
+        child, self._child = self._child, None
+        if child is not None and child.poll() is None:
+            child.kill()
+            child.wait()
+
+    def forget(self) -> None:
+        """In the child of a fork: the background process belongs to the parent, and no thread of it is at work here."""
+        if self._child is not None:
+            self._child.returncode = 0  # so that nothing waits for the parent's child
+        self._child = None
+        self._lock = threading.Lock()
+
+
+def _without_compiler() -> bool:
+    return os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
+
+
+KERNELS = Kernels()
+"""Those of this process."""
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=KERNELS.forget)

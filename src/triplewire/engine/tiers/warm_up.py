@@ -1,0 +1,92 @@
+"""Run every kernel once: those that are on disk are loaded, the others are compiled and written.
+
+It is done by a few matches in an engine of its own, whose subscriptions and publications use all that there is to use.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from numba.core import event
+
+from triplewire.config import Settings
+from triplewire.encode.schema import to_batch
+from triplewire.engine.engine import Engine
+from triplewire.read import read
+
+QUERIES = (
+    "SELECT * { ?s <urn:p> ?o ; <urn:q> ?n FILTER ftcontains(?o, 'one two') FILTER(?n > 1) }",
+    "SELECT * { ?s ?p ?o FILTER ftcontains(?o, 'one') FILTER(STRSTARTS(?o, 'one')) }",
+    "SELECT * { ?a <urn:p> ?b . ?b <urn:p> ?c }",
+    "SELECT ?a { { ?a <urn:p> ?b } UNION { ?a <urn:q> ?b } }",
+    "ASK { ?a <urn:p> <urn:s> ; <urn:q> ?b }",
+    "SELECT * { ?a <urn:p> ?b . ?b ?c ?d . ?d ?e ?f FILTER(?b != ?d) }",
+)
+DATES = "SELECT ?d WHERE ((?s, <urn:d>, ?d) SUCHTHAT (?d > '2020-01-01T00:00:00Z'))"
+DATA = b"""<urn:s> <urn:p> "one two" <urn:g> .
+<urn:s> <urn:p> <urn:s> <urn:g> .
+<urn:s> <urn:q> "2"^^<http://www.w3.org/2001/XMLSchema#integer> <urn:g> .
+<urn:s> <urn:d> "2021-01-01T00:00:00Z"^^<http://www.w3.org/2001/XMLSchema#dateTime> <urn:g> .
+"""
+LONG = b'<urn:s> <urn:d> "%b" <urn:g> .\n' % b" ".join(b"w%d" % number for number in range(100))
+_MANY = 300  # subscriptions: with so many, two segments are merged
+
+
+class Each(event.Listener):
+    """Calls `compiled` with the name of each kernel that has been compiled."""
+
+    def __init__(self, compiled: Callable[[str], None]) -> None:
+        self._compiled = compiled
+
+    def on_start(self, event: event.Event) -> None:
+        """A kernel is about to be compiled."""
+
+    def on_end(self, event: event.Event) -> None:
+        """It is compiled."""
+        self._compiled(event.data["dispatcher"].py_func.__qualname__)
+
+
+def run_kernels(compiled: Callable[[str], None] = lambda name: None) -> None:
+    """Run all kernels; `compiled` gets the name of each that had to be compiled, which takes about a minute for all."""
+    with event.install_listener("numba:compile", Each(compiled)):
+        for most in (Settings().max_bindings, 1):  # with 1, the bindings of matches are cut, which has kernels too
+            engine = Engine(matcher="trie", settings=Settings(max_bindings=most))
+            for query in QUERIES:
+                engine.subscribe(query)
+            engine.subscribe(DATES, "gql")
+            _match(engine)
+            publications = list(read(DATA))
+            list(engine.match(publications))
+            engine.match_batch(to_batch(publications), on_refusal=lambda refusal: None)
+        many = [f"SELECT * {{ ?s <urn:p{number}> ?o ; <urn:q> ?n FILTER(?n > {number}) }}" for number in range(_MANY)]
+        for query in many:
+            engine.subscribe(query)
+        with tempfile.TemporaryDirectory(prefix="triplewire-") as folder:
+            file = Path(folder, "many.jsonl")
+            file.write_text(
+                "".join(
+                    json.dumps({"id": f"f{n}", "language": "sparql", "query": query}) + "\n"
+                    for n, query in enumerate(many)
+                )
+            )
+            engine.load_subscriptions(file)
+        _match(engine)
+
+
+def load_kernels(compiled: Callable[[str], None] = lambda name: None) -> None:
+    """Run those that most programs need, and load them so: a second or two. Others are loaded when they are needed."""
+    with event.install_listener("numba:compile", Each(compiled)):
+        engine = Engine(matcher="trie")
+        for query in QUERIES[:5]:
+            engine.subscribe(query)
+        _match(engine)
+
+
+def _match(engine: Engine) -> None:
+    for document in (DATA, DATA + LONG):  # of long texts, words are looked up in another way
+        for result in engine.match_files(document):
+            list(result)
+            result.to_arrow()

@@ -1,0 +1,1 @@
+"""The reference meaning of a subscription: read it from `evaluate` down."""

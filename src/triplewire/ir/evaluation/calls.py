@@ -1,0 +1,150 @@
+"""Calls of expensive operators (semantics, section 3, "Operator predicates"): what a known result means, and asking.
+
+Evaluation never asks an operator by itself. It looks results up; a call that failed or has not been made is unknown
+(`triplewire.ir.evaluation.unknown`). What an operator is: `triplewire.model.operator`. Where a call stands in a query:
+`triplewire.ir.nodes.Call`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from triplewire.errors import OperatorError
+from triplewire.ir.evaluation.deadline import within
+from triplewire.ir.evaluation.state import Evaluation, Result, Row, Solution, World
+from triplewire.ir.evaluation.unknown import (
+    DOUBT,
+    FALSE,
+    TRUE,
+    CallKey,
+    Calls,
+    Doubts,
+    Undecided,
+    Unknown,
+    assumed,
+    doubted,
+    merged,
+    union,
+    unknown,
+)
+from triplewire.ir.nodes import Call, Variable
+from triplewire.model.operator import Argument, Operator
+from triplewire.model.publication import Publication
+from triplewire.model.terms import IRI, BlankNode, Literal
+
+LOOKED_AT = 1_000  # solutions that depend on calls not made yet; then these are made, before there are more
+
+
+def extensions(call: Call, solution: Solution, state: Evaluation) -> Iterator[Solution]:
+    """The solution, extended by each row for which the operator holds.
+
+    Where the call is unknown, it is the solution in doubt, with unknown values for the variables that it may bind.
+    """
+    result = _result(call, solution, state)
+    if type(result) is Unknown:
+        state.doubtful = True
+        names = [a.name for a in call.arguments if isinstance(a, Variable) and a.name not in solution]
+        yield doubted(solution | dict.fromkeys(names, Unknown(result.calls, bound=False).as_term()), result.calls)
+    elif result is True:
+        yield solution
+    elif isinstance(result, tuple):
+        for row in result:
+            state.step()
+            extended = _unified(call, row, solution)
+            if extended is not None:
+                yield extended
+
+
+def is_true(call: Call, solution: Solution, state: Evaluation) -> bool:
+    """Does the call hold, whatever it binds? Raises `Undecided`."""
+    return any_certain(extensions(call, assumed(solution), state), state)
+
+
+def any_certain(solutions: Iterator[Solution], state: Evaluation) -> bool:
+    """Does one of the solutions exist for certain? Raises `Undecided` where there are only such in doubt."""
+    doubts: Doubts | None = None
+    for count, extended in enumerate(solutions, 1):
+        if DOUBT not in extended:
+            return True
+        doubts = doubts or Doubts()
+        doubts.add(extended)
+        if count % LOOKED_AT == 0 and any(call not in state.results for call in doubts.calls()):
+            break
+    if doubts is None:
+        return False
+    if doubts.covered():
+        return True
+    raise Undecided(doubts.calls(), TRUE | FALSE)
+
+
+def _result(call: Call, solution: Solution, state: Evaluation) -> Result | Unknown:
+    """What is known of the call under the solution. The arguments are constants, and the values of variables that more
+    than calls bind: what an operator is asked does not depend on which other call was made before it."""
+    inputs: list[Argument] = []
+    vague: list[Calls] = []
+    for argument in call.arguments:
+        if not isinstance(argument, Variable):
+            inputs.append(argument)
+            continue
+        value = None if argument.name in state.outputs else solution.get(argument.name)
+        doubt = unknown(value)
+        if doubt is not None:  # as long as nobody knows what to ask, nobody asks
+            vague.append(doubt.calls)
+        inputs.append(value)
+    if vague:
+        return Unknown(union(*vague))
+    key = CallKey(call.operator, tuple(inputs))
+    result = state.results.get(key)
+    if result is None:
+        state.open[key] = None
+        return Unknown((key,))
+    return Unknown((key,)) if isinstance(result, OperatorError) else result
+
+
+def _unified(call: Call, row: Row, solution: Solution) -> Solution | None:
+    """The solution with the row's outputs; None where the row contradicts it, a constant, or itself."""
+    outputs: Solution = {}
+    for argument, term in zip(call.arguments, row, strict=True):
+        if isinstance(argument, Variable):
+            if outputs.setdefault(argument.name, term) != term or solution.get(argument.name, term) != term:
+                return None
+        elif argument != term:
+            return None
+    return merged(solution, outputs)
+
+
+def ask(key: CallKey, publication: Publication, world: World) -> Result:
+    """Make the call. An operator is foreign code: whatever it raises, or too long a time, is a failure."""
+    try:
+        return _asked(key, publication, world)
+    except Exception as error:
+        reason = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        return OperatorError(f"the operator {key.operator} failed: {reason}", source=publication.id)
+
+
+def _asked(key: CallKey, publication: Publication, world: World) -> bool | tuple[Row, ...]:
+    operator = world.operators.get(key.operator)
+    if operator is None:
+        raise LookupError("there is no operator of this name")
+    if len(operator.parameters) != len(key.arguments):
+        raise TypeError(f"it takes {len(operator.parameters)} arguments, not {len(key.arguments)}")
+    settings = world.settings
+    return within(settings.operator_seconds, partial(_rows, operator, publication, key.arguments, settings.max_steps))
+
+
+def _rows(
+    operator: Operator, publication: Publication, inputs: tuple[Argument, ...], limit: int
+) -> bool | tuple[Row, ...]:
+    verdict = operator.evaluate(publication, inputs)
+    if isinstance(verdict, bool):
+        return verdict
+    rows: dict[Row, None] = {}  # each once, in the order given
+    for row in verdict:
+        if len(rows) >= limit:
+            raise ValueError(f"more than {limit} rows (max_steps)")
+        whole = tuple(row)
+        if len(whole) != len(inputs) or not all(isinstance(term, IRI | Literal | BlankNode) for term in whole):
+            raise TypeError(f"a row is no tuple of {len(inputs)} terms: {whole!r:.100}")
+        rows[whole] = None
+    return tuple(rows)

@@ -1,0 +1,239 @@
+"""The reference meaning: one subscription, one publication, by the SPARQL algebra and Kleene's logic.
+
+Read it from `evaluate` down. `decide` is the meaning, given the operator calls whose results are known: it has an
+answer, or says which calls its answer still depends on. The algebra of groups is in `triplewire.ir.evaluation.groups`,
+triple patterns in `triplewire.ir.evaluation.patterns`, conditions in `triplewire.ir.evaluation.expressions`, operator
+calls in `triplewire.ir.evaluation.calls`, what is unknown in `triplewire.ir.evaluation.unknown`. What a query says
+before any publication is seen is in `triplewire.ir.evaluation.plan`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import chain, zip_longest
+from typing import TypeAlias
+
+from triplewire.errors import LimitError, OperatorError
+from triplewire.ir.evaluation.calls import LOOKED_AT, ask
+from triplewire.ir.evaluation.groups import Scope, exists, solutions
+from triplewire.ir.evaluation.plan import Plan, plan_of
+from triplewire.ir.evaluation.state import CallResults, Evaluation, Result, Solution, World
+from triplewire.ir.evaluation.unknown import (
+    DOUBT,
+    CallKey,
+    Calls,
+    Choice,
+    Path,
+    covers,
+    doubts_of,
+    path_of,
+    union,
+    unknown,
+)
+from triplewire.ir.subscription import Subscription
+from triplewire.model.match import Binding, term_key
+from triplewire.model.publication import Publication
+from triplewire.model.terms import Term
+
+__all__ = ["Answer", "CallKey", "CallResults", "Open", "Result", "World", "decide", "evaluate"]
+
+_WASTE = 16  # one call more is made at once for each so many that a pair has had; see `Open.at_once`
+
+_Row: TypeAlias = tuple[Term | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What one publication is to one subscription.
+
+    `bindings` are the distinct assignments of the selected variables: at most `max_bindings`; those kept do not depend
+    on the order of the publication's triples. None: no match. An ASK query has one empty binding. `failures` are the
+    failed operator calls that the answer depends on: without bindings the pair is undecided; with some it matches, and
+    there may be more. `truncated` says that there are, or may be, more bindings.
+    """
+
+    bindings: tuple[Binding, ...]
+    truncated: bool = False
+    failures: tuple[OperatorError, ...] = ()
+
+    @property
+    def undecided(self) -> bool:
+        """Does it depend on failed calls whether there is a match?"""
+        return bool(self.failures) and not self.bindings
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """The answer depends on calls that have not been made: these, each once, those first that more depends on first."""
+
+    calls: Calls
+    whole: bool = False  # nothing can be said before all of them are made
+
+    def at_once(self, made: int) -> int:
+        """How many of the calls to make before the pair is looked at again, where it has had so many already.
+
+        One, so that no call is made in vain; but a pair with thousands of calls is not looked at thousands of times.
+        """
+        return len(self.calls) if self.whole else 1 + made // _WASTE
+
+
+_MISS = Answer(())
+
+
+def evaluate(
+    subscription: Subscription, publication: Publication, world: World, results: CallResults | None = None
+) -> Answer:
+    """Does the publication match, and how? Makes the operator calls that the answer depends on.
+
+    `results` are the calls of this publication that have been made; those made now are added. Raises `LimitError` past
+    `max_steps`.
+    """
+    known: CallResults = {} if results is None else results
+    made = 0
+    while True:
+        outcome = decide(subscription, publication, world, known)
+        if isinstance(outcome, Answer):
+            return outcome
+        for key in outcome.calls[: outcome.at_once(made)]:
+            known[key] = ask(key, publication, world)
+            made += 1
+
+
+def decide(
+    subscription: Subscription, publication: Publication, world: World, results: Mapping[CallKey, Result]
+) -> Answer | Open:
+    """The answer, or the open calls that it depends on, given the calls that have been made. Raises `LimitError`."""
+    try:
+        plan = plan_of(subscription)
+        graph = publication.graph
+        for subject, predicate, object_ in plan.required:
+            if not graph.candidates(subject, predicate, object_):
+                return _MISS
+        state = Evaluation(publication, world, plan.outputs, partial(exists, plan), results)
+        try:
+            return _decided(plan, () if subscription.ask else subscription.select, state)
+        except LimitError:
+            if state.open:  # with their results there may be less to look at
+                return Open(tuple(state.open), whole=True)
+            raise
+    except RecursionError:  # only where max_query_depth was raised past what Python can hold
+        raise LimitError(
+            "the query is nested too deep to be evaluated", source=subscription.id, remedy="lower max_query_depth"
+        ) from None
+
+
+def _decided(plan: Plan, names: tuple[str, ...], state: Evaluation) -> Answer | Open:
+    """The answer, or the open calls. Cut bindings are looked for once more, in the order of the terms."""
+    rows = _rows(plan, names, state)
+    if rows.more:
+        again = Evaluation(_in_order(state.publication), state.world, plan.outputs, state.exists, state.results)
+        with suppress(LimitError):  # in this order it takes more steps: then those found first are as good
+            rows = _rows(plan, names, again)
+    rows.settle(state.world.settings.max_bindings)
+    waiting = [calls for row, calls in rows.waiting if row is None or row not in rows.certain]
+    if waiting:
+        in_turn = chain.from_iterable(zip_longest(*waiting))
+        return Open(tuple(dict.fromkeys(call for call in in_turn if call is not None)))
+    doubts = [calls for (row, vague), calls in rows.doubtful.items() if vague or row not in rows.certain]
+    doubts += rows.partial.values()
+    if not rows.certain and not rows.partial:
+        rows.partial |= dict.fromkeys(rows.surely(), ())
+    found = [*rows.certain, *(row for row in rows.partial if row not in rows.certain)]
+    bindings = tuple(
+        {n: t for n, t in zip(names, row, strict=True) if t is not None}
+        for row in found[: state.world.settings.max_bindings]
+    )
+    failures = [state.results[call] for call in dict.fromkeys(chain.from_iterable(doubts))]
+    errors = tuple(failure for failure in failures if isinstance(failure, OperatorError))
+    return Answer(bindings, bool(bindings) and (rows.more or bool(doubts)), errors)
+
+
+@dataclass(slots=True)
+class _Rows:
+    """What the solutions of a subscription select, as far as is kept: distinct rows, the first ones."""
+
+    certain: dict[_Row, None] = field(default_factory=dict)
+    more: bool = False  # there are more of these
+    waiting: list[tuple[_Row | None, Calls]] = field(default_factory=list)
+    """Rows that depend on open calls, with these. None is a row with unknown values."""
+    partial: dict[_Row, Calls] = field(default_factory=dict)
+    """Rows that exist for certain, without the values that depend on failed calls."""
+    doubtful: dict[tuple[_Row, bool], Calls] = field(default_factory=dict)
+    """Rows of which it depends on failed calls whether they exist; True where values do as well."""
+    paths: list[tuple[_Row, bool, Path]] = field(default_factory=list)
+    """Rows that are alternatives of choices; True where they have unknown values."""
+
+    def settle(self, most: int) -> None:
+        """Take those rows as certain that are all alternatives of a choice."""
+        same: dict[_Row, list[Path]] = {}
+        for row, vague, path in self.paths:
+            if not vague and row not in self.certain:
+                same.setdefault(row, []).append(path)
+        for row, paths in same.items():
+            if not self.more and covers(paths):
+                if len(self.certain) == most:
+                    self.more = True
+                else:
+                    self.certain[row] = None
+
+    def surely(self) -> Iterator[_Row]:
+        """For each choice that is left, what all its alternatives have in common."""
+        choices: dict[Choice, list[tuple[_Row, Path]]] = {}
+        for row, _, path in self.paths:
+            choices.setdefault(path[0][0], []).append((row, path))
+        for alternatives in choices.values():
+            if covers(path for _, path in alternatives):
+                columns = zip(*(row for row, _ in alternatives), strict=True)
+                common = tuple([column[0] if len(set(column)) == 1 else None for column in columns])
+                yield common
+
+    def doubt(self, row: _Row, solution: Solution, state: Evaluation) -> None:
+        """A row that exists only if some calls hold, or has unknown values."""
+        existence = doubts_of(solution)
+        values = [value.calls for value in map(unknown, row) if value is not None]
+        if not values and row in self.certain:
+            return
+        calls = union(existence, *values)
+        known = tuple([None if unknown(term) else term for term in row])
+        path = path_of(solution)
+        if path is not None:
+            self.paths.append((known, bool(values), path))
+        open_calls = tuple([call for call in calls if call not in state.results])
+        if open_calls:
+            self.waiting.append((None if values else row, open_calls))
+            return
+        most = state.world.settings.max_bindings
+        if not existence and len(self.partial) <= most:
+            self.partial.setdefault(known, calls)
+        elif existence and len(self.doubtful) <= most:
+            self.doubtful.setdefault((known, bool(values)), calls)
+
+
+def _rows(plan: Plan, names: tuple[str, ...], state: Evaluation) -> _Rows:
+    """The first distinct rows, as many as are kept."""
+    rows = _Rows()
+    certain = rows.certain
+    for solution in solutions(plan.group, {}, Scope(state, {})):
+        row = tuple(solution.get(name) for name in names)
+        if state.doubtful and (DOUBT in solution or any(unknown(term) is not None for term in row)):
+            rows.doubt(row, solution, state)
+            if len(rows.waiting) >= LOOKED_AT:
+                break
+            continue
+        if row not in certain:
+            if len(certain) == state.world.settings.max_bindings:
+                rows.more = True
+                break
+            certain[row] = None
+        if not names:
+            break  # there is but one empty row
+    return rows
+
+
+def _in_order(publication: Publication) -> Publication:
+    """The publication with its triples in the order of their terms."""
+    triples = sorted(publication.triples, key=lambda triple: tuple(map(term_key, triple)))
+    return replace(publication, triples=tuple(triples))

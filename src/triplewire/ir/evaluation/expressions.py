@@ -1,0 +1,297 @@
+"""Conditions and expressions over one solution: dispatch, three-valued logic (SPARQL 1.1, 17.2).
+
+`truth` answers a condition, `value` computes a term; both raise `ExpressionError` where SPARQL has an error, and
+`Undecided`, which is one of these, where the value depends on unknown operator calls. Plain functions are in
+`triplewire.ir.values.functions`, comparisons in `triplewire.ir.values.compare`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn, TypeAlias
+
+from triplewire.ir.evaluation import calls
+from triplewire.ir.evaluation.state import Evaluation, Solution
+from triplewire.ir.evaluation.unknown import ERROR, Undecided, connected, union, unknown
+from triplewire.ir.fulltext.search import satisfies
+from triplewire.ir.nodes import (
+    AllOf,
+    AnyOf,
+    Coercion,
+    Compare,
+    Exists,
+    Expression,
+    FullText,
+    Function,
+    Holds,
+    In,
+    InstanceOf,
+    Label,
+    Negate,
+    TextRelation,
+    TextTest,
+    Variable,
+)
+from triplewire.ir.values import compare, functions
+from triplewire.ir.values.numbers import ExpressionError
+from triplewire.ir.values.regexes import compile_regex, matches
+from triplewire.ir.values.truth import FALSE, TRUE, effective_boolean_value
+from triplewire.model.terms import IRI, Literal, Term
+
+Result: TypeAlias = Term | bool
+
+
+def holds(condition: Expression, solution: Solution, state: Evaluation) -> bool:
+    """Does a filter that asks no operator keep the solution? An error counts as false."""
+    try:
+        return truth(condition, solution, state)
+    except ExpressionError:
+        return False
+
+
+def truth(node: Expression, solution: Solution, state: Evaluation) -> bool:
+    """The effective boolean value of an expression."""
+    result = _EVALUATE[type(node)](node, solution, state)
+    return result if isinstance(result, bool) else effective_boolean_value(result)
+
+
+def value(node: Expression, solution: Solution, state: Evaluation) -> Term:
+    """The term that an expression gives."""
+    result = _EVALUATE[type(node)](node, solution, state)
+    if isinstance(result, bool):
+        return TRUE if result else FALSE
+    return result
+
+
+def _variable(node: Variable, solution: Solution, state: Evaluation) -> Term:
+    try:
+        term = solution[node.name]
+    except KeyError:
+        raise ExpressionError(f"?{node.name} is unbound") from None
+    if state.doubtful and (doubt := unknown(term)) is not None:
+        raise Undecided(doubt.calls)
+    return term
+
+
+def _constant(node: IRI | Literal, solution: Solution, state: Evaluation) -> Term:
+    return node
+
+
+def _label(node: Label, solution: Solution, state: Evaluation) -> Term:
+    return Literal(node.text)  # by itself; beside a lenient comparison it is more than that
+
+
+# --- comparisons -------------------------------------------------------------------------------------------------
+
+
+def _compare(node: Compare, solution: Solution, state: Evaluation) -> bool:
+    if node.coercion is Coercion.LENIENT:
+        return _lenient(node, solution, state)
+    try:
+        return compare.strict(node.op, value(node.left, solution, state), value(node.right, solution, state))
+    except Undecided:
+        _strict_in_doubt((node.left, node.right), solution, state)
+
+
+def _strict_in_doubt(nodes: Sequence[Expression], solution: Solution, state: Evaluation) -> NoReturn:
+    """What takes all its arguments has an error where one of them has; else it depends on all that are in doubt."""
+    doubts: list[Undecided] = []
+    for node in nodes:
+        try:
+            value(node, solution, state)
+        except Undecided as doubt:
+            doubts.append(doubt)
+    raise Undecided(union(*(doubt.calls for doubt in doubts)))
+
+
+def _lenient(node: Compare, solution: Solution, state: Evaluation) -> bool:
+    try:
+        left, right = (
+            side if isinstance(side, Label) else value(side, solution, state) for side in (node.left, node.right)
+        )
+    except Undecided:
+        try:
+            _strict_in_doubt([side for side in (node.left, node.right) if not isinstance(side, Label)], solution, state)
+        except Undecided:
+            raise
+        except ExpressionError:
+            return False
+    except ExpressionError:
+        return False
+    if isinstance(node.right, IRI | Literal | Label):
+        return compare.lenient(node.op, left, right, constant=right)
+    return compare.lenient(
+        node.op, left, right, constant=left if isinstance(node.left, IRI | Literal | Label) else None
+    )
+
+
+_TEXT_TESTS: dict[TextRelation, Callable[[str, str], bool]] = {
+    TextRelation.CONTAINS: str.__contains__,
+    TextRelation.STARTS: str.startswith,
+    TextRelation.ENDS: str.endswith,
+}
+
+
+def _text_test(node: TextTest, solution: Solution, state: Evaluation) -> bool:
+    term = solution.get(node.operand.name)
+    if not isinstance(term, Literal):
+        if (doubt := unknown(term)) is not None:
+            raise Undecided(doubt.calls)
+        return False
+    try:
+        if node.relation is TextRelation.REGEX:
+            found = matches(compile_regex(node.text, "", state.world.settings.max_regex_bytes), term.lexical)
+        else:
+            found = _TEXT_TESTS[node.relation](term.lexical, node.text)
+    except ExpressionError:
+        return False
+    return found != node.negated
+
+
+def _in(node: In, solution: Solution, state: Evaluation) -> bool:
+    term = value(node.operand, solution, state)
+    doubts: list[Undecided] = []
+    error: ExpressionError | None = None
+    for choice in node.choices:
+        try:
+            if compare.strict("=", term, value(choice, solution, state)):
+                return not node.negated
+        except Undecided as doubt:
+            doubts.append(doubt)
+        except ExpressionError as caught:
+            error = caught
+    if doubts:
+        found = connected(True, doubts, error)
+        raise found.negated() if node.negated and isinstance(found, Undecided) else found
+    if error is not None:
+        raise error
+    return node.negated
+
+
+def _instance_of(node: InstanceOf, solution: Solution, state: Evaluation) -> bool:
+    term = _variable(node.variable, solution, state)
+    return state.world.taxonomy.holds(term, node.relation, node.cls, state.graph)
+
+
+def _full_text(node: FullText, solution: Solution, state: Evaluation) -> bool:
+    term = _variable(node.variable, solution, state)
+    return isinstance(term, Literal) and term.has_text and satisfies(node.expression, term.lexical, state.step)
+
+
+# --- logic -------------------------------------------------------------------------------------------------------
+
+
+def _all_of(node: AllOf, solution: Solution, state: Evaluation) -> bool:
+    return not _decided_by(False, node.conditions, solution, state)
+
+
+def _any_of(node: AnyOf, solution: Solution, state: Evaluation) -> bool:
+    return _decided_by(True, node.conditions, solution, state)
+
+
+def _decided_by(answer: bool, conditions: tuple[Expression, ...], solution: Solution, state: Evaluation) -> bool:
+    """Has one of the conditions this answer? If none has, an error among them is the error of the whole, but for what
+    those in doubt may turn out to be."""
+    doubts: list[Undecided] = []
+    error: ExpressionError | None = None
+    for condition in conditions:
+        try:
+            if truth(condition, solution, state) is answer:
+                return True
+        except Undecided as doubt:
+            doubts.append(doubt)
+        except ExpressionError as caught:
+            error = caught
+    if doubts:
+        raise connected(answer, doubts, error)
+    if error is not None:
+        raise error
+    return False
+
+
+def _negate(node: Negate, solution: Solution, state: Evaluation) -> bool:
+    try:
+        return not truth(node.condition, solution, state)
+    except Undecided as doubt:
+        raise doubt.negated() from None
+
+
+def _exists(node: Exists, solution: Solution, state: Evaluation) -> bool:
+    return state.exists(node.group, solution, state)
+
+
+def _holds(node: Holds, solution: Solution, state: Evaluation) -> bool:
+    return calls.is_true(node.call, solution, state)
+
+
+# --- functions ---------------------------------------------------------------------------------------------------
+
+
+def _function(node: Function, solution: Solution, state: Evaluation) -> Result:
+    special = _SPECIAL.get(node.name)
+    if special is not None:
+        return special(node, solution, state)
+    try:
+        arguments = [value(argument, solution, state) for argument in node.arguments]
+    except Undecided:
+        _strict_in_doubt(node.arguments, solution, state)
+    return functions.apply(node.name, arguments, state.surroundings)
+
+
+def _bound(node: Function, solution: Solution, state: Evaluation) -> bool:
+    variable = node.arguments[0]
+    if not isinstance(variable, Variable) or variable.name not in solution:
+        return False
+    doubt = unknown(solution[variable.name])
+    if doubt is not None and not doubt.bound:
+        raise Undecided(doubt.calls)
+    return True
+
+
+def _if(node: Function, solution: Solution, state: Evaluation) -> Term:
+    condition, then, otherwise = node.arguments
+    try:
+        chosen = then if truth(condition, solution, state) else otherwise
+    except Undecided as doubt:
+        raise Undecided(doubt.calls) from None  # whatever the two branches are
+    return value(chosen, solution, state)
+
+
+def _coalesce(node: Function, solution: Solution, state: Evaluation) -> Term:
+    for argument in node.arguments:
+        try:
+            return value(argument, solution, state)
+        except Undecided as doubt:
+            raise Undecided(doubt.calls) if doubt.possible & ERROR else doubt from None
+        except ExpressionError:
+            continue
+    raise ExpressionError("COALESCE: every argument is an error")
+
+
+_SPECIAL: dict[str, Callable[[Function, Solution, Evaluation], Result]] = {
+    "BOUND": _bound,
+    "IF": _if,
+    "COALESCE": _coalesce,
+}
+"""Functions that do not get their arguments' values."""
+
+KNOWN_FUNCTIONS = frozenset(_SPECIAL) | frozenset(functions.FUNCTIONS)
+"""Every name that a Function node may have."""
+
+_EVALUATE: dict[type, Callable[[Any, Solution, Evaluation], Result]] = {
+    Variable: _variable,
+    IRI: _constant,
+    Literal: _constant,
+    Label: _label,
+    Compare: _compare,
+    TextTest: _text_test,
+    InstanceOf: _instance_of,
+    FullText: _full_text,
+    Function: _function,
+    AllOf: _all_of,
+    AnyOf: _any_of,
+    Negate: _negate,
+    In: _in,
+    Exists: _exists,
+    Holds: _holds,
+}

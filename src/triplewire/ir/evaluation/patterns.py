@@ -1,0 +1,179 @@
+"""Solutions of triple patterns: one pattern after the other, backtracking, without recursion.
+
+This is the basic graph pattern matching of SPARQL 1.1, section 18.3, over one publication. What else a group may hold:
+`triplewire.ir.evaluation.evaluate`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from triplewire.ir.evaluation.expressions import holds
+from triplewire.ir.evaluation.plan import Atom, Condition, Run, components
+from triplewire.ir.evaluation.state import Evaluation, Solution
+from triplewire.ir.nodes import Label
+from triplewire.model.terms import IRI, Literal, Term, Triple
+
+
+def solutions(run: Run, solution: Solution, state: Evaluation) -> Iterator[Solution]:
+    """The solutions of a run of patterns that agree with `solution`, each extending it.
+
+    A variable that does not matter outside the run (`Atom.needed`) may stay unbound, and two solutions may be equal:
+    what counts are the distinct assignments of the others.
+    """
+    if run.components:
+        # patterns that share no variable: each part must have a solution, and only parts that matter are multiplied
+        if not all(_satisfiable(part.atoms, part.conditions, solution, state) for part in run.components):
+            return
+        mattering = [part for part in run.components if any(not atom.needed <= solution.keys() for atom in part.atoms)]
+        atoms = tuple(atom for part in mattering for atom in part.atoms)
+        conditions = tuple(condition for part in mattering for condition in part.conditions)
+    else:
+        atoms, conditions = run.atoms, run.conditions
+    left = _tested(conditions, solution, state)
+    if left is not None:
+        yield from _search(atoms, left, solution, state)
+
+
+def _satisfiable(
+    atoms: Sequence[Atom], conditions: tuple[Condition, ...], solution: Solution, state: Evaluation
+) -> bool:
+    """Is there any solution? Patterns that share no unbound variable are looked at apart from each other."""
+    state.step(len(atoms) + len(conditions))
+    for some_atoms, some_conditions in _parts(atoms, conditions, solution):
+        left = _tested(some_conditions, solution, state)
+        if left is None or next(_search(some_atoms, left, solution, state, first=True), None) is None:
+            return False
+    return True
+
+
+class _Frame(NamedTuple):
+    """A pattern being matched: its triples (an iterator that goes on where it stopped), and what comes after it."""
+
+    atom: Atom
+    triples: Iterator[Triple]
+    rest: tuple[Atom, ...]
+    conditions: tuple[Condition, ...]
+    solution: Solution
+
+
+def _search(
+    atoms: tuple[Atom, ...],
+    conditions: tuple[Condition, ...],
+    solution: Solution,
+    state: Evaluation,
+    *,
+    first: bool = False,
+) -> Iterator[Solution]:
+    """Solutions by backtracking. `first`: the caller wants one only, whatever it binds."""
+    if not atoms:
+        yield solution
+        return
+    if not first and _is_decided(atoms, solution):
+        if _satisfiable(atoms, conditions, solution, state):
+            yield solution
+        return
+    stack = [frame] if (frame := _frame(atoms, conditions, solution, state)) else []
+    while stack:
+        atom, triples, rest, conditions, current = stack[-1]
+        for triple in triples:
+            state.step()
+            extended = extend(atom, triple, current)
+            if extended is None:
+                continue
+            left = _tested(conditions, extended, state) if conditions else conditions
+            if left is None:
+                continue
+            if not rest:
+                yield extended
+            elif not first and _is_decided(rest, extended):
+                if _satisfiable(rest, left, extended, state):
+                    yield extended
+            elif (frame := _frame(rest, left, extended, state)) is not None:
+                stack.append(frame)
+                break
+        else:
+            stack.pop()
+
+
+def _is_decided(atoms: tuple[Atom, ...], solution: Solution) -> bool:
+    """Is everything bound that matters outside? Then it only matters whether the rest can be satisfied."""
+    return all(name in solution for atom in atoms for name in atom.needed)
+
+
+def _tested(conditions: tuple[Condition, ...], solution: Solution, state: Evaluation) -> tuple[Condition, ...] | None:
+    """The conditions that wait for a variable; None where one that does not wait fails."""
+    waiting = []
+    for condition in conditions:
+        if not condition.variables <= solution.keys():
+            waiting.append(condition)
+            continue
+        state.step(condition.cost)
+        if not holds(condition.expression, solution, state):
+            return None
+    return tuple(waiting)
+
+
+def _frame(
+    atoms: tuple[Atom, ...], conditions: tuple[Condition, ...], solution: Solution, state: Evaluation
+) -> _Frame | None:
+    """Begin with the pattern that has the fewest candidates; None where one has none."""
+    state.step(len(atoms) - 1)
+    best, fewest = atoms[0], None
+    for atom in atoms:
+        candidates = state.graph.candidates(*_terms(atom, solution))
+        if not candidates:
+            return None
+        if fewest is None or len(candidates) < len(fewest):
+            best, fewest = atom, candidates
+    assert fewest is not None
+    rest = tuple(atom for atom in atoms if atom is not best)
+    return _Frame(best, iter(fewest), rest, conditions, solution)
+
+
+def _terms(atom: Atom, solution: Solution) -> tuple[Term | None, Term | None, Term | None]:
+    """The constants and bound variables of a pattern; None is any term."""
+    (a, b, c), (x, y, z) = atom.constants, atom.names
+    return (
+        a if x is None else solution.get(x),
+        b if y is None else solution.get(y),
+        c if z is None else solution.get(z),
+    )
+
+
+def extend(atom: Atom, triple: Triple, solution: Solution) -> Solution | None:
+    """The solution under which the pattern is this triple; None where there is none."""
+    extended = solution
+    for constant, name, term in zip(atom.constants, atom.names, triple, strict=True):
+        if constant is not None:
+            if constant is not term and constant != term:
+                return None
+        elif name is not None:
+            bound = extended.get(name)
+            if bound is None:
+                if extended is solution:
+                    extended = dict(solution)
+                extended[name] = term
+            elif bound is not term and bound != term:
+                return None
+    if atom.labels is not None and not all(
+        label is None or fits(label, term) for label, term in zip(atom.labels, triple, strict=True)
+    ):
+        return None
+    return extended
+
+
+def fits(label: Label, term: Term) -> bool:
+    """Does a bare label stand for the term? For a literal of that lexical form, or the IRI that it resolves to."""
+    if isinstance(term, Literal):
+        return term.lexical == label.text
+    return isinstance(term, IRI) and label.iri != "" and term.value == label.iri
+
+
+def _parts(
+    atoms: Sequence[Atom], conditions: tuple[Condition, ...], solution: Solution
+) -> list[tuple[tuple[Atom, ...], tuple[Condition, ...]]]:
+    if len(atoms) == 1:
+        return [(tuple(atoms), conditions)]
+    return components(atoms, conditions, solution.keys())

@@ -1,0 +1,371 @@
+"""What evaluation asks of a query again and again, worked out once: which variables a group binds, reads and needs.
+
+A plan changes no answer; it holds the same parts in the order of their meaning (SPARQL 1.1, 18.2.2). It is kept as long
+as its subscription lives. How a plan is run: `triplewire.ir.evaluation.evaluate` and
+`triplewire.ir.evaluation.patterns`.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterable, Iterator, Set
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from triplewire.ir.nodes import (
+    And,
+    Bind,
+    Call,
+    Exists,
+    Expression,
+    Filter,
+    Holds,
+    Label,
+    Minus,
+    Negate,
+    Not,
+    Optional,
+    Or,
+    Pattern,
+    PatternTerm,
+    Values,
+    Variable,
+    Where,
+)
+from triplewire.ir.subscription import Subscription
+from triplewire.ir.walk import children, walk
+from triplewire.model.terms import IRI, Literal
+
+Names: TypeAlias = frozenset[str]
+Constants: TypeAlias = tuple[IRI | Literal | None, IRI | Literal | None, IRI | Literal | None]
+
+NONE: Names = frozenset()
+
+_NODES_A_STEP = 16  # of an expression
+
+
+@dataclass(frozen=True, slots=True)
+class Atom:
+    """A triple pattern, position by position: a constant, the name of a variable, or a label; all None is the
+    wildcard."""
+
+    constants: Constants
+    names: tuple[str | None, str | None, str | None]
+    labels: tuple[Label | None, Label | None, Label | None] | None
+    variables: Names
+    needed: Names  # of its variables, those whose values matter outside the run
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A filter, and the variables that it reads. A `plain` one may be tested as soon as they are bound. `cost` is what
+    a test counts in steps: long expressions are no cheaper than what they hold back."""
+
+    expression: Expression
+    variables: Names
+    plain: bool
+    cost: int
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Patterns that join. `conditions` need no variable but theirs. No two of the `components` share a variable."""
+
+    atoms: tuple[Atom, ...]
+    conditions: tuple[Condition, ...]
+    components: tuple[Run, ...]  # empty where all are connected
+
+
+@dataclass(frozen=True, slots=True)
+class Nested:
+    """A group inside a group."""
+
+    group: Group
+
+
+@dataclass(frozen=True, slots=True)
+class Union:
+    """An Or."""
+
+    branches: tuple[Group, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LeftJoin:
+    """An Optional."""
+
+    group: Group
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A Minus."""
+
+    group: Group
+
+
+@dataclass(frozen=True, slots=True)
+class Extend:
+    """A Bind; `cost` as in Condition."""
+
+    name: str
+    expression: Expression
+    cost: int
+
+
+Step: TypeAlias = Run | Nested | Union | LeftJoin | Difference | Extend | Values | Call
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A group: steps, then conditions over the whole.
+
+    Every solution binds the `certain` variables. Starting the steps from a solution that binds one of
+    `sensitive_steps` (the whole group: `sensitive`) would change what the group means by itself.
+    """
+
+    steps: tuple[Step, ...]
+    conditions: tuple[Condition, ...]
+    certain: Names
+    sensitive_steps: Names
+    sensitive: Names
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A subscription, ready to run. Without a triple for each of `required`, nothing matches. `existential` has the
+    groups of EXISTS by the identity of their nodes. `outputs` are the variables that only operator calls bind."""
+
+    group: Group
+    required: tuple[Constants, ...]
+    existential: dict[int, Group]
+    outputs: Names
+
+
+_PLANS: dict[int, tuple[weakref.ref[Subscription], Plan]] = {}
+
+
+def plan_of(subscription: Subscription) -> Plan:
+    """The plan of this very object, made when it is first asked for."""
+    key = id(subscription)
+    entry = _PLANS.get(key)
+    if entry is not None and entry[0]() is subscription:
+        return entry[1]
+    plan = make_plan(subscription.where, NONE if subscription.ask else frozenset(subscription.select))
+    _PLANS[key] = weakref.ref(subscription, lambda _: _PLANS.pop(key, None)), plan
+    return plan
+
+
+def make_plan(where: Where, select: Names) -> Plan:
+    """The plan of a tree of which only the variables in `select` are asked for."""
+    planner = _Planner()
+    groups = [node.group for node in walk(where) if isinstance(node, Exists | Not)]
+    existential = {id(group): planner.group(group, NONE) for group in groups}
+    required = [_atom(pattern, NONE).constants for pattern in _conjunctive(where)]
+    required.sort(key=lambda constants: sum(constant is None for constant in constants))
+    group = planner.group(where, select)
+    return Plan(group, tuple(c for c in dict.fromkeys(required) if any(c)), existential, _outputs(where))
+
+
+def _outputs(where: Where) -> Names:
+    """The variables that stand in calls, but neither in a pattern nor in inline data nor behind BIND."""
+    called: set[str] = set()
+    bound: set[str] = set()
+    for node in walk(where):
+        if isinstance(node, Call):
+            called |= {argument.name for argument in node.arguments if isinstance(argument, Variable)}
+        elif isinstance(node, Pattern):
+            bound |= {term.name for term in (node.subject, node.predicate, node.object) if isinstance(term, Variable)}
+        elif isinstance(node, Values):
+            bound |= {variable.name for variable in node.variables}
+        elif isinstance(node, Bind):
+            bound.add(node.variable.name)
+    return frozenset(called - bound)
+
+
+def _conjunctive(where: Where) -> Iterator[Pattern]:
+    """The patterns that every solution must satisfy."""
+    stack = [where]
+    while stack:
+        part = stack.pop()
+        if isinstance(part, Pattern):
+            yield part
+        elif isinstance(part, And):
+            stack.extend(part.parts)
+
+
+class _Planner:
+    """Plans the groups of one tree; looks for the variables of each node once."""
+
+    def __init__(self) -> None:
+        self._names: dict[int, Names] = {}  # by the identity of nodes, which the tree keeps alive
+
+    def variables(self, node: object) -> Names:
+        """The names of all variables in a node."""
+        if isinstance(node, Variable):
+            return frozenset((node.name,))
+        key = id(node)
+        names = self._names.get(key)
+        if names is None:
+            names = self._names[key] = NONE.union(*[self.variables(part) for part in children(node)])
+        return names
+
+    def group(self, where: Where, needed: Names | None) -> Group:
+        """The plan of a group, of whose variables `needed` matter outside (None: all)."""
+        parts = _flat(where)
+        conditions = [self._condition(part) for part in parts if isinstance(part, Filter | Not)]
+        ordered = _in_order([part for part in parts if not isinstance(part, Filter | Not)])
+        mentioned = [self.variables(part) for part in ordered]
+        steps: list[Step] = []
+        certain: Names = NONE
+        sensitive: Names = NONE
+        at = 0
+        while at < len(ordered):
+            part = ordered[at]
+            end = at + 1
+            if isinstance(part, Pattern):
+                while end < len(ordered) and isinstance(ordered[end], Pattern):
+                    end += 1
+                patterns = [p for p in ordered[at:end] if isinstance(p, Pattern)]
+                bound = certain.union(*mentioned[at:end])
+                early = [c for c in conditions if c.plain and c.variables <= bound]
+                conditions = [c for c in conditions if not (c.plain and c.variables <= bound)]
+                others = (*mentioned[:at], *mentioned[end:], *(c.variables for c in conditions))
+                steps.append(_run(patterns, early, certain, None if needed is None else needed.union(*others)))
+                certain = bound
+            else:
+                step, binds, reads = self._step(part)
+                steps.append(step)
+                sensitive |= reads - certain
+                certain |= binds
+            at = end
+        whole = sensitive.union(*(c.variables - certain for c in conditions))
+        return Group(tuple(steps), tuple(conditions), certain, sensitive, whole)
+
+    def _step(self, part: Where) -> tuple[Step, Names, Names]:
+        """The step of a part that is no Pattern, what it surely binds, and which variables it must not find bound
+        unless its own group has bound them."""
+        if isinstance(part, And):
+            group = self.group(part, None)
+            return Nested(group), group.certain, NONE
+        if isinstance(part, Or):
+            branches = tuple([self.group(branch, None) for branch in part.branches])
+            binds = frozenset.intersection(*(branch.certain for branch in branches)) if branches else NONE
+            return Union(branches), binds, NONE
+        if isinstance(part, Values):
+            full = (v.name for at, v in enumerate(part.variables) if all(row[at] is not None for row in part.rows))
+            return part, frozenset(full), NONE
+        if isinstance(part, Optional):
+            return LeftJoin(self.group(part.group, None)), NONE, self.variables(part.group)
+        if isinstance(part, Minus):
+            return Difference(self.group(part.group, None)), NONE, self.variables(part.group)
+        if isinstance(part, Bind):
+            extend = Extend(part.variable.name, part.expression, _cost(part.expression))
+            return extend, NONE, self.variables(part)
+        assert isinstance(part, Call)
+        return part, NONE, self.variables(part)
+
+    def _condition(self, part: Filter | Not) -> Condition:
+        if isinstance(part, Not):
+            return Condition(Negate(Exists(part.group)), self.variables(part.group), False, 1)
+        expression = part.condition
+        return Condition(expression, self.variables(expression), _is_plain(expression), _cost(expression))
+
+
+def _cost(expression: Expression) -> int:
+    return 1 + sum(1 for _ in walk(expression)) // _NODES_A_STEP
+
+
+def _is_plain(expression: Expression) -> bool:
+    """Does it ask neither a group nor an operator?"""
+    return not any(isinstance(node, Exists | Holds) for node in walk(expression))
+
+
+def _flat(where: Where) -> list[Where]:
+    """The parts of a group; a nested group that only joins is no group of its own."""
+    parts: list[Where] = []
+    stack = [where]
+    while stack:
+        part = stack.pop()
+        if isinstance(part, And) and (part is where or all(isinstance(p, _Joining) for p in part.parts)):
+            stack.extend(reversed(part.parts))
+        else:
+            parts.append(part)
+    return parts
+
+
+_Joining = Pattern | Or | And | Values
+
+
+def _in_order(parts: list[Where]) -> list[Where]:
+    """Between two parts that act on what stands before them, joins may come in any order: inline data, patterns,
+    groups. A Call waits for all parts of its group that join, and what stands behind it and acts on it waits with
+    it."""
+    waiting: list[Where] = []
+    ordered: list[Where] = []
+    for part in parts:
+        joins = isinstance(part, _Joining)
+        (waiting if not joins and (waiting or isinstance(part, Call)) else ordered).append(part)
+    return [*_joins_first(ordered), *waiting]
+
+
+def _joins_first(parts: list[Where]) -> Iterator[Where]:
+    run: list[Where] = []
+    for part in parts:
+        if isinstance(part, _Joining):
+            run.append(part)
+            continue
+        yield from _sorted(run)
+        run = []
+        yield part
+    yield from _sorted(run)
+
+
+def _sorted(joins: list[Where]) -> list[Where]:
+    return sorted(joins, key=lambda part: 0 if isinstance(part, Values) else 1 if isinstance(part, Pattern) else 2)
+
+
+def _run(patterns: list[Pattern], conditions: list[Condition], bound: Names, needed: Names | None) -> Run:
+    atoms = tuple(_atom(pattern, needed) for pattern in patterns)
+    parts = components(atoms, conditions, bound)
+    runs = tuple(Run(a, c, ()) for a, c in parts) if len(parts) > 1 else ()
+    return Run(atoms, tuple(conditions), runs)
+
+
+def components(
+    atoms: Iterable[Atom], conditions: Iterable[Condition], bound: Set[str]
+) -> list[tuple[tuple[Atom, ...], tuple[Condition, ...]]]:
+    """The atoms and conditions in classes that share no variable that is not bound already."""
+    classes: list[tuple[Names, list[Atom], list[Condition]]] = []
+
+    def add(variables: Names, atom: list[Atom], condition: list[Condition]) -> None:
+        touched = [one for one in classes if not one[0].isdisjoint(variables)]
+        classes[:] = [one for one in classes if one[0].isdisjoint(variables)]
+        all_atoms = [a for one in touched for a in one[1]] + atom
+        all_conditions = [c for one in touched for c in one[2]] + condition
+        classes.append((variables.union(*(one[0] for one in touched)), all_atoms, all_conditions))
+
+    for one_atom in atoms:
+        add(one_atom.variables - bound, [one_atom], [])
+    for one_condition in conditions:
+        add(one_condition.variables - bound, [], [one_condition])
+    return [(tuple(some_atoms), tuple(some_conditions)) for _, some_atoms, some_conditions in classes]
+
+
+def _atom(pattern: Pattern, needed: Names | None) -> Atom:
+    terms = (pattern.subject, pattern.predicate, pattern.object)
+
+    def only(kind: type) -> tuple[PatternTerm | None, ...]:
+        return tuple(term if isinstance(term, kind) else None for term in terms)
+
+    labels = only(Label)
+    variables = frozenset(term.name for term in terms if isinstance(term, Variable))
+    subject, predicate, object_ = (term if isinstance(term, IRI | Literal) else None for term in terms)
+    s_name, p_name, o_name = (term.name if isinstance(term, Variable) else None for term in terms)
+    return Atom(
+        (subject, predicate, object_),
+        (s_name, p_name, o_name),
+        labels if any(labels) else None,  # type: ignore[arg-type]  # three of them
+        variables,
+        variables if needed is None else variables & needed,
+    )

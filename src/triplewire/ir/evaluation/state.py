@@ -1,0 +1,87 @@
+"""What one evaluation carries along: the publication, the world around it, the budget, the known results of calls.
+
+`World` is the same for many evaluations, `Evaluation` belongs to one pair. The meaning:
+`triplewire.ir.evaluation.evaluate`.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TypeAlias
+
+from triplewire.config import Settings
+from triplewire.errors import LimitError, OperatorError
+from triplewire.ir.evaluation.unknown import CallKey, Solution
+from triplewire.ir.nodes import Where
+from triplewire.ir.taxonomy import EMPTY, Taxonomy
+from triplewire.ir.values.functions import Surroundings
+from triplewire.model.operator import Operator
+from triplewire.model.publication import Publication
+from triplewire.model.terms import Term
+
+__all__ = ["CallResults", "Evaluation", "Result", "Row", "Solution", "World"]
+
+Row: TypeAlias = tuple[Term, ...]
+
+Result: TypeAlias = bool | tuple[Row, ...] | OperatorError
+"""What came of a call: true, false, the rows that hold, or why it failed."""
+
+CallResults: TypeAlias = dict[CallKey, Result]
+"""The calls of one publication that have been made."""
+
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+
+
+@dataclass(frozen=True)
+class World:
+    """What a match depends on beside subscription and publication."""
+
+    taxonomy: Taxonomy = EMPTY
+    operators: Mapping[str, Operator] = field(default_factory=dict)
+    settings: Settings = field(default_factory=Settings)
+
+
+class Evaluation:
+    """One publication in one world, while one subscription is evaluated against it."""
+
+    def __init__(
+        self,
+        publication: Publication,
+        world: World,
+        outputs: frozenset[str],
+        exists: Callable[[Where, Solution, Evaluation], bool],
+        results: Mapping[CallKey, Result] | None = None,
+    ) -> None:
+        self.publication = publication
+        self.graph = publication.graph
+        self.world = world
+        self.outputs = outputs  # the variables that only operator calls bind
+        self.exists = exists
+        """Has the group a solution, with these values put in? Raises `Undecided` where unknown calls decide."""
+        self.steps_left = world.settings.max_steps
+        self.results: Mapping[CallKey, Result] = {} if results is None else results
+        self.open: dict[CallKey, None] = {}  # the calls met that have not been made
+        self.doubtful = False  # has an unknown call been met?
+
+    def step(self, count: int = 1) -> None:
+        """Count candidate triples and rows looked at, and work that comes with them. Raises `LimitError` past the
+        budget."""
+        self.steps_left -= count
+        if self.steps_left < 0:
+            limit = self.world.settings.max_steps
+            raise LimitError(
+                f"the evaluation takes more than {limit} steps",
+                source=self.publication.id,
+                remedy="raise max_steps, or connect the patterns by variables",
+            )
+
+    @cached_property
+    def surroundings(self) -> Surroundings:
+        """For functions. NOW is when the publication was published, else 1970: matching is deterministic."""
+        settings = self.world.settings
+        published = self.publication.published
+        now = published.astimezone(dt.UTC) if published is not None else _EPOCH
+        return Surroundings(now, settings.max_literal_bytes, settings.max_regex_bytes)

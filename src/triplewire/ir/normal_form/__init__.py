@@ -1,0 +1,2 @@
+"""Subscriptions in disjunctive normal form: `clauses` of patterns and tests; `conditions` become tests on single
+nodes."""

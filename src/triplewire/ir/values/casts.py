@@ -1,0 +1,140 @@
+"""Casts by datatype IRI: xsd:integer("5") and the like (SPARQL 1.1, 17.5; XPath functions 3.1, section 19)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from decimal import ROUND_DOWN, Decimal
+
+from triplewire.ir.values.compare import BOOLEAN, BOOLEANS, Text, Value, value_of
+from triplewire.ir.values.dates import DATE, DATE_TIME, Moment, moment_literal, read_moment
+from triplewire.ir.values.numbers import (
+    DATATYPES,
+    DECIMAL,
+    DOUBLE,
+    FLOAT,
+    INTEGER,
+    MAX_DIGITS,
+    ExpressionError,
+    Number,
+    number_literal,
+    read_number,
+    to_double,
+    to_float32,
+    write_number,
+)
+from triplewire.ir.values.truth import FALSE, TRUE
+from triplewire.model.terms import IRI, XSD_STRING, Literal, Term
+
+_SPACE = " \t\n\r"  # dropped at both ends of a string that is cast
+
+
+def _fail(term: Term, datatype: str) -> ExpressionError:
+    return ExpressionError(f"{term} cannot be cast to <{datatype}>")
+
+
+def _to_number(kind: int) -> Callable[[Term], Literal]:
+    datatype = DATATYPES[kind]
+
+    def cast(term: Term) -> Literal:
+        value = _value(term)
+        if isinstance(value, Text) and not value.language:
+            number = read_number(value.lexical.strip(_SPACE), datatype)
+        elif isinstance(value, bool):
+            number = _converted(Number(INTEGER, int(value)), kind)
+        elif isinstance(value, Number):
+            number = _converted(value, kind)
+        else:
+            number = None
+        if number is None:
+            raise _fail(term, datatype)
+        return number_literal(number)
+
+    return cast
+
+
+def _value(term: Term) -> Value:
+    return value_of(term) if isinstance(term, Literal) else None
+
+
+def _converted(number: Number, kind: int) -> Number | None:
+    value = number.value
+    if kind == DOUBLE:
+        return Number(DOUBLE, to_double(value))
+    if kind == FLOAT:
+        return Number(FLOAT, to_float32(to_double(value)))
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if kind == INTEGER:
+        if isinstance(value, Decimal) and value.adjusted() > MAX_DIGITS:
+            return None
+        return Number(INTEGER, int(value))
+    exact = Decimal(value)
+    if isinstance(value, float) and exact.as_tuple().exponent < -18:  # type: ignore[operator]  # finite: a number
+        exact = round_down(exact)
+    return Number(DECIMAL, exact)
+
+
+def round_down(value: Decimal) -> Decimal:
+    """The decimal cut to 18 digits after the point."""
+    whole = int(value)
+    return Decimal(whole) + (value - whole).quantize(Decimal("1e-18"), rounding=ROUND_DOWN)
+
+
+def _to_boolean(term: Term) -> Literal:
+    value = _value(term)
+    if isinstance(value, Text) and not value.language:
+        value = BOOLEANS.get(value.lexical.strip(_SPACE))
+    if isinstance(value, Number):
+        value = value.value == value.value and value.value != 0  # NaN differs from itself
+    if not isinstance(value, bool):
+        raise _fail(term, BOOLEAN)
+    return TRUE if value else FALSE
+
+
+def _to_date_time(term: Term) -> Literal:
+    value = _value(term)
+    if isinstance(value, Text) and not value.language:
+        value = read_moment(value.lexical.strip(_SPACE), DATE_TIME)
+    if not isinstance(value, Moment) or value.datatype not in (DATE_TIME, DATE):
+        raise _fail(term, DATE_TIME)
+    return moment_literal(value, DATE_TIME)
+
+
+def _to_string(term: Term) -> Literal:
+    if isinstance(term, IRI):
+        return Literal(term.value)
+    if not isinstance(term, Literal):
+        raise _fail(term, XSD_STRING)
+    value = value_of(term)
+    if isinstance(value, Number):
+        return Literal(_number_text(value))
+    if isinstance(value, bool):
+        return Literal("true" if value else "false")
+    if isinstance(value, Moment) and value.datatype in (DATE_TIME, DATE):
+        return Literal(moment_literal(value, value.datatype).lexical)
+    return Literal(term.lexical)
+
+
+def _number_text(number: Number) -> str:
+    """XPath functions 3.1, 19.1.2.2: floating-point numbers below a millionth and from a million on have an
+    exponent."""
+    text = write_number(number)
+    value = number.value
+    if not isinstance(value, float) or not math.isfinite(value) or value == 0 or 1e-6 <= abs(value) < 1e6:
+        return text
+    sign, digits, exponent = Decimal(text).normalize().as_tuple()
+    first, rest = str(digits[0]), "".join(map(str, digits[1:]))
+    return f"{'-' if sign else ''}{first}.{rest or '0'}E{int(exponent) + len(digits) - 1}"
+
+
+CASTS: dict[str, Callable[[Term], Literal]] = {
+    DATATYPES[INTEGER]: _to_number(INTEGER),
+    DATATYPES[DECIMAL]: _to_number(DECIMAL),
+    DATATYPES[FLOAT]: _to_number(FLOAT),
+    DATATYPES[DOUBLE]: _to_number(DOUBLE),
+    BOOLEAN: _to_boolean,
+    DATE_TIME: _to_date_time,
+    XSD_STRING: _to_string,
+}
+"""By datatype IRI. A cast raises `ExpressionError` on a term without a value of that type."""

@@ -1,0 +1,253 @@
+"""The SPARQL 1.1 functions (17.4) and casts (17.5) that take values and give one; by name, in FUNCTIONS.
+
+What is no plain function of its arguments' values (BOUND, IF, COALESCE, &&, IN, EXISTS ...) is in
+`triplewire.ir.evaluation.expressions`; strings, casts, numbers, dates and regular expressions each have a module. A
+function raises `ExpressionError` where SPARQL has an error.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TypeAlias
+
+from triplewire.ir.values import dates, numbers, regexes, strings
+from triplewire.ir.values.casts import CASTS
+from triplewire.ir.values.compare import label_of, value_of
+from triplewire.ir.values.dates import DATE_TIME, Moment
+from triplewire.ir.values.numbers import DECIMAL, INTEGER, ExpressionError, Number, number_literal
+from triplewire.ir.values.strings import compatible, like, simple, string_of
+from triplewire.model.references import is_absolute, resolve
+from triplewire.model.terms import IRI, LANG_STRING, BlankNode, Literal, Term
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a function's value depends on beside its arguments: NOW, and the limits of texts and patterns."""
+
+    now: dt.datetime
+    max_text: int  # characters of a computed string
+    max_regex: int  # UTF-8 bytes of a regular expression
+
+
+Implementation: TypeAlias = Callable[[Sequence[Term], Surroundings], Term | bool]
+
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_LANGUAGE_TAG = re.compile(r"[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*")
+
+
+def apply(name: str, arguments: Sequence[Term], surroundings: Surroundings) -> Term | bool:
+    """The function's value. Raises `ExpressionError`."""
+    function = FUNCTIONS.get(name)
+    if function is None:
+        raise ExpressionError(f"there is no function {name}")
+    value = function(arguments, surroundings)
+    if isinstance(value, Literal) and len(value.lexical) > surroundings.max_text:
+        raise ExpressionError(f"{name} makes a text of more than {surroundings.max_text} characters")
+    return value
+
+
+def _literal(term: Term) -> Literal:
+    if isinstance(term, Literal):
+        return term
+    raise ExpressionError(f"{term} is no literal")
+
+
+def _number(term: Term) -> Number:
+    value = value_of(term) if isinstance(term, Literal) else None
+    if isinstance(value, Number):
+        return value
+    raise ExpressionError(f"{term} is no number")
+
+
+def _moment(term: Term, fields: str) -> Moment:
+    value = value_of(term) if isinstance(term, Literal) else None
+    if isinstance(value, Moment) and (not fields or value.datatype in dates.HAS_FIELD[fields]):
+        return value
+    raise ExpressionError(f"{term} has no {fields or 'time zone'}")
+
+
+def _lenient_number(a: Sequence[Term], _: Surroundings) -> Term:
+    """What lenient comparison reads: the text, whatever the datatype. A decimal, so that arithmetic is exact."""
+    value = None if isinstance(a[0], BlankNode) else numbers.lenient_number(label_of(a[0]))
+    if value is None or abs(value.adjusted()) + len(value.as_tuple().digits) >= numbers.MAX_DIGITS:
+        raise ExpressionError(f"{a[0]} does not read as a number, or has too many digits")
+    return number_literal(Number(DECIMAL, value))
+
+
+def _integer(value: int) -> Literal:
+    return number_literal(Number(INTEGER, value))
+
+
+# --- terms (17.4.2) ----------------------------------------------------------------------------------------------
+
+
+def _str(a: Sequence[Term], _: Surroundings) -> Term:
+    if isinstance(a[0], BlankNode):
+        raise ExpressionError("a blank node has no text")
+    return Literal(a[0].value if isinstance(a[0], IRI) else a[0].lexical)
+
+
+def _iri(a: Sequence[Term], _: Surroundings) -> Term:
+    """The second argument, if there is one, is the base."""
+    if isinstance(a[0], IRI):
+        return a[0]
+    text = simple(a[0])
+    if not _SCHEME.match(text) and len(a) > 1 and isinstance(a[1], IRI):
+        text = resolve(text, a[1].value)
+    if not is_absolute(text):
+        raise ExpressionError(f"{text!r} is no absolute IRI")
+    return IRI(text)
+
+
+def _strlang(a: Sequence[Term], _: Surroundings) -> Term:
+    text, tag = simple(a[0]), simple(a[1])
+    if not _LANGUAGE_TAG.fullmatch(tag):
+        raise ExpressionError(f"{tag!r} is no language tag")
+    return Literal.tagged(text, tag)
+
+
+def _strdt(a: Sequence[Term], _: Surroundings) -> Term:
+    text, datatype = simple(a[0]), a[1]
+    if not isinstance(datatype, IRI) or datatype.value == LANG_STRING:
+        raise ExpressionError(f"{datatype} is no datatype")
+    return Literal(text, datatype.value)
+
+
+def _is_numeric(a: Sequence[Term], _: Surroundings) -> bool:
+    return isinstance(a[0], Literal) and isinstance(value_of(a[0]), Number)
+
+
+# --- strings (17.4.3) --------------------------------------------------------------------------------------------
+
+
+def _changed(change: Callable[[str], str]) -> Implementation:
+    def apply_to(a: Sequence[Term], _: Surroundings) -> Term:
+        string = string_of(a[0])
+        return like(change(string.lexical), string)
+
+    return apply_to
+
+
+def _related(relation: Callable[[str, str], bool]) -> Implementation:
+    def test(a: Sequence[Term], _: Surroundings) -> bool:
+        string, sought = compatible(a[0], a[1])
+        return relation(string.lexical, sought)
+
+    return test
+
+
+def _flags(a: Sequence[Term], at: int) -> str:
+    return simple(a[at]) if len(a) > at else ""
+
+
+def _regex(a: Sequence[Term], s: Surroundings) -> bool:
+    pattern = regexes.compile_regex(simple(a[1]), _flags(a, 2), s.max_regex)
+    return regexes.matches(pattern, string_of(a[0]).lexical)
+
+
+def _replace(a: Sequence[Term], s: Surroundings) -> Term:
+    string, replacement, flags = string_of(a[0]), simple(a[2]), _flags(a, 3)
+    pattern = regexes.compile_regex(simple(a[1]), flags, s.max_regex)
+    text = regexes.replace(pattern, string.lexical, replacement, literal="q" in flags, limit=s.max_text)
+    return like(text, string)
+
+
+# --- dates (17.4.5) and hashes (17.4.6) --------------------------------------------------------------------------
+
+
+def _now(_: Sequence[Term], s: Surroundings) -> Term:
+    now = s.now
+    fraction = f"{now.microsecond:06}".rstrip("0")
+    moment = Moment(DATE_TIME, now.year, now.month, now.day, now.hour, now.minute, now.second, fraction, 0)
+    return dates.moment_literal(moment, DATE_TIME)
+
+
+def _seconds(a: Sequence[Term], _: Surroundings) -> Term:
+    moment = _moment(a[0], "time")
+    return number_literal(Number(DECIMAL, Decimal(f"{moment.second}.{moment.fraction or 0}")))
+
+
+def _timezone(a: Sequence[Term], _: Surroundings) -> Term:
+    zone = _moment(a[0], "").zone
+    if zone is None:
+        raise ExpressionError("a time without a zone")
+    return dates.zone_duration(zone)
+
+
+def _hash(algorithm: str) -> Implementation:
+    def digest(a: Sequence[Term], _: Surroundings) -> Term:
+        data = simple(a[0]).encode("utf-8", "replace")
+        return Literal(hashlib.new(algorithm, data, usedforsecurity=False).hexdigest())
+
+    return digest
+
+
+def _of_number(change: Callable[[Number], Number]) -> Implementation:
+    return lambda a, _: number_literal(change(_number(a[0])))
+
+
+def _cast(cast: Callable[[Term], Literal]) -> Implementation:
+    return lambda a, _: cast(a[0])
+
+
+def _arithmetic(operator: str) -> Implementation:
+    return lambda a, _: number_literal(numbers.arithmetic(operator, _number(a[0]), _number(a[1])))
+
+
+FUNCTIONS: dict[str, Implementation] = {
+    **{operator: _arithmetic(operator) for operator in "+-*/"},
+    "NEGATE": _of_number(numbers.negative),
+    "PLUS": _of_number(lambda number: number),
+    "ABS": _of_number(numbers.absolute),
+    "CEIL": _of_number(numbers.ceiling),
+    "FLOOR": _of_number(numbers.floor),
+    "ROUND": _of_number(numbers.nearest),
+    "NUMBER": _lenient_number,
+    "STR": _str,
+    "LANG": lambda a, _: Literal(_literal(a[0]).language),
+    "DATATYPE": lambda a, _: IRI(_literal(a[0]).datatype),
+    "IRI": _iri,
+    "STRLANG": _strlang,
+    "STRDT": _strdt,
+    "SAMETERM": lambda a, _: a[0] == a[1],
+    "ISIRI": lambda a, _: isinstance(a[0], IRI),
+    "ISBLANK": lambda a, _: isinstance(a[0], BlankNode),
+    "ISLITERAL": lambda a, _: isinstance(a[0], Literal),
+    "ISNUMERIC": _is_numeric,
+    "STRLEN": lambda a, _: _integer(len(string_of(a[0]).lexical)),
+    "SUBSTR": lambda a, _: strings.substring(a[0], a[1], a[2] if len(a) > 2 else None),
+    "UCASE": _changed(str.upper),
+    "LCASE": _changed(str.lower),
+    "STRSTARTS": _related(str.startswith),
+    "STRENDS": _related(str.endswith),
+    "CONTAINS": _related(str.__contains__),
+    "STRBEFORE": lambda a, _: strings.before(a[0], a[1]),
+    "STRAFTER": lambda a, _: strings.after(a[0], a[1]),
+    "ENCODE_FOR_URI": lambda a, _: strings.encode_for_uri(a[0]),
+    "CONCAT": lambda a, s: strings.concat(a, s.max_text),
+    "LANGMATCHES": lambda a, _: strings.language_matches(simple(a[0]), simple(a[1])),
+    "REGEX": _regex,
+    "REPLACE": _replace,
+    "NOW": _now,
+    "YEAR": lambda a, _: _integer(_moment(a[0], "year").year),
+    "MONTH": lambda a, _: _integer(_moment(a[0], "month").month),
+    "DAY": lambda a, _: _integer(_moment(a[0], "day").day),
+    "HOURS": lambda a, _: _integer(_moment(a[0], "time").hour),
+    "MINUTES": lambda a, _: _integer(_moment(a[0], "time").minute),
+    "SECONDS": _seconds,
+    "TIMEZONE": _timezone,
+    "TZ": lambda a, _: Literal(dates.write_zone(_moment(a[0], "").zone)),
+    **{name: _hash(name.lower()) for name in ("MD5", "SHA1", "SHA256", "SHA384", "SHA512")},
+    **{datatype: _cast(cast) for datatype, cast in CASTS.items()},
+}
+"""By upper-case name, operator sign, or datatype IRI. Arguments are terms; a bool becomes an xsd:boolean."""
+
+SYNONYMS = {"URI": "IRI", "ISURI": "ISIRI"}
+"""Other spellings (17.4.2.1, 17.4.2.8)."""
+
+FUNCTIONS |= {name: FUNCTIONS[same] for name, same in SYNONYMS.items()}

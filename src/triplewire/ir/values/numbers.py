@@ -1,0 +1,271 @@
+"""XSD numbers as SPARQL computes with them: reading, promotion, arithmetic, rounding, writing.
+
+Standards: XML Schema 1.1 part 2 for the lexical forms, XPath functions 3.1 sections 4.2 to 4.4 for the operators,
+SPARQL 1.1 section 17.1 for the promotion integer -> decimal -> float -> double. Which numbers compare:
+`triplewire.ir.values.compare`.
+"""
+
+from __future__ import annotations
+
+import decimal
+import math
+import re
+import struct
+from decimal import Decimal
+from typing import NamedTuple, TypeAlias
+
+from triplewire.model.terms import XSD, Literal
+
+INTEGER, DECIMAL, FLOAT, DOUBLE = range(4)
+"""The kinds of numbers, in the order of promotion."""
+
+DATATYPES = (XSD + "integer", XSD + "decimal", XSD + "float", XSD + "double")
+MAX_DIGITS = 4_000
+"""Longer integers and decimals are not computed with (XSD asks for 18 digits)."""
+
+_FRACTION_DIGITS = 18  # of a quotient of decimals
+_TOO_LARGE = 10**MAX_DIGITS
+_CONTEXT = decimal.Context(
+    prec=3 * MAX_DIGITS, rounding=decimal.ROUND_DOWN, traps=[], Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN
+)
+_QUANTUM = Decimal(1).scaleb(-_FRACTION_DIGITS)
+
+Value: TypeAlias = int | Decimal | float
+
+
+class ExpressionError(Exception):
+    """SPARQL's "error": the expression has no value for this solution (SPARQL 1.1, 17.2). Never leaves `ir`."""
+
+
+class Number(NamedTuple):
+    """A number of one of the four kinds: `int`, `Decimal`, and `float` (rounded to 32 bits where `kind` is FLOAT)."""
+
+    kind: int
+    value: Value
+
+
+_BOUNDS: dict[str, tuple[int | None, int | None]] = {
+    "integer": (None, None),
+    "nonPositiveInteger": (None, 0),
+    "negativeInteger": (None, -1),
+    "nonNegativeInteger": (0, None),
+    "positiveInteger": (1, None),
+    "long": (-(2**63), 2**63 - 1),
+    "int": (-(2**31), 2**31 - 1),
+    "short": (-(2**15), 2**15 - 1),
+    "byte": (-(2**7), 2**7 - 1),
+    "unsignedLong": (0, 2**64 - 1),
+    "unsignedInt": (0, 2**32 - 1),
+    "unsignedShort": (0, 2**16 - 1),
+    "unsignedByte": (0, 2**8 - 1),
+}
+_KINDS = {XSD + name: INTEGER for name in _BOUNDS} | {
+    DATATYPES[DECIMAL]: DECIMAL,
+    DATATYPES[FLOAT]: FLOAT,
+    DATATYPES[DOUBLE]: DOUBLE,
+}
+NUMERIC = frozenset(_KINDS)
+"""The datatypes whose values are numbers, the thirteen integer types among them."""
+
+_INTEGER = re.compile(r"[+-]?[0-9]+")
+_DECIMAL = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)")
+_DOUBLE = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?INF|NaN")
+
+
+def read_number(lexical: str, datatype: str) -> Number | None:
+    """The number that a literal stands for; None where the lexical form is not valid for the datatype."""
+    kind = _KINDS.get(datatype)
+    if kind is None:
+        return None
+    if kind == INTEGER:
+        if len(lexical) > MAX_DIGITS or not _INTEGER.fullmatch(lexical):
+            return None
+        value = int(lexical)
+        least, most = _BOUNDS[datatype[len(XSD) :]]
+        valid = (least is None or least <= value) and (most is None or value <= most)
+        return Number(INTEGER, value) if valid else None
+    if kind == DECIMAL:
+        valid = len(lexical) <= MAX_DIGITS and _DECIMAL.fullmatch(lexical) is not None
+        return Number(DECIMAL, Decimal(lexical)) if valid else None
+    if not _DOUBLE.fullmatch(lexical):
+        return None
+    number = float(lexical)  # float() knows INF and NaN, too
+    return Number(kind, to_float32(number) if kind == FLOAT else number)
+
+
+def to_float32(value: float) -> float:
+    """The nearest single-precision number; past the largest, infinity."""
+    try:
+        return float(struct.unpack("f", struct.pack("f", value))[0])
+    except OverflowError:
+        return math.copysign(math.inf, value)
+
+
+def to_double(value: Value) -> float:
+    """The nearest double; past the largest, infinity."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
+def promote(left: Number, right: Number) -> tuple[int, Value, Value]:
+    """The kind that both are computed in, and the two values in it."""
+    kind = max(left.kind, right.kind)
+    return kind, convert(left, kind), convert(right, kind)
+
+
+def convert(number: Number, kind: int) -> Value:
+    """The value as a kind that stands higher in the order of promotion (or the same)."""
+    if number.kind == kind:
+        return number.value
+    if kind == DECIMAL:
+        return Decimal(number.value)
+    double = to_double(number.value)
+    return to_float32(double) if kind == FLOAT else double
+
+
+def arithmetic(operator: str, left: Number, right: Number) -> Number:
+    """`+ - * /` after promotion; the quotient of two integers is a decimal. Raises `ExpressionError` on division of
+    exact numbers by zero and where an exact result is too long."""
+    kind, a, b = promote(left, right)
+    if isinstance(a, float) and isinstance(b, float):
+        result = _float_arithmetic(operator, a, b)
+        return Number(kind, to_float32(result) if kind == FLOAT else result)
+    if operator == "/":
+        return _quotient(Decimal(a), Decimal(b))
+    if isinstance(a, int) and isinstance(b, int):
+        exact = a + b if operator == "+" else a - b if operator == "-" else a * b
+        if abs(exact) >= _TOO_LARGE:
+            raise ExpressionError("an integer of too many digits")
+        return Number(INTEGER, exact)
+    compute = {"+": _CONTEXT.add, "-": _CONTEXT.subtract, "*": _CONTEXT.multiply}[operator]
+    return _decimal(compute(Decimal(a), Decimal(b)))
+
+
+def _decimal(value: Decimal) -> Number:
+    if not value.is_finite() or value.adjusted() >= MAX_DIGITS or len(value.as_tuple().digits) > 2 * MAX_DIGITS:
+        raise ExpressionError("a decimal of too many digits")
+    return Number(DECIMAL, value)
+
+
+def _quotient(a: Decimal, b: Decimal) -> Number:
+    if not b:
+        raise ExpressionError("division by zero")
+    quotient = _CONTEXT.divide(a, b)
+    return _decimal(_CONTEXT.quantize(quotient, _QUANTUM))
+
+
+def _float_arithmetic(operator: str, a: float, b: float) -> float:
+    if operator == "+":
+        return a + b
+    if operator == "-":
+        return a - b
+    if operator == "*":
+        return a * b
+    if b:
+        return a / b
+    if not a or math.isnan(a):
+        return math.nan
+    return math.copysign(math.inf, a) * math.copysign(1.0, b)
+
+
+def negative(number: Number) -> Number:
+    """Minus the number."""
+    if isinstance(number.value, Decimal):
+        return Number(number.kind, number.value.copy_negate())
+    return Number(number.kind, -number.value)
+
+
+def absolute(number: Number) -> Number:
+    """fn:abs."""
+    if isinstance(number.value, Decimal):
+        return Number(number.kind, number.value.copy_abs())
+    return Number(number.kind, abs(number.value))
+
+
+def ceiling(number: Number) -> Number:
+    """fn:ceiling."""
+    return _rounded(number, decimal.ROUND_CEILING)
+
+
+def floor(number: Number) -> Number:
+    """fn:floor."""
+    return _rounded(number, decimal.ROUND_FLOOR)
+
+
+def nearest(number: Number) -> Number:
+    """fn:round: halves go up, towards positive infinity."""
+    value = number.value
+    if isinstance(value, float):
+        # 2**52 and more have no fraction; a negative number that rounds to zero keeps its sign
+        whole = value if not abs(value) < 2**52 else math.floor(value) + (value - math.floor(value) >= 0.5)
+        return Number(number.kind, math.copysign(whole, value))
+    if isinstance(value, Decimal):
+        down = value.to_integral_value(decimal.ROUND_FLOOR, _CONTEXT)
+        half = _CONTEXT.compare(_CONTEXT.subtract(value, down), Decimal("0.5")) >= 0
+        return Number(DECIMAL, _CONTEXT.add(down, Decimal(1)) if half else down)
+    return number
+
+
+def _rounded(number: Number, rounding: str) -> Number:
+    value = number.value
+    if isinstance(value, float):
+        if not abs(value) < 2**52:
+            return number
+        whole = math.ceil(value) if rounding == decimal.ROUND_CEILING else math.floor(value)
+        return Number(number.kind, math.copysign(whole, value))
+    if isinstance(value, Decimal):
+        return Number(DECIMAL, value.to_integral_value(rounding, _CONTEXT))
+    return number
+
+
+def number_literal(number: Number) -> Literal:
+    """The number as a literal, in the shortest form without exponent (`0.5`, `2`, `-0`, `INF`)."""
+    return Literal(write_number(number), DATATYPES[number.kind])
+
+
+def write_number(number: Number) -> str:
+    """The lexical form of a computed number."""
+    value = number.value
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, float):
+        if math.isnan(value):
+            return "NaN"
+        if math.isinf(value):
+            return "INF" if value > 0 else "-INF"
+        return _plain(Decimal(_shortest32(value) if number.kind == FLOAT else repr(value)), signed=True)
+    return _plain(value, signed=False)
+
+
+def _plain(value: Decimal, *, signed: bool) -> str:
+    text = f"{value:f}"
+    if "." in text:
+        text = text.rstrip("0").rstrip(".")
+    return "0" if text == "-0" and not signed else text
+
+
+def _shortest32(value: float) -> str:
+    """The fewest digits that single precision reads back as `value`."""
+    return next(text for text in (f"{value:.{digits}g}" for digits in range(1, 18)) if to_float32(float(text)) == value)
+
+
+# --- lenient numbers ---------------------------------------------------------------------------------------------
+
+_LENIENT = re.compile(r"([+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))(?:[eE]([+-]?)0*([0-9]+))?")
+_EXPONENT_DIGITS = 15  # Decimal holds these; beyond, the number is as good as infinite, or zero
+
+
+def lenient_number(text: str) -> Decimal | None:
+    """The exact value of a label that reads as a number (semantics, section 2), trimmed; None for any other label.
+
+    An exponent of more than 15 digits counts as one of 15 nines.
+    """
+    match = _LENIENT.fullmatch(text.strip())
+    if match is None:
+        return None
+    mantissa, sign, exponent = match.groups()
+    if exponent is None:
+        return Decimal(mantissa)
+    return Decimal(f"{mantissa}e{sign}{exponent if len(exponent) <= _EXPONENT_DIGITS else '9' * _EXPONENT_DIGITS}")

@@ -1,0 +1,158 @@
+"""XPath regular expressions on RE2, which takes time linear in the text whatever the pattern.
+
+Standard: XPath functions 3.1, section 5.6 (on XML Schema 1.1 part 2, appendix G). `\\d \\w \\s \\i \\c` get XML
+Schema's meaning: \\w is any letter, mark, digit or symbol, not the underscore. What RE2 cannot take is refused:
+back-references, class subtraction `[a-z-[aeiou]]`, Unicode blocks `\\p{IsGreek}`, repetition beyond 1,000.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any
+
+import re2
+
+from triplewire.ir.values.numbers import ExpressionError
+
+_FLAGS = frozenset("smixq")
+_MEMORY = 8 * 1024 * 1024  # bytes that RE2 may use for one pattern
+
+# inside a character class; outside, the same in brackets
+_CLASSES = {
+    "d": r"\p{Nd}",
+    "D": r"\P{Nd}",
+    "w": r"\p{L}\p{M}\p{N}\p{S}",
+    "W": r"\p{P}\p{Z}\p{C}",
+    "s": r" \t\n\r",
+    "S": r"\x00-\x08\x0b\x0c\x0e-\x1f!-\x{10ffff}",
+    "i": r"\p{L}\p{Nl}_:",
+    "c": r"\p{L}\p{Nl}\p{Nd}\p{M}_:.·\-",
+}
+_NEGATED = {"I": "i", "C": "c"}
+_SPACE = " \t\n\r"
+
+
+class RegexError(ExpressionError):
+    """RE2 cannot take the pattern; the text says why."""
+
+
+def compile_regex(pattern: str, flags: str, limit: int) -> Any:
+    """The compiled pattern. `flags` are of XPath's s m i x q; `limit` is in UTF-8 bytes of `pattern`.
+
+    Raises `RegexError`.
+    """
+    if not _FLAGS.issuperset(flags):
+        raise RegexError(f"{flags!r} are no flags of a regular expression (s, m, i, x, q)")
+    if len(pattern) > limit:  # characters are at least a byte; the bytes are counted where it is compiled
+        raise RegexError(f"a regular expression of more than {limit} bytes")
+    return _compile(pattern, "".join(sorted(set(flags))), limit)
+
+
+@lru_cache(maxsize=1_024)
+def _compile(pattern: str, flags: str, limit: int) -> Any:
+    options = re2.Options()
+    options.log_errors = False
+    options.max_mem = _MEMORY
+    options.case_sensitive = "i" not in flags
+    try:
+        if len(pattern.encode("utf-8")) > limit:
+            raise RegexError(f"a regular expression of more than {limit} bytes")
+        if "q" in flags:
+            options.literal = True
+            return re2.compile(pattern, options=options)
+        options.dot_nl = "s" in flags
+        text = "".join(_translated(pattern, spaced="x" in flags))
+        return re2.compile(f"(?m:{text})" if "m" in flags else text, options=options)
+    except (re2.error, UnicodeEncodeError) as error:
+        reason = error.args[0] if error.args else error
+        reason = reason.decode("utf-8", "replace") if isinstance(reason, bytes) else reason
+        raise RegexError(f"RE2 cannot take the regular expression {pattern[:80]!r}: {reason}") from None
+
+
+def _translated(pattern: str, *, spaced: bool) -> Iterator[str]:
+    """The pattern in RE2's syntax, piece by piece."""
+    inside = False  # a character class
+    at, length = 0, len(pattern)
+    while at < length:
+        char = pattern[at]
+        at += 1
+        if char == "\\" and at < length:
+            yield _escape(pattern[at], inside=inside)
+            at += 1
+        elif inside:
+            if char == "-" and pattern.startswith("[", at):
+                raise RegexError("class subtraction [..-[..]] is not supported in a regular expression")
+            inside = char != "]"
+            yield "\\[" if char == "[" else char
+        elif char == "[":
+            inside = True
+            negated = pattern.startswith("^", at)
+            at += negated
+            yield "[^" if negated else "["
+        elif not (spaced and char in _SPACE):
+            yield char
+
+
+def _escape(char: str, *, inside: bool) -> str:
+    if char in _CLASSES:
+        return _CLASSES[char] if inside else f"[{_CLASSES[char]}]"
+    if char in _NEGATED:
+        if inside:
+            raise RegexError(f"\\{char} inside a character class is not supported in a regular expression")
+        return f"[^{_CLASSES[_NEGATED[char]]}]"
+    return "\\" + char
+
+
+def matches(pattern: Any, text: str) -> bool:
+    """fn:matches: does it occur anywhere in the text?"""
+    try:
+        return pattern.search(text) is not None
+    except UnicodeEncodeError:
+        raise ExpressionError("a text with half a surrogate pair") from None
+
+
+def replace(pattern: Any, text: str, replacement: str, *, literal: bool, limit: int) -> str:
+    """fn:replace: every occurrence, from left to right. In `replacement`, `$1` is a group and `\\$` a dollar sign,
+    unless `literal`. Raises `ExpressionError` where the pattern matches the empty string, where the replacement is
+    malformed, and where the result is longer than `limit` characters."""
+    try:
+        if pattern.search("") is not None:
+            raise ExpressionError("REPLACE with a pattern that matches the empty string")
+        pieces: list[str | int] = [replacement] if literal else list(_pieces(replacement, pattern.groups))
+        out, at, size = [], 0, 0
+        for match in pattern.finditer(text):
+            new = "".join(piece if isinstance(piece, str) else match.group(piece) or "" for piece in pieces)
+            out.append(text[at : match.start()] + new)
+            at = match.end()
+            size += len(out[-1])
+            if size > limit:
+                raise ExpressionError(f"REPLACE makes a text of more than {limit} characters")
+    except UnicodeEncodeError:
+        raise ExpressionError("a text with half a surrogate pair") from None
+    return "".join(out) + text[at:]
+
+
+def _pieces(replacement: str, groups: int) -> Iterator[str | int]:
+    """Text and group numbers. `$12` is group 12 where there are so many, else group 1 and a 2."""
+    at, length = 0, len(replacement)
+    while at < length:
+        char = replacement[at]
+        at += 1
+        if char == "\\":
+            if at == length or replacement[at] not in "\\$":
+                raise ExpressionError("in a replacement, \\ stands before \\ or $ only")
+            yield replacement[at]
+            at += 1
+        elif char == "$":
+            digit = replacement[at : at + 1]
+            if not ("0" <= digit <= "9"):
+                raise ExpressionError("in a replacement, $ stands before a digit only")
+            number = int(digit)
+            at += 1
+            while at < length and "0" <= replacement[at] <= "9" and number * 10 + int(replacement[at]) <= groups:
+                number = number * 10 + int(replacement[at])
+                at += 1
+            yield number if number <= groups else ""
+        else:
+            yield char

@@ -1,0 +1,1 @@
+"""Kernels that join patterns: components, products, solutions, and the rows that come of them."""

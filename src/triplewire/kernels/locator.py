@@ -1,0 +1,57 @@
+"""Tells Numba where the machine code of our kernels lies, and when it is out of date: `triplewire.kernel_cache`.
+
+Numba asks a list of locators for each function that is to be cached, and takes the first that answers. Its own ones
+look at the function's file alone, and would run old code after an edit of a helper in another file.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from numba.core import caching
+
+from triplewire import kernel_cache
+
+
+class KernelLocator(caching._CacheLocator):
+    """Locates the functions of `triplewire.kernels`, all in one folder."""
+
+    def __init__(self, folder: Path, file: Path, line: int) -> None:
+        self._folder = folder
+        self._file = file
+        self._line = line
+
+    def get_cache_path(self) -> str:
+        """The folder."""
+        return str(self._folder)
+
+    def get_source_stamp(self) -> str:
+        """What has to be the same for compiled code to be used: the key of all sources."""
+        return kernel_cache.key()
+
+    def get_disambiguator(self) -> str:
+        """Tells functions of one name apart: files of one name lie in different folders of the kernels."""
+        parts = self._file.relative_to(kernel_cache.KERNELS).parts[:-1]
+        return "-".join((*parts, str(self._line)))
+
+    def ensure_cache_path(self) -> None:
+        """Make the folder again, should somebody have removed it."""
+        os.makedirs(self._folder, exist_ok=True)
+
+    @classmethod
+    def from_function(cls, py_func: Callable[..., Any], py_file: str) -> KernelLocator | None:
+        """A locator for a kernel; None for other functions, and where no folder can be written."""
+        file, folder = Path(py_file).absolute(), kernel_cache.folder()
+        if folder is None or not file.is_relative_to(kernel_cache.KERNELS):
+            return None
+        return cls(folder, file, py_func.__code__.co_firstlineno)
+
+
+def register() -> None:
+    """Let Numba ask this locator before its own ones."""
+    classes: list[Any] = caching.CacheImpl._locator_classes
+    if KernelLocator not in classes:
+        classes.insert(0, KernelLocator)

@@ -1,0 +1,121 @@
+"""How kernels are compiled: `kernel` for functions that Python calls, `helper` for functions that only kernels call.
+
+A helper is a part of its callers: LLVM optimises it there, and inlines it. It has no machine code of its own, no
+wrapper for calls from Python, and no reference counts, which makes it quicker to compile and to run. Therefore it may
+neither make arrays nor return any. Called from Python, a helper runs as plain Python. Without a compiler
+(`NUMBA_DISABLE_JIT=1`) all of them do. Why this leans on parts of Numba: `docs/decisions/021-shared-kernel-helpers.md`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numba
+from numba import config, types
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler
+from numba.core.registry import CPUDispatcher
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+_njit: Any = numba.njit  # of some options its types know nothing
+_types: Any = types
+_SHARED = {"nogil": True, "no_cfunc_wrapper": True}
+_HELPER = {"nopython": True, "forceinline": True, "no_cpython_wrapper": True, "_nrt": False, **_SHARED}
+_is_compiled = not getattr(config, "DISABLE_JIT", False)
+
+
+class _Part(JITCodeLibrary):
+    """The code of a helper, which is linked into its callers and becomes machine code there."""
+
+    @property
+    def codegen(self) -> Any:
+        """Where constants are registered: nowhere, see `set_env`."""
+        return self
+
+    def set_env(self, name: str, env: Any) -> None:
+        """The constants of a function: each caller has its own."""
+
+    def get_pointer_to_function(self, name: str) -> int:
+        """There is no machine code."""
+        return 0
+
+    def _optimize_final_module(self) -> None:
+        """The callers do."""
+
+    def _finalize_final_module(self) -> None:
+        library: Any = self  # of whose methods its types know nothing
+        library._finalize_dynamic_globals()
+        library._verify_declare_only_symbols()
+        self._finalized = True
+
+
+class _Pipeline(Compiler):
+    """Numba's compiler, with such a library."""
+
+    def __init__(self, typing: Any, target: Any, library: Any, *rest: Any) -> None:
+        made: Any = _Part
+        compiler: Any = super()
+        compiler.__init__(typing, target, library or made(target.codegen(), "helper"), *rest)
+
+
+def _widened(kind: Any) -> Any:
+    """The type of an argument, with all signed integers as those of 64 bits."""
+    kind = _types.unliteral(kind)
+    return _types.int64 if isinstance(kind, _types.Integer) and kind.signed else kind
+
+
+def _holds_an_array(kind: Any) -> bool:
+    """Is it the type of an array, or of a tuple with one?"""
+    return isinstance(kind, _types.Array) or any(map(_holds_an_array, getattr(kind, "types", ())))
+
+
+class Helper(CPUDispatcher):
+    """A function that only compiled functions call. One compilation serves all widths of signed integers."""
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Run as plain Python."""
+        return self.py_func(*arguments)
+
+    def get_call_template(self, args: Any, kws: Any) -> Any:
+        """The signature that serves a call with arguments of these types."""
+        return super().get_call_template(tuple(_widened(kind) for kind in args), kws)
+
+    def compile(self, sig: Any) -> Any:
+        """Compile for arguments of some types. Raises `TypeError` where an array would be returned: nobody counts
+        references to it."""
+        made = super().compile(sig)
+        results: Any = self.overloads.values()  # of which its types know nothing
+        for result in results:
+            if _holds_an_array(result.signature.return_type):
+                raise TypeError(f"the helper {self.py_func.__name__} returns an array")
+        return made
+
+
+def helper(function: _Function) -> _Function:
+    """Compile a function where kernels call it, inlined into them."""
+    return _helper(function, _HELPER)
+
+
+def called_helper(function: _Function) -> _Function:
+    """The same for a long function, or one that is seldom called: LLVM decides whether it is inlined."""
+    return _helper(function, _HELPER | {"forceinline": False})
+
+
+def _helper(function: _Function, options: dict[str, Any]) -> _Function:
+    made: Any = Helper(function, targetoptions=options, pipeline_class=_Pipeline) if _is_compiled else function
+    return made  # type: ignore[no-any-return]
+
+
+def kernel(function: _Function) -> _Function:
+    """Compile a function that Python calls, and keep its machine code on disk. It makes no arrays."""
+    made: Any = _njit(cache=True, _nrt=False, **_SHARED)(function)
+    return made  # type: ignore[no-any-return]
+
+
+def allocating_kernel(function: _Function) -> _Function:
+    """The same for a function that makes arrays. It counts references to them, which takes time in loops: those belong
+    into helpers."""
+    made: Any = _njit(cache=True, **_SHARED)(function)
+    return made  # type: ignore[no-any-return]

@@ -1,0 +1,195 @@
+"""Tables of byte strings: hashing, building, looking up. A hash never decides: the bytes are compared.
+
+Strings of different kinds begin from different seeds. The hash of a term which has a suffix is made of those of its
+text and its suffix; its bytes are the text, 0xFF and the suffix. Used through `triplewire.encode.names`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from triplewire.kernels.prefetch import prefetch
+from triplewire.kernels.shared.columns import fixed
+from triplewire.kernels.shared.compiled import called_helper, helper, kernel
+from triplewire.kernels.shared.eight_bytes import eight
+from triplewire.kernels.shared.hashing import enter, hash_bytes, mixed
+
+TOGETHER, _LINE = 64, 64  # strings that are fetched together; bytes that the processor fetches at once
+_int: Any = np.int64
+_wide: Any = np.uint64  # of an index: that it is not negative
+_NO_KINDS, _NO_NUMBERS, _NO_OFFSETS = np.zeros(0, np.uint8), np.zeros(0, np.int32), np.zeros(0, np.int64)
+
+
+class Texts(NamedTuple):
+    """Strings as spans of a text. Terms have kinds and suffixes as well; other strings have none."""
+
+    text: Any
+    start: Any
+    end: Any
+    kind: Any
+    suffix: Any  # the number of its suffix; 0 is none
+    suffix_text: Any
+    suffix_offset: Any
+
+    @classmethod
+    def of(cls, text: Any, start: Any, end: Any) -> Texts:
+        """Strings without kinds and suffixes. The arrays cannot be written to."""
+        return cls(*fixed(text, start, end, _NO_KINDS, _NO_NUMBERS, _NO_KINDS, _NO_OFFSETS))
+
+
+class Table(NamedTuple):
+    """A table of strings (`triplewire.encode.names.Names`)."""
+
+    text: Any
+    offset: Any  # string -> its slice of the text
+    kind: Any  # of terms; else empty
+    hash: Any
+    slots: Any
+
+
+@kernel
+def hash_texts(texts: Texts, seed: int, out: Any) -> None:
+    """The hash of each string; `seed` is that of strings without a kind."""
+    text, start, end, kind, suffix, suffix_text, suffix_offset = texts
+    for i in range(start.size):
+        own_seed = _int(kind[i]) if kind.size > 0 else seed
+        h = hash_bytes(text, start[i], end[i], own_seed)
+        number = suffix[i] if suffix.size > 0 else 0
+        if number > 0:
+            h = mixed(h ^ hash_bytes(suffix_text, suffix_offset[number], suffix_offset[number + 1], 0))
+        out[i] = h
+
+
+def hash_spans(text: Any, start: Any, end: Any, seed: int) -> Any:
+    """The hash (uint64) of each span start .. end of `text`."""
+    return _hashes(Texts.of(text, start, end), seed)
+
+
+def hash_terms(text: Any, start: Any, end: Any, kind: Any, suffix: Any, suffix_text: Any, suffix_offset: Any) -> Any:
+    """The hash (uint64) of each term. `suffix` is a number of the strings in `suffix_text`, 0 for none."""
+    return _hashes(Texts(*fixed(text, start, end, kind, suffix, suffix_text, suffix_offset)), 0)
+
+
+def _hashes(texts: Texts, seed: int) -> Any:
+    out = np.empty(len(texts.start), np.uint64)
+    with np.errstate(over="ignore"):
+        hash_texts(texts, seed, out)
+    return out
+
+
+@kernel
+def build(hashes: Any, slots: Any) -> None:
+    """Fill `slots`, a power of two at least twice as many as the rows, with row numbers by open addressing; -1 is
+    free. The rows are distinct."""
+    slots[:] = -1
+    for row in range(hashes.size):
+        enter(slots, _int(hashes[row] & _wide(slots.size - 1)), row)
+
+
+@called_helper
+def _candidates(hashes: Any, table: Table, begin: int, end: int, out: Any) -> int:
+    """The first row with the hash of each of the strings begin .. end, or -1; returns the largest.
+
+    First all slots are asked for, then all hashes: so look-ups do not wait for each other's memory.
+    """
+    own_hash, slots, most = table.hash, table.slots, -1
+    mask = slots.size - 1
+    for i in range(begin, end):
+        prefetch(slots, _int(hashes[i] & _wide(mask)))
+    for i in range(begin, end):
+        out[i] = slots[_int(hashes[i] & _wide(mask))]
+        most = max(most, out[i])
+        prefetch(own_hash, out[i])
+    if most < 0:
+        return most
+    most = -1
+    for i in range(begin, end):
+        row = out[i]
+        if row >= 0 and own_hash[row] != hashes[i]:
+            at = _int(hashes[i] & _wide(mask))
+            while row >= 0 and own_hash[row] != hashes[i]:
+                at = (at + 1) & mask
+                row = slots[at]
+            out[i] = row
+        most = max(most, row)
+    return most
+
+
+@called_helper
+def _fetch(texts: Texts, table: Table, begin: int, end: int, out: Any) -> None:
+    """Have what the strings begin .. end are compared with fetched."""
+    for i in range(begin, end):
+        prefetch(table.offset, out[i])
+        prefetch(texts.text, texts.start[i])
+    for i in range(begin, end):
+        first = table.offset[max(out[i], 0)]
+        prefetch(table.text, first)
+        prefetch(table.text, first + _LINE)
+
+
+@called_helper
+def _next(row: int, h: Any, table: Table) -> Any:
+    """The row behind this one that has the hash too, or -1: two strings of one hash hardly ever are there."""
+    own_hash, slots = table.hash, table.slots
+    mask = slots.size - 1
+    at = _int(h & _wide(mask))
+    while slots[at] != row:
+        at = (at + 1) & mask
+    at = (at + 1) & mask
+    while slots[at] >= 0 and own_hash[slots[at]] != h:
+        at = (at + 1) & mask
+    return slots[at]
+
+
+@helper
+def _same(a: Any, start: int, end: int, b: Any, first: int) -> Any:
+    """Is a[start:end] what stands in b from `first` on? Compared to the end: nearly always they are equal. The last
+    eight bytes overlap those before them."""
+    length, different = end - start, _wide(0)
+    if length >= 8:
+        for i in range(length >> 3):
+            different |= eight(a, start + 8 * i) ^ eight(b, first + 8 * i)
+        different |= eight(a, end - 8) ^ eight(b, first + length - 8)
+    else:
+        for i in range(length):
+            different |= _wide(a[_wide(start + i)] ^ b[_wide(first + i)])
+    return different == 0
+
+
+@helper
+def _is_row(texts: Texts, i: int, table: Table, row: int) -> Any:
+    """Is the string i that of a row?"""
+    start, end, first = texts.start[i], texts.end[i], table.offset[row]
+    length, size = end - start, table.offset[row + 1] - first
+    number = _int(texts.suffix[i] if texts.suffix.size > 0 else 0)
+    same = texts.kind.size == 0 or table.kind[row] == texts.kind[i]
+    if same and number > 0:
+        s0, s1 = texts.suffix_offset[number], texts.suffix_offset[number + 1]
+        same = size == length + 1 + s1 - s0 and table.text[first + length] == 0xFF
+        same = same and _same(texts.suffix_text, s0, s1, table.text, first + length + 1)
+        size = length
+    return same and size == length and _same(texts.text, start, end, table.text, first)
+
+
+@kernel
+def find(texts: Texts, hashes: Any, table: Table, out: Any) -> None:
+    """The row of each string in a table, or -1. Either both are of terms, or neither."""
+    for i in range(texts.start.size):
+        if i % TOGETHER == 0:
+            upto = min(i + TOGETHER, texts.start.size)
+            if _candidates(hashes, table, i, upto, out) >= 0:
+                _fetch(texts, table, i, upto, out)
+        row = out[i]
+        while row >= 0 and not _is_row(texts, i, table, row):
+            row = _next(row, hashes[i], table)
+        out[i] = row
+
+
+@kernel
+def gather(text: Any, start: Any, offset: Any, out: Any) -> None:
+    """Copy strings to where `offset` says."""
+    for i in range(start.size):
+        for j in range(offset[i + 1] - offset[i]):
+            out[offset[i] + j] = text[start[i] + j]

@@ -1,0 +1,151 @@
+"""Texts to numbers, as lenient comparison reads them (semantics, section 2), where a double compares exactly.
+
+A decimal of at most 15 digits and a power of ten of at most 22, both exact as doubles, becomes the nearest double by
+one rounded operation (W. D. Clinger, "How to read floating point numbers accurately", PLDI 1990), and two of them
+compare as their doubles do, since 15 digits survive in a double. The exact value of any other number, and the twin of
+this module: `triplewire.ir.values.numbers.lenient_number`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from triplewire.kernels.shared.compiled import called_helper, kernel
+
+NO, EXACT, LONG = 0, 1, 2
+_DIGITS, _POWER = 15, 22
+_FAR = 1_000_000_000  # exponents are not counted beyond
+_int: Any = np.int64
+
+
+@called_helper
+def _is_digit(byte: int) -> bool:
+    return 48 <= byte <= 57
+
+
+@called_helper
+def _is_space(byte: int) -> bool:
+    return byte == 32 or 9 <= byte <= 13 or 28 <= byte <= 31
+
+
+@called_helper
+def _wide_space(text: Any, at: int, end: int) -> int:
+    """The length of the white space beyond ASCII that stands here, 0 if there is none: U+0085, U+00A0, U+1680, U+2000
+    to 200A, 2028, 2029, 202F, 205F, 3000 (what `str.isspace` holds of)."""
+    if end - at >= 2 and text[at] == 0xC2:
+        return 2 if text[at + 1] == 0x85 or text[at + 1] == 0xA0 else 0
+    if end - at < 3:
+        return 0
+    first, second, third = _int(text[at]), _int(text[at + 1]), _int(text[at + 2])
+    if first == 0xE1:
+        return 3 if second == 0x9A and third == 0x80 else 0
+    if first == 0xE3:
+        return 3 if second == 0x80 and third == 0x80 else 0
+    if first != 0xE2:
+        return 0
+    if second == 0x80:
+        return 3 if 0x80 <= third <= 0x8A or third == 0xA8 or third == 0xA9 or third == 0xAF else 0
+    return 3 if second == 0x81 and third == 0x9F else 0
+
+
+@called_helper
+def _trimmed(text: Any, at: int, end: int) -> tuple[int, int]:
+    while at < end:
+        space = 1 if _is_space(_int(text[at])) else _wide_space(text, at, end)
+        if space == 0:
+            break
+        at += space
+    while at < end:
+        if _is_space(_int(text[end - 1])):
+            end -= 1
+        elif end - at >= 2 and _wide_space(text, end - 2, end) == 2:
+            end -= 2
+        elif end - at >= 3 and _wide_space(text, end - 3, end) == 3:
+            end -= 3
+        else:
+            break
+    return at, end
+
+
+@called_helper
+def _mantissa(text: Any, at: int, end: int) -> tuple[int, int, int, int]:
+    """Read digits with at most one point: where they end (-1: there are none), the number (-1: of more than 15 digits)
+    without trailing zeros, its power of ten."""
+    value, used, power, zeros, seen, point = 0, 0, 0, 0, False, False
+    while at < end:
+        byte = _int(text[at])
+        if byte == 46 and not point:
+            point = True
+        elif _is_digit(byte):
+            seen = True
+            power -= point
+            if byte == 48:
+                zeros += used > 0  # written only when another digit follows
+            else:
+                used += zeros + 1
+                if used <= _DIGITS:
+                    for _ in range(zeros + 1):
+                        value *= 10
+                    value += byte - 48
+                zeros = 0
+        else:
+            break
+        at += 1
+    return (at if seen else -1), (value if used <= _DIGITS else -1), power + zeros, used
+
+
+@called_helper
+def _exponent(text: Any, at: int, end: int) -> tuple[int, int]:
+    """Read the exponent behind `e`: where it ends (-1: there is none), and what it is."""
+    negative = at < end and text[at] == 45
+    if negative or (at < end and text[at] == 43):
+        at += 1
+    start, value = at, 0
+    while at < end and _is_digit(_int(text[at])):
+        value = min(value * 10 + _int(text[at]) - 48, _FAR)
+        at += 1
+    return (at if at > start else -1), (-value if negative else value)
+
+
+@called_helper
+def _read(text: Any, at: int, end: int) -> tuple[int, float]:
+    """What a trimmed text reads as."""
+    negative = text[at] == 45
+    if negative or text[at] == 43:
+        at += 1
+    at, value, power, _ = _mantissa(text, at, end)
+    if at < 0:
+        return NO, np.nan
+    if at < end:
+        if text[at] != 101 and text[at] != 69:
+            return NO, np.nan
+        at, exponent = _exponent(text, at + 1, end)
+        if at != end:
+            return NO, np.nan
+        power += exponent
+    if value == 0:
+        return EXACT, 0.0
+    if value < 0 or power > _POWER or power < -_POWER:
+        return LONG, np.nan
+    scale = 1.0
+    for _ in range(abs(power)):
+        scale *= 10.0  # exact, up to 10 ** 22
+    number = value * scale if power > 0 else value / scale
+    return EXACT, (-number if negative else number)
+
+
+@kernel
+def read_numbers(text: Any, start: Any, end: Any, wanted: Any, number: Any, state: Any) -> None:
+    """What the wanted texts read as: `state` is NO, EXACT, or LONG; `number` is set where it is EXACT."""
+    for i in range(start.size):
+        if not wanted[i]:
+            continue
+        first, last = start[i], end[i]
+        if first < last and (text[first] <= 57 or text[first] > 127):  # all others begin otherwise
+            first, last = _trimmed(text, first, last)
+            if first < last:
+                state[i], value = _read(text, first, last)
+                if state[i] == EXACT:
+                    number[i] = value

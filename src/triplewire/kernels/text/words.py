@@ -1,0 +1,228 @@
+"""Texts to words by the default analyser (semantics, section 5): case folding, then the maximal runs of letters and
+digits. Words are interned.
+
+The tables of characters, and the words of the batch: `triplewire.encode.text`. A word is found among those of the batch
+by its last eight bytes, its length and, where it is longer, all of it; `hashes`, by which tables of words are asked
+later, are those of `triplewire.kernels.text.names`, and worked out for each distinct word once.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from triplewire.kernels.shared.compiled import helper, kernel
+from triplewire.kernels.shared.eight_bytes import eight, low_bytes, put_eight, write_utf8
+from triplewire.kernels.shared.hashing import MIXER, hash_bytes, mixed
+
+DONE, MORE, STOP = 0, 1, 2
+TERM, IDS, WORDS, BYTES = 0, 1, 2, 3  # places in `state`: the next term; what is used of `ids`, `end` and `out`
+STATE = 4
+BREAK = -1  # in `fold`: no letter or digit; other negative numbers: -2 - a place in `expansion`, which BREAK ends
+GROWTH = 3  # a text has at most so many bytes for each one when it is folded; and not more words than bytes
+END = -2  # of an expansion
+KEY, ENTRY = 0, 1  # columns of `slots`: the last eight bytes of a word; its length << 32 | its number + 1, or 0
+
+PAD = 8  # bytes of `text` and `out` that can be read, or written, behind what is used of them
+
+_int: Any = np.int64
+_wide: Any = np.uint64  # also of an index: that it is not negative
+_SEED = 4  # of the hash of a word among names
+_PROBES = 2_000
+_ONES, _HIGHS, _CASE = (_wide(byte * 0x0101010101010101) for byte in (0x01, 0x80, 0x20))
+_FROM_A, _BEHIND_Z, _FROM_0, _BEHIND_9 = (
+    _wide((0x80 - byte) * 0x0101010101010101) for byte in (97, 123, 48, 58)
+)  # added to seven bits: sets the eighth of what is not less
+
+
+@helper
+def _decode(text: Any, at: int) -> tuple[int, int]:
+    """The code point of a character of two bytes or more, and its length."""
+    lead = _int(text[at])
+    second = _int(text[at + 1]) & 63
+    if lead < 0xE0:
+        return (lead & 31) << 6 | second, 2
+    third = _int(text[at + 2]) & 63
+    if lead < 0xF0:
+        return (lead & 15) << 12 | second << 6 | third, 3
+    return (lead & 7) << 18 | second << 12 | third << 6 | (_int(text[at + 3]) & 63), 4
+
+
+@helper
+def _before(marks: Any) -> Any:
+    """The bits of the bytes before the first that is marked by its highest bit; all where none is."""
+    return ((marks & (~marks + _wide(1))) >> _wide(7)) - _wide(1)
+
+
+@helper
+def _length(bits: Any) -> Any:
+    """How many bytes `_before` gave."""
+    return _int(((bits & _ONES) * _ONES) >> _wide(56))
+
+
+# --- words -----------------------------------------------------------------------------------------------------------
+
+
+@helper
+def _key(out: Any, begin: int, stop: int) -> Any:
+    """The last eight bytes of a word, or all of it."""
+    length = stop - begin
+    return eight(out, stop - 8) if length >= 8 else eight(out, begin) & low_bytes(length)
+
+
+@helper
+def _place(out: Any, begin: int, stop: int, key: Any, mask: int) -> Any:
+    """Where to look for a word first. Not by the hash of names: `key` is most of most words, and at hand."""
+    h = key
+    while begin + 8 < stop:
+        h = mixed(h ^ eight(out, begin))
+        begin += 8
+    return _int((mixed(h) * MIXER) >> _wide(32)) & mask
+
+
+@helper
+def _starts_alike(out: Any, a: int, b: int, length: int) -> bool:
+    """Are two words of one key and length the same?"""
+    different, i = _wide(0), 0
+    while i + 8 < length:
+        different |= eight(out, a + i) ^ eight(out, b + i)
+        i += 8
+    return bool(different == 0)
+
+
+class WordTable(NamedTuple):
+    """The distinct words of a batch: see `cut`."""
+
+    out: Any
+    end: Any
+    hashes: Any
+    slots: Any
+
+
+class Folding(NamedTuple):
+    """How characters are folded (`triplewire.encode.text`)."""
+
+    fold: Any
+    expansion: Any
+
+
+@helper
+def _find(begin: int, stop: int, table: WordTable, words: int) -> int:
+    """The number of the word out[begin:stop]; it is `words` for a new one, and -1 where too many collide."""
+    out, end, _, slots = table
+    mask, length, key = slots.shape[0] - 1, stop - begin, _key(out, begin, stop)
+    at = _place(out, begin, stop, key, mask)
+    word, probes = -1, 0
+    while word < 0 and probes < _PROBES:
+        entry = _int(slots[_wide(at), ENTRY])
+        if entry == 0:
+            slots[at, KEY] = key
+            slots[at, ENTRY] = length << 32 | (words + 1)
+            word = words
+        elif slots[_wide(at), KEY] == key and entry >> 32 == length:
+            other = (entry & 0xFFFFFFFF) - 1
+            if length <= 8 or _starts_alike(out, end[other] - length, begin, length):
+                word = other
+        at = (at + 1) & mask
+        probes += 1
+    return word
+
+
+@helper
+def _plain(text: Any, at: int, stop: int, out: Any, to: int) -> tuple[int, int]:
+    """Fold the ASCII letters and digits that stand from `at` on, at most eight, to `out`. How many they are; and how
+    many other characters of ASCII follow within the eight bytes, or after the end."""
+    word = eight(text, at)
+    low = word & ~_HIGHS
+    small = low | _CASE
+    letters = (small + _FROM_A) & ~(small + _BEHIND_Z) & ~word & _HIGHS
+    known = letters | ((low + _FROM_0) & ~(low + _BEHIND_9) & ~word & _HIGHS)
+    wide = word & _HIGHS
+    if stop - at < 8:
+        known &= low_bytes(stop - at)
+        wide &= low_bytes(stop - at)
+    put_eight(out, to, word | letters >> _wide(2))
+    taken = _before(known ^ _HIGHS)
+    return _length(taken), _length(_before((known | wide) & ~taken)) - _length(taken)
+
+
+@helper
+def _cut(text: Any, at: int, stop: int, folding: Folding, table: WordTable, ids: Any, state: Any) -> bool:
+    """The words of one text. False where too many collide."""
+    (fold, expansion), (out, end, hashes, _) = folding, table
+    begin, words, used = state[BYTES], state[WORDS], state[IDS]
+    to, more, good = begin, -1, True  # more: a place in `expansion`
+    while good and (at < stop or more >= 0 or to > begin):
+        code = BREAK
+        if more >= 0:
+            code = _int(expansion[more])
+            more = more + 1 if expansion[more + 1] != END else -1
+        elif at < stop:
+            count, others = _plain(text, at, stop, out, to)
+            at += count + others
+            to += count
+            if others == 0 and at < stop:
+                if count == 8:
+                    continue
+                point, length = _decode(text, at)
+                code = _int(fold[point])
+                at += length
+                if code < BREAK:
+                    more = -2 - code
+                    continue
+        if code >= 0:
+            to = write_utf8(out, to, code)
+        elif to > begin:
+            word = _find(begin, to, table, words)
+            good = word >= 0
+            ids[used] = word
+            used += 1
+            if word == words:
+                end[word], hashes[word] = to, hash_bytes(out, begin, to, _SEED)
+                words += 1
+                begin = to
+            to = begin
+    state[BYTES], state[WORDS], state[IDS] = begin, words, used
+    return good
+
+
+@kernel
+def refill(out: Any, end: Any, count: int, slots: Any) -> None:
+    """Enter the first `count` words into `slots`, which are empty, a power of two, more than twice as many."""
+    begin, mask = 0, slots.shape[0] - 1
+    for word in range(count):
+        stop = end[word]
+        key = _key(out, begin, stop)
+        at = _place(out, begin, stop, key, mask)
+        while slots[at, ENTRY] != 0:
+            at = (at + 1) & mask
+        slots[at, KEY], slots[at, ENTRY] = key, (stop - begin) << 32 | (word + 1)
+        begin = stop
+
+
+@kernel
+def cut(text: Any, start: Any, stop: Any, wanted: Any, folding: Folding, offset: Any, ids: Any, table: WordTable,
+        state: Any) -> int:  # fmt: skip
+    """The words of the wanted terms from state[TERM] on. Returns DONE; MORE where the next term needs more room; STOP
+    where too many words collide.
+
+    `out`: the distinct words, one behind the other; `end`: where each ends. `slots`, a power of two, are half full at
+    most when a text begins, and never full.
+    """
+    out, end, hashes, slots = table
+    for term in range(state[TERM], start.size):
+        state[TERM] = term
+        offset[term] = state[IDS]
+        if wanted[term]:
+            length = stop[term] - start[term]
+            if state[IDS] + length > ids.size or state[WORDS] + length > min(end.size, hashes.size):
+                return MORE
+            if 2 * state[WORDS] + length >= slots.shape[0]:
+                return MORE
+            if state[BYTES] + GROWTH * length + PAD > out.size:
+                return MORE
+            if not _cut(text, start[term], stop[term], folding, table, ids, state):
+                return STOP
+    offset[start.size] = state[IDS]
+    return DONE

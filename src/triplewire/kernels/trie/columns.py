@@ -1,0 +1,116 @@
+"""Arrays of the index "trie" that belong together, as its kernels take them."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+
+class AtomTable(NamedTuple):
+    """Where atoms lie (`triplewire.select.trie.asked`)."""
+
+    keys: Any  # atom -> its key (`triplewire.kernels.trie.stars`)
+    slots: Any  # hash table over the keys
+    asked: Any  # shape (terms + 2, 4)
+    dense: Any
+
+
+class RangeAtoms(NamedTuple):
+    """The range atoms by predicate (`triplewire.select.trie.asked`)."""
+
+    offset: Any
+    atom: Any
+    group: Any
+    op: Any
+
+
+class Sink(NamedTuple):
+    """Where the atoms of a subject are collected."""
+
+    seen: Any  # bits by atom, and one more, which stands for no atom
+    wanted: Any  # shape (keys, 2): keys that are looked up in the hash table, and scratch
+    atoms: Any
+
+
+class RunAtoms(NamedTuple):
+    """The atoms of each run of triples with one subject (`triplewire.select.trie.walk.SubjectAtoms`)."""
+
+    first: Any  # run -> its first triple; one entry more
+    publication_run: Any  # publication -> its slice of the runs
+    atom_offset: Any  # run -> its slice of `atoms`
+    atoms: Any
+    span_offset: Any  # run -> its slice of `span_atom` and `span_ends`
+    span_atom: Any
+    span_ends: Any  # shape (range atoms, 2): the ranks that are satisfied
+    most: Any  # shape (runs, 4): the largest numbers of objects of one predicate
+    multi: Any  # run -> do tests hold of two objects of one predicate?
+
+
+class Predicates(NamedTuple):
+    """The subjects and predicates of a batch's triples."""
+
+    subject: Any
+    predicate: Any
+    term: Any  # batch term -> the segment's term id, or -1
+
+
+class TrieArrays(NamedTuple):
+    """A set-trie (`triplewire.select.trie.build.SetTrie`)."""
+
+    nodes: Any  # flat (`triplewire.kernels.trie.subsets`)
+    root: Any
+    item: Any
+    need: Any
+    subscription: Any
+    star: Any
+    star_number: Any
+    star_block: Any
+    first_range: int
+
+
+class Bounds(NamedTuple):
+    """The bounds of clauses (`triplewire.kernels.trie.bounds`), and what they say of the publication at hand. A verdict
+    or a number of objects counts where it is marked with the publication's mark."""
+
+    offset: Any
+    bounds: Any
+    verdict: Any  # bound -> mark << 2 | verdict
+    most: Any  # predicate -> the most objects that a subject has
+    stamp: Any  # predicate -> mark; the last one is of the publication itself
+
+
+class Space(NamedTuple):
+    """What one walk at a time works with (`triplewire.select.trie.walk.Workspace`). All bits are clear in between."""
+
+    atom_bits: Any
+    star_bits: Any
+    span_of: Any  # range atom -> its row in the spans
+    queue: Any
+    hits: Any
+    odd: Any
+    rest: Any
+    reached_bits: Any
+    reached: Any
+    subscription_bits: Any
+    clause_bits: Any
+
+
+class Answers(NamedTuple):
+    """Where a walk puts what it finds."""
+
+    subscription: Any  # accepted; those of a publication are the slice `offset`
+    check: Any  # clauses to check; those of a publication are the slice `check_offset`
+    star_list: Any
+    star_stamp: Any
+    offset: Any
+    check_offset: Any
+    visited: Any  # nodes; and the two ends that the last publication had, or would have had
+
+
+class Scope(NamedTuple):
+    """What bounds the solutions in the publication at hand."""
+
+    mark: int
+    subjects: int
+    degree: int  # the most triples of a subject
+    cap: int  # `max_bindings`
+    safe: int  # clauses with codes up to this one have at most `cap` solutions

@@ -1,0 +1,193 @@
+"""Programs to atom sets: the patterns of each clause, grouped by subject into stars (architecture: "Atoms", "Stars").
+
+An atom is what a star asks of its subject, as a 64-bit key: predicate, kind, id.
+
+    key = (predicate + 2) << 34 | kind << 32 | id       predicate: a term id; -1 any; -2 the subject itself
+    kind 0: the object is this term     kind 1: the object satisfies this test
+    kind 2: there is such a triple      kind 3: its value lies in a range; id = range group * 8 + operator, with a rank
+
+What the keys become: `triplewire.select.trie.build`. The atoms that a publication has: `triplewire.kernels.trie.atoms`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from triplewire.kernels.shared.columns import RESIDUAL, Clauses, TestColumns
+from triplewire.kernels.shared.compiled import called_helper, helper, kernel
+
+TERM, TEST, ANY, RANGE = 0, 1, 2, 3
+SUBJECT, WILD = -2, -1  # in place of a predicate
+
+SURE, MULTI, CHECK = 0, 1, 2
+"""What a clause whose stars are all there is: a match; a match unless a subject has several tested objects under one
+predicate; a candidate."""
+
+_MOST_PATTERNS = 256  # of a clause whose status is worked out
+_int: Any = np.int64
+
+
+@helper
+def atom_key(predicate: int, kind: int, number: int) -> Any:
+    """The key of an atom: see above."""
+    return (_int(predicate + 2) << 34) | (_int(kind) << 32) | _int(number)
+
+
+@called_helper
+def _status(clauses: Clauses, tests: TestColumns, p0: int, p1: int, t0: int, t1: int) -> int:
+    """SURE, MULTI or CHECK for the clause with the patterns p0 .. p1 and the tests t0 .. t1."""
+    pattern, status = clauses.pattern, SURE
+    for t in range(t0, t1):
+        if tests.kind[clauses.test[t]] == RESIDUAL:
+            return CHECK
+    for i in range(p0, p1):
+        for place in range(3):
+            code = pattern[i, place]
+            if code >= 0:
+                continue
+            as_subject, elsewhere = 0, 0
+            for j in range(p0, p1):
+                as_subject += pattern[j, 0] == code
+                elsewhere += pattern[j, 1] == code
+                elsewhere += pattern[j, 2] == code
+            if elsewhere > 1 or (elsewhere == 1 and as_subject > 0):
+                return CHECK
+            tested = 0
+            for t in range(t0, t1):
+                if clauses.test_variable[t] == -1 - code:
+                    tested += 1
+                    if place == 1 or (place == 0 and tests.op[clauses.test[t]] != 0):
+                        return CHECK
+            if place == 2 and tested > 1:
+                status = MULTI
+    return status
+
+
+@called_helper
+def _add(out_key: Any, out_rank: Any, at: int, first: int, key: int, rank: int) -> int:
+    """Add an element to the set that begins at `first`, unless it is there; returns the new end."""
+    for i in range(first, at):
+        if out_key[i] == key and out_rank[i] == rank:
+            return at
+    out_key[at] = key
+    out_rank[at] = rank
+    return at + 1
+
+
+@called_helper
+def _object_atoms(predicate: int, code: int, t0: int, t1: int, clauses: Clauses, tests: TestColumns, out_key: Any,
+                  out_rank: Any, at: int, first: int) -> int:  # fmt: skip
+    """The atoms of one pattern's object."""
+    if code >= 0:
+        return _add(out_key, out_rank, at, first, atom_key(predicate, TERM, code), -1)
+    is_tested = False
+    for t in range(t0, t1):
+        number = clauses.test[t]
+        if clauses.test_variable[t] == -1 - code and tests.kind[number] != RESIDUAL:
+            is_tested = True
+            op = _int(tests.op[number])
+            key, rank = atom_key(predicate, TEST, number), _int(-1)
+            if op != 0:
+                key, rank = atom_key(predicate, RANGE, tests.group[number] * 8 + op), _int(tests.rank[number])
+            at = _add(out_key, out_rank, at, first, key, rank)
+    return at if is_tested else _add(out_key, out_rank, at, first, atom_key(predicate, ANY, 0), -1)
+
+
+@called_helper
+def _star(i: int, p1: int, t0: int, t1: int, clauses: Clauses, tests: TestColumns, out_key: Any, out_rank: Any,
+          at: int) -> int:  # fmt: skip
+    """The set of the star whose first pattern is `i`; returns its end."""
+    pattern, first = clauses.pattern, at
+    subject = pattern[i, 0]
+    if subject >= 0:
+        at = _add(out_key, out_rank, at, first, atom_key(SUBJECT, TERM, subject), -1)
+    else:
+        for t in range(t0, t1):
+            number = clauses.test[t]
+            if clauses.test_variable[t] == -1 - subject and tests.kind[number] != RESIDUAL and not tests.op[number]:
+                at = _add(out_key, out_rank, at, first, atom_key(SUBJECT, TEST, number), -1)
+    for j in range(i, p1):
+        if pattern[j, 0] == subject:
+            predicate = pattern[j, 1] if pattern[j, 1] >= 0 else WILD
+            at = _object_atoms(predicate, pattern[j, 2], t0, t1, clauses, tests, out_key, out_rank, at, first)
+    return at
+
+
+@helper
+def _is_first(pattern: Any, p0: int, i: int) -> Any:
+    """Is the pattern i the first one of its subject, of those from p0 on?"""
+    j = p0
+    while j < i and pattern[j, 0] != pattern[i, 0]:
+        j += 1
+    return j == i
+
+
+@kernel
+def count_stars(clauses: Clauses) -> tuple[int, int]:
+    """(stars, an upper bound of the elements of their sets) over all clauses."""
+    stars, elements = 0, 0
+    for c in range(clauses.pattern_offset.size - 1):
+        for i in range(clauses.pattern_offset[c], clauses.pattern_offset[c + 1]):
+            tests = clauses.test_offset[c + 1] - clauses.test_offset[c]
+            elements += 1 + tests
+            if _is_first(clauses.pattern, clauses.pattern_offset[c], i):
+                stars += 1
+                elements += 1 + tests
+    return stars, elements
+
+
+@kernel
+def stars(clauses: Clauses, tests: TestColumns, set_clause: Any, set_offset: Any, out_key: Any, out_rank: Any) -> int:
+    """The atom set of each star of each clause. Returns the number of sets; set k is the slice set_offset[k] ..
+    set_offset[k + 1] of `out_key` and `out_rank` (-1 but for ranges)."""
+    at, count = 0, 0
+    set_offset[0] = 0
+    for c in range(clauses.pattern_offset.size - 1):
+        p0, p1 = clauses.pattern_offset[c], clauses.pattern_offset[c + 1]
+        t0, t1 = clauses.test_offset[c], clauses.test_offset[c + 1]
+        for i in range(p0, p1):
+            if _is_first(clauses.pattern, p0, i):
+                at = _star(i, p1, t0, t1, clauses, tests, out_key, out_rank, at)
+                set_clause[count] = c
+                count += 1
+                set_offset[count] = at
+    return count
+
+
+@kernel
+def statuses(clauses: Clauses, tests: TestColumns, status: Any) -> None:
+    """Fill in the status of every clause."""
+    for c in range(clauses.pattern_offset.size - 1):
+        p0, p1 = clauses.pattern_offset[c], clauses.pattern_offset[c + 1]
+        if p1 - p0 > _MOST_PATTERNS:
+            status[c] = CHECK
+        else:
+            status[c] = _status(clauses, tests, p0, p1, clauses.test_offset[c], clauses.test_offset[c + 1])
+
+
+@kernel
+def order_sets(set_offset: Any, atom: Any, rank: Any, first_range: int, out_offset: Any, out: Any) -> None:
+    """Each set as a sequence of labels: its atoms ascending, and behind each range atom its rank.
+
+    `atom` and `rank` are sorted in place within each set; `out` holds two labels an element at the most.
+    """
+    at = 0
+    out_offset[0] = 0
+    for k in range(set_offset.size - 1):
+        for i in range(set_offset[k], set_offset[k + 1]):
+            a, r, j = atom[i], rank[i], i
+            while j > set_offset[k] and (atom[j - 1] > a or (atom[j - 1] == a and rank[j - 1] > r)):
+                atom[j] = atom[j - 1]
+                rank[j] = rank[j - 1]
+                j -= 1
+            atom[j] = a
+            rank[j] = r
+        for i in range(set_offset[k], set_offset[k + 1]):
+            out[at] = atom[i]
+            at += 1
+            if atom[i] >= first_range:
+                out[at] = rank[i]
+                at += 1
+        out_offset[k + 1] = at

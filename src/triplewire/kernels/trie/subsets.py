@@ -1,0 +1,183 @@
+"""All stored sets that are subsets of a given set: a walk through a trie of labels (architecture: "Set-trie").
+
+The trie is flat, two words a node (`triplewire.kernels.trie.trie_nodes` builds it). The first: its label, and above AT
+where its items begin; they end where those of the next row begin. The second, from below: the row of its first child,
+how many children there are, the largest code of its items (`triplewire.kernels.trie.bounds`), and bits: MORE, its
+children are to be looked at one by one; ENDS, it has items; ALONE, it has one and no children, and the subscription of
+that item stands in the place of the first child; ODD, its children are too many for that, or those of a range node;
+RANGE, it is one; STAR, it is a label of the second trie, whose sets are stars. Siblings lie side by side, ascending by
+label. A label from `first_range` on leads to a range node: the labels of its children are ranks, and those within the
+interval of that range atom are reached. Where there are WIDE children or more, the row before the first has their
+number as its label. A node's items are the clauses whose set ends there.
+
+Hardly a branch of this walk could be guessed: so what is found is written in any case, and counted where it holds.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from triplewire.kernels.prefetch import prefetch
+from triplewire.kernels.shared.compiled import called_helper, helper
+from triplewire.kernels.trie.columns import RunAtoms, Space, TrieArrays
+
+AT, COUNT, CODE = 32, 32, 48  # bits below the items, in the first word; below the children and the code, in the second
+MORE, ENDS, ALONE, ODD, RANGE, STAR = 56, 57, 58, 59, 60, 61  # bits of the second
+WIDE = 127  # so many children or more
+ROOM = 8  # children a present label for which they are looked at one by one; more are searched
+
+_int: Any = np.int64
+_wide: Any = np.uint64  # also of an index: that it is not negative
+_ONE, _SIX, _LOW = _wide(1), _wide(6), _wide(63)
+HALF = 0xFFFFFFFF  # the lower half of a word
+_COUNT = 0xFFFF  # the number of children
+
+
+@helper
+def _child(nodes: Any, low: int, high: int, label: int) -> Any:
+    """The first of the siblings low .. high whose label is not below this one."""
+    while low < high:
+        middle = (low + high) >> 1
+        if nodes[_wide(2 * middle)] & HALF < label:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@helper
+def _roots(trie: TrieArrays, present: Any, begin: int, end: int, bits: Any, hits: Any, hit: int) -> Any:
+    """Set the bits of the labels present[begin:end], and add the children of the root that have them to `hits`."""
+    for i in range(end - begin):
+        label = _wide(present[_wide(begin + i)])
+        bits[label >> _SIX] |= _ONE << (label & _LOW)
+        row = _int(trie.root[label])
+        hits[_wide(hit)] = row
+        prefetch(trie.nodes, 2 * row)
+        hit += row >= 0
+    return hit
+
+
+@helper
+def _clear(present: Any, begin: int, end: int, bits: Any) -> None:
+    """Clear the bits of the labels present[begin:end]."""
+    for i in range(end - begin):
+        bits[_wide(present[_wide(begin + i)]) >> _SIX] = 0
+
+
+@helper
+def _enter(nodes: Any, begin: int, hit: int, space: Space, tail: int, odds: int) -> Any:
+    """Add the children of the nodes hits[begin:hit] to the queue, and those nodes to `odd` that are."""
+    hits, queue, odd = space.hits, space.queue, space.odd
+    for i in range(begin, hit):
+        marks = nodes[_wide(2 * _int(hits[_wide(i)]) + 1)]
+        more = marks >> MORE & 1
+        queue[_wide(tail)] = marks
+        tail += more
+        prefetch(nodes, 2 * (marks & HALF & -more))
+        odd[_wide(odds)] = hits[_wide(i)]
+        odds += marks >> ODD & 1
+    return tail, odds
+
+
+@helper
+def _reach(nodes: Any, bits: Any, space: Space, head: int, tail: int, hit: int, odds: int) -> Any:
+    """Look at all children in the queue from `head` on, and at the children of those that are reached. A place of the
+    queue is the second word of a node: some siblings. One loop goes from child to child and from place to place, so
+    that nothing is to be guessed but where all ends."""
+    queue, hits, odd = space.queue, space.hits, space.odd
+    place = queue[_wide(head)]
+    row, left = place & HALF, place >> COUNT & _COUNT
+    head += 1
+    while head <= tail:
+        label, marks = _wide(nodes[_wide(2 * row)] & HALF), nodes[_wide(2 * row + 1)]
+        here = _int(bits[label >> _SIX] >> (label & _LOW) & _ONE)
+        more = here & marks >> MORE
+        queue[_wide(tail)] = marks
+        tail += more
+        prefetch(nodes, 2 * (marks & HALF & -more))
+        hits[_wide(hit)] = row
+        hit += here
+        odd[_wide(odds)] = row
+        odds += here & marks >> ODD
+        row, left = row + 1, left - 1
+        last = (left - 1) >> 63  # all bits behind the last sibling
+        place = queue[_wide(head)]
+        row += ((place & HALF) - row) & last
+        left += place >> COUNT & _COUNT & last
+        head -= last
+    return tail, hit, odds
+
+
+@called_helper
+def _strange(node: int, trie: TrieArrays, present: Any, p0: int, p1: int, runs: RunAtoms, s0: int, s1: int,
+             space: Space, tail: int, hit: int) -> Any:  # fmt: skip
+    """Add the children of an odd node that are reached to `hits`; or all of them to the queue, if they are few for so
+    many labels. Returns the end of the queue, and of `hits`."""
+    nodes, hits = trie.nodes, space.hits
+    marks = nodes[2 * node + 1]
+    begin, count = marks & HALF, marks >> COUNT & _COUNT
+    if count == WIDE:
+        count = nodes[2 * begin - 2] & HALF
+    if marks >> RANGE & 1:  # below a range node come ordinary nodes
+        span = space.span_of[(nodes[2 * node] & HALF) - trie.first_range]
+        low = _child(nodes, begin, begin + count, runs.span_ends[span, 0])
+        high = _child(nodes, begin, begin + count, runs.span_ends[span, 1])
+        for child in range(low, high):
+            hits[hit] = child
+            hit += 1
+    elif count <= min(ROOM * (p1 - p0 + s1 - s0), _COUNT):
+        space.queue[tail] = begin | count << COUNT
+        tail += 1
+    else:
+        for i in range(p1 - p0 + s1 - s0):
+            label = _int(present[p0 + i]) if i < p1 - p0 else _int(runs.span_atom[s0 + i - (p1 - p0)])
+            child = _child(nodes, begin, begin + count, label)
+            if child < begin + count and nodes[2 * child] & HALF == label:
+                hits[hit] = child
+                hit += 1
+    return tail, hit
+
+
+@helper
+def subsets(trie: TrieArrays, present: Any, p0: int, p1: int, runs: RunAtoms, s0: int, s1: int, bits: Any,
+            space: Space) -> Any:  # fmt: skip
+    """The nodes that are reached by the labels present[p0:p1] and the range atoms s0 .. s1 of `runs`, in `hits`;
+    returns how many. `bits`: one a label. Breadth first: what is in the queue is fetched until its turn comes."""
+    nodes, span_atom = trie.nodes, runs.span_atom
+    hit = _roots(trie, present, p0, p1, bits, space.hits, _int(0))
+    hit = _roots(trie, span_atom, s0, s1, bits, space.hits, hit)
+    for i in range(s0, s1):
+        space.span_of[span_atom[i] - trie.first_range] = i
+    (tail, odds), head, done = _enter(nodes, 0, hit, space, _int(0), _int(0)), _int(0), _int(0)
+    while head < tail or done < odds:
+        if head < tail:
+            tail, hit, odds = _reach(nodes, bits, space, head, tail, hit, odds)
+            head = tail
+        if done < odds:
+            before = hit
+            tail, hit = _strange(space.odd[done], trie, present, p0, p1, runs, s0, s1, space, tail, hit)
+            done += 1
+            tail, odds = _enter(nodes, before, hit, space, tail, odds)
+    _clear(present, p0, p1, bits)
+    _clear(span_atom, s0, s1, bits)
+    return hit
+
+
+@helper
+def fresh(nodes: Any, space: Space, hit: int, count: int) -> Any:
+    """Keep the nodes that matter, and that this publication reaches for the first time, by another subject than before;
+    they are added to `reached`. Returns the new ends of both. No item comes twice then: each hangs on one node."""
+    at, hits, bits = _int(0), space.hits, space.reached_bits
+    for i in range(hit):
+        node = hits[_wide(i)]
+        marks, mark = nodes[_wide(2 * _int(node) + 1)], np.uint8(1 << (node & 7))
+        if (marks >> ENDS | marks >> STAR) & 1 and bits[node >> 3] & mark == 0:
+            bits[node >> 3] |= mark
+            space.reached[count] = node
+            count += 1
+            hits[at] = node
+            at += 1
+    return at, count

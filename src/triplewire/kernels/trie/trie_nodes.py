@@ -1,0 +1,154 @@
+"""Making a set-trie of sequences of labels: which nodes there are, where each of them lies, what hangs on them.
+
+What the rows mean, and the walk: `triplewire.kernels.trie.subsets`, whose numbers are used here. Who
+calls: `triplewire.select.trie.build`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from triplewire.kernels.shared.compiled import allocating_kernel, called_helper
+from triplewire.kernels.shared.hashing import spread
+from triplewire.kernels.shared.sorting import sort_by
+from triplewire.kernels.trie.subsets import ALONE, AT, CODE, COUNT, ENDS, HALF, MORE, ODD, RANGE, WIDE
+
+
+@called_helper
+def _place(slots: Any, parent: Any, label: Any, above: int, wanted: int) -> Any:
+    """Where a child of a node is in the table, or the free place where it belongs."""
+    mask = slots.size - 1
+    at = spread(spread(above) + wanted) & mask
+    while slots[at] >= 0 and (parent[slots[at]] != above or label[slots[at]] != wanted):
+        at = (at + 1) & mask
+    return at
+
+
+@allocating_kernel
+def grow(offset: Any, labels: Any, root: Any, parent: Any, label: Any, node: Any) -> int:
+    """The nodes of all sets, numbered as they come; node 0 is the root. Set k is labels[offset[k] : offset[k + 1]] and
+    ends in node[k]. root: label -> child of the root, all -1 before. Returns how many nodes there are."""
+    slots, count = np.empty(1024, np.int32), 1
+    slots[:] = -1
+    parent[0], label[0] = -1, -1
+    for k in range(node.size):
+        current = 0
+        for i in range(offset[k], offset[k + 1]):
+            wanted, at, child = labels[i], 0, root[labels[i]]
+            if current > 0:
+                at = _place(slots, parent, label, current, wanted)
+                child = slots[at]
+            if child < 0:
+                child = count
+                parent[child], label[child] = current, wanted
+                count += 1
+                if current > 0:
+                    slots[at] = child
+                else:
+                    root[wanted] = child
+                if 2 * count > slots.size:
+                    slots = np.empty(4 * slots.size, np.int32)
+                    slots[:] = -1
+                    for below in range(1, count):
+                        if parent[below] > 0:
+                            slots[_place(slots, parent, label, parent[below], label[below])] = below
+            current = child
+        node[k] = current
+    return count
+
+
+@called_helper
+def _sort(values: Any, key: Any, low: int, high: int) -> None:
+    """Sort values[low:high] by their keys. They mostly are in order."""
+    at = low + 1
+    while at < high and key[values[at - 1]] <= key[values[at]]:
+        at += 1
+    if at < high:
+        sort_by(values, key, low, high)
+
+
+@called_helper
+def _mark_ranges(parent: Any, label: Any, count: int, first_range: int, is_range: Any) -> None:
+    """Node -> is it a range node? A parent comes before its children."""
+    is_range[0] = False
+    for node in range(1, count):
+        is_range[node] = label[node] >= first_range and not is_range[parent[node]]
+
+
+@allocating_kernel
+def arrange(parent: Any, label: Any, count: int, root: Any, first_range: int, nodes: Any, row: Any) -> int:
+    """Give each node its row, and fill in labels and children: siblings lie side by side, and what is below a child of
+    the root lies behind it, so that a walk stays in one place. `root` leads to rows then. Returns how many there are;
+    `nodes`, shape (rows, 2), has room for count + count // WIDE of them."""
+    first, order, place = np.empty(count + 1, np.int32), np.empty(count, np.int32), np.empty(count, np.int32)
+    is_range = np.empty(count, np.bool_)
+    _mark_ranges(parent, label, count, first_range, is_range)
+    first[:] = 0
+    for node in range(1, count):
+        first[parent[node] + 1] += 1
+    for node in range(count):
+        first[node + 1] += first[node]
+    for node in range(count):
+        place[node] = first[node]
+    for node in range(1, count):
+        order[place[parent[node]]] = node
+        place[parent[node]] += 1
+    for node in range(1, count):
+        _sort(order, label, first[node], first[node + 1])
+    waiting = place  # no longer needed as it was
+    nodes[0, 0], nodes[0, 1], rows, row[0] = HALF, 0, 1, 0
+    for a in range(root.size):
+        if root[a] < 0:
+            continue
+        top, waiting[0], row[root[a]] = 1, root[a], rows
+        nodes[rows, 0] = a
+        root[a] = rows
+        rows += 1
+        while top > 0:
+            top -= 1
+            node = waiting[top]
+            children = first[node + 1] - first[node]
+            if children >= WIDE:
+                nodes[rows, 0], nodes[rows, 1] = children, 0
+                rows += 1
+            odd, strange = np.int64(children >= WIDE or is_range[node]), np.int64(is_range[node])
+            flags = odd << ODD | (np.int64(children > 0) & (1 - odd)) << MORE | strange << RANGE
+            nodes[row[node], 1] = rows | np.int64(min(children, WIDE)) << COUNT | flags
+            for i in range(children):
+                child = order[first[node] + i]
+                nodes[rows + i, 0] = label[child]
+                row[child] = rows + i
+                waiting[top + children - 1 - i] = child
+            rows += children
+            top += children
+    return rows
+
+
+@allocating_kernel
+def hang(node: Any, clause: Any, code: Any, need: Any, owner: Any, nodes: Any, item: Any) -> None:
+    """Put the clauses, by node, into `item`, and what is to be known of them into `nodes`, whose last row is the end.
+    Those of a node are ascending by need. `code`, `need`, `owner`: of each clause, the last its subscription."""
+    rows = nodes.shape[0] - 1
+    for k in range(node.size):
+        nodes[node[k] + 1, 0] += np.int64(1) << AT
+    for n in range(rows):
+        nodes[n + 1, 0] += nodes[n, 0] >> AT << AT
+    place = np.empty(rows + 1, np.int64)
+    for n in range(rows + 1):
+        place[n] = nodes[n, 0] >> AT
+    for k in range(node.size):
+        item[place[node[k]]] = clause[k]
+        place[node[k]] += 1
+    for n in range(rows):
+        begin, end, marks = nodes[n, 0] >> AT, nodes[n + 1, 0] >> AT, nodes[n, 1]
+        most = np.int64(0)
+        for i in range(begin, end):
+            most = max(most, np.int64(code[item[i]]))
+        marks |= most << CODE | np.int64(end > begin) << ENDS
+        if end - begin > 1:
+            _sort(item, need, begin, end)
+        elif end > begin and marks >> COUNT & WIDE == 0:
+            marks = (marks >> COUNT << COUNT) | np.int64(1) << ALONE | owner[item[begin]]
+        nodes[n, 1] = marks

@@ -1,0 +1,178 @@
+"""Conditions of GQL's SUCHTHAT: AND, OR, NOT and parentheses over comparisons, ISA, CONTAINS, FTCONTAINS and operators.
+
+The tests of one variable are shared with operator predicates. Comparison is lenient (semantics, section 2).
+"""
+
+from __future__ import annotations
+
+import re
+
+from triplewire.ir.nodes import (
+    AllOf,
+    AnyOf,
+    Coercion,
+    Compare,
+    Expression,
+    FullText,
+    Holds,
+    InstanceOf,
+    Label,
+    Negate,
+    Relation,
+    TextRelation,
+    TextTest,
+    Variable,
+)
+from triplewire.languages.grammar.bare import COMPARISONS, Names, Raw, literal, read_raw
+from triplewire.languages.grammar.calls import call_ahead, read_call
+from triplewire.languages.grammar.fulltext import parse_expression
+from triplewire.languages.grammar.strings import string_value
+from triplewire.languages.grammar.tokens import END, Token
+from triplewire.model.terms import IRI, Literal
+
+TESTS = ("CONTAINS", "FTCONTAINS", "ISA")
+FLIPPED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+"""A comparison read from right to left."""
+
+NUMERAL = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+"""What reads as a number (semantics, section 2)."""
+
+_ENDS = (",", "AND", "OR", "SUCHTHAT", "}")
+_GO_ON = "AND, OR or the end of the condition"
+
+
+class Conditions:
+    """Reads conditions at the cursor; remembers where it met each variable, as `used`."""
+
+    def __init__(self, names: Names) -> None:
+        self._names = names
+        self._tokens = names.tokens
+        self.used: list[Token] = []
+
+    def suchthat(self) -> list[Expression]:
+        """What follows SUCHTHAT: the conditions that must all hold. Stops before an AND that begins the next tuple."""
+        whole = self._or(top=True)
+        return list(_flat_and(whole))
+
+    def _or(self, top: bool = False) -> Expression:
+        with self._tokens.nested():
+            operands = [self._and(top)]
+            while self._tokens.accept("OR"):
+                operands.append(self._and(top))
+            return operands[0] if len(operands) == 1 else AnyOf(tuple(operands))
+
+    def _and(self, top: bool) -> Expression:
+        operands = [self._not()]
+        while self._tokens.at("AND") and not (top and self._tuple_ahead()):
+            self._tokens.next()
+            operands.append(self._not())
+        return operands[0] if len(operands) == 1 else AllOf(tuple(operands))
+
+    def _not(self) -> Expression:
+        negated = False
+        while self._tokens.accept("NOT"):
+            negated = not negated
+        condition = self._primary()
+        return Negate(condition) if negated else condition
+
+    def _tuple_ahead(self) -> bool:
+        """Is what follows AND a tuple (or a group of them) rather than a condition?
+
+        A tuple has commas of its own, outside of deeper parentheses; no condition in parentheses has.
+        """
+        tokens, at, depth = self._tokens, 1, 0
+        while tokens.peek(at).text == "(":
+            at += 1
+        if tokens.peek(at).text.upper() == "CALL":
+            return call_ahead(self._names, at + 1)
+        if at == 1:
+            return False
+        while (token := tokens.peek(at)).kind != END:
+            if token.text in ("(", "["):
+                depth += 1
+            elif token.text in (")", "]"):
+                if depth == 0:
+                    return False
+                depth -= 1
+            elif token.text == "," and depth == 0:
+                return True
+            at += 1
+        return False
+
+    def _primary(self) -> Expression:
+        tokens = self._tokens
+        if tokens.accept("("):
+            inner = self._or()
+            tokens.expect(")")
+            return inner
+        if tokens.peek().kind == "name" and call_ahead(self._names):
+            call, token = read_call(self._names)
+            self.used += [token._replace(text=f"?{a.name}") for a in call.arguments if isinstance(a, Variable)]
+            return Holds(call)
+        token = tokens.peek()
+        if token.kind == "variable":
+            return self.test(self.variable())
+        left = self.constant(ends=(*_ENDS, *COMPARISONS, *TESTS))
+        if tokens.at(*TESTS):
+            tokens.fail(token, f"{tokens.peek().text} needs a variable on its left, found {token}")
+        op = tokens.expect(*COMPARISONS).text
+        if tokens.peek().kind != "variable":
+            tokens.unexpected("a variable, as the left side is a constant")
+        return Compare(FLIPPED[op], self.variable(), left, Coercion.LENIENT)
+
+    def variable(self) -> Variable:
+        """The variable at the cursor."""
+        token = self._tokens.expect_kind("variable", "a variable")
+        self.used.append(token)
+        return Variable(token.text[1:])
+
+    def test(self, variable: Variable) -> Expression:
+        """The operator and right side of a condition on `variable`."""
+        tokens = self._tokens
+        keyword = tokens.accept(*TESTS)
+        if keyword is not None:
+            return self.named_test(variable, keyword.text.upper())
+        operator = tokens.accept(*COMPARISONS)
+        if operator is None:
+            tokens.unexpected(f"a comparison ({' '.join(COMPARISONS)}), {', '.join(TESTS)}")
+        right = self.variable() if tokens.peek().kind == "variable" else self.constant()
+        return Compare(operator.text, variable, right, Coercion.LENIENT)
+
+    def named_test(self, variable: Variable, keyword: str) -> Expression:
+        """What follows `keyword`, one of TESTS that was just taken."""
+        if keyword == "FTCONTAINS":
+            return FullText(variable, parse_expression(self._tokens))
+        if keyword == "CONTAINS":
+            return TextTest(TextRelation.CONTAINS, variable, self._text())
+        written = self._tokens.accept("<=", ">=", "=")
+        relation = Relation(written.text) if written else Relation.DESCENDANT
+        cls = self.constant(_ENDS, "a class")
+        return InstanceOf(variable, relation, self._names.label(cls.lexical) if isinstance(cls, Literal) else cls)
+
+    def _text(self) -> str:
+        token = self._tokens.accept_kind("string")
+        if token is not None:
+            return string_value(self._tokens, token)
+        return self._raw(_ENDS, "a text").text
+
+    def constant(
+        self, ends: tuple[str, ...] = _ENDS, expected: str = "a variable or a constant"
+    ) -> IRI | Literal | Label:
+        """The constant at the cursor: a quoted string is an exact literal, bare text an IRI or a label."""
+        token = self._tokens.accept_kind("string", "iri")
+        if token is not None:
+            return literal(self._names, token) if token.kind == "string" else self._names.reference(token)
+        word = self._names.bare(self._raw(ends, expected))
+        if not isinstance(word, str):
+            return word
+        return Label(word) if NUMERAL.fullmatch(word) else self._names.label(word)
+
+    def _raw(self, ends: tuple[str, ...], expected: str) -> Raw:
+        return read_raw(self._tokens, ends, expected, _GO_ON)
+
+
+def _flat_and(condition: Expression) -> list[Expression]:
+    """The conditions of nested ANDs in one list."""
+    if not isinstance(condition, AllOf):
+        return [condition]
+    return [flat for part in condition.conditions for flat in _flat_and(part)]

@@ -1,0 +1,2 @@
+"""Subscription files: which there are (`files`), the rows of JSON Lines and Parquet (`rows`), ids met so far
+(`ids`)."""

@@ -1,0 +1,353 @@
+"""Subscription files: one query each (.gql .rq .sparql .mdv .pred), or many (.jsonl, .parquet; see `rows`).
+
+Each may be gzipped. What is wrong becomes a `Refusal` and the rest goes on. Rows are not kept, with one exception: MDV
+rules may name rules that come later, so they are set aside, in a temporary file past some size, until all are known.
+Texts that differ in their constants only are parsed once, if the caller wants it: `triplewire.languages.templates`.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import os
+import sys
+import tempfile
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import IO, BinaryIO, NamedTuple, cast
+
+from triplewire.config import Settings
+from triplewire.errors import Refusal, SubscriptionError, TriplewireError
+from triplewire.ir.subscription import Subscription
+from triplewire.languages import parse
+from triplewire.languages.sources.ids import FEW, Ids
+from triplewire.languages.sources.rows import Row, json_rows, parquet_rows
+from triplewire.languages.templates import Templates
+from triplewire.languages.templates.parameters import Parameters
+from triplewire.languages.templates.template import Conjunction, Template
+from triplewire.model.operator import Operator
+
+LANGUAGES = {".gql": "gql", ".rq": "sparql", ".sparql": "sparql", ".mdv": "mdv", ".pred": "predicates"}
+"""The language of a file that holds one query."""
+
+STDIN = "standard input"
+ROWS_AHEAD = 4_096
+_IN_MEMORY = 64 << 20  # bytes of rules set aside before they go to a file
+_OTHER_ID = "give each its own id"
+_GZIP = b"\x1f\x8b"
+_BOM_BYTES = 3
+_PIECE = 1 << 20
+
+
+class ParsedRow(NamedTuple):
+    """A row that can be registered: with its template and parameters, or with its subscription.
+
+    `template.subscription(parameters, row.id, row.query, row.prefixes, row.base)` is what parsing gives. `is_plain`:
+    the subscription is what the text gives by itself. That of a rule that names other rules is not.
+    """
+
+    row: Row
+    template: Template | Conjunction | None
+    parameters: Parameters
+    subscription: Subscription | None
+    is_plain: bool = True
+
+
+def read_subscriptions(
+    paths: Iterable[str | os.PathLike[str]],
+    *,
+    operators: Mapping[str, Operator] | None = None,
+    settings: Settings | None = None,
+    on_refusal: Callable[[Refusal], None],
+) -> Iterator[Subscription]:
+    """The subscriptions of the rows that `read_rows` gives, all parsed in full."""
+    for parsed in read_rows(paths, None, operators=operators, settings=settings, on_refusal=on_refusal):
+        assert parsed.subscription is not None
+        yield parsed.subscription
+
+
+def read_rows(
+    paths: Iterable[str | os.PathLike[str]],
+    templates: Templates | None,
+    *,
+    operators: Mapping[str, Operator] | None = None,
+    settings: Settings | None = None,
+    on_refusal: Callable[[Refusal], None],
+) -> Iterator[ParsedRow]:
+    """The rows of files, of folders (all files below, by path; hidden ones left out) and of `-`, which is JSON Lines
+    from standard input. MDV rules come last.
+
+    With `templates`, made with the same operators and settings, few texts are parsed in full, and rows are read
+    `ROWS_AHEAD` at a time. Without, each row is read when it is asked for.
+
+    A bad file, row or query becomes a `Refusal` of kind "subscription". Its subject is the id (the file where none is
+    known), its place file, row, and line and column of the query. So does a row whose id was met before.
+    """
+    at_once, few_ids = (1, sys.maxsize) if templates is None else (ROWS_AHEAD, FEW)
+    ids = Ids(few_ids)
+    with Reader(operators, settings or Settings(), templates) as reader:
+        rows = reader.rows(paths)
+        while ahead := list(islice(rows, at_once)):
+            taken = iter(ids.add([row.id for row in ahead if isinstance(row, Row)]))
+            for row in ahead:
+                if isinstance(row, Refusal):
+                    on_refusal(row)
+                elif next(taken):
+                    on_refusal(row.refusal(SubscriptionError(f"the id {row.id!r} is taken", remedy=_OTHER_ID)))
+                elif row.language == "mdv":
+                    reader.set_aside(row)
+                else:
+                    try:
+                        parsed = reader.parsed(row)
+                    except TriplewireError as error:
+                        on_refusal(row.refusal(error))
+                    else:
+                        yield parsed
+        yield from _parsed_rules(reader, on_refusal)
+
+
+def _parsed_rules(reader: Reader, refuse: Callable[[Refusal], None]) -> Iterator[ParsedRow]:
+    """The MDV rules, now that all are known. One that names another is parsed in full, as it contains the other."""
+    rules = Rules(reader)
+    for id in reader.places:
+        row = reader.row(id)
+        parsed = reader.by_template(row)
+        if parsed is not None:
+            yield parsed
+            continue
+        compiled = rules.compiled(id)
+        if isinstance(compiled, Subscription):
+            yield ParsedRow(row, None, (), compiled, is_plain=id not in rules.with_others)
+        else:
+            refuse(row.refusal(compiled))
+
+
+class Reader(AbstractContextManager["Reader"]):
+    """Reads rows and compiles them. MDV rules are stored in a temporary file until all are known."""
+
+    def __init__(
+        self, operators: Mapping[str, Operator] | None, settings: Settings, templates: Templates | None
+    ) -> None:
+        self._spool = cast("IO[bytes]", tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY))  # noqa: SIM115  # see __exit__
+        self._operators = operators
+        self._settings = settings
+        self._templates = templates
+        self.places: dict[str, int] = {}  # where the row of each MDV rule lies in the spool
+
+    def __exit__(self, *_: object) -> None:
+        self._spool.close()
+
+    def rows(self, paths: Iterable[str | os.PathLike[str]]) -> Iterator[Row | Refusal]:
+        """The rows of all files in order, not compiled."""
+        for path in paths:
+            yield from self._read(path)
+
+    def _read(self, path: str | os.PathLike[str]) -> Iterator[Row | Refusal]:
+        if os.fspath(path) == "-":
+            yield from self._readable_rows(STDIN, ".jsonl", lambda: _unzipped(sys.stdin.buffer, STDIN), "")
+            return
+        place = Path(path)
+        for file in _files_below(place) if place.is_dir() else [place]:
+            name = file.name.removesuffix(".gz")
+            opened = partial(_opened, file)
+            yield from self._readable_rows(str(file), Path(name).suffix, opened, Path(name).stem)
+
+    def _readable_rows(
+        self, source: str, suffix: str, opened: Callable[[], AbstractContextManager[BinaryIO]], stem: str
+    ) -> Iterator[Row | Refusal]:
+        """The rows of a file. Where it cannot be read to its end, the last item is the refusal of the rest."""
+        try:
+            with opened() as stream:
+                yield from self._rows(stream, source, suffix, stem)
+        except (SubscriptionError, OSError, EOFError, zlib.error) as error:
+            yield _unreadable(source, stem if suffix in LANGUAGES else source, error)
+
+    def _rows(self, stream: BinaryIO, source: str, suffix: str, stem: str) -> Iterator[Row | Refusal]:
+        if suffix == ".jsonl":
+            yield from json_rows(stream, source, self._settings)
+        elif suffix == ".parquet":
+            with _seekable(stream, self._settings.max_input_bytes) as file:
+                yield from parquet_rows(file, source)
+        elif suffix in LANGUAGES:
+            yield Row(stem, LANGUAGES[suffix], self._text(stream), source=source)
+        else:
+            known = ", ".join([*LANGUAGES, ".jsonl", ".parquet"])
+            raise SubscriptionError("no kind of subscription file", remedy=f"known: {known}, each also with .gz")
+
+    def _text(self, stream: BinaryIO) -> str:
+        limit = self._settings.max_query_bytes
+        data = stream.read(limit + _BOM_BYTES + 1)
+        if len(data) > limit + _BOM_BYTES:
+            raise SubscriptionError(f"the text is longer than {limit} bytes", remedy="raise max_query_bytes")
+        try:
+            return data.decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            raise SubscriptionError(f"byte {error.start + 1} is no UTF-8") from None
+
+    def set_aside(self, row: Row) -> None:
+        """Store an MDV rule until all are known."""
+        self.places[row.id] = self._spool.seek(0, io.SEEK_END)
+        fields = [row.id, row.language, row.query, dict(row.prefixes), row.base, row.source, row.record]
+        self._spool.write(json.dumps(fields).encode() + b"\n")
+
+    def compile(self, row: Row, rules: Mapping[str, Subscription]) -> Subscription:
+        """The subscription of a row."""
+        return parse(
+            row.query,
+            row.language,
+            id=row.id,
+            prefixes=row.prefixes,
+            base=row.base,
+            operators=self._operators,
+            rules=rules,
+            settings=self._settings,
+        )
+
+    def parsed(self, row: Row) -> ParsedRow:
+        """A row that is no MDV rule, by template or parsed in full. Raises what `triplewire.languages.parse` raises."""
+        return self.by_template(row) or ParsedRow(row, None, (), self.compile(row, {}))
+
+    def by_template(self, row: Row) -> ParsedRow | None:
+        """A row with its template; None where it has none, or names a rule that is there."""
+        if self._templates is None:
+            return None
+        known = self._templates.find(row.query, row.language, row.prefixes, row.base)
+        if known is None:
+            return None
+        template, parameters = known
+        if any(name != row.id and name in self.places for name in template.rules(parameters)):
+            return None
+        return ParsedRow(row, template, parameters, None)
+
+    def row(self, id: str) -> Row:
+        """The row of an MDV rule."""
+        self._spool.seek(self.places[id])
+        return Row(*json.loads(self._spool.readline()))
+
+
+class _Needed(Exception):
+    """Raised where a rule names another one that is not compiled yet."""
+
+    def __init__(self, id: str) -> None:
+        super().__init__(id)
+        self.id = id
+
+
+class Rules(Mapping[str, Subscription]):
+    """All MDV rules of a call, compiled on demand.
+
+    A rule that another one names is kept, or the reason why it was refused. Asking for a rule that is not compiled yet
+    stops the compilation with `_Needed`."""
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+        self._named: dict[str, Subscription] = {}
+        self._refused: dict[str, str] = {}
+        self._looked_up = False
+        self.with_others: set[str] = set()  # those compiled that name other rules
+
+    def __len__(self) -> int:
+        return len(self._reader.places)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._reader.places)
+
+    def __getitem__(self, id: str) -> Subscription:
+        if id in self._named:
+            self._looked_up = True
+            return self._named[id]
+        if id in self._refused:
+            raise SubscriptionError(self._refused[id])
+        if id in self._reader.places:
+            raise _Needed(id)
+        raise KeyError(id)
+
+    def compiled(self, id: str) -> Subscription | TriplewireError:
+        """The rule, or why it is refused. Those that it names are compiled first, without recursion."""
+        if id in self._named:
+            return self._named[id]
+        waiting = {id: None}  # each names the next
+        while True:
+            at = next(reversed(waiting))
+            compiled: Subscription | TriplewireError
+            self._looked_up = False
+            try:
+                compiled = self._reader.compile(self._reader.row(at), self)
+            except _Needed as needed:
+                if needed.id in waiting:
+                    self._refuse_circle(list(waiting), needed.id)
+                else:
+                    waiting[needed.id] = None
+                continue
+            except TriplewireError as error:
+                compiled = error
+            if self._looked_up:
+                self.with_others.add(at)
+            if at == id:
+                return compiled
+            if isinstance(compiled, Subscription):
+                self._named[at] = compiled
+            else:
+                self._refused.setdefault(at, f"it names the rule {at!r}, which is refused: {compiled.what}")
+            del waiting[at]
+
+    def _refuse_circle(self, waiting: list[str], id: str) -> None:
+        circle = waiting[waiting.index(id) :]
+        what = f"rules name each other in a circle: {', '.join([*circle, id])}"
+        self._refused.update((member, what) for member in circle)
+
+
+def _files_below(folder: Path) -> Iterator[Path]:
+    for entry in sorted(folder.rglob("*")):
+        if entry.is_file() and not any(part.startswith(".") for part in entry.relative_to(folder).parts):
+            yield entry
+
+
+@contextmanager
+def _seekable(stream: BinaryIO, limit: int) -> Iterator[BinaryIO]:
+    """The stream itself or, where it is unpacked while it is read, a temporary file with its content."""
+    if not isinstance(stream, gzip.GzipFile):
+        yield stream
+        return
+    with tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY) as file:
+        while piece := stream.read(_PIECE):
+            if file.write(piece) and file.tell() > limit:
+                raise SubscriptionError(f"it unpacks to more than {limit:,} bytes", remedy="raise max_input_bytes")
+        file.seek(0)
+        yield cast("BinaryIO", file)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[BinaryIO]:
+    with path.open("rb") as stream, _unzipped(stream, path.name) as unzipped:
+        yield unzipped
+
+
+@contextmanager
+def _unzipped(stream: BinaryIO, name: str) -> Iterator[BinaryIO]:
+    """The stream itself or, where it is gzipped, its content."""
+    buffered = io.BufferedReader(cast("io.RawIOBase", stream))
+    try:
+        if buffered.peek(len(_GZIP))[: len(_GZIP)] == _GZIP:
+            with gzip.GzipFile(fileobj=buffered) as unzipped:
+                yield cast("BinaryIO", unzipped)
+        elif name.endswith(".gz"):
+            raise SubscriptionError("it is not gzipped, as its name says")
+        else:
+            yield buffered
+    finally:
+        buffered.detach()  # the stream is closed by its owner
+
+
+def _unreadable(source: str, subject: str, error: Exception) -> Refusal:
+    if isinstance(error, SubscriptionError):
+        return Refusal("subscription", subject, source, error.what, error.remedy)
+    if isinstance(error, EOFError | zlib.error | gzip.BadGzipFile):
+        return Refusal("subscription", subject, source, f"damaged gzip: {error}")
+    reason = error.strerror if isinstance(error, OSError) else None
+    return Refusal("subscription", subject, source, f"it cannot be read: {reason or error}")

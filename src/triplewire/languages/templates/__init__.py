@@ -1,0 +1,168 @@
+"""Loading by template: texts that differ in their parameters only are parsed once.
+
+`Templates.find` splits a text at its parameters (`parameters`) and looks its template up (`variants`). When such a text
+comes for the second time, its template is built and checked (`builder`, `guards`). GQL texts are first looked at tuple
+by tuple (`conjunctions`). What has no template is parsed in full by `triplewire.languages.parse`, which also says what
+is wrong with it: no text that is refused has a template. What a template is: `template`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from operator import itemgetter
+from typing import TypeAlias
+
+from triplewire.config import Settings
+from triplewire.ir.subscription import Subscription
+from triplewire.languages import parse
+from triplewire.languages.templates.builder import Equal, TemplateBuilder
+from triplewire.languages.templates.conjunctions import Conjunctions, Environment
+from triplewire.languages.templates.parameters import (
+    CONSTANTS,
+    MARK,
+    WITHOUT_VOCABULARIES,
+    Parameters,
+    SplitText,
+    can_be_split,
+)
+from triplewire.languages.templates.template import Conjunction, Template
+from triplewire.languages.templates.variants import USUAL, Built, Key, Variants, Words
+from triplewire.model.operator import Operator
+
+__all__ = ["Templates"]
+
+LANGUAGES = frozenset(["gql", "sparql", "mdv"])
+MOST_TEMPLATES = 65_536  # past that all are forgotten
+_QUOTATIONS = frozenset("\"'")
+
+_Family: TypeAlias = tuple[str, str, Environment, "Equal | None"]
+"""Text with marks, first characters of the parameters, environment, equal variables."""
+
+_first = itemgetter(0)
+
+
+class Templates:
+    """The templates of the texts that were met. For one thread at a time.
+
+    `operators` and `settings` as for `triplewire.languages.parse`. `meant` makes of a subscription what is evaluated,
+    if it differs (RDFS entailment). `parsed` counts the texts that were parsed in full to build and check templates.
+    """
+
+    def __init__(
+        self,
+        settings: Settings | None = None,
+        operators: Mapping[str, Operator] | None = None,
+        meant: Callable[[Subscription], Subscription] | None = None,
+    ) -> None:
+        self.settings = settings or Settings()
+        self.parsed = 0
+        self._operators = operators
+        self._meant = meant
+        # what a query means may depend on terms of RDF and RDFS in it
+        self._split = (CONSTANTS if meant is None else WITHOUT_VOCABULARIES).split
+        self._variants: dict[_Family, Variants] = {}
+        self._met: set[int] = set()
+        self._words = Words()
+        self._count = 0
+        self._conjunctions = Conjunctions(self._template_of, self._parse, self.settings)
+
+    def find(
+        self, text: str, language: str, prefixes: Mapping[str, str] | None = None, base: str = ""
+    ) -> tuple[Template | Conjunction, Parameters] | None:
+        """The template of a text and its parameters; None where the text has to be parsed in full.
+
+        A template is built when such a text comes for the second time, as many texts are the only one of their kind.
+        """
+        if language not in LANGUAGES or not can_be_split(text):
+            return None
+        limit = self.settings.max_query_bytes
+        if 4 * len(text) > limit and len(text.encode()) > limit:
+            return None
+        environment = language, base, tuple(prefixes.items()) if prefixes else ()
+        if language == "gql" and self._meant is None:
+            conjunction = self._conjunctions.find(text, environment)
+            if conjunction is not None:
+                return conjunction
+        pieces = self._split(text)
+        parameters = tuple(pieces[1::2])
+        template = self._template_of(MARK.join(pieces[::2]), parameters, environment, None)
+        return None if template is None else (template, parameters)
+
+    def _template_of(
+        self, marked: str, parameters: Parameters, environment: Environment, equal: Equal | None
+    ) -> Template | None:
+        """The template of a text in pieces. `equal` tells variables only; None where no parameter is a variable."""
+        delimiters = "".join(map(_first, parameters))
+        family = marked, delimiters, environment, equal
+        variants = self._variants.get(family)
+        if variants is None:
+            if self._is_new(family) or _QUOTATIONS.issubset(delimiters):  # equal strings could be written in two ways
+                return None
+            text = SplitText(tuple(marked.split(MARK)), parameters)
+            variants = Variants(self._builder(environment), text, equal, self._words)
+            self._make_room()
+            self._variants[family] = variants
+        if variants.kinds is None:
+            return None
+        key = variants.key(parameters)
+        built = self._built(variants, key, family, parameters)
+        if built is not None and not built[1].allows(parameters):
+            other = variants.key_of_equal(key, parameters)
+            built = None if other is None else self._built(variants, other, family, parameters)
+            if built is not None and not built[1].allows(parameters):
+                return None
+        return None if built is None else built[0]
+
+    def _built(self, variants: Variants, key: Key, family: _Family, parameters: Parameters) -> Built:
+        """The template for this key, built now where it has to be."""
+        try:
+            return variants.built[key]
+        except KeyError:
+            if key != USUAL and self._is_new((family, key)):
+                return None
+        built = variants.build(key, SplitText(tuple(family[0].split(MARK)), parameters))
+        self._make_room()
+        variants.built[variants.key(parameters) if variants.compares else key] = built
+        return built
+
+    def _parse(
+        self, text: str, environment: Environment, rules: Mapping[str, Subscription] | None = None
+    ) -> Subscription:
+        """The subscription of a text, parsed in full."""
+        self.parsed += 1
+        language, base, prefixes = environment
+        return parse(
+            text,
+            language,
+            prefixes=dict(prefixes),
+            base=base,
+            operators=self._operators,
+            rules=rules,
+            settings=self.settings,
+        )
+
+    def _builder(self, environment: Environment) -> TemplateBuilder:
+        return TemplateBuilder(
+            environment[0],
+            lambda text, rules: self._parse(text, environment, rules),
+            self._meant or (lambda subscription: subscription),
+            self.settings.max_branches,
+            self._meant is None,
+        )
+
+    def _is_new(self, key: tuple[object, ...]) -> bool:
+        """Is it met for the first time? Hashes are remembered: two of the same only make a template come early."""
+        number = hash(key)
+        if number in self._met:
+            return False
+        if len(self._met) >= 4 * MOST_TEMPLATES:
+            self._met.clear()
+        self._met.add(number)
+        return True
+
+    def _make_room(self) -> None:
+        self._count += 1
+        if self._count > MOST_TEMPLATES:
+            self._count = 0
+            self._variants.clear()
+            self._conjunctions.clear()

@@ -1,0 +1,295 @@
+"""Builds a template from one text: parse it with example parameters, see where they stand, check more examples.
+
+A parameter may vary where its example stands in the tree as a whole term, word or text, and nowhere else. Any other
+parameter is fixed. Why that is enough: a token ends where a parameter ends, whatever its characters (`parameters` finds
+no others), and a parser compares constants with each other, with those of the tree, and with terms of RDF and RDFS, but
+looks at them in no other way. Further texts with odd parameters are parsed and must give what the template gives.
+What equal parameters do: `guards`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple, TypeAlias
+
+from triplewire.errors import TriplewireError
+from triplewire.ir.fulltext.nodes import Analyzer, Word
+from triplewire.ir.nodes import Bind, Call, Function, Label, TextRelation, TextTest, Variable
+from triplewire.ir.normal_form.clauses import normal_form
+from triplewire.ir.subscription import Subscription
+from triplewire.ir.walk import children
+from triplewire.languages.templates.guards import Guard, guard_of_conjunction, guard_of_tree, is_conjunction
+from triplewire.languages.templates.parameters import Parameters, SplitText, content
+from triplewire.languages.templates.template import (
+    FIXED,
+    IRI_KIND,
+    LITERAL,
+    NUMBER,
+    TEXT,
+    VARIABLE,
+    WORD,
+    Placeholder,
+    Template,
+)
+from triplewire.model.terms import IRI, RDF, RDFS, XSD_STRING, Literal
+
+MOST_PARAMETERS = 256
+
+Compile: TypeAlias = Callable[[str, Mapping[str, Subscription]], Subscription]
+"""Text and rules to subscription, as `triplewire.languages.parse` does with everything else given."""
+
+_VOCABULARY = (f"<{RDF}type>", f"<{RDFS}subClassOf>")
+_REGEX = ("REGEX", "REPLACE")
+_POSSIBLE = {"<": (IRI_KIND,), " ": (NUMBER,), "?": (VARIABLE,)}
+_CONTENTS = {  # the fields that hold a parameter; that of a number is one of a Literal or of a Label
+    IRI_KIND: ["value"],
+    LITERAL: ["lexical"],
+    WORD: ["word"],
+    TEXT: ["text"],
+    VARIABLE: ["name"],
+    NUMBER: ["lexical", "text"],
+}
+
+
+class _NoRules(Mapping[str, Subscription]):
+    """An empty set of rules that records which ones were asked for."""
+
+    def __init__(self) -> None:
+        self.names: dict[str, None] = {}
+
+    def __getitem__(self, name: str) -> Subscription:
+        self.names[name] = None
+        raise KeyError(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
+
+
+class _Example(NamedTuple):
+    """A text that was parsed, and the rules that it asked for."""
+
+    stated: Subscription
+    asked: tuple[str, ...]
+
+
+Equal: TypeAlias = tuple[int, ...]
+"""For each parameter, the number of the first one that is equal to it."""
+
+
+class TemplateBuilder:
+    """Builds templates of one language. `compile` parses; `meant` makes of a subscription what is evaluated (RDFS
+    entailment); `most` limits the clauses of the normal form; `any_term`: terms of RDF and RDFS may be parameters."""
+
+    def __init__(
+        self,
+        language: str,
+        compile: Compile,
+        meant: Callable[[Subscription], Subscription],
+        most: int,
+        any_term: bool,
+    ) -> None:
+        self._language = language
+        self._compile = compile
+        self._meant = meant
+        self._most = most
+        self._any_term = any_term
+        self.may_have_suffix = language != "mdv"  # whose literals have no tag and no datatype
+        self._last: tuple[str, _Example | None] = ("", None)
+
+    def kinds(self, text: SplitText, equal: Equal | None) -> tuple[str, ...] | None:
+        """The kind of each placeholder where no parameters are equal beyond `equal`; None where such texts have no
+        template."""
+        if len(text.parameters) > MOST_PARAMETERS:
+            return None
+        examples = _examples(text, frozenset(), equal)
+        example = self._example(text, examples)
+        return None if example is None else _kinds(example.stated, examples, frozenset())
+
+    def build(
+        self, text: SplitText, kinds: Sequence[str], fixed: frozenset[int], equal: Equal | None
+    ) -> tuple[Template, Guard] | None:
+        """The template of a text, and for which parameters it holds; None where it has none.
+
+        `fixed`: numbers of parameters that are those of this text for good. `equal`: None where all parameters are
+        different, or where it does not matter.
+        """
+        examples = _examples(text, fixed, equal)
+        example = self._example(text, examples)
+        if example is None:
+            return None
+        wanted = tuple([FIXED if number in fixed else kind for number, kind in enumerate(kinds)])
+        if _kinds(example.stated, examples, fixed) != wanted:
+            return None
+        placeholders = tuple([Placeholder(*pair) for pair in zip(wanted, examples, strict=True)])
+        meant = self._meant(example.stated)
+        by_name = {content(p.example): number for number, p in enumerate(placeholders) if p.kind == IRI_KIND}
+        template = Template(
+            self._language,
+            placeholders,
+            example.stated.select,
+            example.stated.ask,
+            example.stated.where,
+            normal_form(meant, most=self._most),
+            example.stated.warnings,
+            tuple([by_name.get(name, name) for name in example.asked]),
+        )
+        if self._language != "mdv" and is_conjunction(meant.where, template.example_form):
+            guard = guard_of_conjunction(template.example_form.clauses[0], placeholders)
+        else:
+            guard = guard_of_tree(meant.where, placeholders)
+        odd = _odd_examples(placeholders, equal, self.may_have_suffix)
+        if not self._agrees(text, template, guard, odd) or not self._agrees(text, template, guard, text.parameters):
+            return None
+        if self._any_term and not all(
+            self._agrees(text, template, None, _with_term(odd, term)) for term in _VOCABULARY
+        ):
+            return None
+        return template, guard
+
+    def _example(self, text: SplitText, parameters: Sequence[str]) -> _Example | None:
+        """The parsed text with these parameters; the last one is remembered."""
+        filled = text.filled(parameters)
+        if self._last[0] != filled:
+            self._last = filled, self._parsed(filled)
+        return self._last[1]
+
+    def _parsed(self, text: str) -> _Example | None:
+        rules = _NoRules()
+        try:
+            stated = self._compile(text, rules)
+        except TriplewireError:
+            return None
+        return None if stated.construct is not None else _Example(stated, tuple(rules.names))
+
+    def _agrees(self, text: SplitText, template: Template, guard: Guard | None, parameters: Sequence[str]) -> bool:
+        """Is the text with these parameters what the template says? Without a guard, its tree only."""
+        values = tuple(
+            [p.example if p.kind == FIXED else own for own, p in zip(parameters, template.placeholders, strict=True)]
+        )
+        example = self._example(text, values)
+        if example is None or example.asked != template.rules(values):
+            return False
+        stated = example.stated
+        expected = template.subscription(values, stated.id, stated.text, dict(stated.prefixes), stated.base)
+        if stated != expected or stated.warnings != expected.warnings:
+            return False
+        if guard is None or not guard.allows(values):
+            return True
+        return normal_form(self._meant(stated), most=self._most) == template.normal_form(values)
+
+
+# --- examples ----------------------------------------------------------------------------------------------------
+
+
+def _examples(text: SplitText, fixed: frozenset[int], equal: Equal | None) -> Parameters:
+    """Example parameters of the same form as those of the text, with contents that the text does not hold."""
+    whole = text.filled(text.parameters)
+    mark = next(mark for mark in (f"zq{number}k" for number in range(len(whole) + 1)) if mark not in whole)
+    start = next(n for n in range(100_000, 101_000 + len(whole)) if str(n) not in whole)
+    examples: list[str] = []
+    for number, parameter in enumerate(text.parameters):
+        if number in fixed:
+            examples.append(parameter)
+        elif equal is not None and equal[number] != number:
+            examples.append(examples[equal[number]])
+        elif parameter[0] == "<":
+            examples.append(f"<urn:{mark}{number:04}x>")
+        elif parameter[0] == " ":
+            sign, point = "-" if parameter[1] == "-" else "", ".5" if "." in parameter else ""
+            examples.append(f" {sign}{start}{number:04}{point}")
+        elif parameter[0] == "?":
+            examples.append(f"?{mark}{number:04}x")
+        else:
+            examples.append(f"{parameter[0]}{mark}{number:04}x{parameter[0]}")
+    return tuple(examples)
+
+
+def _odd_examples(placeholders: Sequence[Placeholder], equal: Equal | None, suffixes: bool) -> Parameters:
+    """Other parameters, with whatever characters may be in them."""
+    examples: list[str] = []
+    for number, placeholder in enumerate(placeholders):
+        old = placeholder.example
+        if placeholder.kind == FIXED:
+            examples.append(old)
+        elif equal is not None and equal[number] != number:
+            examples.append(examples[equal[number]])
+        elif placeholder.kind == IRI_KIND:
+            examples.append(f"<HTTP+x.1://Ü@h:8/a//./..//b's,(c)*~!$&;=%C3?q={number}&--#r_/[\u4e2d]:>")
+        elif placeholder.kind == VARIABLE:
+            examples.append(f"?V{number}_é0")
+        elif placeholder.kind == WORD:
+            examples.append(f"{old[0]}żó{number}łć{old[0]}")
+        elif placeholder.kind == NUMBER:
+            sign, point = "-" if old[1] == "-" else "", "0.500" if "." in old else ""
+            examples.append(f" {sign}00{number}0{point}")
+        else:
+            quote = "'" if old[0] == '"' else '"'
+            tag = ("@x-y1", "^^<urn:type:a#b>", "")[number % 3] if suffixes and placeholder.kind == LITERAL else ""
+            examples.append(f"{old[0]} {number} {quote}<a:b> ?x ,.;)]}}# -- AND * \t=! {old[0]}{tag}")
+    return tuple(examples)
+
+
+def _with_term(parameters: Parameters, term: str) -> Parameters:
+    return tuple([term if parameter[0] == "<" else parameter for parameter in parameters])
+
+
+# --- where the examples stand --------------------------------------------------------------------------------------
+
+
+def _kinds(stated: Subscription, examples: Parameters, fixed: frozenset[int]) -> tuple[str, ...] | None:
+    """The kind of each placeholder; None where an example stands in what must not vary."""
+    kinds = {content(example): set[str]() for number, example in enumerate(examples) if number not in fixed}
+    if not kinds:
+        return (FIXED,) * len(examples)
+    variables = {content(example) for example in examples if example[0] == "?"}
+    others = [text for text in (*stated.select, *stated.warnings) if text not in variables]
+    if any(example in text for text in others for example in kinds):
+        return None
+    for text, kind in _texts(stated.where):
+        if text in kinds:
+            kinds[text].add(kind)
+        else:
+            for example in kinds:
+                if example in text:
+                    kinds[example].add(FIXED)
+    return tuple([_kind(example, kinds.get(content(example), set())) for example in examples])
+
+
+def _kind(parameter: str, kinds: set[str]) -> str:
+    """The kind of a placeholder whose example stands at places of these kinds."""
+    possible = _POSSIBLE.get(parameter[0], (LITERAL, WORD, TEXT))
+    return next(iter(kinds)) if len(kinds) == 1 and kinds <= set(possible) else FIXED
+
+
+def _texts(root: object) -> Iterator[tuple[str, str]]:
+    """The texts of a tree, each with the kind of placeholder that it may be, or FIXED."""
+    stack: list[tuple[object, bool]] = [(root, False)]
+    while stack:
+        node, blocked = stack.pop()
+        kind = FIXED if blocked else _kind_of_node(node)
+        contents = [getattr(node, name, None) for name in _CONTENTS.get(kind, ())]
+        blocked = blocked or isinstance(node, Call | Bind) or (isinstance(node, Function) and node.name in _REGEX)
+        for part in children(node):
+            if isinstance(part, str):
+                yield part, kind if any(part is text for text in contents) else FIXED
+            else:
+                stack.append((part, blocked))
+
+
+def _kind_of_node(node: object) -> str:
+    if isinstance(node, IRI):
+        return IRI_KIND
+    if isinstance(node, Variable):
+        return VARIABLE
+    if isinstance(node, Literal):
+        return (LITERAL if node.datatype == XSD_STRING else NUMBER) if not node.language else FIXED
+    if isinstance(node, Label):
+        return FIXED if node.iri else NUMBER
+    if isinstance(node, Word):
+        return WORD if node.analyzer == Analyzer() else FIXED
+    if isinstance(node, TextTest):
+        return FIXED if node.relation is TextRelation.REGEX else TEXT
+    return FIXED

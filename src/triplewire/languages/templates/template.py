@@ -1,0 +1,192 @@
+"""A template: the parsed form of all texts that differ in their parameters only.
+
+It holds the subscription and the normal form of a text with example parameters. `Template.normal_form` and
+`Template.subscription` put the parameters of another text in their place.
+`triplewire.clauses.template_rows` fills the columns of the index from templates without making these trees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import ClassVar, TypeAlias, TypeVar
+
+from triplewire.ir.fulltext.nodes import Word
+from triplewire.ir.nodes import And, Label, Pattern, Variable, Where
+from triplewire.ir.normal_form.clauses import Clause, NormalForm
+from triplewire.ir.subscription import Subscription
+from triplewire.ir.walk import children, rewrite
+from triplewire.languages.templates.parameters import Parameters, content, term_of
+from triplewire.model.terms import IRI, Literal
+
+IRI_KIND, LITERAL, WORD, TEXT, NUMBER, VARIABLE, FIXED = "iri", "literal", "word", "text", "number", "variable", "fixed"
+
+T = TypeVar("T")
+
+Replacement: TypeAlias = dict[object, object]
+"""From nodes, or texts of a TextTest, to those that stand in their place."""
+
+LEAVES = frozenset([str, IRI, Literal, Word, Label, Variable])
+"""The kinds of nodes that a parameter may stand for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placeholder:
+    """The place of a parameter. `kind`: "iri", "literal" (a term), "word" (of the default analyser), "text" (of a
+    TextTest), "number" (a Literal or a Label), "variable" (in a part of a `Conjunction`), or "fixed": the template
+    holds for this very parameter only."""
+
+    kind: str
+    example: str  # the parameter in the tree of the template
+
+    def replacement(self, parameter: str) -> Replacement:
+        """The nodes of the example, with those of the parameter."""
+        old, new = content(self.example), content(parameter)
+        if self.kind == WORD:
+            return {Word(old): Word(new)}
+        if self.kind == TEXT:
+            return {old: new}
+        if self.kind == VARIABLE:
+            return {old: new, Variable(old): Variable(new)}
+        if self.kind == NUMBER:
+            return {term_of(self.example): term_of(parameter), Label(old): Label(new)}
+        return {} if self.kind == FIXED else {term_of(self.example): term_of(parameter)}
+
+
+@dataclass(frozen=True, eq=False)
+class Template:
+    """The parts of a subscription with example parameters: `stated` is its tree as parsed, `example_form` its normal
+    form.
+
+    `named` are the rules that an MDV text may name, were they there: names, or numbers of placeholders.
+    """
+
+    language: str
+    placeholders: tuple[Placeholder, ...]
+    select: tuple[str, ...]
+    ask: bool
+    stated: Where = field(repr=False)
+    example_form: NormalForm
+    warnings: tuple[str, ...] = ()
+    named: tuple[str | int, ...] = ()
+
+    @cached_property
+    def varying(self) -> tuple[int, ...]:
+        """The placeholders that are not fixed."""
+        return tuple([number for number, placeholder in enumerate(self.placeholders) if placeholder.kind != FIXED])
+
+    @cached_property
+    def has_variables(self) -> bool:
+        """Are variables parameters?"""
+        return any(placeholder.kind == VARIABLE for placeholder in self.placeholders)
+
+    def replacement(self, parameters: Sequence[str]) -> Replacement:
+        """The nodes of the examples, with those of the parameters."""
+        nodes: Replacement = {}
+        for number in self.varying:
+            nodes |= self.placeholders[number].replacement(parameters[number])
+        return nodes
+
+    def selected(self, parameters: Parameters) -> tuple[str, ...]:
+        """The selected variables of the text with these parameters."""
+        if not self.has_variables:
+            return self.select
+        return tuple(dict.fromkeys(replaced(self.select, self.replacement(parameters))))
+
+    def normal_form(self, parameters: Parameters) -> NormalForm:
+        """The normal form of the text with these parameters."""
+        return replaced(self.example_form, self.replacement(parameters))
+
+    def subscription(
+        self, parameters: Parameters, id: str, text: str, prefixes: Mapping[str, str], base: str
+    ) -> Subscription:
+        """The subscription that parsing the text gives."""
+        return Subscription(
+            id=id,
+            language=self.language,
+            text=text,
+            select=self.selected(parameters),
+            where=replaced(self.stated, self.replacement(parameters)),
+            ask=self.ask,
+            prefixes=tuple(sorted(prefixes.items())),
+            base=base,
+            warnings=self.warnings,
+        )
+
+    def rules(self, parameters: Parameters) -> tuple[str, ...]:
+        """The ids of rules that the text would name, were they there."""
+        return tuple([content(parameters[name]) if isinstance(name, int) else name for name in self.named])
+
+    def parts(self, parameters: Parameters) -> Iterator[tuple[Template, Parameters]]:
+        """The template itself, as the only part."""
+        yield self, parameters
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Conjunction:
+    """A conjunction of templates, made by `triplewire.languages.templates.conjunctions`. Its parameters are those of
+    the templates, one behind the other. It selects all variables."""
+
+    language: str
+    templates: tuple[Template, ...]
+    ask: ClassVar[bool] = False
+    warnings: ClassVar[tuple[str, ...]] = ()  # a template with warnings is no part of a conjunction
+
+    def parts(self, parameters: Parameters) -> Iterator[tuple[Template, Parameters]]:
+        """The templates, each with its parameters."""
+        start = 0
+        for template in self.templates:
+            end = start + len(template.placeholders)
+            yield template, parameters[start:end]
+            start = end
+
+    def selected(self, parameters: Parameters) -> tuple[str, ...]:
+        """The selected variables of the text with these parameters."""
+        return tuple(dict.fromkeys(name for part, own in self.parts(parameters) for name in part.selected(own)))
+
+    def normal_form(self, parameters: Parameters) -> NormalForm:
+        """The normal form of the text with these parameters."""
+        forms = [part.normal_form(own) for part, own in self.parts(parameters)]
+        clauses = [form.clauses[0] for form in forms]
+        patterns = dict.fromkeys(pattern for clause in clauses for pattern in clause.patterns)
+        tests = dict.fromkeys(test for clause in clauses for test in clause.tests)
+        return NormalForm((Clause(tuple(patterns), tuple(tests)),), all(form.exact for form in forms))
+
+    def subscription(
+        self, parameters: Parameters, id: str, text: str, prefixes: Mapping[str, str], base: str
+    ) -> Subscription:
+        """The subscription that parsing the text gives."""
+        parts: list[Where] = []
+        for part, own in self.parts(parameters):
+            stated = replaced(part.stated, part.replacement(own))
+            parts.extend(stated.parts if isinstance(stated, And) else (stated,))
+        return Subscription(
+            id=id,
+            language=self.language,
+            text=text,
+            select=self.selected(parameters),
+            where=And(tuple(sorted(parts, key=lambda part: not isinstance(part, Pattern)))),
+            prefixes=tuple(sorted(prefixes.items())),
+            base=base,
+        )
+
+    def rules(self, parameters: Parameters) -> tuple[str, ...]:
+        """None: only MDV texts name rules."""
+        return ()
+
+
+def replaced(node: T, replacement: Replacement) -> T:
+    """The tree with other leaves."""
+    return rewrite(node, LEAVES, lambda leaf: replacement.get(leaf, leaf))
+
+
+def leaves(root: object) -> Iterator[object]:
+    """The nodes of a tree that a parameter may stand for, in no particular order."""
+    stack = [root]
+    while stack:
+        node = stack.pop()
+        if type(node) in LEAVES:
+            yield node
+        else:
+            stack.extend(children(node))

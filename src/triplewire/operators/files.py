@@ -1,0 +1,137 @@
+"""Operators of a Python file: a module attribute `operators`, an iterable of operator objects.
+
+    class LongerThan:
+        name = "longerThan"
+        parameters = (Parameter("characters"),)
+        def evaluate(self, publication, arguments): ...
+
+    operators = (LongerThan(),)
+
+The file is code: it is run with all rights of this process. It stands alone, but may import what is installed. Its
+text can travel to another process and be run there. The protocol: `triplewire.model.operator`.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import sha256
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from triplewire.errors import OperatorError
+from triplewire.model.operator import Operator, Parameter
+from triplewire.operators import built_in_operators
+
+ATTRIBUTE = "operators"
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+_EXAMPLE = "write `operators = (MyOperator(),)` at its end"
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorFile:
+    """The text of a file of operators; `path` is where it was read, for messages."""
+
+    path: str
+    text: str
+
+
+def read_operator_files(paths: Iterable[str | Path]) -> tuple[OperatorFile, ...]:
+    """The files, not run yet. Raises `OperatorError` where one cannot be read."""
+    return tuple(_read(Path(path)) for path in paths)
+
+
+def _read(path: Path) -> OperatorFile:
+    try:
+        return OperatorFile(str(path), path.read_text(encoding="utf-8"))
+    except OSError as error:
+        what = (error.strerror or str(error)).lower()
+        raise _failure(path, f"it cannot be read: {what}", "give a Python file") from None
+    except UnicodeDecodeError as error:
+        raise _failure(path, f"it is no UTF-8 text: {error.reason}", "give a Python file") from None
+
+
+def operators_of(files: Sequence[OperatorFile]) -> Mapping[str, Operator]:
+    """The installed operators and those of the files, by name; runs the files.
+
+    A file of the same text is run once a process. Raises `OperatorError` where a file cannot be run, has no
+    `operators`, has something else among them, or gives a name that is taken.
+    """
+    found = dict(built_in_operators())
+    owners = dict.fromkeys(found, "an installed operator")
+    for file in files:
+        for operator in _operators(file):
+            name = operator.name
+            if name in found:
+                what = f"the name {name!r} is taken by {owners[name]}"
+                raise _failure(file.path, what, "give the operator another name")
+            found[name], owners[name] = operator, f"an operator of {file.path}"
+    return found
+
+
+@lru_cache(maxsize=64)
+def _operators(file: OperatorFile) -> tuple[Operator, ...]:
+    module = _run(file)
+    if not hasattr(module, ATTRIBUTE):
+        raise _failure(file.path, f"it has no attribute {ATTRIBUTE!r}", _EXAMPLE)
+    given: Any = getattr(module, ATTRIBUTE)
+    try:
+        listed = list(given.values() if isinstance(given, Mapping) else given)
+    except Exception as error:  # an iterable of foreign code may raise anything
+        what = f"its {ATTRIBUTE} cannot be listed: {type(error).__name__}: {error}"
+        raise _failure(file.path, what, _EXAMPLE) from None
+    return tuple([_checked(file.path, place, one) for place, one in enumerate(listed, 1)])
+
+
+def _run(file: OperatorFile) -> ModuleType:
+    """The file as a module. It has a name of its own by its text, under which its classes find it."""
+    name = f"triplewire_operators_{sha256(file.text.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
+    module = ModuleType(name)
+    module.__file__ = file.path
+    sys.modules[name] = module
+    try:
+        exec(compile(file.text, file.path, "exec"), module.__dict__)
+    except SyntaxError as error:
+        raise _failure(file.path, f"it is no Python: {error.msg}", "mend it", line=error.lineno or 0) from None
+    except (Exception, SystemExit) as error:  # foreign code may raise anything
+        line = _line(error, file.path)
+        what = f"it raised while it was run: {type(error).__name__}: {error}".rstrip(": ")
+        raise _failure(file.path, what, "mend it; it may import what is installed", line=line) from error
+    return module
+
+
+def _line(error: BaseException, path: str) -> int:
+    """The last line of the file on the way to where it was raised."""
+    line, trace = 0, error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == path:
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    return line
+
+
+def _checked(path: str, place: int, one: Any) -> Operator:
+    """The object, if it is an operator."""
+    name, parameters = getattr(one, "name", None), getattr(one, "parameters", None)
+    wrong = ""
+    if isinstance(one, type):
+        wrong = f"is the class {one.__name__}, not an object of it"
+    elif not isinstance(name, str) or not _NAME.fullmatch(name):
+        wrong = f"has no name of letters, digits, _ and - ({name!r:.60})"
+    elif not isinstance(parameters, tuple) or not all(isinstance(p, Parameter) for p in parameters):
+        wrong = f"({name}) has no tuple of Parameter as its parameters"
+    elif not callable(getattr(one, "evaluate", None)):
+        wrong = f"({name}) has no method evaluate(publication, arguments)"
+    if wrong:
+        what = f"number {place} of its {ATTRIBUTE} {wrong}"
+        raise _failure(path, what, "see `triplewire.extend.Operator`")
+    operator: Operator = one
+    return operator
+
+
+def _failure(path: str | Path, what: str, remedy: str, *, line: int = 0) -> OperatorError:
+    return OperatorError(what, source=str(path), line=line, remedy=remedy)

@@ -1,0 +1,82 @@
+"""Parses one piece of an N-Quads or N-Triples file into triples and malformed lines. Runs in the parsing process.
+
+How pieces are joined, and what a malformed line leads to: `triplewire.read.process.pieces`.
+"""
+
+from __future__ import annotations
+
+import re
+
+import pyoxigraph as ox
+
+from triplewire.config import Settings
+from triplewire.errors import ReadError
+from triplewire.model.references import is_absolute
+from triplewire.model.terms import IRI, BlankNode, Node, Triple, parse_term
+from triplewire.read.process.pieces import Piece, RefusedLine
+from triplewire.read.rdf.parse import Terms, syntax_error
+from triplewire.read.rdf.split import Statement
+from triplewire.read.syntax import Syntax
+
+_LINE_END = re.compile(rb"\r\n|\n|\r")
+_TERM = re.compile(
+    rb'<[^<>"\s]*+>|_:[^\s<>"]++|"(?:[^"\\]++|\\.)*+"(?:@[A-Za-z0-9-]++|\^\^<[^<>"\s]*+>)?+|[^\s<>"]++|\S'
+)
+_QUOTED = re.compile(rb'"(?:[^"\\]++|\\.)*+"|<[^<>"\s]*+>')
+
+
+def parse_lines(data: bytes, first_line: int, settings: Settings) -> Piece:
+    """Parse one piece: as a whole, and only if that fails line by line.
+
+    `first_line` is the number of its first line.
+    """
+    terms = Terms(settings)
+    refused: list[RefusedLine] = []
+    statements: list[Statement] = []
+    try:
+        if b"<<" in data:
+            raise ReadError("to be looked at line by line")
+        statements = [terms.statement(quad) for quad in ox.parse(data, ox.RdfFormat.N_QUADS)]
+    except (SyntaxError, ReadError):
+        statements = []
+        for number, line in enumerate(_LINE_END.split(data), start=first_line):
+            try:
+                statements.extend(_parse_line(line, terms))
+            except ReadError as error:
+                error.line = number
+                refused.append(_refused(error, line))
+    graphs: dict[Node | None, list[Triple]] = {}
+    for graph, triple in statements:
+        graphs.setdefault(graph, []).append(triple)
+    return Piece(list(graphs.items()), refused)
+
+
+def _parse_line(line: bytes, terms: Terms) -> list[Statement]:
+    """The statement of one line, if any."""
+    if b"<<" in line:
+        bare = _QUOTED.sub(lambda m: b"." * len(m[0]), line).partition(b"#")[0]
+        if b"<<" in bare:
+            raise ReadError("a triple term is RDF 1.2; this reads RDF 1.1", column=bare.index(b"<<") + 1)
+    try:
+        return [terms.statement(quad) for quad in ox.parse(line, ox.RdfFormat.N_QUADS)]
+    except SyntaxError as error:
+        refusal = syntax_error(error, Syntax.N_QUADS)
+        refusal.column = error.offset or 0
+        raise refusal from None
+
+
+def _refused(error: ReadError, line: bytes) -> RefusedLine:
+    """A malformed line, with the name of its graph where the line still shows it."""
+    tokens = _TERM.findall(line)
+    if len(tokens) >= 4 and tokens[-1] == b".":
+        if len(tokens) == 4:
+            return RefusedLine(error, True, None)
+        text = tokens[-2].decode("utf-8", "replace")
+        if text.startswith(("<", "_:")):
+            try:
+                name = parse_term(text)
+            except ValueError:
+                return RefusedLine(error, False, None)
+            if isinstance(name, BlankNode) or (isinstance(name, IRI) and is_absolute(name.value)):
+                return RefusedLine(error, True, name)
+    return RefusedLine(error, False, None)

@@ -1,0 +1,155 @@
+"""Parses RDF with pyoxigraph. Runs in the parsing process only, because hostile text can crash the parser.
+
+What is checked before: `triplewire.read.guard`. N-Quads with its malformed lines: `triplewire.read.process.lines`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator
+from xml.etree.ElementTree import ParseError, canonicalize
+
+import pyoxigraph as ox
+
+from triplewire.config import Settings
+from triplewire.errors import ReadError
+from triplewire.model.terms import IRI, RDF, BlankNode, Literal, Term, Triple
+from triplewire.read.guard.place import line_and_column
+from triplewire.read.rdf.split import Statement
+from triplewire.read.syntax import Syntax
+
+FORMATS = {
+    Syntax.N_QUADS: ox.RdfFormat.N_QUADS,
+    Syntax.TURTLE: ox.RdfFormat.TURTLE,
+    Syntax.TRIG: ox.RdfFormat.TRIG,
+    Syntax.RDF_XML: ox.RdfFormat.RDF_XML,
+    Syntax.RSS_1: ox.RdfFormat.RDF_XML,
+    Syntax.JSON_LD: ox.RdfFormat.JSON_LD,
+}
+
+XML_LITERAL = RDF + "XMLLiteral"
+_LABEL = re.compile(rb"_:([\w\x80-\xff](?:[\w.\x80-\xff-]*[\w\x80-\xff-])?)")
+_NODE_ID = re.compile(rb"""nodeID\s*=\s*["']([\w.\x80-\xff-]*[\w\x80-\xff-])["']""")
+
+
+class Terms:
+    """Turns the parser's terms into ours, each distinct IRI once, within the limits of `settings`."""
+
+    def __init__(
+        self, settings: Settings, labels: frozenset[str] | None = None, syntax: Syntax = Syntax.N_QUADS
+    ) -> None:
+        """`labels` are the blank node labels written in the document (None: all are). Other nodes become b0, b1 ..."""
+        self._is_json = syntax is Syntax.JSON_LD
+        self._is_xml = syntax in (Syntax.RDF_XML, Syntax.RSS_1)
+        self._iris: dict[str, IRI] = {}
+        self._blank: dict[str, BlankNode] = {}
+        self._labels = labels
+        self._anonymous = (f"b{n}" for n in itertools.count() if labels is None or f"b{n}" not in labels)
+        self._max_iri = settings.max_iri_bytes
+        self._max_literal = settings.max_literal_bytes
+
+    def term(self, term: object) -> Term:
+        """Our term. Raises `ReadError` for one that is over a limit or of RDF 1.2."""
+        if isinstance(term, ox.NamedNode):
+            value = term.value
+            known = self._iris.get(value)
+            if known is None:
+                check_length("IRI", value, self._max_iri, "max_iri_bytes")
+                known = self._iris[value] = IRI(value)
+            return known
+        if isinstance(term, ox.Literal):
+            lexical = term.value
+            check_length("literal", lexical, self._max_literal, "max_literal_bytes")
+            if term.direction is not None and not self._is_json:  # JSON-LD 1.1, 10.2: RDF drops it
+                raise ReadError("a base direction is RDF 1.2; this reads RDF 1.1")
+            if term.language:
+                return Literal.tagged(lexical, term.language)
+            datatype = self.iri(term.datatype.value).value
+            return Literal(canonical_xml(lexical) if self._is_xml and datatype == XML_LITERAL else lexical, datatype)
+        if isinstance(term, ox.BlankNode):
+            label = term.value
+            node = self._blank.get(label)
+            if node is None:
+                given = self._labels is None or label in self._labels
+                node = BlankNode(label if given else next(self._anonymous))
+                self._blank[label] = node
+            return node
+        raise ReadError("a triple term is RDF 1.2; this reads RDF 1.1")
+
+    def iri(self, value: str) -> IRI:
+        """An IRI, checked; equal ones are the same object."""
+        known = self._iris.get(value)
+        if known is None:
+            check_length("IRI", value, self._max_iri, "max_iri_bytes")
+            known = self._iris[value] = IRI(value)
+        return known
+
+    def statement(self, quad: ox.Quad) -> Statement:
+        """A quad as graph name and triple."""
+        graph = None if isinstance(quad.graph_name, ox.DefaultGraph) else self.term(quad.graph_name)
+        triple = Triple(self.term(quad.subject), self.term(quad.predicate), self.term(quad.object))  # type: ignore[arg-type]  # the parser yields nodes there
+        return graph, triple  # type: ignore[return-value]  # a graph name is a node
+
+
+def canonical_xml(lexical: str) -> str:
+    """An XML literal in canonical form (RDF 1.1 XML Syntax, 7.2.17); unchanged if it is not well-formed."""
+    try:
+        return canonicalize(f"<x>{lexical}</x>")[3:-4]
+    except ParseError:
+        return lexical
+
+
+def check_length(what: str, text: str, limit: int, setting: str) -> None:
+    """Raises `ReadError` if `text`, an IRI or a literal, has more than `limit` bytes of UTF-8; it names the setting."""
+    if len(text) * 4 > limit:
+        size = len(text.encode("utf-8", "replace"))
+        if size > limit:
+            raise ReadError(
+                f"the {what} {text[:40]!r}... has {size:,} bytes, the limit is {limit:,}", remedy=f"raise {setting}"
+            )
+
+
+def parse(data: bytes, syntax: Syntax, base: str, settings: Settings) -> Iterator[Statement]:
+    """The statements of a guarded document, in its order.
+
+    Blank nodes keep the labels of the document. Anonymous ones, which the parser labels at random, become b0, b1 ... in
+    order of first occurrence. Raises `ReadError` with line and column, where the parser gives them.
+    """
+    terms = Terms(settings, _given_labels(data, syntax), syntax)
+    try:
+        for quad in ox.parse(data, FORMATS[syntax], base_iri=base):
+            yield terms.statement(quad)
+    except SyntaxError as error:
+        raise _located(syntax_error(error, syntax), data) from None
+    except ValueError as error:  # a base that is no IRI
+        raise ReadError(f"{base!r} is no base IRI: {error}") from None
+
+
+def _given_labels(data: bytes, syntax: Syntax) -> frozenset[str]:
+    """A superset of the blank node labels in the document."""
+    pattern = _NODE_ID if syntax in (Syntax.RDF_XML, Syntax.RSS_1) else _LABEL
+    return frozenset(label.decode("utf-8", "replace") for label in pattern.findall(data))
+
+
+def _located(error: ReadError, data: bytes) -> ReadError:
+    """The error with a position.
+
+    Where the parser gives none (XML, JSON), it is that of the text that the error quotes.
+    """
+    quoted = re.search(r"'([^']+)'", error.what)
+    if not error.line and quoted:
+        offset = data.find(quoted[1].encode("utf-8", "replace"))
+        if offset >= 0:
+            error.line, error.column = line_and_column(data, offset)
+    return error
+
+
+def syntax_error(error: SyntaxError, syntax: Syntax) -> ReadError:
+    """The parser's error as a `ReadError`: its position goes to the fields and out of the message."""
+    message = str(error.msg)
+    if "LoadDocumentCallback" in message:
+        return ReadError("a context would have to be fetched", remedy="put it into the document, or hand in a loader")
+    if message.startswith("Parser error at "):
+        message = message.partition(": ")[2] or message
+    return ReadError(f"not {syntax.value}: {message}", line=error.lineno or 0, column=error.offset or 0)

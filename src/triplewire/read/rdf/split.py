@@ -1,0 +1,89 @@
+"""Splits statements into publications: by document and named graph, or by subject (semantics, section 1).
+
+How feeds are split: `triplewire.read.feeds.items`.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import TypeAlias
+
+from triplewire.config import Settings
+from triplewire.errors import ReadError
+from triplewire.model.publication import Publication
+from triplewire.model.terms import BlankNode, Node, Triple
+
+_COPIES = 10  # times its size that a document may have when it is split by subject
+
+Statement: TypeAlias = tuple[Node | None, Triple]
+"""A graph name (None is the default graph) and a triple."""
+
+
+def by_graph(statements: Iterable[Statement], document: str, source: str, settings: Settings) -> list[Publication]:
+    """One publication for each named graph, and one for the default graph where it is not empty."""
+    graphs: dict[Node | None, dict[Triple, None]] = {}
+    for graph, triple in statements:
+        triples = graphs.setdefault(graph, {})
+        triples[triple] = None
+        if len(triples) > settings.max_triples:
+            raise too_many(settings)
+    return [Publication(graph_id(graph, document), tuple(triples), source) for graph, triples in graphs.items()]
+
+
+def too_many(settings: Settings) -> ReadError:
+    """The error for a publication with more than `max_triples` triples."""
+    return ReadError(f"a publication has more than {settings.max_triples:,} triples", remedy="raise max_triples")
+
+
+def graph_id(graph: Node | None, document: str) -> str:
+    """The id of a graph's publication: its name; if that is a blank node, the document's IRI and the label."""
+    if graph is None:
+        return document
+    return f"{document}#{graph.label}" if isinstance(graph, BlankNode) else graph.value
+
+
+def by_subject(triples: Iterable[Triple], document: str, source: str, settings: Settings) -> list[Publication]:
+    """One publication for each subject IRI, in order of first occurrence.
+
+    The triples of a blank node belong to every subject that refers to it. A blank node to which none refers is a
+    publication of its own, with the document's IRI and its label as the id. Raises `ReadError` where copies of shared
+    blank nodes make the document more than ten times as large.
+    """
+    about: dict[Node, list[Triple]] = defaultdict(list)
+    for triple in dict.fromkeys(triples):
+        about[triple.subject].append(triple)
+    referred = {
+        t.object for own in about.values() for t in own if isinstance(t.object, BlankNode) and t.object != t.subject
+    }
+    roots = [node for node in about if not isinstance(node, BlankNode) or node not in referred]
+    seen: set[Node] = set()
+    publications = []
+    left = settings.max_triples + _COPIES * sum(map(len, about.values()))
+    for root in roots + [node for node in about if isinstance(node, BlankNode)]:
+        if root in seen:
+            continue
+        own = closure(root, about)
+        left -= len(own)
+        if len(own) > settings.max_triples:
+            raise too_many(settings)
+        if left < 0:
+            raise ReadError(
+                f"split by subject, shared blank nodes make it more than {_COPIES} times as large",
+                remedy="name the shared nodes by IRIs",
+            )
+        seen.update(t.subject for t in own if t.subject == root or isinstance(t.subject, BlankNode))
+        publications.append(Publication(graph_id(root, document), own, source))
+    return publications
+
+
+def closure(root: Node, about: dict[Node, list[Triple]]) -> tuple[Triple, ...]:
+    """The triples of `root`, and of the blank nodes that can be reached from it through blank nodes."""
+    waiting, seen, triples = [root], {root}, []
+    while waiting:
+        for triple in about.get(waiting.pop(), ()):
+            triples.append(triple)
+            if isinstance(triple.object, BlankNode) and triple.object not in seen:
+                seen.add(triple.object)
+                waiting.append(triple.object)
+    return tuple(triples)

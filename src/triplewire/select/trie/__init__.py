@@ -1,0 +1,1 @@
+"""The index "trie": a set-trie over atoms, and one over stars. `build` makes it, `walk` selects."""

@@ -1,0 +1,85 @@
+"""Where the atoms lie that a triple may have: tables by predicate, made for `triplewire.kernels.trie.atoms`.
+
+The predicates with most atoms have theirs by number of term or test, so that a look-up is one load; the rest are in a
+hash table.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from triplewire.encode.batch import Ids
+from triplewire.kernels.trie import atoms as kernels
+from triplewire.kernels.trie.atoms import HASHED, NOTHING
+from triplewire.kernels.trie.stars import ANY, RANGE, TERM, TEST, WILD
+
+_CELLS, _LEAST = 4, 1 << 14  # of `dense`: an atom; in any case
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Rows of `asked` are terms, as predicates, and two more: any predicate, and the subject itself. A row tells of
+    each kind of atoms: TERM and TEST, where in `dense` those begin, or HASHED, or NOTHING; ANY, the atom itself, and
+    `len(keys)` where there is none; RANGE, its row in the range atoms, or -1. In `dense`, too, `len(keys)` is none."""
+
+    slots: Ids  # hash table over the keys of other atoms
+    asked: Ids  # shape (terms + 2, 4)
+    dense: Ids
+    range_offset: Ids
+    range_atom: Ids
+    range_group: Ids
+    range_op: Ids
+
+
+def asked_of(keys: NDArray[np.int64], first_range: int, terms: int, tests: int) -> Asked:
+    """The tables for atoms with these keys, of which those from `first_range` on are range atoms."""
+    predicate, kind = (keys >> 34) - 2, (keys >> 32) & 3
+    row = np.where(predicate >= 0, predicate, np.where(predicate == WILD, terms, terms + 1))
+    asked = np.full((terms + 2, 4), NOTHING, np.int32)
+    asked[:, ANY], asked[:, RANGE] = len(keys), -1
+    some = np.flatnonzero(kind == ANY)
+    asked[row[some], ANY] = some
+    some = np.flatnonzero((kind == TERM) | (kind == TEST))
+    asked[row[some], kind[some]] = HASHED
+    dense = _dense(asked, some, row[some], kind[some], keys[some] & 0xFFFFFFFF, (terms, tests), len(keys))
+    hashed = some[asked[row[some], kind[some]] == HASHED]
+    slots = np.empty(1 << max(int(2 * len(hashed)).bit_length(), 3), np.int32)
+    kernels.build_table(keys, hashed, slots)
+    return Asked(slots, asked, dense, *_ranges(keys, first_range, row, asked))
+
+
+def _dense(
+    asked: Ids,
+    atom: NDArray[np.int64],
+    row: NDArray[np.int64],
+    kind: NDArray[np.int64],
+    number: NDArray[np.int64],
+    widths: tuple[int, int],
+    none: int,
+) -> Ids:
+    """Those with most atoms, a predicate and kind, by number; `asked` says where they begin."""
+    code, found, counts = np.unique(row << 1 | kind, return_inverse=True, return_counts=True)
+    width = np.array(widths, np.int64)[code & 1]
+    order = np.argsort(-counts, kind="stable")
+    order = order[np.cumsum(width[order]) <= max(_CELLS * none, _LEAST)]
+    begin = np.full(len(code), HASHED, np.int64)
+    begin[order] = np.cumsum(width[order]) - width[order]
+    asked[code >> 1, code & 1] = begin
+    dense = np.full(int(width[order].sum()) + 1, none, np.int32)
+    some = np.flatnonzero(begin[found] >= 0)
+    dense[begin[found[some]] + number[some]] = atom[some]
+    return dense
+
+
+def _ranges(keys: NDArray[np.int64], first_range: int, row: NDArray[np.int64], asked: Ids) -> tuple[Ids, Ids, Ids, Ids]:
+    """The range atoms of each predicate; `asked` says which row is whose."""
+    ranges = np.arange(first_range, len(keys))
+    ranges = ranges[np.argsort(row[ranges], kind="stable")]
+    owners, counts = np.unique(row[ranges], return_counts=True)
+    asked[owners, RANGE] = np.arange(len(owners))
+    offset = np.concatenate(([0], np.cumsum(counts))).astype(np.int32)
+    code = (keys[ranges] & 0xFFFFFFFF).astype(np.int32)
+    return offset, ranges.astype(np.int32), code >> 3, code & 7

@@ -1,0 +1,189 @@
+"""The set-trie over atoms, and the one over stars: built from clauses, walked for every publication.
+
+A clause's patterns and tests become atom sets, one a subject (`triplewire.kernels.trie.stars`). Sets that end in one
+node of the first trie are the same star; clauses of several stars are sets of star numbers in the second trie. Labels
+are ordered rarest first, so that a walk ends early. The walk itself: `triplewire.select.trie.walk`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from triplewire.clauses.clauses import Clauses
+from triplewire.clauses.facts import Facts, number_bounds
+from triplewire.clauses.table import ClauseTable
+from triplewire.encode.batch import Bytes, Ids, Offsets
+from triplewire.kernels.shared.columns import TestColumns
+from triplewire.kernels.trie import atoms as atom_kernels
+from triplewire.kernels.trie import set_trie
+from triplewire.kernels.trie import stars as star_kernels
+from triplewire.kernels.trie import subsets as subset_kernels
+from triplewire.kernels.trie import trie_nodes as node_kernels
+from triplewire.select.trie.asked import asked_of
+
+Keys = NDArray[np.int64]
+
+_TEST_FACTOR = 10.0  # texts hold many words that few ask for: measured on queries of the RTF workload
+
+
+@dataclass(frozen=True, slots=True)
+class SetTrie:
+    """Sets of labels, flat (`triplewire.kernels.trie.subsets` describes it); node 0 is the root."""
+
+    nodes: Keys  # shape (rows + 1, 2)
+    root: Ids  # label -> child of the root, or -1
+    item: Ids  # clauses, by node, and those of a node by need
+    need: NDArray[np.uint32]  # of each item: its code and the number of its bound (`triplewire.kernels.trie.bounds`)
+    subscription: Ids  # of each item
+    star: Ids  # the rows where stars end, ascending
+    star_number: Ids  # of each of them
+    star_block: Ids  # row >> BLOCK -> the first of them that is not before those rows
+
+    def __len__(self) -> int:
+        return len(self.nodes) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Trie:
+    """Everything that the walk needs beside features."""
+
+    keys: Keys  # atom -> its key (`triplewire.kernels.trie.stars`), rarest atom first, range atoms last
+    first_range: int  # atoms from here on are range atoms
+    slots: Ids  # these columns are those of `triplewire.select.trie.asked`
+    asked: Ids
+    dense: Ids
+    range_offset: Ids
+    range_atom: Ids
+    range_group: Ids
+    range_op: Ids
+    atoms: SetTrie
+    stars: SetTrie
+    may_repeat: bool  # may one subscription come from two clauses?
+
+
+def build_trie(clauses: Clauses) -> Trie:
+    """The tries of the clauses."""
+    with np.errstate(over="ignore"):  # hashes wrap around where the kernels run as plain Python
+        return _built(clauses)
+
+
+def _built(clauses: Clauses) -> Trie:
+    table, tests = clauses.table, clauses.tests
+    set_clause, set_offset, key, rank = _sets(table, tests.columns)
+    keys, atom = _numbered(key)
+    order, first_range = _order(keys, np.bincount(atom, minlength=len(keys)))
+    keys, atom = keys[order], _inverse(order)[atom]
+    label_offset, labels = np.zeros_like(set_offset), np.empty(len(atom) + int((rank >= 0).sum()), np.int32)
+    star_kernels.order_sets(set_offset, atom, rank, first_range, label_offset, labels)
+    items = _Items.of(table, clauses.facts)
+    count = np.bincount(set_clause, minlength=clauses.count)
+    shape, node = _shape(label_offset, labels, len(keys), first_range)
+    single = count[set_clause] == 1
+    always = np.flatnonzero(count == 0).astype(np.int32)  # nothing narrows them: they hang on the root
+    atoms = items.hung(shape, np.append(node[single], np.zeros_like(always)), np.append(set_clause[single], always))
+    atoms, stars = _add_stars(atoms, node[~single], set_clause[~single], items)
+    asked = asked_of(keys, first_range, len(clauses.constants), len(tests))
+    return Trie(
+        keys,
+        first_range,
+        asked.slots,
+        asked.asked,
+        asked.dense,
+        asked.range_offset,
+        asked.range_atom,
+        asked.range_group,
+        asked.range_op,
+        atoms,
+        stars,
+        clauses.have_alternatives,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Items:
+    """What is to be known of each clause where it hangs on a node."""
+
+    owner: Ids
+    code: Bytes
+    need: NDArray[np.uint32]
+
+    @classmethod
+    def of(cls, table: ClauseTable, facts: Facts) -> _Items:
+        """The items of all clauses."""
+        _, _, code, need = number_bounds(table, facts.status)
+        return cls(facts.owner, code, need)
+
+    def hung(self, shape: SetTrie, node: Ids, clause: Ids) -> SetTrie:
+        """The trie with the clauses at the nodes where their sets end; its rows are filled in."""
+        item = np.empty(len(clause), np.int32)
+        node_kernels.hang(node, clause, self.code, self.need, self.owner, shape.nodes, item)
+        return replace(shape, item=item, need=self.need[item], subscription=self.owner[item])
+
+
+def _sets(table: ClauseTable, tests: TestColumns) -> tuple[Ids, Offsets, Keys, Ids]:
+    """The atom set of each star: its clause, its slice, keys and ranks."""
+    most, elements = star_kernels.count_stars(table.columns)
+    set_clause, set_offset = np.empty(most, np.int32), np.zeros(most + 1, np.int64)
+    key, rank = np.empty(elements, np.int64), np.empty(elements, np.int32)
+    star_kernels.stars(table.columns, tests, set_clause, set_offset, key, rank)
+    used = int(set_offset[-1])
+    return set_clause, set_offset, key[:used], rank[:used]
+
+
+def _numbered(key: Keys) -> tuple[Keys, Ids]:
+    """The distinct keys, and the number of each key among them."""
+    number, room = np.empty(len(key), np.int32), 1 << 16
+    while True:
+        slots, distinct = np.full(2 * room, -1, np.int32), np.empty(room, np.int64)
+        count = atom_kernels.number_keys(key, slots, distinct, number)
+        if count >= 0:
+            return distinct[:count].copy(), number
+        room *= 8
+
+
+def _order(keys: Keys, asked: NDArray[np.int64]) -> tuple[Keys, int]:
+    """The order of the atoms: rarest first, range atoms last; and the number of the first range atom."""
+    is_range = (keys >> 32) & 3 == star_kernels.RANGE
+    rarity = asked * np.where((keys >> 32) & 3 == star_kernels.TEST, _TEST_FACTOR, 1.0)
+    order = np.lexsort((keys, rarity, is_range))
+    return order.astype(np.int64), int(len(keys) - is_range.sum())
+
+
+def _inverse(order: Keys) -> Ids:
+    inverse = np.empty(len(order), np.int32)
+    inverse[order] = np.arange(len(order), dtype=np.int32)
+    return inverse
+
+
+def _shape(offset: Offsets, labels: Ids, alphabet: int, first_range: int) -> tuple[SetTrie, Ids]:
+    """A trie without items, and the node in which each set ends."""
+    most = len(labels) + 1
+    parent, label, node = np.empty(most, np.int32), np.empty(most, np.int32), np.empty(len(offset) - 1, np.int32)
+    root = np.full(alphabet, -1, np.int32)
+    count = node_kernels.grow(offset, labels, root, parent, label, node)
+    rows, row = np.empty((count + count // subset_kernels.WIDE, 2), np.int64), np.empty(count, np.int32)
+    used = node_kernels.arrange(parent, label, count, root, first_range, rows, row)
+    nodes = np.zeros((used + 1, 2), np.int64)
+    nodes[:used] = rows[:used]
+    none = np.zeros(0, np.int32)
+    return SetTrie(nodes, root, none, none.astype(np.uint32), none, none, none, none), row[node]
+
+
+def _add_stars(atoms: SetTrie, node: Ids, clause: Ids, items: _Items) -> tuple[SetTrie, SetTrie]:
+    """The first trie with its stars marked, and the second trie: clauses as sets of stars, the rarest first."""
+    if not len(node):
+        return atoms, _shape(np.zeros(1, np.int64), np.zeros(0, np.int32), 0, 0)[0]
+    ends, number = np.unique(node, return_inverse=True)
+    order = np.argsort(np.bincount(number), kind="stable")
+    number_of = _inverse(order)
+    block = np.searchsorted(ends, np.arange(0, len(atoms) + 1, 1 << set_trie.BLOCK)).astype(np.int32)
+    atoms.nodes[ends, 1] |= 1 << subset_kernels.STAR
+    pairs = np.unique(clause.astype(np.int64) << 32 | number_of[number])  # a clause may have a star twice
+    clauses, counts = np.unique(pairs >> 32, return_counts=True)
+    offset = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
+    shape, node = _shape(offset, (pairs & 0xFFFFFFFF).astype(np.int32), len(order), len(order))
+    atoms = replace(atoms, star=ends.astype(np.int32), star_number=number_of, star_block=block)
+    return atoms, items.hung(shape, node, clauses.astype(np.int32))

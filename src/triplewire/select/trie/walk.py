@@ -1,0 +1,217 @@
+"""Which subscriptions could match each publication of a batch? The walk through the tries, columnar.
+
+Law: never too few. A publication's clause is accepted (it matches, and its bindings are not cut) or to be checked by
+`triplewire.verify.columnar`. How the tries are built: `triplewire.select.trie.build`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from triplewire.clauses.facts import Facts
+from triplewire.clauses.features import Features
+from triplewire.encode.batch import Batch, Ids, Offsets
+from triplewire.kernels.shared.columns import fixed, fixed_array
+from triplewire.kernels.trie import atoms as atom_kernels
+from triplewire.kernels.trie import set_trie
+from triplewire.kernels.trie.columns import (
+    Answers,
+    AtomTable,
+    Bounds,
+    Predicates,
+    RangeAtoms,
+    RunAtoms,
+    Sink,
+    TrieArrays,
+)
+from triplewire.kernels.trie.columns import Space as WalkSpace
+from triplewire.select.index import Selected, Space
+from triplewire.select.trie.build import SetTrie, Trie
+
+_MOST = 4  # predicates with the most objects, of a subject
+_ROOM = 1 << 16  # rows, and atoms, at first
+_KEYS = 1 << 12  # keys that a subject asks for, at first
+_MOST_MARKS = (1 << 31) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class SubjectAtoms:
+    """The atoms of each run of triples with one subject; they lie in the workspace until it is used again, unless they
+    are `copied`."""
+
+    first: Offsets  # run -> its first triple; one entry more
+    publication_run: Ids  # publication -> its slice of the runs
+    offset: Offsets
+    atoms: Ids
+    span_offset: Offsets
+    span_atom: Ids
+    span_ends: Ids  # shape (range atoms, 2): the ranks that are satisfied
+    most: Ids  # shape (runs, 4): the largest numbers of objects of one predicate
+    multi: Any  # run -> do tests hold of two objects of one predicate?
+    subject: Ids  # triple -> its subject and predicate, as in the batch
+    predicate: Ids
+
+    def copied(self) -> SubjectAtoms:
+        """The same in memory of its own."""
+        size, spans = self.offset[-1], self.span_offset[-1]
+        return replace(
+            self,
+            atoms=self.atoms[:size].copy(),
+            span_atom=self.span_atom[:spans].copy(),
+            span_ends=self.span_ends[:spans].copy(),
+        )
+
+    def part(self, first: int, last: int) -> SubjectAtoms:
+        """The same for the publications first .. last - 1 alone; runs and triples keep their numbers."""
+        return replace(self, publication_run=self.publication_run[first : last + 1])
+
+    def __len__(self) -> int:
+        return len(self.publication_run) - 1
+
+    @property
+    def count(self) -> int:
+        """How many atoms the publications have."""
+        return int(self.offset[self.publication_run[-1]] - self.offset[self.publication_run[0]])
+
+
+class Workspace:
+    """What one thread at a time needs to walk the tries of an index: made once, as fresh memory is slow.
+
+    Marks are numbers: what a publication marks is its number, counted from `_mark` on, which grows from call to call.
+    So what earlier ones have marked counts as not marked, and nothing is cleared.
+    """
+
+    def __init__(self, trie: Trie, facts: Facts, subscriptions: int) -> None:
+        atoms, stars = len(trie.keys), len(trie.stars.root)
+        nodes = max(len(trie.atoms), len(trie.stars))
+        self._mark = 0
+        self.wanted = np.empty((_KEYS + atom_kernels.SPARE, 2), np.int64)
+        self.atoms = np.empty(_ROOM + atom_kernels.SPARE, np.int32)
+        self.spans = np.empty(1024, np.int32), np.empty((1024, 2), np.int32)
+        self.atom_seen = np.zeros(atoms // 64 + 1, np.uint64)
+        self.star_list, self.star_stamp = np.empty(stars + 1, np.int32), np.zeros(stars, np.int32)
+        self.checks = np.empty(_ROOM, np.int32)
+        self.marked = WalkSpace(
+            np.zeros(atoms // 64 + 1, np.uint64),
+            np.zeros(stars // 64 + 1, np.uint64),
+            np.zeros(max(atoms - trie.first_range, 1), np.int32),
+            np.empty(nodes + 2, np.int64),  # every node is reached once at the most; what is not used costs nothing
+            np.empty(nodes + 2, np.int32),
+            np.empty(nodes + 2, np.int32),
+            np.empty(nodes + 2, np.int32),
+            np.zeros(len(trie.atoms) // 8 + 1, np.uint8),
+            np.empty(len(trie.atoms), np.int32),
+            np.zeros(subscriptions // 8 + 1, np.uint8),
+            np.zeros(len(facts.owner) // 8 + 1, np.uint8),
+        )
+        self.bounds = Bounds(
+            fixed_array(facts.bound_offset),
+            fixed_array(facts.bounds),
+            np.zeros(len(facts.bound_offset), np.int64),
+            np.empty(len(trie.asked), np.int32),
+            np.zeros(len(trie.asked), np.int32),
+        )
+        self.table = AtomTable(*fixed(trie.keys, trie.slots, trie.asked, trie.dense))
+        self.ranges = RangeAtoms(*fixed(trie.range_offset, trie.range_atom, trie.range_group, trie.range_op))
+        self.tries = _arrays(trie.atoms, trie.first_range), _arrays(trie.stars, stars)
+
+    def marks(self, count: int) -> int:
+        """A number below which all marks so far are, and above which `count` are free."""
+        if self._mark + count >= _MOST_MARKS:
+            self._mark = 0
+            for stamp in (self.star_stamp, self.bounds.verdict, self.bounds.stamp):
+                stamp[:] = 0
+        first = self._mark
+        self._mark += count
+        return first
+
+
+def subject_atoms(trie: Trie, batch: Batch, features: Features, space: Workspace) -> SubjectAtoms:
+    """The atoms that each subject of each publication satisfies."""
+    triples = len(batch.subject)
+    first, publication_run = np.empty(triples + 1, np.int64), np.zeros(len(batch) + 1, np.int32)
+    offset, span_offset = np.empty((2, triples + 1), np.int64)
+    offset[0] = span_offset[0] = 0
+    most, multi = np.empty((triples, _MOST), np.int32), np.empty(triples, np.bool_)
+    done = 0
+    while True:
+        sink = Sink(space.atom_seen, space.wanted, space.atoms)
+        runs = RunAtoms(first, publication_run, offset, space.atoms, span_offset, *space.spans, most, multi)
+        with np.errstate(over="ignore"):  # hashes wrap around where the kernels run as plain Python
+            done = atom_kernels.batch_atoms(
+                done, batch.triples, features.columns, space.table, space.ranges, sink, runs
+            )
+        if done == len(batch):
+            break
+        more = len(trie.keys) - trie.first_range
+        space.wanted, space.atoms = _larger(space.wanted, 0), _larger(space.atoms, len(trie.keys))
+        space.spans = _larger(space.spans[0], more), _larger(space.spans[1], more)
+    count = int(publication_run[-1])
+    return SubjectAtoms(
+        first[: count + 1], publication_run, offset[: count + 1], space.atoms, span_offset[: count + 1], *space.spans,
+        most[:count], multi[:count], batch.subject, batch.predicate,
+    )  # fmt: skip
+
+
+def _larger(array: Any, more: int) -> Any:
+    """The array with room for twice as many rows, or for `more` of them if that is more."""
+    grown = np.empty((len(array) + max(len(array), more), *array.shape[1:]), array.dtype)
+    grown[: len(array)] = array
+    return grown
+
+
+def walk(
+    trie: Trie, facts: Facts, features: Features, found: SubjectAtoms, cap: int, space: Workspace, room: Space
+) -> Selected:
+    """The subscriptions whose clauses are satisfied, and the clauses to check. `cap` is `max_bindings`."""
+    publications = len(found)
+    offset, check_offset = np.zeros(publications + 1, np.int64), np.zeros(publications + 1, np.int64)
+    runs = RunAtoms(
+        found.first, found.publication_run, found.offset, found.atoms, found.span_offset, found.span_atom,
+        found.span_ends, found.most, found.multi,
+    )  # fmt: skip
+    predicates = Predicates(found.subject, found.predicate, features.term)
+    visited, done = np.zeros(3, np.int64), 0
+    while True:
+        out = Answers(room.free, space.checks, space.star_list, space.star_stamp, offset, check_offset, visited)
+        mark = space.marks(publications + 1)
+        done = set_trie.match(
+            done,
+            publications,
+            mark,
+            cap,
+            trie.may_repeat,
+            runs,
+            predicates,
+            *space.tries,
+            space.bounds,
+            space.marked,
+            out,
+        )
+        if done == publications:
+            break
+        share = publications / (done + 1)  # what the publications so far needed tells what the others will
+        _, rows, checks = visited.tolist()
+        if rows >= len(room.free):
+            room.more(int(1.2 * share * rows) + 1, int(offset[done]))
+        if checks >= len(space.checks):
+            space.checks = _larger(space.checks, int(1.2 * share * checks) + 1 - len(space.checks))
+    return Selected(
+        offset,
+        room.free[: offset[-1]],
+        check_offset,
+        space.checks[: check_offset[-1]].copy(),
+        found.count,
+        int(visited[0]),
+    )
+
+
+def _arrays(trie: SetTrie, first_range: int) -> TrieArrays:
+    """A trie as the kernel takes it."""
+    subscription = trie.subscription if len(trie.subscription) else np.zeros(1, np.int32)  # it is read without a look
+    arrays = trie.nodes.reshape(-1), trie.root, trie.item, trie.need, subscription
+    stars = fixed(trie.star, trie.star_number, trie.star_block)
+    return TrieArrays(*(*fixed(*arrays), *stars, first_range))

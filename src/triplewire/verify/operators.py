@@ -1,0 +1,159 @@
+"""The operator stage: pairs that expensive calls decide, after all that is cheap has been looked at.
+
+One publication at a time, over all subscriptions that are left: each (operator, arguments) is asked once, and only if
+the answer of some pair depends on it. What depends on what says `triplewire.ir.evaluation.evaluate.decide`. Which open
+call comes next is a plug of its own: `CallOrder`.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from triplewire.errors import OperatorError, TriplewireError
+from triplewire.ir.evaluation.calls import ask
+from triplewire.ir.evaluation.evaluate import Answer, CallKey, CallResults, Open, Result, World, decide
+from triplewire.ir.subscription import Subscription
+from triplewire.model.publication import Publication
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorStatistics:
+    """What one operator has cost and said so far: `held` are calls that were true or had rows."""
+
+    calls: int = 0
+    failures: int = 0
+    held: int = 0
+    seconds: float = 0.0
+
+
+class CallStatistics:
+    """What each operator has cost and said so far. Safe with threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._operators: dict[str, OperatorStatistics] = {}
+
+    def of(self, operator: str) -> OperatorStatistics:
+        """The counts of one operator."""
+        return self._operators.get(operator, OperatorStatistics())
+
+    def add(self, operator: str, result: Result, seconds: float) -> None:
+        """Count a call."""
+        failed = isinstance(result, OperatorError)
+        with self._lock:
+            before = self.of(operator)
+            self._operators[operator] = replace(
+                before,
+                calls=before.calls + 1,
+                failures=before.failures + failed,
+                held=before.held + (not failed and bool(result)),
+                seconds=before.seconds + seconds,
+            )
+
+
+class CallOrder(Protocol):
+    """Says which open call is made next. The order changes the cost, never an answer."""
+
+    def next(self, waiting: Mapping[int, Mapping[CallKey, None]], statistics: CallStatistics) -> CallKey:
+        """One of the open calls. `waiting` has those of each undecided pair, by its place among the subscriptions; it
+        is never empty, and neither is any of its values."""
+
+
+class FirstOpen:
+    """The first open call of the first pair that is undecided."""
+
+    def next(self, waiting: Mapping[int, Mapping[CallKey, None]], statistics: CallStatistics) -> CallKey:
+        """See `CallOrder`."""
+        return next(iter(next(iter(waiting.values()))))
+
+
+class OperatorStage:
+    """Decides pairs by making calls. Any thread may ask it."""
+
+    def __init__(self, world: World, order: CallOrder | None = None) -> None:
+        self._world = world
+        self._order = order or FirstOpen()
+        self.statistics = CallStatistics()
+
+    def decide(
+        self, publication: Publication, subscriptions: Sequence[Subscription], results: CallResults
+    ) -> list[Answer | TriplewireError]:
+        """The answer of each subscription, or the error that kept it from one.
+
+        `results` are the calls of this publication that have been made already. Those made now are added.
+        """
+        pairs = _Pairs(publication, subscriptions, self._world, results)
+        while pairs.waiting:
+            key = self._order.next(pairs.waiting, self.statistics)
+            begun = time.perf_counter()
+            result = ask(key, publication, self._world)
+            self.statistics.add(key.operator, result, time.perf_counter() - begun)
+            results[key] = result
+            pairs.known(key)
+        return pairs.outcomes
+
+
+class _Pairs:
+    """One publication and its undecided pairs. Pairs have the places of their subscriptions."""
+
+    def __init__(
+        self, publication: Publication, subscriptions: Sequence[Subscription], world: World, results: CallResults
+    ) -> None:
+        self._publication = publication
+        self._subscriptions = subscriptions
+        self._world = world
+        self._results = results
+        self.outcomes: list[Answer | TriplewireError] = [Answer(())] * len(subscriptions)
+        self.waiting: dict[int, dict[CallKey, None]] = {}
+        self._needing: dict[CallKey, list[int]] = {}  # call -> the pairs that wait for it, or have done
+        self._made = [0] * len(subscriptions)  # calls that each pair has had
+        self._look_at = [0] * len(subscriptions)  # at so many calls, the pair is looked at again
+        for place in range(len(subscriptions)):
+            self._look(place)
+
+    def _look(self, place: int) -> None:
+        """Is the pair decided by what is known? If not, note what it waits for."""
+        try:
+            outcome = decide(self._subscriptions[place], self._publication, self._world, self._results)
+        except TriplewireError as error:
+            self.outcomes[place] = error
+        else:
+            if isinstance(outcome, Open):
+                self.waiting[place] = dict.fromkeys(outcome.calls)
+                self._look_at[place] = self._made[place] + outcome.at_once(self._made[place])
+                for key in outcome.calls:
+                    self._needing.setdefault(key, []).append(place)
+                return
+            self.outcomes[place] = outcome
+        self.waiting.pop(place, None)
+
+    def known(self, key: CallKey) -> None:
+        """A call has been made: look again at the pairs that waited for it."""
+        for place in dict.fromkeys(self._needing.pop(key, ())):
+            calls = self.waiting.get(place)
+            if calls is None or key not in calls:
+                continue
+            del calls[key]
+            self._made[place] += 1
+            if not calls or self._made[place] >= self._look_at[place]:
+                self._look(place)
+
+
+class CallTable:
+    """The calls of one match call that have been made, by publication. Parts of a chunk share those of the whole."""
+
+    def __init__(self, results: dict[int, CallResults] | None = None, first: int = 0) -> None:
+        self._results: dict[int, CallResults] = {} if results is None else results
+        self._first = first
+
+    def of(self, publication: int) -> CallResults:
+        """The calls of a publication, by its number; what is added there is kept."""
+        return self._results.setdefault(self._first + publication, {})
+
+    def part(self, first: int) -> CallTable:
+        """The same for the publications from `first` on."""
+        return CallTable(self._results, self._first + first)

@@ -1,0 +1,121 @@
+"""Every index gives the reference's answers: generated subscriptions in all languages, generated and real
+publications, pair by pair.
+
+TRIPLEWIRE_TEST_PAIRS scales it (20,000, the default, is a million pairs here), TRIPLEWIRE_TEST_SEED gives other ones.
+A case that differs is made small before it is shown.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from dataclasses import replace
+
+import pytest
+
+from agreement.compared import WAYS, Tally, Way, compare
+from agreement.graphs import real_publications, vocabulary_of
+from agreement.publications import TAXONOMY, Scene, operators
+from agreement.queries import Vocabulary
+from agreement.standing import CLASSES, LANGUAGES, Standing, standing
+from triplewire import plugins
+from triplewire.config import Settings
+from triplewire.ir.evaluation.evaluate import World
+from triplewire.model.publication import Publication
+from triplewire.model.terms import RDF_TYPE
+
+SCALE = int(os.environ.get("TRIPLEWIRE_TEST_PAIRS") or 20_000) / 20_000
+SEED = int(os.environ.get("TRIPLEWIRE_TEST_SEED") or 1)
+
+SUBSCRIPTIONS, PUBLICATIONS = 120, 60  # of one engine
+PAIRS = {"sparql": 350_000, "gql": 250_000, "mdv": 200_000, "predicates": 40_000}
+REAL_PAIRS = 160_000
+PARTS = 2
+
+OTHERS = [name for name in plugins.names("matcher") if name not in ("reference", "trie")]
+OTHER_PAIRS = 30_000  # of each index beside "trie"
+
+
+def world(chance: random.Random) -> World:
+    """Limits that are often passed, and others that seldom are."""
+    settings = Settings(
+        max_bindings=chance.choice((1, 2, 3, 10, 50, 50)),
+        max_branches=chance.choice((4, 64, 64)),
+        max_steps=chance.choice((100, 20_000, 20_000, 20_000, 20_000)),
+        merge_subscriptions=chance.choice((16, 1_024)),
+    )
+    return World(TAXONOMY, operators(), settings)
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_generated_publications(language: str, part: int) -> None:
+    chance = random.Random(f"{SEED} {language} {part}")
+    wanted, tally, number = PAIRS[language] * SCALE / PARTS, Tally(), 0
+    while tally.pairs < wanted:
+        scene, here = Scene(chance), world(chance)
+        some = [standing(chance, language, scene.vocabulary) for _ in range(SUBSCRIPTIONS)]
+        publications = [scene.publication(place) for place in range(PUBLICATIONS)]
+        compare(some, publications, here, WAYS[number % len(WAYS)], tally)
+        number += 1
+    assert tally.compiled > 0.95 * number * SUBSCRIPTIONS
+    assert tally.matches > 0.01 * tally.pairs
+    assert tally.truncated > 0 or language not in ("sparql", "gql")
+    assert tally.limited < 0.05 * tally.pairs
+
+
+def test_all_languages_together() -> None:
+    """Subscriptions of all languages in one engine: what they share is tested once for all."""
+    chance = random.Random(f"{SEED} together")
+    tally, number = Tally(), 0
+    while tally.pairs < 40_000 * SCALE:
+        scene, here = Scene(chance), world(chance)
+        some = [standing(chance, chance.choice(LANGUAGES), scene.vocabulary) for _ in range(SUBSCRIPTIONS)]
+        publications = [scene.publication(place) for place in range(PUBLICATIONS)]
+        compare(some, publications, here, WAYS[number % len(WAYS)], tally)
+        number += 1
+    assert set(tally.by_language) == set(LANGUAGES)
+
+
+@pytest.mark.parametrize("matcher", OTHERS)
+def test_other_indexes(matcher: str) -> None:
+    """Subscriptions of all languages, in smaller engines, in each way."""
+    chance = random.Random(f"{SEED} {matcher}")
+    tally, number = Tally(), 0
+    while tally.pairs < OTHER_PAIRS * SCALE or number < len(WAYS):
+        scene, here = Scene(chance), world(chance)
+        some = [standing(chance, chance.choice(LANGUAGES), scene.vocabulary) for _ in range(SUBSCRIPTIONS)]
+        publications = [scene.publication(place) for place in range(PUBLICATIONS // 2)]
+        compare(some, publications, here, Way(WAYS[number % len(WAYS)].feed, matcher), tally)
+        number += 1
+    assert set(tally.by_language) == set(LANGUAGES)
+    assert tally.matches > 0.01 * tally.pairs
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_real_publications(part: int) -> None:
+    """Subscriptions made of the terms of some of the publications."""
+    chance = random.Random(f"{SEED} real {part}")
+    whole = [replace(one, id=one.id.strip("<>")) for one in real_publications(150)]
+    tally, number = Tally(), 0
+    while tally.pairs < REAL_PAIRS * SCALE / PARTS:
+        publications = chance.sample(whole, PUBLICATIONS)
+        some = [
+            made_of(chance.choice(publications), language, chance)
+            for language in ("sparql", "gql", "mdv")
+            for _ in range(SUBSCRIPTIONS // 3)
+        ]
+        compare(some, publications, world(chance), WAYS[number % len(WAYS)], tally)
+        number += 1
+    assert tally.matches > 0.005 * tally.pairs
+    assert set(tally.by_language) == {"sparql", "gql", "mdv"}
+
+
+def made_of(publication: Publication, language: str, chance: random.Random) -> Standing:
+    """A subscription made of the terms of a publication."""
+    vocabulary = vocabulary_of(publication, chance)
+    classes = [str(triple.object) for triple in publication.triples if triple.predicate == RDF_TYPE] or CLASSES
+    if language == "mdv":
+        rest = tuple(one for one in vocabulary.predicates if one != str(RDF_TYPE)) or vocabulary.predicates
+        vocabulary = Vocabulary(rest, vocabulary.nodes, vocabulary.literals)
+    return standing(chance, language, vocabulary, classes=classes, rich=0.15)

@@ -1,0 +1,53 @@
+"""The kernels as plain Python, in a process of its own: same answers, and no array is read out of bounds."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+PAIRS = 1_000  # of each language
+SCRIPT = """
+import random, sys
+from agreement.compared import WAYS, Tally, difference, report
+from agreement.publications import TAXONOMY, Scene, operators
+from agreement.standing import LANGUAGES, standing
+from triplewire.config import Settings
+from triplewire.ir.evaluation.evaluate import World
+import numba
+
+assert numba.config.DISABLE_JIT
+seed, pairs = sys.argv[1], int(sys.argv[2])
+chance = random.Random(f"{seed} uncompiled")
+for language in LANGUAGES:
+    tally, number = Tally(), 0
+    while tally.pairs < pairs:
+        scene = Scene(chance)
+        world = World(TAXONOMY, operators(), Settings(max_bindings=chance.choice((2, 20)), max_steps=20_000))
+        some = [standing(chance, language, scene.vocabulary) for _ in range(16)]
+        publications = [scene.publication(place, 7) for place in range(10)]
+        way = WAYS[number % len(WAYS)]
+        if difference(some, publications, world, way, tally) is not None:
+            sys.exit(report(some, publications, world, way))
+        number += 1
+    print(language, tally.pairs, tally.matches)
+"""
+
+
+def test_uncompiled() -> None:
+    """Warnings are errors, so that an overflow that compiled code would hide is seen."""
+    tests = Path(__file__).resolve().parents[1]
+    seed = os.environ.get("TRIPLEWIRE_TEST_SEED") or "1"
+    done = subprocess.run(
+        [sys.executable, "-W", "error::RuntimeWarning", "-c", SCRIPT, seed, str(PAIRS)],
+        env={**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": str(tests)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=500,
+    )
+    assert done.returncode == 0, done.stderr[-4_000:]
+    counts = [line.split() for line in done.stdout.splitlines()]
+    assert len(counts) == 4
+    assert all(int(pairs) >= PAIRS and int(matches) > 0 for _, pairs, matches in counts), done.stdout

@@ -1,0 +1,40 @@
+"""The bindings of rows as JSON text: pieces that come one by one, rows in any order, equal texts once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+
+from triplewire.cli.matches import JsonBindings, Ordered, write_parquet
+from triplewire.encode.strings import TextColumn
+
+PIECES = [
+    TextColumn.of([b"[1]", b"[2]"]),
+    TextColumn(np.frombuffer(b"[2][3]", np.uint8), np.array([0, 3, 6]), np.array([1, 0, 1], np.int32)),
+    TextColumn.of([]),
+    TextColumn.of(["[é]".encode()]),
+]
+TEXTS = ["[1]", "[2]", "[3]", "[2]", "[3]", "[é]"]
+
+
+def test_rows_in_order() -> None:
+    order = np.array([5, 3, 1, 0, 4, 2])
+    column = JsonBindings.of(PIECES).ordered(order)
+    assert column.encoded(slice(0, 6)).to_pylist() == [TEXTS[row] for row in order]
+    assert column.encoded(slice(1, 3)).dictionary.to_pylist() == ["[2]"]
+    assert column.encoded(slice(5, 9)).to_pylist() == ["[3]"]
+
+
+def test_parquet_holds_equal_texts_once(tmp_path: Path) -> None:
+    """As a dictionary: plain texts would be several times as long."""
+    rows = 6
+    number = np.zeros(rows, np.int32)
+    bindings = JsonBindings.of(PIECES)
+    path = tmp_path / "out.parquet"
+    write_parquet(path, Ordered(["p"], ["s"], number, number, np.zeros(rows, np.bool_), bindings))
+    assert pq.read_table(path).column("bindings").to_pylist() == TEXTS
+    assert str(pq.read_schema(path).field("bindings").type) in ("string", "large_string")
+    (column,) = (c for c in map(pq.read_metadata(path).row_group(0).column, range(4)) if c.path_in_schema == "bindings")
+    assert "RLE_DICTIONARY" in column.encodings

@@ -1,0 +1,97 @@
+"""Subscriptions loaded from files are those registered one by one, with the same warnings and refusals."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from engine.samples import EX, item
+from triplewire import Engine, Refusal, Taxonomy
+from triplewire.engine.compiler import line_of
+from triplewire.errors import SubscriptionError
+
+TAXONOMY = Taxonomy.build([(EX + "A", EX + "B")])
+ROWS: list[dict[str, str]] = [
+    *(
+        {"id": f"w{n}", "language": "sparql", "query": f'SELECT ?t {{ ?s rss:title ?t FILTER ftcontains(?t, "w{n}") }}'}
+        for n in range(30)
+    ),
+    *(
+        {"id": f"c{n}", "language": "gql", "query": f"SELECT ?a WHERE ((?a, *, ?c) SUCHTHAT (?c ISA <= <{EX}{name}>))"}
+        for n, name in enumerate("ABZABZAB")
+    ),
+    {"id": "made", "language": "sparql", "query": f"CONSTRUCT {{ ?s <{EX}x> ?t }} WHERE {{ ?s rss:title ?t }}"},
+    {"id": "of T", "language": "mdv", "query": f"search T t register t where t.<{EX}year> < 9"},
+    {"id": "T", "language": "mdv", "query": f"search <{EX}T> t register t where t.<{EX}year> > 3"},
+    {"id": "wrong", "language": "sparql", "query": "SELECT"},
+    {"id": "w3", "language": "sparql", "query": "ASK { ?s ?p ?o }"},
+]
+ORDER = [*(f"w{n}" for n in range(30)), *(f"c{n}" for n in range(8)), "made", "of T", "T"]  # rules come last
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "rows.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in ROWS), "utf-8")
+    return path
+
+
+def test_as_one_by_one(matcher: str, file: Path, tmp_path: Path) -> None:
+    engine, reference = Engine(matcher=matcher, taxonomy=TAXONOMY), Engine(taxonomy=TAXONOMY)
+    refusals, warnings, seen = list[Refusal](), list[tuple[str, str]](), list[int]()
+    count = engine.load_subscriptions(
+        file,
+        on_refusal=refusals.append,
+        on_warning=lambda id_, text: warnings.append((id_, text)),
+        progress=seen.append,
+    )
+    assert (count, seen[-1]) == (41, 41)
+    assert [one.id for one in engine.subscriptions] == ORDER
+    assert [refusal.subject for refusal in refusals] == ["wrong", "w3"]
+    assert sorted({id_ for id_, _ in warnings}) == ["c2", "c5"]
+    assert all("Z" in text for _, text in warnings)
+    by_id = {row["id"]: row for row in reversed(ROWS)}
+    for id_ in [*ORDER[:-2], "T", "of T"]:
+        reference.subscribe(by_id[id_]["query"], by_id[id_]["language"], id=id_)
+    expected = {one.id: one for one in reference.subscriptions}
+    for one in engine.subscriptions:
+        assert one == expected[one.id]
+        assert one.warnings == expected[one.id].warnings
+    for title in ("w3", "w3 w4", "none"):
+        assert list(engine.match(item("p", title))) == list(reference.match(item("p", title)))
+    engine.save(tmp_path / "saved")
+    assert Engine.load(tmp_path / "saved").subscriptions == engine.subscriptions
+
+
+def test_ids_that_are_taken(matcher: str, file: Path) -> None:
+    engine = Engine(matcher=matcher, taxonomy=TAXONOMY)
+    engine.subscribe("ASK { ?s ?p ?o }", id="w7")
+    engine.subscribe("ASK { ?s ?p ?o }", id="w8")
+    engine.unsubscribe("w8")
+    refusals: list[Refusal] = []
+    assert engine.load_subscriptions([file], on_refusal=refusals.append) == 40
+    assert sorted(refusal.subject for refusal in refusals) == ["w3", "w7", "wrong"]
+    assert [one.ask for one in engine.subscriptions if one.id in ("w7", "w8")] == [True, False]
+    assert "w7" in [match.subscription for match in engine.match(item("p", "nothing"))]
+
+
+def test_only_some(matcher: str, file: Path) -> None:
+    engine = Engine(matcher=matcher)
+    assert engine.load_subscriptions(file, ids=["w5", "T", "nobody"], on_refusal=lambda refusal: None) == 2
+    assert [one.id for one in engine.subscriptions] == ["w5", "T"]
+
+
+@pytest.mark.parametrize("query", ["plain", 'a "b" \\ \n\t\r\x00\x1f\x7f / é \u2028 \U0001f600', "\ud800"])
+@pytest.mark.parametrize("prefixes", [{}, {"b": "urn:b", "a": "urn:é"}])
+def test_the_text_that_is_kept_is_a_line_of_a_file(query: str, prefixes: dict[str, str]) -> None:
+    row = {"id": f"id {query}", "language": "sparql", "query": query, "prefixes": prefixes, "base": ""}
+    line = line_of(row)
+    assert line == (json.dumps(row, ensure_ascii=False) + "\n").encode("utf-8", "surrogatepass")
+    assert json.loads(line.decode("utf-8", "surrogatepass")) == row
+
+
+def test_without_a_place_for_refusals_the_first_is_raised(matcher: str, file: Path) -> None:
+    with pytest.raises(SubscriptionError):
+        Engine(matcher=matcher).load_subscriptions(file)

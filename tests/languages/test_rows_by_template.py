@@ -1,0 +1,240 @@
+"""Rows with templates: what `read_subscriptions` reads and refuses, and little of it parsed."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shared_data import lines
+from triplewire.errors import Refusal
+from triplewire.ir.subscription import Subscription
+from triplewire.languages.sources import files
+from triplewire.languages.sources.files import ParsedRow, read_rows, read_subscriptions
+from triplewire.languages.sources.ids import Ids
+from triplewire.languages.templates import Templates
+
+WORD = 'SELECT * {{ ?s <urn:p{}> ?o FILTER ftcontains(?o, "w{}") }}'
+RULE = "search ex:Server s register s where s.ex:memory > {}"
+PREFIXES = {"ex": "http://example.org/"}
+
+
+def _file(path: Path, rows: Iterable[Any]) -> Path:
+    path.write_text("".join((row if isinstance(row, str) else json.dumps(row)) + "\n" for row in rows), "utf-8")
+    return path
+
+
+def _row(id: str, query: str, language: str = "sparql", **more: object) -> dict[str, Any]:
+    return {"id": id, "language": language, "query": query, **more}
+
+
+def _subscription(one: ParsedRow) -> Subscription:
+    if one.subscription is not None:
+        return one.subscription
+    assert one.template is not None
+    row = one.row
+    return one.template.subscription(one.parameters, row.id, row.query, row.prefixes, row.base)
+
+
+def _both(*paths: Path) -> tuple[list[ParsedRow], list[Refusal]]:
+    """What both ways read and refuse, having seen that it is the same."""
+    refused: list[Refusal] = []
+    refused_plain: list[Refusal] = []
+    plain = list(read_subscriptions(paths, on_refusal=refused_plain.append))
+    parsed = list(read_rows(paths, Templates(), on_refusal=refused.append))
+    assert refused == refused_plain
+    assert [one.row.id for one in parsed] == [one.id for one in plain]
+    for one, wanted in zip(parsed, plain, strict=True):
+        found = _subscription(one)
+        assert (found, found.warnings) == (wanted, wanted.warnings), one.row.query
+    return parsed, refused
+
+
+@pytest.fixture(autouse=True)
+def few_rows_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "ROWS_AHEAD", 7)
+
+
+def test_most_rows_have_a_template(tmp_path: Path) -> None:
+    path = _file(tmp_path / "a.jsonl", [_row(f"q{n}", WORD.format(n % 3, n)) for n in range(40)])
+    parsed, refused = _both(path)
+    assert not refused
+    assert [one.template is None for one in parsed] == [True] + [False] * 39
+    assert parsed[1].row.record == 2
+
+
+def test_bad_rows_and_bad_queries_are_refused_in_their_places(tmp_path: Path) -> None:
+    rows: list[Any] = [_row(f"q{n}", WORD.format(1, n)) for n in range(30)]
+    rows[4] = "{"
+    rows[5] = _row("q5", WORD.format(1, "two words"))
+    rows[6] = _row("q6", WORD.format(1, "a*b"))
+    rows[7] = _row("q7", "SELECT * { ?s <urn:p1> }")
+    rows[8] = _row("q8", WORD.format(1, "x"), language="klingon")
+    rows[9] = _row("", WORD.format(1, "x"))
+    rows[10] = _row("q10", WORD.format(1, "x" * 70_000))
+    rows[20] = _row("q3", WORD.format(1, "again"))  # read later
+    rows[21] = _row("q22", WORD.format(1, "first"))  # read together
+    rows[23] = _row("q7", WORD.format(1, "the first one was refused"))
+    _, refused = _both(_file(tmp_path / "a.jsonl", rows))
+    assert [refusal.subject for refusal in refused][1:] == [
+        "q6",
+        "q7",
+        "q8",
+        str(tmp_path / "a.jsonl"),
+        "q10",
+        "q3",
+        "q22",
+        "q7",
+    ]
+
+
+def test_prefixes_and_base_are_part_of_a_template(tmp_path: Path) -> None:
+    query = "SELECT * {{ ?s ex:p <{}> FILTER(?s != <urn:{}>) }}"
+    rows = []
+    for n in range(24):
+        more: dict[str, Any] = {"prefixes": {"ex": f"urn:{n % 2}:"}, "base": ["", "http://a.example/"][n // 2 % 2]}
+        rows.append(_row(f"q{n}", query.format("rel" if n % 3 else "urn:abs", n), **more))
+    parsed, refused = _both(_file(tmp_path / "a.jsonl", rows))
+    assert not refused
+    assert sum(one.template is not None for one in parsed) >= 12
+
+
+def test_folders_gzip_parquet_and_single_queries(tmp_path: Path) -> None:
+    _file(tmp_path / "a.jsonl", [_row(f"a{n}", WORD.format(1, n)) for n in range(9)])
+    packed = "".join(json.dumps(_row(f"b{n}", WORD.format(1, n))) + "\n" for n in range(9))
+    (tmp_path / "b.jsonl.gz").write_bytes(gzip.compress(packed.encode()))
+    columns = {
+        "id": [f"c{n}" for n in range(9)],
+        "language": ["sparql"] * 9,
+        "query": [WORD.format(1, n) for n in range(9)],
+    }
+    pq.write_table(pa.table(columns), tmp_path / "c.parquet")
+    (tmp_path / "d.rq").write_text(WORD.format(1, 2), "utf-8")
+    (tmp_path / "e.jsonl.gz").write_bytes(gzip.compress(packed.encode())[:-9])  # damaged, and its ids are taken
+    (tmp_path / "f.what").write_text("?", "utf-8")
+    (tmp_path / "g.mdv").write_text("search foaf:Person p register p", "utf-8")
+    parsed, refused = _both(tmp_path)
+    assert (len(parsed), len(refused)) == (29, 11)
+
+
+def test_rules_come_last_and_may_name_others(tmp_path: Path) -> None:
+    rows = [_row("over", "search r3 s register s where s.ex:memory > 9000", "mdv", prefixes=PREFIXES)]
+    rows += [_row(f"r{n}", RULE.format(n), "mdv", prefixes=PREFIXES) for n in range(20)]
+    rows += [_row("gone", "search nothing-such s register s where s.x", "mdv", prefixes=PREFIXES)]
+    rows += [_row("over gone", "search gone s register s", "mdv", prefixes=PREFIXES)]
+    rows += [_row("q", WORD.format(1, 1))]
+    parsed, refused = _both(_file(tmp_path / "a.jsonl", rows))
+    by_id = {one.row.id: one for one in parsed}
+    assert [refusal.subject for refusal in refused] == ["gone", "over gone"]
+    assert parsed[0].row.id == "q"
+    assert sum(one.template is not None for one in parsed) >= 18
+    assert [id for id, one in by_id.items() if not one.is_plain] == ["over"]
+
+
+def test_a_rule_whose_class_is_a_rule_has_no_template(tmp_path: Path) -> None:
+    """The class is written as an IRI or a prefixed name, and still is the id of another rule."""
+    rows = [_row("ex:Server", "search ex:Machine s register s", "mdv", prefixes=PREFIXES)]
+    rows += [_row(f"r{n}", RULE.format(n), "mdv", prefixes=PREFIXES) for n in range(9)]
+    parsed, _ = _both(_file(tmp_path / "a.jsonl", rows))
+    assert [one.row.id for one in parsed if not one.is_plain] == [f"r{n}" for n in range(9)]
+
+
+def test_a_rule_may_have_its_own_class_as_its_id(tmp_path: Path) -> None:
+    rows = [_row("ex:Server", RULE.format(1), "mdv", prefixes=PREFIXES)]
+    parsed, _ = _both(_file(tmp_path / "a.jsonl", rows))
+    assert parsed[0].is_plain
+
+
+# --- the shared data ---------------------------------------------------------------------------------------------
+
+
+def _rtf(count: int) -> Iterator[dict[str, Any]]:
+    for line in islice(lines("10-workloads/rtf-queries-100k-ft050.jsonl.gz"), count):
+        id, _, tuples = json.loads(line)
+        body, filters = [], []
+        for item in tuples:
+            body.append(" ".join(item[:3]) + " .")
+            if len(item) == 4:
+                words = " ftAND ".join(f'"{word}"' for word in item[3])
+                filters.append(f"FILTER ftcontains({item[2]}, {words})")
+        yield _row(f"q{id}", "SELECT * WHERE { " + " ".join(body + filters) + " }")
+
+
+@pytest.mark.slow
+def test_queries_of_the_shared_data(tmp_path: Path) -> None:
+    parsed, refused = _both(_file(tmp_path / "a.jsonl", _rtf(4_000)))
+    assert not refused
+    assert sum(one.subscription is not None for one in parsed) < 800
+
+
+@pytest.mark.slow
+def test_rules_of_the_shared_data(tmp_path: Path) -> None:
+    rows = islice(lines("10-workloads/mdv-rules-40k.jsonl.gz"), 0, 40_000, 20)
+    texts = (
+        _row(f"r{n}", "PREFIX nmo: <http://nomisma.org/ontology#>\n" + json.loads(row)[2], "mdv")
+        for n, row in enumerate(rows)
+    )
+    parsed, refused = _both(_file(tmp_path / "a.jsonl", texts))
+    assert not refused
+    assert sum(one.subscription is not None for one in parsed) < 100
+
+
+@pytest.mark.slow
+def test_graph_subscriptions_of_the_shared_data(tmp_path: Path) -> None:
+    """Hardly two of them have a common template; their tuples have."""
+    rows = islice(lines("10-workloads/graph-subscriptions-100k.jsonl.gz"), 0, 40_000, 40)
+    texts = []
+    for row in rows:
+        id, _, edges, constraints = json.loads(row)
+        left, parts = list(constraints), []
+        for edge in edges:
+            mine = [c for c in left if c[0] in (edge[0], edge[2])]
+            left = [c for c in left if c not in mine]
+            text = f"({', '.join(edge)})"
+            written = " AND ".join(f"{v} ISA {op} {x}" if kind == "isa" else f"{v} {op} {x}" for v, op, x, kind in mine)
+            parts.append(f"({text} SUCHTHAT ({written}))" if mine else text)
+        texts.append(_row(f"g{id}", "SELECT * WHERE " + " AND ".join(parts), "gql"))
+    parsed, refused = _both(_file(tmp_path / "a.jsonl", texts))
+    assert not refused
+    assert sum(one.subscription is not None for one in parsed) < 250
+
+
+# --- ids -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(
+        st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=3) | st.sampled_from("abc"), max_size=9)
+    )
+)
+def test_ids_are_a_set(chunks: list[list[str]]) -> None:
+    for few in (0, 5, 1_000):
+        known: set[str] = set()
+        ids = Ids(few)
+        for chunk in chunks:
+            wanted = []
+            for id in chunk:
+                wanted.append(id in known)
+                known.add(id)
+            assert ids.add(chunk) == wanted
+            assert len(ids) == len(known)
+
+
+@pytest.mark.slow
+def test_many_ids() -> None:
+    ids = Ids(1_000)
+    for start in range(0, 60_000, 3_000):
+        assert not any(ids.add([f"id {n}" for n in range(start, start + 3_000)]))
+    assert all(ids.add([f"id {n}" for n in range(60_000)]))
+    assert len(ids) == 60_000

@@ -1,0 +1,162 @@
+"""Operators of a Python file: `--operators FILE.py` for each command, what is wrong with a file, and the pipeline."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cli.runner import triplewire
+from triplewire import Engine
+from triplewire.encode.schema import to_batch
+from triplewire.errors import OperatorError
+from triplewire.operators.files import operators_of, read_operator_files
+from triplewire.pipeline.filter import Filter
+from triplewire.pipeline.jobs import compile_filter
+from triplewire.read import read
+
+HOLDS = """
+from __future__ import annotations
+from dataclasses import dataclass
+from triplewire.extend import Parameter
+
+@dataclass
+class Holds:
+    name: str = "holds"
+    parameters: tuple[Parameter, ...] = (Parameter("number"),)
+
+    def evaluate(self, publication, arguments):
+        text = next(t.object.lexical for t in publication.triples if t.predicate.value == "urn:x-true")
+        return arguments[0].lexical in text.split()
+
+operators = (Holds(),)
+"""
+OTHER = HOLDS.replace('"holds"', '"also"')
+EVENTS = "".join(f'<urn:e{n}> <urn:x-true> "{n} 7" <urn:e{n}> .\n' for n in range(3))
+QUERIES = {
+    "one.pred": "holds(1)",
+    "all.rq": 'SELECT ?e { ?e <urn:x-true> ?t FILTER op:holds("7") }',
+    "two.gql": "SELECT ?e WHERE (?e, <urn:x-true>, ?t) AND CALL holds(2)",
+    "both.pred": "holds(7), also(0)",
+}
+WANTED = {("urn:e1", "one"), ("urn:e2", "two"), ("urn:e0", "both"), *((f"urn:e{n}", "all") for n in range(3))}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working directory with publications, queries and two files of operators."""
+    monkeypatch.chdir(tmp_path)
+    Path("queries").mkdir()
+    for name, text in {**{f"queries/{n}": q for n, q in QUERIES.items()}, "events.nq": EVENTS}.items():
+        Path(name).write_text(text)
+    Path("holds.py").write_text(HOLDS)
+    Path("also.py").write_text(OTHER)
+    return tmp_path
+
+
+GIVEN = ("--subscriptions", "queries", "--publications", "events.nq")
+
+
+@pytest.mark.parametrize(
+    "more", [("--operators", "holds.py", "also.py"), ("--operators=holds.py", "--operators=also.py")]
+)
+@pytest.mark.parametrize("matcher", ["reference", "trie"])
+@pytest.mark.usefixtures("folder")
+def test_match(matcher: str, more: tuple[str, ...]) -> None:
+    done = triplewire("match", *GIVEN, "--matcher", matcher, "--format", "jsonl", *more)
+    assert (done.code, done.err) == (0, "")
+    assert {(row["publication"], row["subscription"]) for row in done.rows} == WANTED
+
+
+@pytest.mark.usefixtures("folder")
+def test_without_the_file_the_name_is_not_known() -> None:
+    done = triplewire("match", *GIVEN, "--format", "jsonl", "--matcher", "reference")
+    assert done.code == 1
+    assert "there is no operator 'holds'; known: language, locIn" in done.err
+
+
+@pytest.mark.usefixtures("folder")
+def test_explain() -> None:
+    done = triplewire("explain", "--subscription", "one", *GIVEN, "--operators", "holds.py", "also.py")
+    assert done.code == 0
+    assert done.out.count("one matches urn:e1") == 1
+    assert done.out.count("one does not match") == 2
+    assert 'holds("1") is false' in done.out
+
+
+@pytest.mark.usefixtures("folder")
+def test_the_filter_of_the_pipeline_takes_the_text_along() -> None:
+    files = read_operator_files(["holds.py", "also.py"])
+    packed = compile_filter("queries", operators=files)
+    travelled: Filter = pickle.loads(pickle.dumps(packed))  # as Spark sends it
+    Path("holds.py").unlink()
+    (batch, refused) = travelled([to_batch(list(read("events.nq")))])
+    pairs = zip(batch.column("publication").to_pylist(), batch.column("subscription").to_pylist(), strict=True)
+    assert set(pairs) == WANTED
+    assert refused.num_rows == 0
+    changed = compile_filter("queries", operators=(files[1], replace_text(files[0])))
+    assert changed.version != packed.version
+    assert Filter.of(Engine()).version == Filter.of(Engine(), ()).version
+
+
+def replace_text(file: object) -> object:
+    return type(file)(file.path, file.text + "\n")  # type: ignore[call-arg, attr-defined]  # an OperatorFile
+
+
+@pytest.mark.usefixtures("folder")
+def test_another_process_runs_the_text() -> None:
+    """A worker has neither the file nor what this process has imported."""
+    packed = compile_filter("queries", operators=read_operator_files(["holds.py", "also.py"]))
+    Path("filter").write_bytes(pickle.dumps(packed))
+    Path("holds.py").unlink()
+    code = "import pickle; print(sorted(pickle.load(open('filter', 'rb')).engine()._compiler.world.operators))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "['also', 'holds', 'language', 'locIn']"
+
+
+WRONG = {
+    "there is no such file": (None, "file.py: it cannot be read: no such file or directory"),
+    "no Python": ("x = = 1\n", "file.py:1: it is no Python: invalid syntax"),
+    "no UTF-8": (b"\xff\xfe", "it is no UTF-8 text"),
+    "no attribute": ("x = 1\n", "it has no attribute 'operators'"),
+    "not iterable": ("operators = 1\n", "its operators cannot be listed: TypeError"),
+    "raises": ("x = 1\ny = 1 / 0\n", "file.py:2: it raised while it was run: ZeroDivisionError: division by zero"),
+    "exits": ("raise SystemExit\n", "file.py:1: it raised while it was run: SystemExit"),
+    "imports what is not there": (
+        "import no_such_module\n",
+        "file.py:1: it raised while it was run: ModuleNotFoundError",
+    ),
+    "no operator": ("operators = [1]\n", "number 1 of its operators has no name of letters"),
+    "a class": (HOLDS + "operators = (Holds,)\n", "number 1 of its operators is the class Holds, not an object of it"),
+    "no parameters": (HOLDS + "operators = (Holds(parameters=['x']),)\n", "(holds) has no tuple of Parameter"),
+    "no method": (HOLDS + "operators = (Holds(),)\nHolds.evaluate = None\n", "(holds) has no method evaluate"),
+    "a name that no text can write": (HOLDS + "operators = (Holds('a b'),)\n", "('a b')"),
+    "a name twice": (HOLDS + "operators *= 2\n", "the name 'holds' is taken by an operator of file.py"),
+    "a name that is built in": (HOLDS + "operators = (Holds('locIn'),)\n", "'locIn' is taken by an installed operator"),
+}
+
+
+@pytest.mark.parametrize(("text", "said"), WRONG.values(), ids=WRONG.keys())
+@pytest.mark.usefixtures("folder")
+def test_what_is_wrong_with_a_file(text: str | bytes | None, said: str) -> None:
+    if text is not None:
+        Path("file.py").write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(OperatorError) as error:
+        operators_of(read_operator_files(["file.py"]))
+    assert said in str(error.value)
+    assert error.value.remedy
+    done = triplewire("match", *GIVEN, "--operators", "file.py")
+    assert done.code == 2
+    assert "Invalid value for --operators" in done.err
+
+
+@pytest.mark.parametrize("command", [("explain", "--subscription", "one", *GIVEN)])
+@pytest.mark.usefixtures("folder")
+def test_wrong_usage_of_the_other_commands(command: tuple[str, ...]) -> None:
+    assert triplewire(*command, "--operators", "absent.py").code == 2
+    pipeline = ("pipeline", "run", "--input", "events.nq", "--subscriptions", "queries", "--output", "out")
+    assert triplewire(*pipeline, "--operators", "absent.py").code == 2
+    assert not Path("out").exists()

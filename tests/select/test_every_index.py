@@ -1,0 +1,84 @@
+"""The law of every index: it names all that match. What it accepts matches, and is not truncated.
+
+Saved, merged and selected in parts, an index says the same.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from built import MAKERS, Built, accepted, clauses_of
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from engine.generated import WORLD, groups, publications
+from triplewire import Publication, UnsupportedQuery
+from triplewire.clauses.merge import merge
+from triplewire.ir.checks import check
+from triplewire.ir.evaluation.evaluate import evaluate
+from triplewire.ir.nodes import And
+from triplewire.ir.subscription import Subscription
+from triplewire.select.index import Selected
+from triplewire.select.trie import asked
+
+MOST = 3
+
+
+def registered(tree: And, ask: bool) -> Subscription | None:
+    one = Subscription("s", "sparql", "", () if ask else ("x", "y"), tree, ask)
+    try:
+        check(one, WORLD.settings)
+    except UnsupportedQuery:  # nothing positive is asked for
+        return None
+    return one
+
+
+def keeps_the_law(built: Built, selected: Selected, subscriptions: list[Subscription], some: list[Publication]) -> None:
+    for row, publication in enumerate(some):
+        sure, maybe = accepted(selected, row), built.to_check(selected, row)
+        assert len(set(sure)) == len(sure)
+        for number, one in enumerate(subscriptions):
+            answer = evaluate(one, publication, WORLD)
+            many = len(answer.bindings) > MOST or answer.truncated
+            if number in sure:
+                assert answer.bindings, one.where
+                assert not many, one.where
+            elif answer.bindings:
+                assert number in maybe, one.where
+
+
+@pytest.mark.parametrize("maker", MAKERS)
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    trees=st.lists(st.tuples(groups, st.booleans()), min_size=1, max_size=12),
+    some=st.lists(publications, min_size=1, max_size=4),
+    removed=st.sets(st.integers(0, 11)),
+    least=st.sampled_from([0, asked._LEAST]),  # 0: more atoms lie in the hash table
+)
+def test_never_too_few(
+    maker: str, trees: list[tuple[And, bool]], some: list[Publication], removed: set[int], least: int
+) -> None:
+    subscriptions = [one for tree in trees if (one := registered(*tree)) is not None]
+    numbers = [n for n in range(len(subscriptions)) if n not in removed]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(asked, "_LEAST", least)
+        built = Built.of(clauses_of(subscriptions), maker)
+        parts = [(built.clauses, np.array(numbers, np.int64)), (built.clauses, np.arange(len(subscriptions)))]
+        merged = Built.of(merge(parts), maker)
+    for one, meant in ((built, subscriptions), (merged, [subscriptions[n] for n in numbers] + subscriptions)):
+        again = one.saved(maker)
+        selected = again.selected(some, MOST)
+        keeps_the_law(again, selected, meant, some)
+        middle = len(some) // 2
+        for part, mine in zip(
+            again.selected_in_parts(some, MOST, (middle, len(some))), (some[:middle], some[middle:]), strict=True
+        ):
+            keeps_the_law(again, part, meant, mine)
+
+
+@pytest.mark.parametrize("maker", MAKERS)
+def test_removed_subscriptions_are_left_out(maker: str) -> None:
+    subscriptions = [one for one in (registered(And(()), False),) if one is not None]
+    assert subscriptions == []
+    built = Built.of(clauses_of([]), maker)
+    assert built.selected([Publication("p", ())]).candidates == 0

@@ -1,0 +1,121 @@
+"""Machine code belongs to one state of all kernel sources, and lies in the first folder that will do."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from triplewire import kernel_cache
+
+KERNELS = Path(kernel_cache.__file__).parent / "kernels"
+HELPER = """from typing import Any
+from numba import njit
+
+@njit(cache=True)
+def add(value: Any) -> Any:
+    return value + {more}
+"""
+CALLER = """from typing import Any
+from numba import njit
+from triplewire.kernels.text.added import add
+
+@njit(cache=True)
+def twice(value: Any) -> Any:
+    return 2 * add(value)
+"""
+RUN = "from triplewire.kernels.twice import twice; print(twice(1), dict(twice.stats.cache_hits) != {})"
+
+
+def test_an_edit_of_a_shared_helper_compiles_its_callers_again(tmp_path: Path) -> None:
+    package = tmp_path / "src" / "triplewire"
+    shutil.copytree(KERNELS.parent, package, ignore=shutil.ignore_patterns("__pycache__"))
+    helper, caller = package / "kernels/text/added.py", package / "kernels/twice.py"
+    caller.write_text(CALLER)
+    cache = tmp_path / "cache"
+    said = []
+    for more in (1, 1, 20):  # the second run finds what the first compiled
+        helper.write_text(HELPER.format(more=more))
+        environment = {**os.environ, "PYTHONPATH": str(tmp_path / "src"), kernel_cache.FOLDER: str(cache)}
+        done = subprocess.run([sys.executable, "-c", RUN], env=environment, capture_output=True, text=True, check=True)
+        said.append(done.stdout.split())
+    assert said == [["4", "False"], ["4", "True"], ["42", "False"]]
+    assert len(list(cache.iterdir())) == 2, "a folder for each state of the sources"
+    assert not list(package.rglob("*.nbi")), "compiled code lies beside the sources, though a folder was named"
+
+
+def test_the_key_changes_with_every_file_and_version(tmp_path: Path) -> None:
+    (tmp_path / "below").mkdir()
+    first, second = tmp_path / "a.py", tmp_path / "below/b.py"
+    first.write_text("one")
+    second.write_text("two")
+    keys = [kernel_cache.source_key(tmp_path, {"numba": "1"})]
+    assert kernel_cache.source_key(tmp_path, {"numba": "1"}) == keys[0]
+    keys.append(kernel_cache.source_key(tmp_path, {"numba": "2"}))
+    second.write_text("other")
+    keys.append(kernel_cache.source_key(tmp_path, {"numba": "1"}))
+    second.rename(tmp_path / "b.py")
+    keys.append(kernel_cache.source_key(tmp_path, {"numba": "1"}))
+    assert len(set(keys)) == len(keys)
+
+
+def test_the_first_folder_that_can_be_written_is_taken(tmp_path: Path) -> None:
+    taken = tmp_path / "file"
+    taken.write_text("no folder")
+    places = [taken / "below", tmp_path / "second", tmp_path / "third"]
+    folder = kernel_cache.choose(iter(places), "key")
+    assert folder is not None
+    assert folder.parent == tmp_path / "second"
+    assert kernel_cache.choose(iter(places[:1]), "key") is None
+
+
+def test_a_complete_folder_is_taken_though_it_cannot_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shipped = kernel_cache.choose(iter([tmp_path / "shipped"]), "key")
+    assert shipped is not None
+    kernel_cache.mark_complete(shipped)
+    monkeypatch.setattr(kernel_cache, "_is_writable", lambda folder: "shipped" not in folder.parts[-2])
+    places = [tmp_path / "shipped", tmp_path / "own"]
+    assert kernel_cache.choose(iter(places), "key") == shipped
+    other = kernel_cache.choose(iter(places), "other-key")
+    assert other is not None
+    assert other.parent == tmp_path / "own"
+
+
+def test_the_order_of_places() -> None:
+    environment = {kernel_cache.FOLDER: "/a", "NUMBA_CACHE_DIR": "/b", "XDG_CACHE_HOME": "/c"}
+    assert list(kernel_cache.named_places(environment)) == [Path("/a"), Path("/b")]
+    assert list(kernel_cache.places(environment))[:2] == [Path("/c/triplewire"), KERNELS / "__pycache__"]
+    assert next(kernel_cache.places({})) == KERNELS / "__pycache__"
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid"), reason="users are told apart on Unix")
+def test_a_temporary_folder_that_others_can_write_is_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    own = tmp_path / f"triplewire-{os.getuid()}"
+    assert own in kernel_cache.places({})
+    assert own.stat().st_mode & 0o777 == 0o700
+    own.chmod(0o777)
+    assert own not in kernel_cache.places({})
+
+
+def test_folders_of_other_keys_are_swept_away(tmp_path: Path) -> None:
+    mine, recent, old, foreign = (tmp_path / name for name in ("mine", "recent", "old", "foreign"))
+    mine, recent, old = (kernel_cache.choose(iter([tmp_path]), name) or tmp_path for name in ("mine", "recent", "old"))
+    foreign.mkdir()
+    (old / "kernel.nbc").write_text("machine code")
+    long_ago = time.time() - (kernel_cache.STALE_DAYS + 1) * 86_400
+    for folder in (mine, old, foreign):
+        os.utime(folder, (long_ago, long_ago))
+    kernel_cache.sweep(mine)
+    assert sorted(tmp_path.iterdir()) == sorted((mine, recent, foreign))
+    os.utime(recent, (long_ago, long_ago))
+    kernel_cache.used(recent)
+    kernel_cache.sweep(mine)
+    assert recent.exists(), "it was used just now"

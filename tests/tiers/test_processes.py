@@ -1,0 +1,93 @@
+"""The first answer of a process that has just begun, with nothing compiled and with everything."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+from triplewire import kernel_cache
+from triplewire.engine.tiers.kernels import TIER
+from triplewire.pipeline.session import settings_of_spark
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+MATCH = (
+    "match",
+    "--subscriptions",
+    str(EXAMPLES / "subscriptions/puffin-chicks.rq"),
+    "--publications",
+    str(EXAMPLES / "publications/feeds/bird-log.atom"),
+)
+COLD = """
+import sys
+from triplewire import Engine, read
+from triplewire.engine.tiers.kernels import KERNELS
+engine = Engine()
+engine.subscribe("SELECT * { ?s ?p ?o }")
+result = engine.match(read(b"<urn:a> <urn:b> 1 ."))
+child = KERNELS._child
+print(len(result), result.stats.tiers, "numba" in sys.modules, child is not None and child.poll() is None)
+KERNELS.ask()
+print(KERNELS._child is child)
+KERNELS._end_child()
+"""
+
+
+def run(*arguments: str, code: str = "", tier: str = "auto", **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", code] if code else [sys.executable, "-m", "triplewire", *arguments]
+    environment = {**os.environ, TIER: tier, **environment}
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=300)
+
+
+def test_with_nothing_compiled_the_answer_comes_first(tmp_path: Path) -> None:
+    done = run(code=COLD, **{kernel_cache.FOLDER: str(tmp_path)})
+    assert done.stdout.splitlines() == ["1 {'interpreted': 1, 'compiled': 0} False True", "True"], done.stderr
+    assert (kernel_cache.choose(iter([tmp_path]), kernel_cache.key()) or tmp_path).exists()
+
+
+@pytest.mark.usefixtures("kernels_on_disk")
+@pytest.mark.parametrize("tier", ["auto", "compiled", "interpreted"])
+def test_the_command_says_which_tier_answered(tmp_path: Path, tier: str) -> None:
+    stats = tmp_path / "stats.json"
+    done = run(*MATCH, "--stats", str(stats), tier=tier)
+    assert done.returncode == 0
+    assert done.stderr == ""
+    assert [json.loads(line)["subscription"] for line in done.stdout.splitlines()] == ["puffin-chicks"] * 2
+    counts = json.loads(stats.read_text())
+    answered = "compiled" if tier == "compiled" else "interpreted"
+    assert counts["publications"] == counts["tiers"][answered] > 0
+    assert sum(counts["tiers"].values()) == counts["publications"]
+
+
+@pytest.mark.usefixtures("kernels_on_disk")
+def test_warm_up_says_where_the_machine_code_lies() -> None:
+    done = run("warm-up")
+    assert done.returncode == 0
+    assert done.stdout == ""
+    assert done.stderr.startswith("all kernels were compiled")
+    assert str(kernel_cache.folder()) in done.stderr
+
+
+def test_warm_up_into_a_folder_that_cannot_be_written_is_wrong_usage(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("")
+    done = run("warm-up", "--cache", str(file / "below"))
+    assert done.returncode == 2
+    assert "cannot be written" in done.stderr
+
+
+def test_a_module_is_a_command() -> None:
+    done = run("--version")
+    assert (done.returncode, done.stdout) == (0, f"triplewire {version('triplewire')}\n")
+
+
+def test_executors_of_a_cluster_have_the_cache_of_the_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(kernel_cache.FOLDER, str(tmp_path / "cache"))
+    monkeypatch.delenv(TIER)
+    names = {name for name in settings_of_spark(tmp_path, "spark://one:7077") if name.startswith("spark.executorEnv")}
+    assert names == {f"spark.executorEnv.{kernel_cache.FOLDER}"}

@@ -1,0 +1,122 @@
+"""What a count decides of a star: the reference's answers, whatever is selected. The rest is left to be joined."""
+
+from __future__ import annotations
+
+from random import Random
+
+import numpy as np
+import pytest
+
+from triplewire import Publication, parse
+from triplewire.clauses.builder import ClauseBuilder
+from triplewire.clauses.clauses import Clauses
+from triplewire.clauses.view import View
+from triplewire.config import Settings
+from triplewire.encode.publications import encode
+from triplewire.ir.evaluation.evaluate import World, evaluate
+from triplewire.ir.normal_form.clauses import normal_form
+from triplewire.ir.subscription import Subscription
+from triplewire.model.terms import IRI, Literal, Triple
+from triplewire.verify.counts import Counted, StarCounts
+
+HEADS = ("SELECT *", "SELECT ?s", "SELECT ?a", "SELECT ?a ?b", "SELECT ?p", "SELECT ?s ?p ?a", "ASK")
+
+
+def a_publication(random: Random, predicates: int) -> Publication:
+    """Two subjects or three; each has some of the predicates, with few different objects."""
+    triples = set()
+    for subject in range(random.randrange(2, 4)):
+        for _ in range(3 * predicates):
+            value = Literal(str(random.randrange(5))) if random.random() < 0.7 else IRI(f"urn:o{random.randrange(3)}")
+            triples.add(Triple(IRI(f"urn:s{subject}"), IRI(f"urn:p{random.randrange(predicates)}"), value))
+    return Publication(f"urn:g{random.random()}", tuple(triples))
+
+
+def a_query(random: Random, predicates: int) -> str:
+    """A star of up to three patterns that joins nothing: constant and variable predicates and objects, and tests."""
+    subject = random.choice(("?s", "?s", "<urn:s1>"))
+    body, tested = "", ""
+    for variable in random.sample(("?a", "?b", "?c"), random.randrange(1, 4)):
+        predicate = f"<urn:p{random.randrange(predicates)}>" if random.random() < 0.7 else "?p"
+        predicate = predicate if "?p" not in body else f"<urn:p{random.randrange(predicates)}>"
+        if random.random() < 0.25:
+            variable = random.choice(("'1'", "<urn:o1>"))
+        elif random.random() < 0.5:
+            tested += f"FILTER({variable} > {random.randrange(4)}) "
+        elif random.random() < 0.3:
+            tested += f"FILTER ftcontains({variable}, '2') "
+        body += f"{subject} {predicate} {variable} . "
+    head = random.choice(HEADS)
+    needed = set(head.split()) & {"?s", "?a", "?b", "?p"}
+    return f"{head} {{ {body}{tested}}}" if needed <= set(body.split()) else f"SELECT * {{ {body}{tested}}}"
+
+
+def clauses_of(subscriptions: list[Subscription]) -> Clauses:
+    builder = ClauseBuilder()
+    for one in subscriptions:
+        builder.add(normal_form(one, most=Settings().max_branches), one.select, one.ask)
+    return builder.build()
+
+
+def counted(clauses: Clauses, some: list[Publication], cap: int) -> Counted:
+    """Every clause against every publication."""
+    publication = np.repeat(np.arange(len(some), dtype=np.int32), clauses.count)
+    clause = np.tile(np.arange(clauses.count, dtype=np.int32), len(some))
+    return StarCounts(clauses).count(View.of(encode(some), clauses, World()), publication, clause, cap)
+
+
+@pytest.mark.parametrize("predicates", [3, 8, 16], ids=["dense", "some", "more"])
+@pytest.mark.parametrize("cap", [1, 4, 1_000])
+def test_the_reference_agrees(predicates: int, cap: int) -> None:
+    random = Random(predicates * 10_000 + cap)
+    some = [a_publication(random, predicates) for _ in range(12)]
+    subscriptions = [parse(a_query(random, predicates)) for _ in range(80)]
+    found = counted(clauses_of(subscriptions), some, cap)
+    world = World(settings=Settings(max_bindings=cap))
+    pairs = zip(found.publication.tolist(), found.subscription.tolist(), strict=True)
+    truncated = dict(zip(pairs, found.truncated.tolist(), strict=True))
+    left = set(zip(found.left_publication.tolist(), found.left_clause.tolist(), strict=True))
+    assert len(truncated) == len(found.publication)
+    for p, publication in enumerate(some):
+        for s, subscription in enumerate(subscriptions):
+            answer = evaluate(subscription, publication, world)
+            if (p, s) not in left:
+                assert ((p, s) in truncated) == bool(answer.bindings), subscription.text
+            if (p, s) in truncated:
+                assert truncated[p, s] == answer.truncated, subscription.text
+    assert len(truncated) > 150
+    assert len(left) < len(some) * len(subscriptions) / 2
+    assert (sum(truncated.values()) > 20) == (cap < 1_000)
+
+
+def test_large_publications_are_left_to_be_joined() -> None:
+    random = Random(1)
+    publications = [a_publication(random, 60), a_publication(random, 4)]
+    subscriptions = [parse("SELECT * { ?s ?p ?a }"), parse("SELECT * { ?s <urn:p0> ?a }")]
+    found = counted(clauses_of(subscriptions), publications, 1_000)
+    assert len(publications[0].triples) > 248 > len(publications[1].triples)
+    assert found.left_publication.tolist() == [0, 0]
+    assert found.publication.tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("size", [4, 40, 200])
+def test_what_leads_nowhere_is_no_match(size: int) -> None:
+    random, some = Random(size), []
+    for number in range(40):
+        names = [IRI(f"urn:s{n}") for n in range(1 + size // 4)]
+        triples = {
+            Triple(random.choice(names), IRI(f"urn:p{random.randrange(6)}"), random.choice([*names, Literal("1 2")]))
+            for _ in range(size)
+        }
+        some.append(Publication(f"urn:g{number}", tuple(triples)))
+    chains = (f"?a <urn:p{i}> ?b . ?b {q} {o}" for i in range(7) for q in ("<urn:p1>", "?q") for o in ("?c", "'1 2'"))
+    longer = (f"?a <urn:p0> ?b . ?b <urn:p{i}> ?c . ?c <urn:p2> ?d FILTER ftcontains(?d, '2')" for i in range(6))
+    subscriptions = [parse(f"SELECT ?a {{ {body} }}") for body in (*chains, *longer)]
+    found = counted(clauses_of(subscriptions), some, 1_000)
+    assert not len(found.publication)
+    left = set(zip(found.left_publication.tolist(), found.left_clause.tolist(), strict=True))
+    for p, publication in enumerate(some):
+        for s, subscription in enumerate(subscriptions):
+            if evaluate(subscription, publication, World()).bindings:
+                assert (p, s) in left, subscription.text
+    assert 0 < len(left) < len(some) * len(subscriptions)
