@@ -68,7 +68,7 @@ class Names:
         """This table with some strings of another one of its sort behind its own, as far as they are new; and the
         number of each of those strings here."""
         own, found = other.taken(numbers), np.empty(len(numbers), np.int32)
-        theirs = kernels.Texts(*fixed(own.text, own.offset[:-1], own.offset[1:], own.kind, *_NO_SUFFIXES))
+        theirs = kernels.Spans(*fixed(own.text, own.offset[:-1], own.offset[1:], own.kind, *_NO_SUFFIXES))
         kernels.find(theirs, fixed_array(own.hash), self.table, found)
         fresh = np.flatnonzero(found < 0)
         found[fresh] = len(self) + np.arange(len(fresh), dtype=np.int32)
@@ -96,13 +96,13 @@ class Names:
     def find_all(self, text: Bytes, start: Offsets, end: Offsets, hashes: Hashes) -> Ids:
         """The number of each span of `text`, or -1. The hashes are those of this table's seed."""
         found = np.empty(len(start), np.int32)
-        kernels.find(kernels.Texts.of(text, start, end), fixed_array(hashes), self.table, found)
+        kernels.find(kernels.Spans.of(text, start, end), fixed_array(hashes), self.table, found)
         return found
 
     @property
-    def table(self) -> kernels.Table:
+    def table(self) -> kernels.StringTable:
         """The table as kernels take it."""
-        return kernels.Table(*fixed(self.text, self.offset, self.kind, self.hash, self.slots))
+        return kernels.StringTable(*fixed(self.text, self.offset, self.kind, self.hash, self.slots))
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """All of it, for `from_arrays`."""
@@ -120,7 +120,7 @@ def _gathered(names: Names, numbers: NDArray[np.integer[Any]]) -> tuple[Bytes, O
     np.cumsum(lengths, out=offset[1:])
     text = np.empty(offset[-1], np.uint8)
     start = names.offset[:-1][numbers]
-    kernels.gather(fixed_array(names.text), fixed_array(start), fixed_array(offset), text)
+    kernels.copy_strings(fixed_array(names.text), fixed_array(start), fixed_array(offset), text)
     return text, offset
 
 
@@ -129,7 +129,7 @@ def _slots(hashes: Hashes) -> Ids:
     there, and seldom meets another then."""
     room = 16 if len(hashes) < _SMALL else 2
     slots = np.empty(1 << max((room * len(hashes)).bit_length(), 1), np.int32)
-    kernels.build(hashes, slots)
+    kernels.fill_slots(hashes, slots)
     return slots
 
 
@@ -191,7 +191,7 @@ def find_terms(names: Names, terms: Terms) -> Ids:
     suffix_text, suffix_offset = joined([_encoded(text) for text in terms.suffixes])
     found = np.empty(len(terms), np.int32)
     theirs = terms.text, terms.start, terms.end, terms.kind, terms.suffix, suffix_text, suffix_offset
-    kernels.find(kernels.Texts(*fixed(*theirs)), fixed_array(terms.hash), names.table, found)
+    kernels.find(kernels.Spans(*fixed(*theirs)), fixed_array(terms.hash), names.table, found)
     return found
 
 

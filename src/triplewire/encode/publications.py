@@ -69,7 +69,7 @@ def _distinct(columns: Columns) -> tuple[Columns, Ids]:
     rows, numbers = np.empty((size, kernels.COLUMNS), np.uint64), np.empty(size, np.int32)
     slots = np.empty(1 << (2 * size).bit_length(), np.int32)
     first = np.empty(size, np.int64)
-    found = kernels.Terms(rows, slots)
+    found = kernels.Interned(rows, slots)
     count = kernels.intern_spans(wide(c.text), c.start, c.end, c.kind, c.suffix, found, first, numbers)
     if count < 0:
         count = _intern_by_dictionary(columns, first, numbers)

@@ -26,11 +26,11 @@ from triplewire.kernels.joins import products as product_kernels
 from triplewire.kernels.joins import solutions as kernels
 from triplewire.kernels.joins.columns import (
     JoinedClauses,
-    LazyAnswers,
     NodeFeatures,
     PairColumns,
-    Rows,
+    ResidualAnswers,
     SearchState,
+    SolutionRows,
     SortedTriples,
     StarClauses,
 )
@@ -210,7 +210,7 @@ class Solver:
         few = np.diff(triples.offset) <= _FEW
         with self._inverses.borrowed(self._new_inverse) as inverse:
             found = product_kernels.Stars(star, code, inverse.of(term))
-            stars = product_kernels.stars(columns, few, stated, found, outcome)
+            stars = product_kernels.list_stars(columns, few, stated, found, outcome)
         hit = np.empty((stars + 1 if keep else 1, 4), np.int64)
         fitting = np.empty(4 * stars + self._patterns * (_FEW + 1), np.int32)
         used, done = np.zeros(3, np.int64), 0
@@ -223,8 +223,8 @@ class Solver:
                 hits = product_kernels.Hits(_doubled(hits.hit), _doubled(hits.fitting), used)
         rows, pieces = np.empty(used[product_kernels.SIZE], np.int32), np.empty((stars if keep else 0, 4), np.int64)
         frame = np.empty((self._patterns, 3), np.int64)
-        product_kernels.write(hits, found, frame, rows)
-        return outcome, rows, pieces[: product_kernels.outcomes(stars, cap, keep, star, outcome, pieces)]
+        product_kernels.write_solutions(hits, found, frame, rows)
+        return outcome, rows, pieces[: product_kernels.pair_outcomes(stars, cap, keep, star, outcome, pieces)]
 
     def _pass(
         self,
@@ -248,7 +248,7 @@ class Solver:
         while True:
             done = kernels.join(
                 done, columns, settings.max_bindings, keep, joined_clauses, triples, facts,
-                LazyAnswers(answers.scope, answers.known), search, outcome, Rows(rows, pieces, slots),
+                ResidualAnswers(answers.scope, answers.known), search, outcome, SolutionRows(rows, pieces, slots),
             )  # fmt: skip
             if done == len(pairs):
                 return outcome, rows[: state[kernels.ROWS]], pieces[: state[kernels.PIECES]]

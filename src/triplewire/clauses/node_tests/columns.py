@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from triplewire.encode.batch import Bytes, Ids, Offsets
 from triplewire.encode.names import Names
 from triplewire.kernels.shared.columns import fixed_array
-from triplewire.kernels.text.names import gather
+from triplewire.kernels.text.names import copy_strings
 
 Arrays: TypeAlias = dict[str, NDArray[np.generic]]
 
@@ -56,7 +56,7 @@ class Strings(Sequence[bytes]):
         offset = np.zeros(len(rows) + 1, np.int64)
         np.cumsum(counts, out=offset[1:])
         text = np.empty(int(offset[-1]), np.uint8)
-        gather(fixed_array(self.text), fixed_array(self.offset[:-1][rows]), fixed_array(offset), text)
+        copy_strings(fixed_array(self.text), fixed_array(self.offset[:-1][rows]), fixed_array(offset), text)
         return Strings(text, offset)
 
     def names(self, seed: int) -> Names:

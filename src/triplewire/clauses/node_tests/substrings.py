@@ -76,7 +76,7 @@ class Substrings:
         while True:
             found, pattern = np.empty(room, np.int32), np.empty(room, np.int32)
             stamp = np.full(len(self.offset) - 1, -1, np.int32)
-            count = kernels.scan(text, start, stop, rows, automaton, stamp, found, pattern)
+            count = kernels.find_patterns(text, start, stop, rows, automaton, stamp, found, pattern)
             if count <= room:
                 return found[:count], pattern[:count]
             room = count

@@ -18,7 +18,6 @@ from triplewire.kernels.shared.columns import fixed, fixed_array
 from triplewire.kernels.trie import atoms as atom_kernels
 from triplewire.kernels.trie import set_trie
 from triplewire.kernels.trie.columns import (
-    Answers,
     AtomTable,
     Bounds,
     Predicates,
@@ -26,8 +25,9 @@ from triplewire.kernels.trie.columns import (
     RunAtoms,
     Sink,
     TrieArrays,
+    WalkOutput,
+    WalkSpace,
 )
-from triplewire.kernels.trie.columns import Space as WalkSpace
 from triplewire.select.index import Selected, Space
 from triplewire.select.trie.build import SetTrie, Trie
 
@@ -176,7 +176,7 @@ def walk(
     predicates = Predicates(found.subject, found.predicate, features.term)
     visited, done = np.zeros(3, np.int64), 0
     while True:
-        out = Answers(room.free, space.checks, space.star_list, space.star_stamp, offset, check_offset, visited)
+        out = WalkOutput(room.free, space.checks, space.star_list, space.star_stamp, offset, check_offset, visited)
         mark = space.marks(publications + 1)
         done = set_trie.match(
             done,
