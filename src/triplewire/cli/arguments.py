@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 SPREADING = ("--subscriptions", "--publications", "--operators")
 
 
-def spread(arguments: Iterable[str]) -> list[str]:
+def repeat_options(arguments: Iterable[str]) -> list[str]:
     """The arguments with an option that takes several files repeated before each of them, as Typer needs it."""
     out: list[str] = []
     option, values, literal = "", 0, False

@@ -33,7 +33,7 @@ _loaded = 0
 
 
 @dataclass(frozen=True)
-class Filter:
+class PackedEngine:
     """The subscriptions, taxonomy and settings of an engine, ready to travel; called in a worker, it matches.
 
     `files` is a JSON object {file name: text}; `operators` are files of operators, run anew in each worker, which has
@@ -46,7 +46,7 @@ class Filter:
     operators: tuple[OperatorFile, ...] = field(default=(), repr=False)
 
     @classmethod
-    def of(cls, engine: Engine, operators: Sequence[OperatorFile] = ()) -> Filter:
+    def of(cls, engine: Engine, operators: Sequence[OperatorFile] = ()) -> PackedEngine:
         """Pack an engine; its own operators travel as the files that give them.
 
         Raises `StoreError` when one of its subscriptions cannot be compiled from its text again.

@@ -26,7 +26,7 @@ from triplewire.ir.walk import walk
 from triplewire.kernels.joins.solutions import ANSWER, ASKED, FAILED, FALSE, KEY, PER_PUBLICATION, PLACE, TRUE
 from triplewire.model.publication import Publication
 from triplewire.model.terms import Term
-from triplewire.verify.searches import Search, Texts
+from triplewire.verify.searches import LiteralTexts, Search
 
 MOST_KEPT = 1 << 16  # answers, and expressions, that are kept from one batch to the next
 _ROOM = 1 << 12  # rows at first: room for one answer for each of the pairs that are solved at once, half of it free
@@ -69,7 +69,7 @@ class ResidualTests:
     def fill(self, answers: Answers, term: Callable[[int], Term], publications: Callable[[int], Publication]) -> None:
         """Find the answers that were asked for."""
         asked = np.flatnonzero(answers.known[:, ANSWER] == ASKED)
-        texts, most = Texts(term), self._world.settings.max_steps
+        texts, most = LiteralTexts(term), self._world.settings.max_steps
         found: list[int] = []
         keys, places = answers.known[asked, KEY].tolist(), answers.known[asked, PLACE].tolist()
         for key, place in zip(keys, places, strict=True):

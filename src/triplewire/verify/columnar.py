@@ -34,7 +34,7 @@ from triplewire.verify.answers import ResidualTests
 from triplewire.verify.counts import StarCounts
 from triplewire.verify.cut import Cuts
 from triplewire.verify.operators import CallTable
-from triplewire.verify.rows import Bindings, distinct, gathered
+from triplewire.verify.rows import Bindings, bindings_of, distinct
 from triplewire.verify.solve import Pairs, Solver
 
 Publications = Callable[[int], Publication]
@@ -44,7 +44,7 @@ Failure = tuple[int, int, TriplewireError]
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Verified:
     """The pairs that match, each once; the pairs that could not be decided, with the reason; and the pairs
     (publication, subscription) that operators have to decide."""
 
@@ -54,7 +54,7 @@ class Verdict:
     failures: list[Failure] = field(default_factory=list)
     waiting: list[tuple[int, int]] = field(default_factory=list)
 
-    def distinct(self) -> Verdict:
+    def distinct(self) -> Verified:
         """Each pair once, ascending: of the clauses of an ASK query each may be a match."""
         _, first = np.unique(self.publication.astype(np.int64) << 32 | self.subscription, return_index=True)
         return replace(
@@ -96,7 +96,7 @@ class Columnar:
         publication: Ids,
         clause: Ids,
         publications: Publications | None = None,
-    ) -> Verdict:
+    ) -> Verified:
         """Which pairs (publication, subscription) match, of these pairs (publication, clause)? `publications` gives a
         publication by its number, with all that is known of it; without it, with what the batch holds.
 
@@ -104,7 +104,7 @@ class Columnar:
         """
         counted = self._counts.count(view, publication, clause, self._most)
         joined = self._joined(view, counted.left_publication, counted.left_clause, publications)
-        verdict = Verdict(
+        verdict = Verified(
             np.concatenate((counted.publication, joined.publication)),
             np.concatenate((counted.subscription, joined.subscription)),
             np.concatenate((counted.truncated, joined.truncated)),
@@ -113,10 +113,10 @@ class Columnar:
         )
         return verdict.distinct() if self._have_alternatives else verdict
 
-    def _joined(self, view: View, publication: Ids, clause: Ids, publications: Publications | None) -> Verdict:
+    def _joined(self, view: View, publication: Ids, clause: Ids, publications: Publications | None) -> Verified:
         """The verdict on pairs (publication, clause) that a count does not decide."""
         if not len(clause):
-            return Verdict(publication, clause, np.zeros(0, np.bool_))
+            return Verified(publication, clause, np.zeros(0, np.bool_))
         batch, features = view.batch, view.features
         publications = publications or Decoder(batch).publication
         pairs, subscription = self._grouped(publication, clause)
@@ -129,7 +129,7 @@ class Columnar:
             some = pairs.taken(again)
             solved = self._solver.solve(batch, features, some, True, publications)
             outcome[again] = solved.outcome
-            truncated[again] = gathered(solved, some, self._most).more
+            truncated[again] = bindings_of(solved, some, self._most).more
         matches = exact & ((outcome == MATCH) | (outcome == TRUNCATED))
         failures: list[Failure] = []
         left = (outcome != MISS) & ~matches
@@ -140,7 +140,7 @@ class Columnar:
             answer = self._evaluated(where, number, publications, failures)
             matches[at] = answer is not None and bool(answer.bindings)
             truncated[at] = answer is not None and answer.truncated
-        return Verdict(pairs.publication[matches], subscription[matches], truncated[matches], failures, waiting)
+        return Verified(pairs.publication[matches], subscription[matches], truncated[matches], failures, waiting)
 
     def bindings(
         self,
@@ -184,7 +184,7 @@ class Columnar:
         clauses = np.arange(offset[-1]) + np.repeat(begin - offset[:-1], lengths)
         pairs = Pairs(publication, offset, clauses.astype(np.int32), self._width[subscription])
         solved = self._solver.solve(view.batch, view.features, pairs, True, publications)
-        found = gathered(solved, pairs, self._most)
+        found = bindings_of(solved, pairs, self._most)
         return found, ~exact | found.more | (solved.outcome >= UNKNOWN)
 
     @cached_property

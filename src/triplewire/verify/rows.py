@@ -75,7 +75,7 @@ def _numbered(
     return number, first[:count]
 
 
-def gathered(solved: Solved, pairs: Pairs, most: int) -> Bindings:
+def bindings_of(solved: Solved, pairs: Pairs, most: int) -> Bindings:
     """The rows of each pair, at most `most`: of a clause, the product of its components; of several clauses, the
     union."""
     pieces = solved.pieces

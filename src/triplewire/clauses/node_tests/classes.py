@@ -30,7 +30,7 @@ from triplewire.model.publication import Graph
 from triplewire.model.terms import IRI, Literal, Term
 
 Name: TypeAlias = IRI | Label
-Found: TypeAlias = frozenset[int]
+TestNumbers: TypeAlias = frozenset[int]
 NO_GRAPH = Graph(())
 _NEXT = "%[89AB][0-9A-F]"
 _CODES = re.compile(f"(%[0-7][0-9A-F]|%[CD][0-9A-F]{_NEXT}|%E[0-9A-F](?:{_NEXT}){{2}}|%F[0-9A-F](?:{_NEXT}){{3}})")
@@ -90,20 +90,20 @@ class ClassIndex:
     """The tests under the classes of one taxonomy.
 
     Labels are told apart by the namespace in which they name a class, because a literal resolves as its class does:
-    each namespace is a `View`, that of IRIs and of labels without one is "".
+    each namespace is a `NamespaceView`, that of IRIs and of labels without one is "".
     """
 
     def __init__(self, taxonomy: Taxonomy, tests: Iterable[tuple[Relation, Name, list[int]]]) -> None:
         self.taxonomy = taxonomy
-        self.views: dict[str, View] = {}
+        self.views: dict[str, NamespaceView] = {}
         for relation, name, numbers in tests:
             namespace = namespace_of(name)
             view = self.views.get(namespace)
             if view is None:
-                view = self.views[namespace] = View(taxonomy, name if namespace else IRI(""))
+                view = self.views[namespace] = NamespaceView(taxonomy, name if namespace else IRI(""))
             view.add(relation, name, numbers)
-        self._kept: dict[Term, Found] = {}
-        self._instances: dict[str, Found] = {}
+        self._kept: dict[Term, TestNumbers] = {}
+        self._instances: dict[str, TestNumbers] = {}
 
     @cached_property
     def texts(self) -> Names:
@@ -137,7 +137,7 @@ class ClassIndex:
         """The IRIs that a literal of this text stands for, by namespace."""
         return [(namespace, view.names_of(Literal(text))) for namespace, view in self.views.items()]
 
-    def static(self, term: Term) -> Found:
+    def static(self, term: Term) -> TestNumbers:
         """The tests that hold of a term by the taxonomy alone."""
         found = self._kept.get(term)
         if found is None:
@@ -146,7 +146,7 @@ class ClassIndex:
             found = self._kept[term] = NO_TESTS.union(*[view.static(term) for view in self.views.values()])
         return found
 
-    def instances(self, cls: str) -> Found:
+    def instances(self, cls: str) -> TestNumbers:
         """The tests that hold of a node that the publication makes an instance of the class."""
         found = self._instances.get(cls)
         if found is None:
@@ -156,7 +156,7 @@ class ClassIndex:
         return found
 
 
-NO_TESTS: Found = frozenset()
+NO_TESTS: TestNumbers = frozenset()
 
 
 def spellings(name: str) -> list[str] | None:
@@ -187,7 +187,7 @@ NOWHERE = "\0"
 """The namespace of a label that is its own IRI."""
 
 
-class View:
+class NamespaceView:
     """The tests whose classes are named in one namespace. `example`: a class of them."""
 
     def __init__(self, taxonomy: Taxonomy, example: Name) -> None:

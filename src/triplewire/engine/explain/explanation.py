@@ -12,8 +12,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-from triplewire.engine.explain.pieces import Pieces, in_order, parts_of
-from triplewire.engine.explain.reasons import call_line, condition_lines, found, term_text, triple_text, why_not
+from triplewire.engine.explain.pieces import ExplainedPair, in_order, parts_of
+from triplewire.engine.explain.reasons import (
+    call_line,
+    condition_lines,
+    matching_triple,
+    term_text,
+    triple_text,
+    why_not,
+)
 from triplewire.ir.evaluation.evaluate import World, evaluate
 from triplewire.ir.nodes import And, Bind, Call, Filter, Minus, Not, Optional, Or, Pattern, Values, Where
 from triplewire.ir.show import show
@@ -117,7 +124,7 @@ class Explanation:
 def explain(subscription: Subscription, publication: Publication, world: World) -> Explanation:
     """The explanation of a pair. Raises `LimitError` where the evaluation does."""
     answer = evaluate(subscription, publication, world)
-    pieces = Pieces(subscription, publication, world)
+    pieces = ExplainedPair(subscription, publication, world)
     unknown = tuple(dict.fromkeys(map(str, answer.failures)))
     if not answer.bindings:
         findings = _missed(pieces, subscription.where, lambda group: group)
@@ -139,12 +146,12 @@ def explain(subscription: Subscription, publication: Publication, world: World) 
 # --- a match ---------------------------------------------------------------------------------------------------------
 
 
-def _held(pieces: Pieces, part: Where, solution: Binding) -> Finding:
+def _held(pieces: ExplainedPair, part: Where, solution: Binding) -> Finding:
     """How the part holds under a solution of the whole."""
     because: list[str] = []
     match part:
         case Pattern():
-            triple = found(part, solution, pieces.publication.graph)
+            triple = matching_triple(part, solution, pieces.publication.graph)
             because = [triple_text(triple)] if triple else []
         case Filter(condition):
             because = condition_lines(pieces, condition, solution, True)
@@ -171,16 +178,16 @@ def _held(pieces: Pieces, part: Where, solution: Binding) -> Finding:
     return Finding(show(part), Verdict.HOLDS, tuple(because))
 
 
-def _group(pieces: Pieces, group: Where, solution: Binding) -> tuple[Finding, ...]:
+def _group(pieces: ExplainedPair, group: Where, solution: Binding) -> tuple[Finding, ...]:
     return tuple(_held(pieces, part, solution) for part in parts_of(group))
 
 
-def _contributes(pieces: Pieces, parts: tuple[Where, ...], solution: Binding) -> bool:
+def _contributes(pieces: ExplainedPair, parts: tuple[Where, ...], solution: Binding) -> bool:
     """Do these parts have a solution that the whole solution contains?"""
     return any(extension.items() <= solution.items() for extension in pieces.extensions(solution, parts))
 
 
-def _held_branch(pieces: Pieces, part: Or, branches: tuple[Where, ...], solution: Binding) -> Finding:
+def _held_branch(pieces: ExplainedPair, part: Or, branches: tuple[Where, ...], solution: Binding) -> Finding:
     """The first branch that gives the solution; those after it need not be asked."""
     findings: list[Finding] = []
     for branch in branches:
@@ -196,7 +203,7 @@ def _held_branch(pieces: Pieces, part: Or, branches: tuple[Where, ...], solution
 # --- a miss ----------------------------------------------------------------------------------------------------------
 
 
-def _missed(pieces: Pieces, group: Where, within: Within) -> tuple[Finding, ...]:
+def _missed(pieces: ExplainedPair, group: Where, within: Within) -> tuple[Finding, ...]:
     """The parts of a group that leaves no solution, up to the one at which the last is lost, and those after it."""
     parts = in_order(parts_of(group))
     partials = pieces.solutions(within(And(())))
@@ -228,7 +235,7 @@ def _behind(before: tuple[Where, ...], within: Within) -> Within:
     return lambda part: within(And((*before, part)))
 
 
-def _failed(pieces: Pieces, part: Where, partials: tuple[Binding, ...], within: Within) -> Finding:
+def _failed(pieces: ExplainedPair, part: Where, partials: tuple[Binding, ...], within: Within) -> Finding:
     """Why the part leaves no solution; `within` puts another part in its place."""
     match part:
         case And():

@@ -35,7 +35,7 @@ VALUE = Variable(".value")  # the variable to which an expression is bound to ge
 
 
 @dataclass(frozen=True)
-class Pieces:
+class ExplainedPair:
     """A subscription and a publication, with the taxonomy, operators and limits of the engine."""
 
     subscription: Subscription

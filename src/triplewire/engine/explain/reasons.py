@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from triplewire.engine.explain.pieces import Pieces, variables
+from triplewire.engine.explain.pieces import ExplainedPair, variables
 from triplewire.ir.fulltext.nodes import TextAnd, TextExpression, TextNot, TextOr
 from triplewire.ir.fulltext.search import occurrences, satisfies
 from triplewire.ir.nodes import (
@@ -57,7 +57,7 @@ def triple_text(triple: Triple) -> str:
 # --- patterns --------------------------------------------------------------------------------------------------------
 
 
-def found(pattern: Pattern, solution: Binding, graph: Graph) -> Triple | None:
+def matching_triple(pattern: Pattern, solution: Binding, graph: Graph) -> Triple | None:
     """A triple that the pattern matches under the solution."""
     return next(_matching(pattern, solution, graph), None)
 
@@ -86,7 +86,7 @@ def _matching(pattern: Pattern, solution: Binding, graph: Graph) -> Iterator[Tri
             yield triple
 
 
-def nearest(pattern: Pattern, partials: Sequence[Binding], graph: Graph) -> list[str]:
+def nearest_lines(pattern: Pattern, partials: Sequence[Binding], graph: Graph) -> list[str]:
     """What the publication has instead, for the partial solutions that come nearest."""
     best, lines = 5, dict[str, None]()
     for partial in partials:
@@ -131,7 +131,7 @@ def _described(term: PatternTerm, partial: Binding) -> str:
 # --- conditions ------------------------------------------------------------------------------------------------------
 
 
-def condition_lines(pieces: Pieces, condition: Expression, solution: Binding, truth: bool | None) -> list[str]:
+def condition_lines(pieces: ExplainedPair, condition: Expression, solution: Binding, truth: bool | None) -> list[str]:
     """Why the condition has this truth value (None: an error) under the solution."""
     match condition:
         case AllOf(conditions):
@@ -164,7 +164,7 @@ def condition_lines(pieces: Pieces, condition: Expression, solution: Binding, tr
     return [f"{show(condition)} is {outcome}" + (f" where {values}" if values else "")]
 
 
-def _joined(pieces: Pieces, conditions: Sequence[Expression], solution: Binding, *, whole: bool) -> list[str]:
+def _joined(pieces: ExplainedPair, conditions: Sequence[Expression], solution: Binding, *, whole: bool) -> list[str]:
     """The lines of a conjunction (`whole`) or a disjunction.
 
     They are those of its first member that decides: in a conjunction one that is not true, in a disjunction one that
@@ -186,7 +186,7 @@ def _error(truth: bool | None) -> str:
     return " (they cannot be compared)" if truth is None else ""
 
 
-def _valued(pieces: Pieces, expression: Expression, solution: Binding) -> str:
+def _valued(pieces: ExplainedPair, expression: Expression, solution: Binding) -> str:
     """An expression with its value: `?year = 2001`."""
     if isinstance(expression, Label):
         return expression.text
@@ -199,7 +199,7 @@ def _valued(pieces: Pieces, expression: Expression, solution: Binding) -> str:
     return f"{name} = {term_text(value)}"
 
 
-def _instance_lines(pieces: Pieces, condition: InstanceOf, solution: Binding, truth: bool) -> list[str]:
+def _instance_lines(pieces: ExplainedPair, condition: InstanceOf, solution: Binding, truth: bool) -> list[str]:
     node, graph = solution.get(condition.variable.name), pieces.publication.graph
     shown = f"?{condition.variable.name}"
     if node is None:
@@ -251,10 +251,10 @@ def call_line(call: Call, solution: Binding, truth: bool | None) -> str:
 # --- the other parts, for a miss -------------------------------------------------------------------------------------
 
 
-def why_not(pieces: Pieces, part: Where, partials: Sequence[Binding]) -> list[str]:
+def why_not(pieces: ExplainedPair, part: Where, partials: Sequence[Binding]) -> list[str]:
     """Why the part leaves no partial solution: lines about the first few of them, or the nearest."""
     if isinstance(part, Pattern):
-        return nearest(part, partials, pieces.publication.graph)
+        return nearest_lines(part, partials, pieces.publication.graph)
     lines = dict[str, None]()
     for partial in partials:
         lines.update(dict.fromkeys(_why_not_one(pieces, part, partial)))
@@ -263,7 +263,7 @@ def why_not(pieces: Pieces, part: Where, partials: Sequence[Binding]) -> list[st
     return list(lines)[:LINES]
 
 
-def _why_not_one(pieces: Pieces, part: Where, partial: Binding) -> list[str]:
+def _why_not_one(pieces: ExplainedPair, part: Where, partial: Binding) -> list[str]:
     match part:
         case Filter(condition):
             return condition_lines(pieces, condition, partial, pieces.truth(condition, partial))
@@ -283,7 +283,7 @@ def _why_not_one(pieces: Pieces, part: Where, partial: Binding) -> list[str]:
 def _patterns(group: Where, solution: Binding, graph: Graph) -> Iterator[Triple]:
     """The triples of a group's own patterns under a solution."""
     for part in getattr(group, "parts", (group,)):
-        if isinstance(part, Pattern) and (triple := found(part, solution, graph)):
+        if isinstance(part, Pattern) and (triple := matching_triple(part, solution, graph)):
             yield triple
 
 

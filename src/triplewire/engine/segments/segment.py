@@ -32,7 +32,7 @@ from triplewire.ir.subscription import Subscription
 from triplewire.ir.walk import walk
 from triplewire.matchers import Chunk, Details, Meaning, Stage, Template
 from triplewire.select.index import Index, Prepared, Selected, owners
-from triplewire.verify.columnar import Columnar, Verdict
+from triplewire.verify.columnar import Columnar, Verified
 from triplewire.verify.json_texts import json_column
 from triplewire.verify.objects import Made, shared
 
@@ -169,7 +169,7 @@ class Segment:
             verdict = self._verifier.verify(view, publication, selected.check_clause, chunk.publication)
             return self._joined(selected, verdict)
 
-    def _joined(self, selected: Selected, verdict: Verdict) -> SegmentRows:
+    def _joined(self, selected: Selected, verdict: Verified) -> SegmentRows:
         """What was accepted, with the matches among the clauses that were checked."""
         publication, subscription, truncated = verdict.publication, verdict.subscription, verdict.truncated
         if self.clauses.have_alternatives and len(publication):  # of the clauses of an ASK query each may be a match

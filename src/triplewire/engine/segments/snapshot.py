@@ -142,10 +142,10 @@ class SegmentSnapshot:
             first -= 1
             total += layers[first].alive
         if first < len(layers) - 1:
-            return Work(layers[first:])
+            return Merging(layers[first:])
         for layer in layers:
             if REMOVED * len(layer.tombstones) > len(layer.segment):
-                return Work((layer,))
+                return Merging((layer,))
         return None
 
     def whole(self) -> Segment | None:
@@ -334,7 +334,7 @@ def merged(layers: Sequence[Layer]) -> tuple[Segment, list[NDArray[np.int64]]]:
     return Segment.merged([layer.segment for layer in layers], numbers), numbers
 
 
-class Work:
+class Merging:
     """Layers to be merged in the background. The outcome is put into whatever snapshot there is then."""
 
     def __init__(self, layers: Sequence[Layer]) -> None:

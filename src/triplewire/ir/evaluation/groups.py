@@ -36,7 +36,7 @@ from triplewire.ir.evaluation.unknown import (
     chosen,
     doubted,
     doubts_of,
-    merged,
+    merged_solution,
     union,
     unknown,
 )
@@ -51,19 +51,19 @@ class Scope:
     def __init__(self, state: Evaluation, given: Solution) -> None:
         self.state = state
         self.given = given
-        self._tables: dict[int, Table] = {}
+        self._tables: dict[int, SolutionTable] = {}
 
-    def table(self, group: Group, *, whole: bool = True) -> Table:
+    def table(self, group: Group, *, whole: bool = True) -> SolutionTable:
         """The solutions of a group by itself, computed once; without its own conditions where not `whole`."""
         key = id(group)
         table = self._tables.get(key)
         if table is None:
             rows = list(solutions(group, self.given, self) if whole else _steps(group, self.given, self))
-            table = self._tables[key] = Table(rows, group.certain)
+            table = self._tables[key] = SolutionTable(rows, group.certain)
         return table
 
 
-class Table:
+class SolutionTable:
     """Solutions that are joined with others."""
 
     def __init__(self, rows: list[Solution], certain: Names) -> None:
@@ -164,7 +164,7 @@ def _run(run: Run, solution: Solution, state: Evaluation) -> Iterator[Solution]:
 
 def _join(solution: Solution, row: Solution, state: Evaluation) -> Solution:
     """Two compatible solutions as one."""
-    return merged(solution, row) if state.doubtful else solution | row
+    return merged_solution(solution, row) if state.doubtful else solution | row
 
 
 def _joined(group: Group, solution: Solution, scope: Scope) -> Iterator[Solution]:

@@ -145,7 +145,7 @@ _DECLARED = re.compile(r"((?:[^\W\d][\w.-]*)?)\s*:")
 _RELATIVE = "a relative IRI needs a base"
 
 
-class Names:
+class NamesInForce:
     """The names in force in one text: predeclared prefixes, the context's, the text's own; the base."""
 
     def __init__(self, tokens: Tokens) -> None:
@@ -240,7 +240,7 @@ def namespaced(text: str, base: str) -> str:
     return resolve(reference if ":" in reference else reference[2:], base)
 
 
-def literal(names: Names, token: Token) -> Literal:
+def literal(names: NamesInForce, token: Token) -> Literal:
     """The exact RDF term of a string token, just taken, with the language tag or datatype behind it."""
     tokens = names.tokens
     text = string_value(tokens, token)

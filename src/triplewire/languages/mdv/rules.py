@@ -34,7 +34,7 @@ from triplewire.languages.grammar.bare import (
     STRINGS,
     WORD,
     BareTokens,
-    Names,
+    NamesInForce,
     bounded,
     namespaced,
     number,
@@ -85,7 +85,7 @@ class _Rule:
     def __init__(self, text: str, context: Context) -> None:
         self._context = context
         self._tokens = BareTokens(text, context, _PATTERN, _behind_a_side)
-        self._names = Names(self._tokens)
+        self._names = NamesInForce(self._tokens)
         self._classes: dict[str, IRI | Subscription] = {}  # by search variable
         self._guessed: dict[str, None] = {}  # bare names without a vocabulary
 

@@ -27,7 +27,7 @@ from triplewire.languages.grammar.tokens import Token
 from triplewire.languages.sparql.calls import call, operator_name
 from triplewire.languages.sparql.functions import AGGREGATES, CASTS, FUNCTIONS, RANDOM, SYNONYMS, Arity
 from triplewire.languages.sparql.regex import check_regex
-from triplewire.languages.sparql.terms import Terms
+from triplewire.languages.sparql.terms import TermReader
 from triplewire.model.terms import IRI
 
 _COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
@@ -37,7 +37,7 @@ _CONDITION = "a condition: ( ... ), a function call, ftcontains(...), EXISTS or 
 class Expressions:
     """Reads expressions at the cursor; `group` reads the group after EXISTS."""
 
-    def __init__(self, terms: Terms, group: Callable[[], Where]) -> None:
+    def __init__(self, terms: TermReader, group: Callable[[], Where]) -> None:
         self._terms = terms
         self._tokens = terms.tokens
         self._group = group

@@ -1,6 +1,6 @@
 """Terms of a SPARQL text: the prologue, IRIs, prefixed names, literals, variables (SPARQL 1.1, 4.1 and 19.8).
 
-`Terms` holds what all rules share: the tokens, the prefixes and base in force, and the supply of hidden variables.
+`TermReader` holds what all rules share: the tokens, the prefixes and base in force, and the supply of hidden variables.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _LOCAL_ESCAPE = re.compile(r"\\(.)")
 _UPDATES = ["INSERT", "DELETE", "LOAD", "CLEAR", "DROP", "CREATE", "ADD", "MOVE", "COPY", "WITH"]
 
 
-class Terms:
+class TermReader:
     """Reads terms at the cursor of `tokens`."""
 
     def __init__(self, tokens: Tokens) -> None:
