@@ -342,9 +342,10 @@ class Engine:
                 return
         with saved.subscriptions as lines:
             rows = {row["id"]: row for row in (saved_rows.parsed_row(line, source) for line in lines)}
-        found = saved_rows.compiled_rows(rows, compiler, source)
-        for plain, some in groupby(found, lambda one: not rows[one.id].get("rules")):
-            while together := [saved_rows.checked(one, compiler, source) for one in islice(some, LOADED_TOGETHER)]:
+        subscriptions = saved_rows.compiled_rows(rows, compiler, source)
+        for plain, group in groupby(subscriptions, lambda subscription: not rows[subscription.id].get("rules")):
+            checked = (saved_rows.checked(subscription, compiler, source) for subscription in group)
+            while together := list(islice(checked, LOADED_TOGETHER)):
                 self._current.snapshot = self._snapshot.changed(together, (), plain=plain)
         self._current.settle()
 

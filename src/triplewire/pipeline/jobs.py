@@ -129,8 +129,8 @@ def _each(
     refuse: Callable[[Refusal], None],
 ) -> Iterable[Subscription]:
     given = [subscriptions] if isinstance(subscriptions, str | os.PathLike | Subscription) else list(subscriptions)
-    files = [os.fspath(one) for one in given if not isinstance(one, Subscription)]
-    yield from (one for one in given if isinstance(one, Subscription))
+    files = [os.fspath(entry) for entry in given if not isinstance(entry, Subscription)]
+    yield from (entry for entry in given if isinstance(entry, Subscription))
     yield from read_subscriptions(files, operators=operators, settings=settings, on_refusal=refuse)
 
 

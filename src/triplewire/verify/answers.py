@@ -70,7 +70,7 @@ class ResidualTests:
         """Find the answers that were asked for."""
         asked = np.flatnonzero(answers.known[:, ANSWER] == ASKED)
         texts, most = LiteralTexts(term), self._world.settings.max_steps
-        found: list[int] = []
+        outcomes: list[int] = []
         keys, places = answers.known[asked, KEY].tolist(), answers.known[asked, PLACE].tolist()
         for key, place in zip(keys, places, strict=True):
             test, number = key >> 32, key & 0xFFFFFFFF
@@ -81,8 +81,8 @@ class ResidualTests:
             elif stated.depends:  # asked before that was known, it has no place, and nobody reads the answer
                 node = term(number)
                 answer = self._evaluated(stated.expression, node, publications(place)) if place >= 0 else FALSE
-            found.append(self._answer(test, stated.expression, term(number)) if answer is None else answer)
-        answers.known[asked, ANSWER] = found
+            outcomes.append(self._answer(test, stated.expression, term(number)) if answer is None else answer)
+        answers.known[asked, ANSWER] = outcomes
 
     def _state(self, test: int) -> _Stated:
         expression = self._expression(test)
@@ -95,13 +95,13 @@ class ResidualTests:
         return stated
 
     def _answer(self, test: int, expression: Expression, node: Term) -> int:
-        found = self._kept.get((test, node))
-        if found is None:
-            found = self._evaluated(expression, node, _NOWHERE)
+        outcome = self._kept.get((test, node))
+        if outcome is None:
+            outcome = self._evaluated(expression, node, _NOWHERE)
             if len(self._kept) >= MOST_KEPT:
                 self._kept.clear()
-            self._kept[test, node] = found
-        return found
+            self._kept[test, node] = outcome
+        return outcome
 
     def _evaluated(self, expression: Expression, node: Term, publication: Publication) -> int:
         if isinstance(expression, Label):

@@ -126,10 +126,10 @@ class Columnar:
         unsure = np.flatnonzero(truncated & ~self._counted(pairs, subscription))
         step = max(_ROWS // self._most, 1)
         for again in (unsure[start : start + step] for start in range(0, len(unsure), step)):
-            some = pairs.taken(again)
-            solved = self._solver.solve(batch, features, some, True, publications)
+            portion = pairs.taken(again)
+            solved = self._solver.solve(batch, features, portion, True, publications)
             outcome[again] = solved.outcome
-            truncated[again] = bindings_of(solved, some, self._most).more
+            truncated[again] = bindings_of(solved, portion, self._most).more
         matches = exact & ((outcome == MATCH) | (outcome == TRUNCATED))
         failures: list[Failure] = []
         left = (outcome != MISS) & ~matches
@@ -158,19 +158,19 @@ class Columnar:
         publications, calls = publications or Decoder(batch).publication, calls or CallTable()
         number, first = distinct(publication.astype(np.int64) << 32 | self._forms[subscription])
         first = first[np.argsort(publication[first], kind="stable")]
-        found, unsure = self._solved(view, publication[first], subscription[first], publications)
+        bindings, unsure = self._solved(view, publication[first], subscription[first], publications)
         group = np.empty(len(first), np.int32)
         group[number[first]] = np.arange(len(first))
-        found = found.of_groups(group[number])
+        bindings = bindings.of_groups(group[number])
         cuts, own = Cuts(batch, publications, self._world), {}
-        for at in np.flatnonzero(unsure[found.group]).tolist():
-            one, place = self._subscription(int(subscription[at])), int(publication[at])
-            rows = cuts.rows(place, one) if found.more[at] else None
-            if rows is not None and rows.shape == (found.count[at], found.width[at]):
+        for at in np.flatnonzero(unsure[bindings.group]).tolist():
+            asked, place = self._subscription(int(subscription[at])), int(publication[at])
+            rows = cuts.rows(place, asked) if bindings.more[at] else None
+            if rows is not None and rows.shape == (bindings.count[at], bindings.width[at]):
                 own[at] = rows
             else:
-                found.answers[at] = evaluate(one, publications(place), self._world, calls.of(place))
-        return found.replaced(own)
+                bindings.answers[at] = evaluate(asked, publications(place), self._world, calls.of(place))
+        return bindings.replaced(own)
 
     def _solved(
         self, view: View, publication: Ids, subscription: Ids, publications: Publications
@@ -184,8 +184,8 @@ class Columnar:
         clauses = np.arange(offset[-1]) + np.repeat(begin - offset[:-1], lengths)
         pairs = Pairs(publication, offset, clauses.astype(np.int32), self._width[subscription])
         solved = self._solver.solve(view.batch, view.features, pairs, True, publications)
-        found = bindings_of(solved, pairs, self._most)
-        return found, ~exact | found.more | (solved.outcome >= UNKNOWN)
+        bindings = bindings_of(solved, pairs, self._most)
+        return bindings, ~exact | bindings.more | (solved.outcome >= UNKNOWN)
 
     @cached_property
     def _forms(self) -> Ids:

@@ -53,9 +53,9 @@ class Bindings:
         """The same, where some pairs have as many other rows."""
         if not own:
             return self
-        start, group, some = self.start.copy(), self.group.copy(), list(own)
-        start[some], group[some] = len(self.rows) + ends(self.count[some] * self.width[some])[:-1], -1
-        rows = np.concatenate((self.rows, *(one.ravel() for one in own.values())))
+        start, group, pairs = self.start.copy(), self.group.copy(), list(own)
+        start[pairs], group[pairs] = len(self.rows) + ends(self.count[pairs] * self.width[pairs])[:-1], -1
+        rows = np.concatenate((self.rows, *(pair_rows.ravel() for pair_rows in own.values())))
         return replace(self, rows=rows, start=start, group=group)
 
 

@@ -35,8 +35,8 @@ class LiteralText(dict[_Reader, TextWords]):
         self.lexical = lexical
 
     def __missing__(self, reader: _Reader) -> TextWords:
-        found = self[reader] = words_of(self.lexical, reader.analyzer)
-        return found
+        words = self[reader] = words_of(self.lexical, reader.analyzer)
+        return words
 
 
 class LiteralTexts(dict[int, LiteralText | None]):
@@ -48,8 +48,8 @@ class LiteralTexts(dict[int, LiteralText | None]):
 
     def __missing__(self, number: int) -> LiteralText | None:
         term = self._term(number)
-        found = self[number] = LiteralText(term.lexical) if isinstance(term, Literal) and term.has_text else None
-        return found
+        text = self[number] = LiteralText(term.lexical) if isinstance(term, Literal) and term.has_text else None
+        return text
 
 
 _Test: TypeAlias = Callable[[LiteralText], bool]
@@ -142,17 +142,17 @@ def _near(near: Near) -> _Test:
     links = list(zip(others, lengths, lengths[1:], near.gaps, near.ordered, strict=False))
 
     def test(text: LiteralText) -> bool:
-        kept = first(text)
+        places = first(text)
         for starts, before, own, (least, most), ordered in links:
-            if not kept:
+            if not places:
                 return False
-            kept = [
+            places = [
                 at
                 for at in starts(text)
-                if any_between(kept, at - before - most, at - before - least)
-                or (not ordered and any_between(kept, at + own + least, at + own + most))
+                if any_between(places, at - before - most, at - before - least)
+                or (not ordered and any_between(places, at + own + least, at + own + most))
             ]
-        return bool(kept)
+        return bool(places)
 
     return test
 
@@ -195,4 +195,4 @@ def _phrase(items: Sequence[Word | Prefix]) -> tuple[_Reader, tuple[str, ...]]:
 
 def _together(places: Iterable[list[int]]) -> list[int]:
     """Some lists of positions as one, ascending."""
-    return sorted({at for some in places for at in some})
+    return sorted({at for listed in places for at in listed})

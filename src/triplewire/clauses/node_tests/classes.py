@@ -35,7 +35,7 @@ NO_GRAPH = Graph(())
 _NEXT = "%[89AB][0-9A-F]"
 _CODES = re.compile(f"(%[0-7][0-9A-F]|%[CD][0-9A-F]{_NEXT}|%E[0-9A-F](?:{_NEXT}){{2}}|%F[0-9A-F](?:{_NEXT}){{3}})")
 _MOST_CODES = 5  # of one name, whose spellings are still told one by one
-_KEPT = 200_000  # terms whose tests are remembered
+_MOST_KNOWN = 200_000  # terms whose tests are remembered
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class ClassIndex:
             if view is None:
                 view = self.views[namespace] = NamespaceView(taxonomy, name if namespace else IRI(""))
             view.add(relation, name, numbers)
-        self._kept: dict[Term, TestNumbers] = {}
+        self._known: dict[Term, TestNumbers] = {}
         self._instances: dict[str, TestNumbers] = {}
 
     @cached_property
@@ -122,16 +122,16 @@ class ClassIndex:
     def spelled(self, iris: Iterable[str]) -> tuple[set[str], int]:
         """The texts that have one of these IRIs in one of the namespaces. They may be more than can be told: those have
         at most so many bytes as the number says."""
-        found: set[str] = set()
+        texts: set[str] = set()
         longest = 0
         starts = [namespace.rstrip(NOWHERE) for namespace in self.views if namespace]
         for iri in iris if starts else ():
             for start in starts:
                 if iri.startswith(start):
-                    texts = spellings(iri[len(start) :])
-                    found.update(texts or ())
-                    longest = longest if texts is not None else max(longest, len(iri) - len(start))
-        return found, longest
+                    own = spellings(iri[len(start) :])
+                    texts.update(own or ())
+                    longest = longest if own is not None else max(longest, len(iri) - len(start))
+        return texts, longest
 
     def names_of(self, text: str) -> Iterable[tuple[str, frozenset[str]]]:
         """The IRIs that a literal of this text stands for, by namespace."""
@@ -139,21 +139,21 @@ class ClassIndex:
 
     def static(self, term: Term) -> TestNumbers:
         """The tests that hold of a term by the taxonomy alone."""
-        found = self._kept.get(term)
-        if found is None:
-            if len(self._kept) >= _KEPT:
-                self._kept.clear()
-            found = self._kept[term] = NO_TESTS.union(*[view.static(term) for view in self.views.values()])
-        return found
+        tests = self._known.get(term)
+        if tests is None:
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
+            tests = self._known[term] = NO_TESTS.union(*[view.static(term) for view in self.views.values()])
+        return tests
 
     def instances(self, cls: str) -> TestNumbers:
         """The tests that hold of a node that the publication makes an instance of the class."""
-        found = self._instances.get(cls)
-        if found is None:
-            if len(self._instances) >= _KEPT:
+        tests = self._instances.get(cls)
+        if tests is None:
+            if len(self._instances) >= _MOST_KNOWN:
                 self._instances.clear()
-            found = self._instances[cls] = NO_TESTS.union(*[v.direct(cls, False) for v in self.views.values()])
-        return found
+            tests = self._instances[cls] = NO_TESTS.union(*[v.direct(cls, False) for v in self.views.values()])
+        return tests
 
 
 NO_TESTS: TestNumbers = frozenset()
@@ -167,12 +167,12 @@ def spellings(name: str) -> list[str] | None:
     parts = _CODES.split(name)  # text and codes in turn
     if len(parts) > 2 * _MOST_CODES + 1 or "%3F" in parts:  # %3F may be any lone surrogate
         return None
-    found = [""]
+    texts = [""]
     for number, part in enumerate(parts):
         character = unquote(part) if number % 2 else part
         ends = [part] if character == part or beside(character, "x", "x") != part else [part, character]
-        found = [text + end for text in found for end in ends]
-    return found
+        texts = [text + end for text in texts for end in ends]
+    return texts
 
 
 def namespace_of(name: Name) -> str:
@@ -221,13 +221,13 @@ class NamespaceView:
 
     def static(self, term: Term) -> set[int]:
         """The tests that hold of a term in a publication that says nothing of classes."""
-        found: set[int] = set()
+        tests: set[int] = set()
         for _, cls, is_class in self._taxonomy.readings(term, Relation.DESCENDANT, self._example, NO_GRAPH):
-            found.update(self.direct(cls, is_class))
+            tests.update(self.direct(cls, is_class))
         for _, cls, _ in self._taxonomy.readings(term, Relation.SUBCLASS, self._example, NO_GRAPH):
             for above in self._taxonomy.at_or_above(cls):
-                found.update(self.below.get(above, ()))
-        return found
+                tests.update(self.below.get(above, ()))
+        return tests
 
     def names_of(self, literal: Literal) -> frozenset[str]:
         """The IRIs that a literal stands for."""

@@ -75,11 +75,11 @@ def ends(lengths: NDArray[np.integer[Any]]) -> Offsets:
     return offset
 
 
-def slices(offset: Offsets | Ids, some: NDArray[np.integer[Any]]) -> tuple[Offsets, NDArray[np.int64]]:
+def slices(offset: Offsets | Ids, rows: NDArray[np.integer[Any]]) -> tuple[Offsets, NDArray[np.int64]]:
     """The slices of some rows, put one behind the other: their offsets, and where all that is in them was."""
-    lengths = offset[some + 1] - offset[some]
+    lengths = offset[rows + 1] - offset[rows]
     own = ends(lengths)
-    return own, np.arange(own[-1]) + np.repeat(offset[:-1][some] - own[:-1], lengths)
+    return own, np.arange(own[-1]) + np.repeat(offset[:-1][rows] - own[:-1], lengths)
 
 
 def grouped(rows: Iterable[int] | NDArray[np.integer[Any]], count: int) -> tuple[Ids, Offsets]:

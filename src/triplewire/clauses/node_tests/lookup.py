@@ -46,8 +46,8 @@ class Lookup:
         names, rows = words.names(seed), np.arange(len(words), dtype=np.int64)
         if more:
             distinct = {word: at for at, word in enumerate(dict.fromkeys(more))}
-            names, found = names.extended(Names.build(list(distinct), seed), np.arange(len(distinct)))
-            rows = np.concatenate((rows, found[[distinct[word] for word in more]]))
+            names, number_of = names.extended(Names.build(list(distinct), seed), np.arange(len(distinct)))
+            rows = np.concatenate((rows, number_of[[distinct[word] for word in more]]))
         order, offset = grouped(rows, len(names))
         test = np.concatenate((tests, np.asarray(more_tests, np.int32)))[order]
         return cls(names, offset, test, np.zeros(0, np.int32))

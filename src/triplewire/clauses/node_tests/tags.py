@@ -40,15 +40,15 @@ class Languages:
     def pairs(self, terms: Terms) -> Pairs:
         """The tests that hold of each term."""
         languages = [suffix[1:] if suffix[:1] == "@" else "" for suffix in terms.suffixes]
-        found: list[Pairs] = [(np.zeros(0, np.int32), np.zeros(0, np.int32))]
+        parts: list[Pairs] = [(np.zeros(0, np.int32), np.zeros(0, np.int32))]
         for number, (op, text) in enumerate(self.asked):
             holds = [tag == text if op == "=" else language_matches(tag, text) for tag in languages]
             rows = np.flatnonzero(np.array(holds, np.bool_)[terms.suffix] & (terms.kind == LITERAL_KIND)).astype(
                 np.int32
             )
             tests = self.test[self.offset[number] : self.offset[number + 1]]
-            found.append((np.tile(rows, len(tests)), np.repeat(tests, len(rows))))
-        return np.concatenate([part[0] for part in found]), np.concatenate([part[1] for part in found])
+            parts.append((np.tile(rows, len(tests)), np.repeat(tests, len(rows))))
+        return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
 
 
 def collect_languages(pairs: Sequence[tuple[Posting, int]]) -> Languages | None:

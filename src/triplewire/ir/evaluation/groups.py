@@ -91,14 +91,14 @@ class SolutionTable:
 def solutions(group: Group, solution: Solution, scope: Scope) -> Iterator[Solution]:
     """The solutions of a group that extend `solution`."""
     for extended in _steps(group, solution, scope):
-        kept = _kept(group, extended, scope)
-        if kept is not None:
-            yield kept
+        checked = _kept(group, extended, scope)
+        if checked is not None:
+            yield checked
 
 
 def _kept(group: Group, solution: Solution, scope: Scope) -> Solution | None:
     """The solution, if no condition of the group is false; in doubt where one may be."""
-    kept = solution
+    checked = solution
     for condition in group.conditions:
         scope.state.step(condition.cost)
         try:
@@ -107,10 +107,10 @@ def _kept(group: Group, solution: Solution, scope: Scope) -> Solution | None:
         except Undecided as doubt:
             if not doubt.possible & TRUE:
                 return None
-            kept = doubted(kept, doubt.calls)
+            checked = doubted(checked, doubt.calls)
         except ExpressionError:
             return None
-    return kept
+    return checked
 
 
 def _steps(group: Group, solution: Solution, scope: Scope) -> Iterator[Solution]:
@@ -202,16 +202,16 @@ def _left_join(group: Group, solution: Solution, scope: Scope) -> Iterator[Solut
         both = (_join(base, row, state) for row in scope.table(group, whole=False).compatible(base, state))
     doubts, alone, alternatives = Doubts(), True, 0
     for extended in both:
-        kept = _kept(group, extended, scope)
-        if kept is None:
+        checked = _kept(group, extended, scope)
+        if checked is None:
             continue
-        if DOUBT not in kept:
+        if DOUBT not in checked:
             alone = False
-            yield kept if base is solution else kept | {DOUBT: solution[DOUBT]}
+            yield checked if base is solution else checked | {DOUBT: solution[DOUBT]}
             continue
-        doubts.add(kept)
+        doubts.add(checked)
         choice = choice or Choice()
-        yield chosen(kept, solution, doubts_of(kept), choice, alternatives)
+        yield chosen(checked, solution, doubts_of(checked), choice, alternatives)
         alternatives += 1
     if not alone:
         return
