@@ -91,9 +91,7 @@ class ReferenceSnapshot:
         for id_, subscription in self._stated.items():
             if id_ not in self._recent:
                 yield subscription
-        for subscription in self._recent.values():
-            if subscription is not None:
-                yield subscription
+        yield from (added for added in self._recent.values() if added is not None)
 
     def _meant(self) -> tuple[Subscription, ...]:
         """The subscriptions as they are evaluated, by number. At worst two threads make them at once."""

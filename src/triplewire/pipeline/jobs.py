@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from triplewire.config import Settings
 from triplewire.encode.schema import MATCHES
 from triplewire.engine import Engine
-from triplewire.errors import Refusal, SubscriptionError, TriplewireError
+from triplewire.errors import Refusal, TriplewireError, raise_refusal
 from triplewire.ir.subscription import Subscription
 from triplewire.languages.sources.files import read_subscriptions
 from triplewire.model.operator import Operator
@@ -106,7 +106,7 @@ def compile_filter(
     if isinstance(subscriptions, Engine):
         return PackedEngine.of(subscriptions, operators)
     settings = settings or Settings()
-    refuse = on_refusal or _raise
+    refuse = on_refusal or raise_refusal
     classes = load_taxonomy(taxonomy, settings) if taxonomy is not None else None
     called = operators_of(operators)
     engine = Engine(taxonomy=classes, matcher=matcher, entailment=entailment, operators=called, settings=settings)
@@ -132,7 +132,3 @@ def _each(
     files = [os.fspath(entry) for entry in given if not isinstance(entry, Subscription)]
     yield from (entry for entry in given if isinstance(entry, Subscription))
     yield from read_subscriptions(files, operators=operators, settings=settings, on_refusal=refuse)
-
-
-def _raise(refusal: Refusal) -> None:
-    raise SubscriptionError(refusal.reason, source=refusal.where or refusal.subject, remedy=refusal.remedy)

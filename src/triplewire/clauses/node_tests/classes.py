@@ -9,18 +9,14 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import TypeAlias
 from urllib.parse import unquote
 
-import numpy as np
-
-from triplewire.clauses.node_tests.columns import Arrays, grouped, to_bytes
-from triplewire.clauses.node_tests.lookup import TEXT_SEED
-from triplewire.clauses.node_tests.postings import Posting
-from triplewire.encode.batch import Ids, Offsets
+from triplewire.clauses.node_tests.columns import to_bytes
+from triplewire.clauses.node_tests.lookup import TEXT_SEED, KeyedTests
 from triplewire.encode.names import Names
 from triplewire.ir.entailment import NONE
 from triplewire.ir.nodes import Label, Relation
@@ -39,37 +35,11 @@ _MOST_KNOWN = 200_000  # terms whose tests are remembered
 
 
 @dataclass(frozen=True)
-class Classes:
-    """The tests of each (relation, class), and the index over them for the taxonomy that was last asked."""
+class Classes(KeyedTests):
+    """The tests of each class, by (relation, IRI, and the name of a label), and the index over them for the taxonomy
+    that was last asked."""
 
-    asked: tuple[tuple[str, ...], ...]  # relation, IRI, and the name of a label
-    offset: Offsets
-    test: Ids
     _index: list[ClassIndex] = field(default_factory=list, compare=False, repr=False)
-
-    @classmethod
-    def collect(cls, pairs: Sequence[tuple[Posting, int]]) -> Classes | None:
-        """From postings "c" and their tests; None without any."""
-        if not pairs:
-            return None
-        keys = [tuple(map(str, posting[1:])) for posting, _ in pairs]
-        number = {key: at for at, key in enumerate(dict.fromkeys(keys))}
-        order, offset = grouped((number[key] for key in keys), len(number))
-        return cls(tuple(number), offset, np.array([test for _, test in pairs], np.int32)[order])
-
-    def meta(self) -> list[Any]:
-        """What is not in `arrays`, for JSON."""
-        return [list(key) for key in self.asked]
-
-    def arrays(self) -> Arrays:
-        """The rest."""
-        return {"offset": self.offset, "test": self.test}
-
-    @classmethod
-    def from_arrays(cls, arrays: Arrays, meta: Sequence[Sequence[str]]) -> Classes:
-        """What `arrays` and `meta` gave."""
-        a: dict[str, Any] = dict(arrays)
-        return cls(tuple(map(tuple, meta)), a["offset"], a["test"])
 
     def index(self, taxonomy: Taxonomy) -> ClassIndex:
         """The index for a taxonomy."""

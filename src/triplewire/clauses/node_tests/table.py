@@ -22,7 +22,7 @@ from triplewire.clauses.node_tests.lookup import Literals, collect_literals
 from triplewire.clauses.node_tests.postings import DEFAULT, ORDERS, Posting, postings
 from triplewire.clauses.node_tests.ranges import ScaleTests, collect_scales
 from triplewire.clauses.node_tests.substrings import Substrings, collect_substrings
-from triplewire.clauses.node_tests.tags import Languages, collect_languages
+from triplewire.clauses.node_tests.tags import Languages
 from triplewire.clauses.node_tests.words import WordTests, collect_words
 from triplewire.encode.batch import Bytes, Ids
 from triplewire.ir.fulltext.nodes import Word
@@ -224,7 +224,7 @@ def build(specs: Strings) -> Tests:
         collect_words(_words(specs, np.flatnonzero(first == _WORD)), of("w", "p", "W", "P")),
         collect_substrings(of("s")),
         collect_literals(of("t", "e")),
-        collect_languages(of("l")),
+        Languages.collect(of("l")),
         scales,
         Classes.collect(of("c")),
     )

@@ -93,7 +93,9 @@ class Layer:
 def _in_order(matched: SegmentRows) -> Rows:
     """The matches of a window by publication, in memory of their own."""
     accepted = owners(matched.offset), matched.accepted, np.zeros(len(matched.accepted), np.bool_)
-    publication, subscription, truncated = map(np.concatenate, zip(accepted, matched.columns, strict=True))
+    publication, subscription, truncated = (
+        np.concatenate(pair) for pair in zip(accepted, matched.columns, strict=True)
+    )
     order = np.argsort(publication, kind="stable")
     return Rows(
         publication[order],

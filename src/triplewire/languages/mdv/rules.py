@@ -37,9 +37,8 @@ from triplewire.languages.grammar.bare import (
     NamesInForce,
     bounded,
     namespaced,
-    number,
 )
-from triplewire.languages.grammar.strings import string_value
+from triplewire.languages.grammar.strings import number, string_value
 from triplewire.languages.grammar.tokens import Token
 from triplewire.languages.mdv.branches import CONTAINS, Path, Side, Test, compile_branch, inline
 from triplewire.model.namespaces import RSS, label_iri
