@@ -45,8 +45,7 @@ class Answers:
         self.known = np.full((_ROOM, 3), -1, np.int64)
 
     def grow(self) -> None:
-        """Twice the room. The answers are forgotten: who needs one asks again, and `ResidualTests` keeps the dear
-        ones."""
+        """Double the room. The answers are forgotten and asked for again; `ResidualTests` remembers what it evaluated."""
         self.known = np.full((2 * len(self.known), 3), -1, np.int64)
 
 
