@@ -45,7 +45,7 @@ class Answers:
         self.known = np.full((_ROOM, 3), -1, np.int64)
 
     def grow(self) -> None:
-        """Double the room. The answers are forgotten and asked for again; `ResidualTests` remembers what it evaluated."""
+        """Double the room. Answers are forgotten and asked for again; `ResidualTests` remembers what it evaluated."""
         self.known = np.full((2 * len(self.known), 3), -1, np.int64)
 
 
