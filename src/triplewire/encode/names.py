@@ -161,9 +161,7 @@ def _key(term: Term) -> tuple[int, str, str]:
     return BLANK_KIND, term.label, ""
 
 
-def term_columns(
-    terms: Sequence[Term],
-) -> tuple[Bytes, Offsets, Offsets, Bytes, Ids, tuple[str, ...], Hashes]:
+def term_columns(terms: Sequence[Term]) -> tuple[Bytes, Offsets, Offsets, Bytes, Ids, tuple[str, ...], Hashes]:
     """The columns text, start, end, kind, suffix, suffixes and hash of these terms, as in `Terms` of a batch."""
     keys = [_key(term) for term in terms]
     suffixes = {"": 0}

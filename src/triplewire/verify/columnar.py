@@ -90,13 +90,7 @@ class Columnar:
         self._counts = StarCounts(clauses)
         self._solver = Solver(clauses, self._width[self._owner], residual, world)
 
-    def verify(
-        self,
-        view: View,
-        publication: Ids,
-        clause: Ids,
-        publications: Publications | None = None,
-    ) -> Verified:
+    def verify(self, view: View, publication: Ids, clause: Ids, publications: Publications | None = None) -> Verified:
         """Which pairs (publication, subscription) match, of these pairs (publication, clause)? `publications` gives a
         publication by its number, with all that is known of it; without it, with what the batch holds.
 

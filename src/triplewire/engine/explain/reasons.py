@@ -142,7 +142,7 @@ def condition_lines(pair: ExplainedPair, condition: Expression, solution: Bindin
             return condition_lines(pair, inner, solution, None if truth is None else not truth)
         case Compare(op, left, right):
             other = _valued(pair, right, solution)
-            return [f"{_valued(pair, left, solution)} is {_no(truth)}{op} {other}{_error(truth)}"]
+            return [f"{_valued(pair, left, solution)} is {'' if truth else 'not '}{op} {other}{_error(truth)}"]
         case TextTest(relation, operand, text, negated):
             verb = f"{'not ' if negated else ''}{relation.value} {Literal(text)}"
             return [f"{_valued(pair, operand, solution)} {'does' if truth else 'does not'}: {verb}"]
@@ -176,10 +176,6 @@ def _joined(pair: ExplainedPair, conditions: Sequence[Expression], solution: Bin
     for condition, verdict in decisive[:1] or verdicts:
         lines += condition_lines(pair, condition, solution, verdict)
     return lines
-
-
-def _no(truth: bool | None) -> str:
-    return "" if truth else "not "
 
 
 def _error(truth: bool | None) -> str:

@@ -11,18 +11,7 @@ from collections.abc import Iterator
 
 from triplewire.ir.evaluation import calls, patterns
 from triplewire.ir.evaluation.expressions import truth, value
-from triplewire.ir.evaluation.plan import (
-    Difference,
-    Extend,
-    Group,
-    LeftJoin,
-    Names,
-    Nested,
-    Plan,
-    Run,
-    Step,
-    Union,
-)
+from triplewire.ir.evaluation.plan import Difference, Extend, Group, LeftJoin, Names, Nested, Plan, Run, Step, Union
 from triplewire.ir.evaluation.state import Evaluation, Solution
 from triplewire.ir.evaluation.unknown import (
     DOUBT,

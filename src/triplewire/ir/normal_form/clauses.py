@@ -12,19 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias, TypeVar
 
-from triplewire.ir.nodes import (
-    And,
-    Call,
-    Expression,
-    Filter,
-    Label,
-    Or,
-    Pattern,
-    PatternTerm,
-    Values,
-    Variable,
-    Where,
-)
+from triplewire.ir.nodes import And, Call, Expression, Filter, Label, Or, Pattern, PatternTerm, Values, Variable, Where
 from triplewire.ir.normal_form.conditions import Alternatives, Necessary, Test, Tests, X, common
 from triplewire.ir.subscription import Subscription
 from triplewire.ir.walk import walk

@@ -9,19 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from difflib import get_close_matches
 
-from triplewire.ir.nodes import (
-    AllOf,
-    AnyOf,
-    Compare,
-    Exists,
-    Expression,
-    FullText,
-    Function,
-    Holds,
-    In,
-    Negate,
-    Where,
-)
+from triplewire.ir.nodes import AllOf, AnyOf, Compare, Exists, Expression, FullText, Function, Holds, In, Negate, Where
 from triplewire.languages.grammar import fulltext
 from triplewire.languages.grammar.tokens import Token
 from triplewire.languages.sparql.calls import call, operator_name

@@ -36,13 +36,7 @@ from triplewire.model.terms import IRI, Literal
 Scope = dict[str, None]
 """The names of the variables in scope (18.2.1), in order of appearance."""
 
-_MODIFIERS = {
-    "GROUP": "GROUP BY",
-    "HAVING": "HAVING",
-    "ORDER": "ORDER BY",
-    "LIMIT": "LIMIT",
-    "OFFSET": "OFFSET",
-}
+_MODIFIERS = {"GROUP": "GROUP BY", "HAVING": "HAVING", "ORDER": "ORDER BY", "LIMIT": "LIMIT", "OFFSET": "OFFSET"}
 _REMEDIES = {
     "GROUP": "select the variables and group what is notified",
     "HAVING": "select the variables and group what is notified",
