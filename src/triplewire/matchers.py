@@ -45,9 +45,9 @@ Detail: TypeAlias = "tuple[tuple[Binding, ...], Template | None]"
 
 @dataclass(frozen=True, slots=True)
 class Details:
-    """Of some matches: the bindings of each, which may be made while they are taken; about how many these are; and by
-    place the templates of those that have one. `texts` makes JSON text of the bindings without their objects, where
-    that is possible; either the one or the other is asked for, and once."""
+    """What matches have beside their rows. `bindings`: of each match; they may be made while they are taken. `count`:
+    about how many bindings these are. `templates`: place of a match -> its CONSTRUCT template. `texts` makes JSON text
+    of the bindings without their objects, where that is possible. Ask for bindings or for texts, and once."""
 
     bindings: Iterable[tuple[Binding, ...]]
     count: int

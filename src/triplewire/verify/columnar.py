@@ -45,8 +45,8 @@ Failure = tuple[int, int, TriplewireError]
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """The pairs that match, each once; the pairs that could not be decided, with the reason; and the pairs
-    (publication, subscription) that operators have to decide."""
+    """What became of pairs. Those that match are columns, each pair once. `failures` could not be decided, and say why.
+    `waiting` are the pairs (publication, subscription) that operators have to decide."""
 
     publication: Ids
     subscription: Ids

@@ -94,7 +94,7 @@ def _wrote(stream: IO[bytes], data: bytes) -> None:
 
 
 def load(directory: Path, settings: Settings | None = None, *, whole: bool = False) -> Saved:
-    """What was saved; `settings` take the place of the saved ones; `whole` checks every byte. Raises `StoreError`."""
+    """What was saved, with `settings` in place of the saved ones. `whole` checks every byte. Raises `StoreError`."""
     try:
         manifest, texts, index, hierarchy = _read(directory, whole)
         taxonomy = json.loads(hierarchy)

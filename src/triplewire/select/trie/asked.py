@@ -21,9 +21,9 @@ _CELLS, _LEAST = 4, 1 << 14  # of `dense`: an atom; in any case
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Rows of `asked` are terms, as predicates, and two more: any predicate, and the subject itself. A row tells of
-    each kind of atoms: TERM and TEST, where in `dense` those begin, or HASHED, or NOTHING; ANY, the atom itself, and
-    `len(keys)` where there is none; RANGE, its row in the range atoms, or -1. In `dense`, too, `len(keys)` is none."""
+    """Rows of `asked` are terms, as predicates, and two more: any predicate, and the subject itself. Columns are kinds
+    of atoms. TERM and TEST: where in `dense` the atoms begin, or HASHED, or NOTHING. ANY: the atom itself, or
+    `len(keys)` where there is none, as in `dense`. RANGE: its row in the range atoms, or -1."""
 
     slots: Ids  # hash table over the keys of other atoms
     asked: Ids  # shape (terms + 2, 4)
