@@ -156,7 +156,7 @@ class Solver:
     def solve(
         self, batch: Batch, features: Features, pairs: Pairs, keep: bool, publications: Callable[[int], Publication]
     ) -> Solved:
-        """The outcome of each pair. Residual predicates are answered in between, and pairs that wait are tried again."""
+        """The outcome of each pair. Residual predicates are answered in between; pairs that wait are tried again."""
         columns = batch.offset, _together(batch.subject, batch.predicate), batch.object
         triples = SortedTriples(*fixed(*columns, *_NO_KEYS))
         facts = NodeFeatures(
