@@ -169,7 +169,7 @@ DAMAGE = {
     "manifest nested": (edit("manifest.json", lambda text: "[" * 200_000), "it is no JSON"),
     "foreign": (manifest(format="recipes"), "not the manifest of a saved engine"),
     "a list": (edit("manifest.json", lambda text: "[]"), "not the manifest of a saved engine"),
-    "newer": (manifest(version=2), "version 2, and this Triplewire reads up to 1"),
+    "newer": (manifest(version=3), "version 3, and this Triplewire reads up to 2"),
     "no version": (manifest(version=None), "states no version"),
     "no matcher": (manifest(matcher=None), "names no matcher"),
     "unknown matcher": (manifest(matcher="magic"), "no matcher named 'magic'"),

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from engine.generated import WORLD
 from triplewire import Publication, plugins
 from triplewire.clauses.builder import ClauseBuilder
+from triplewire.clauses.checks import check_clauses
 from triplewire.clauses.clauses import Clauses
 from triplewire.clauses.view import View
 from triplewire.encode.publications import encode
@@ -42,9 +43,12 @@ class Built:
         return cls(clauses, plugins.find("matcher", maker).build(clauses))
 
     def saved(self, maker: str) -> Built:
-        """What the arrays of both give again."""
-        clauses = Clauses.from_arrays(self.clauses.arrays())
-        return Built(clauses, plugins.find("matcher", maker).open(clauses, self.index.arrays()))
+        """What the arrays of both give again, checked."""
+        arrays, index = self.clauses.arrays(), dict(self.index.arrays())
+        check_clauses(arrays, "clauses", len(self.clauses))
+        clauses, found = Clauses.from_arrays(arrays), plugins.find("matcher", maker)
+        found.check(clauses, index)
+        return Built(clauses, found.open(clauses, index))
 
     def selected(self, publications: Sequence[Publication], most: int = 1_000, world: World = WORLD) -> Selected:
         """What the index says of publications."""

@@ -1,12 +1,16 @@
 """Flat arrays in one file: written one behind the other, opened as a memory map.
 
 What is where is told by a directory, {name: [type, shape, first byte]}, which is kept elsewhere: `engine.store` puts it
-in the manifest.
+in the manifest. What an array holds is not looked at here: `triplewire.clauses.schema`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+import mmap
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 from typing import IO, Any
@@ -34,20 +38,48 @@ def write_arrays(stream: IO[bytes], arrays: Mapping[str, NDArray[Any]]) -> dict[
     return directory
 
 
-def map_arrays(path: Path, directory: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
-    """The arrays of a file, as parts of a memory map. Raises `ValueError` where the directory is not that of the file.
+@dataclass(frozen=True, eq=False)
+class MappedArrays:
+    """The arrays of a file as parts of a memory map. The map is private, so that kernels take the arrays as they take
+    others; nothing ever writes to it."""
 
-    The map is private, so that kernels take the arrays as they take others; nothing ever writes to it.
-    """
+    arrays: Mapping[str, NDArray[Any]]
+    _data: mmap.mmap | bytes
+
+    def sha256(self) -> str:
+        """The hash of the whole file."""
+        return hashlib.sha256(self._data).hexdigest()
+
+    @contextmanager
+    def released(self) -> Iterator[None]:
+        """A block that reads all of the arrays once. At its end their memory is given back; whatever asks for it again
+        gets it from the file."""
+        try:
+            yield
+        finally:
+            if isinstance(self._data, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
+                self._data.madvise(mmap.MADV_DONTNEED)
+
+
+def map_arrays(path: Path, directory: Mapping[str, Any]) -> MappedArrays:
+    """The arrays of a file. Raises `ValueError` where the directory is not that of the file: the arrays lie one behind
+    the other, from its first byte to its last."""
     size = path.stat().st_size
-    data = np.memmap(path, np.uint8, "c").view(np.ndarray) if size else np.zeros(0, np.uint8)
-    out: dict[str, NDArray[Any]] = {}
+    with open(path, "rb") as file:
+        data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY) if size else b""
+    numbers = np.frombuffer(data, np.uint8) if size else np.zeros(0, np.uint8)
+    arrays: dict[str, NDArray[Any]] = {}
+    end = 0
     for name, entry in directory.items():
         kind, shape, at = entry
-        if kind not in _TYPES or not all(isinstance(n, int) and n >= 0 for n in (*shape, at)) or at % ALIGNMENT:
+        if kind not in _TYPES or not all(type(number) is int and number >= 0 for number in (*shape, at)):
             raise ValueError(f"the array {name} has a wrong entry")
+        if at != end + -end % ALIGNMENT:
+            raise ValueError(f"the array {name} does not begin where the one before it ends")
         end = at + prod(shape) * np.dtype(kind).itemsize
         if end > size:
             raise ValueError(f"the array {name} lies beyond the end of the file")
-        out[name] = data[at:end].view(kind).reshape(shape)
-    return out
+        arrays[name] = numbers[at:end].view(kind).reshape(shape)
+    if end != size:
+        raise ValueError(f"the file has {size:,} bytes, and its arrays {end:,}")
+    return MappedArrays(arrays, data)

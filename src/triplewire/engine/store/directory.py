@@ -1,18 +1,20 @@
 """An engine in a directory: what `Engine.save` writes and `Engine.load` reads.
 
-    manifest.json                    format, version, matcher, entailment, settings; of the others name, size, SHA-256
+    manifest.json                    format, version, matcher, entailment, settings; of the others name, size, hashes;
+                                     and a hash of all that (`manifest`)
     subscriptions.<hash>.jsonl       a subscription file: {"id", "language", "query", "prefixes", "base"} a line,
-                                     and "rules": the other MDV rules that a rule names
+                                     and "rules": the other MDV rules that a rule names (`rows`)
     taxonomy.<hash>.json             the class hierarchy
-    index.<hash>.bin                 of matchers that have one: the index, as flat arrays (`engine.arrays`)
+    index.<hash>.bin                 of matchers that have one: the index, as flat arrays (`arrays`)
+    .lock                            locked by whoever saves
 
 The data files are written first, under names that no earlier state has; the manifest then takes the place of the old
-one in a single step. Whoever reads sees the state before or the state after, even if the machine stops in between.
+one in a single step. Whoever reads sees the state before or the state after, even if the process or the machine stops
+in between. What a save that was stopped has left is removed by the next one. One process saves at a time, others wait.
 
-Opening takes no longer for a larger engine: the index is mapped, the texts stay on disk. So a large file is checked by
-its size and a hash over blocks at its beginning, at its end and evenly between; `whole` checks every byte. Without an
-index of its own version, a loaded engine is compiled from the texts: a saved engine outlives changes of the forms
-inside. What the rows are: `engine.saved_rows`.
+Every file is read once when it is opened: one up to `SMALL` bytes for its SHA-256, a larger one for its CRC-32, which
+takes less time; `whole` asks for the SHA-256 of all. Without an index of its own version, a loaded engine is compiled
+from the texts: a saved engine outlives changes of the forms inside.
 """
 
 from __future__ import annotations
@@ -21,27 +23,30 @@ import dataclasses
 import hashlib
 import json
 import os
-import threading
-from collections.abc import Callable, Mapping
+import re
+import time
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from numpy.typing import NDArray
-
 from triplewire.config import Settings
-from triplewire.engine.store.arrays import map_arrays
+from triplewire.engine.store.arrays import MappedArrays, map_arrays
+from triplewire.engine.store.manifest import MANIFEST, UNHASHED, DamagedError, damaged, manifest_text, read_manifest
+from triplewire.engine.tiers.lock import locked
 from triplewire.errors import StoreError, TaxonomyError
 from triplewire.ir.taxonomy import Taxonomy
 
-FORMAT, VERSION = "triplewire engine", 1
-MANIFEST = "manifest.json"
-MANIFEST_BYTES = 4 * 1024 * 1024
-SMALL = 8 << 20  # bytes of a file that is always checked as a whole
-_BLOCKS, _BLOCK = 64, 1 << 16  # of a larger one
+SMALL = 8 << 20  # bytes of a file whose SHA-256 is always looked at
+LOCK = ".lock"
+WAIT_SECONDS = 60.0  # for another process that saves to the same directory
+_LOOK_SECONDS = 0.02
 _PIECE = 1 << 20
-
-_saving = threading.Lock()  # two threads that save to one directory would sweep away each other's files
+_PARTS = "subscriptions|taxonomy|index"
+_DATA = re.compile(rf"({_PARTS})\.[0-9a-f]{{16}}\.(jsonl|json|bin)")
+_ASIDE = re.compile(rf"\.({_PARTS}|{re.escape(MANIFEST)})\.[0-9]+\.part")
 
 Part = tuple[str, Callable[[IO[bytes]], None]]
 """The suffix of a data file, and what writes its content."""
@@ -57,17 +62,22 @@ class Saved:
     matcher: str
     entailment: str
     subscriptions: IO[bytes]
-    index: Mapping[str, NDArray[Any]] | None
+    index: MappedArrays | None
 
 
 def save(directory: Path, manifest: Callable[[], Mapping[str, Any]], parts: Mapping[str, Part]) -> None:
     """Write the parts of an engine to `directory`, in place of an engine that was saved there before.
 
-    `manifest` is asked when the parts are written. Raises `StoreError` when the directory holds something else or
-    cannot be written.
+    `manifest` is asked when the parts are written. Waits for another process that saves there. Raises `StoreError` when
+    that takes longer than `WAIT_SECONDS`, and when the directory holds something else or cannot be written.
     """
     try:
-        with _saving:
+        _refuse_others(directory)
+        if not directory.exists():
+            directory.mkdir(parents=True, exist_ok=True)
+            _sync(directory.parent)
+        with _alone(directory):
+            _refuse_others(directory)
             _replace(directory, manifest, parts)
     except OSError as error:
         raise StoreError(f"it cannot be written: {error.strerror or error}", source=str(directory)) from error
@@ -94,20 +104,19 @@ def _wrote(stream: IO[bytes], data: bytes) -> None:
 
 
 def load(directory: Path, settings: Settings | None = None, *, whole: bool = False) -> Saved:
-    """What was saved, with `settings` in place of the saved ones. `whole` checks every byte. Raises `StoreError`."""
+    """What was saved, with `settings` in place of the saved ones. `whole`: see above. Raises `StoreError`."""
     try:
         manifest, texts, index, hierarchy = _read(directory, whole)
-        taxonomy = json.loads(hierarchy)
     except OSError as error:
         raise StoreError(f"it cannot be read: {error.strerror or error}", source=str(directory)) from error
     if settings is None:
         try:
             settings = Settings(**manifest["settings"])
-        except (KeyError, TypeError) as error:
+        except (KeyError, TypeError, ValueError) as error:
             raise damaged(directory / MANIFEST, f"its settings are not those of this version ({error})") from error
     try:
-        classes = Taxonomy.from_json(taxonomy)
-    except (TaxonomyError, KeyError, TypeError, ValueError) as error:
+        classes = Taxonomy.from_json(json.loads(hierarchy))
+    except (TaxonomyError, KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise damaged(directory, f"its taxonomy cannot be read ({error})") from error
     matcher, entailment = manifest.get("matcher"), manifest.get("entailment")
     if not isinstance(matcher, str) or not isinstance(entailment, str):
@@ -118,137 +127,141 @@ def load(directory: Path, settings: Settings | None = None, *, whole: bool = Fal
 # --- writing ---------------------------------------------------------------------------------------------------------
 
 
+def _refuse_others(directory: Path) -> None:
+    """Raises `StoreError` where the directory holds anything but a saved engine, or what is left of one."""
+    names = {entry.name for entry in directory.iterdir()} if directory.exists() else set()
+    is_ours = all(name in (MANIFEST, LOCK) or _DATA.fullmatch(name) or _ASIDE.fullmatch(name) for name in names)
+    if MANIFEST not in names and is_ours:
+        return  # nothing, or a first save that was stopped
+    try:
+        read_manifest(directory)
+    except DamagedError:
+        if not is_ours:
+            raise
+
+
+@contextmanager
+def _alone(directory: Path) -> Iterator[None]:
+    """A block in which no other process, and no other thread, saves to the directory. Raises `StoreError` after
+    `WAIT_SECONDS`. The operating system unlocks the file when its owner ends in any way."""
+    begun = time.monotonic()
+    while True:
+        with locked(directory / LOCK) as is_alone:
+            if is_alone:
+                yield
+                return
+        if time.monotonic() - begun > WAIT_SECONDS:
+            raise StoreError(
+                f"another process has been saving to it for {WAIT_SECONDS:.0f} seconds",
+                source=str(directory),
+                remedy=f"wait until it has ended ({LOCK} has its number), or save to another directory",
+            )
+        time.sleep(_LOOK_SECONDS)
+
+
 def _replace(directory: Path, manifest: Callable[[], Mapping[str, Any]], parts: Mapping[str, Part]) -> None:
     """Write the data files, and the manifest that names them; remove those before."""
-    if directory.exists() and any(directory.iterdir()):
-        _read_manifest(directory)
-    directory.mkdir(parents=True, exist_ok=True)
+    _sweep(directory, _ASIDE)
     files: dict[str, dict[str, Any]] = {}
     for part, (suffix, write) in parts.items():
         aside = directory / f".{part}.{os.getpid()}.part"
-        try:
-            with open(aside, "wb") as stream:
-                write(stream)
-                stream.flush()
-                os.fsync(stream.fileno())
-            size, sha = aside.stat().st_size, _sha(aside)
+        with _written(aside, write):
+            size, sha, crc = _hashes(aside)
             name = f"{part}.{sha[:16]}.{suffix}"
-            files[part] = {"name": name, "bytes": size, "sha256": sha, "sample": _sample(aside, size)}
+            files[part] = {"name": name, "bytes": size, "sha256": sha, "crc32": crc}
             os.replace(aside, directory / name)
-        finally:
-            aside.unlink(missing_ok=True)
-    content = {"format": FORMAT, "version": VERSION, **manifest(), "files": files}
-    _write(directory / MANIFEST, json.dumps(content, indent=1).encode() + b"\n")
-    written = {entry["name"] for entry in files.values()}
-    for part in ("subscriptions", "taxonomy", "index"):
-        for old in directory.glob(f"{part}.*"):
-            if old.name not in written:
-                old.unlink()
+    _sync(directory)
+    text = manifest_text({**manifest(), "files": files})
+    aside = directory / f".{MANIFEST}.{os.getpid()}.part"
+    with _written(aside, lambda stream: _wrote(stream, text)):
+        os.replace(aside, directory / MANIFEST)
+    _sync(directory)
+    _sweep(directory, _DATA, {entry["name"] for entry in files.values()})
 
 
-def _write(path: Path, data: bytes) -> None:
-    """Write aside, make it last, rename."""
-    aside = path.with_name(f".{path.name}.{os.getpid()}.part")
+@contextmanager
+def _written(path: Path, write: Callable[[IO[bytes]], None]) -> Iterator[None]:
+    """A block in which a new file is on disk. At its end it has another name, or is removed."""
     try:
-        with open(aside, "wb") as stream:
-            stream.write(data)
+        with open(path, "wb") as stream:
+            write(stream)
             stream.flush()
             os.fsync(stream.fileno())
-        os.replace(aside, path)
+        yield
     finally:
-        aside.unlink(missing_ok=True)
+        path.unlink(missing_ok=True)
 
 
-def _sha(path: Path) -> str:
-    digest = hashlib.sha256()
+def _sweep(directory: Path, names: re.Pattern[str], but: frozenset[str] | set[str] = frozenset()) -> None:
+    """Remove the files with such names, which are of earlier saves."""
+    for entry in list(directory.iterdir()):
+        if names.fullmatch(entry.name) and entry.name not in but:
+            entry.unlink()
+
+
+def _sync(directory: Path) -> None:
+    """Have the names in a directory written to disk."""
+    with suppress(OSError):  # there are systems on which a directory cannot be opened
+        file = os.open(directory, os.O_RDONLY)
+        try:
+            os.fsync(file)
+        finally:
+            os.close(file)
+
+
+def _hashes(path: Path, *, sha: bool = True) -> tuple[int, str, int]:
+    """The size of a file, its SHA-256 ("" where it is not asked for) and its CRC-32."""
+    digest, crc, size = hashlib.sha256(), 0, 0
     with open(path, "rb") as stream:
         while piece := stream.read(_PIECE):
-            digest.update(piece)
-    return digest.hexdigest()
-
-
-def _sample(path: Path, size: int) -> str:
-    """The hash of blocks at the beginning, at the end and evenly between."""
-    digest = hashlib.sha256()
-    last = max(size - _BLOCK, 0)
-    with open(path, "rb") as stream:
-        for number in range(_BLOCKS):
-            stream.seek(last * number // (_BLOCKS - 1))
-            digest.update(stream.read(_BLOCK))
-    return digest.hexdigest()
+            if sha:
+                digest.update(piece)
+            crc, size = zlib.crc32(piece, crc), size + len(piece)
+    return size, digest.hexdigest() if sha else "", crc
 
 
 # --- reading ---------------------------------------------------------------------------------------------------------
 
 
-def _read(directory: Path, whole: bool) -> tuple[dict[str, Any], IO[bytes], Mapping[str, NDArray[Any]] | None, bytes]:
+def _read(directory: Path, whole: bool) -> tuple[dict[str, Any], IO[bytes], MappedArrays | None, bytes]:
     """The manifest, the texts, the index and the taxonomy of one state; again where a save came in between."""
     while True:
-        manifest = _read_manifest(directory)
+        manifest = read_manifest(directory)
         try:
             texts = _checked(directory, manifest, "subscriptions", whole)
             hierarchy = _checked(directory, manifest, "taxonomy", whole).read_bytes()
             index = None
-            if "index" in manifest:
+            if "index" in manifest and manifest["version"] > UNHASHED:
                 index = _mapped(_checked(directory, manifest, "index", whole), manifest["index"])
             return manifest, open(texts, "rb"), index, hierarchy  # the caller closes it
         except (StoreError, OSError):
-            if _read_manifest(directory) == manifest:
+            if read_manifest(directory) == manifest:
                 raise
 
 
-def _mapped(path: Path, entry: Any) -> Mapping[str, NDArray[Any]]:
+def _mapped(path: Path, entry: Any) -> MappedArrays:
     try:
         return map_arrays(path, entry["arrays"])
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise damaged(path.with_name(MANIFEST), f"it does not say what is in the index ({error})") from error
-
-
-def _read_manifest(directory: Path) -> dict[str, Any]:
-    path = directory / MANIFEST
-    if not path.is_file():
-        raise StoreError(f"it is no saved engine: there is no {MANIFEST}", source=str(directory))
-    with open(path, "rb") as stream:
-        data = stream.read(MANIFEST_BYTES)
-    try:
-        manifest = json.loads(data)
-    except (ValueError, RecursionError) as error:
-        raise damaged(path, "it is no JSON") from error
-    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-        raise StoreError("it is not the manifest of a saved engine", source=str(path))
-    version = manifest.get("version")
-    if not isinstance(version, int) or version < 1:
-        raise damaged(path, "it states no version")
-    if version > VERSION:
-        raise StoreError(
-            f"it has version {version}, and this Triplewire reads up to {VERSION}",
-            source=str(path),
-            remedy="load it with the version of Triplewire that wrote it, or a newer one",
-        )
-    return manifest
 
 
 def _checked(directory: Path, manifest: Mapping[str, Any], part: str, whole: bool) -> Path:
     """A data file, which must be what the manifest says."""
     try:
         entry = manifest["files"][part]
-        name, sha, size, sample = str(entry["name"]), entry["sha256"], entry.get("bytes"), entry.get("sample")
+        name, sha, size, crc = str(entry["name"]), entry["sha256"], entry.get("bytes"), entry.get("crc32")
     except (KeyError, TypeError, AttributeError) as error:
         raise damaged(directory / MANIFEST, f"it names no file of {part}") from error
     path = directory / name
     if path.parent != directory or not path.is_file():
         raise damaged(directory, f"the file {name} is missing")
-    there = path.stat().st_size
-    if whole or there <= SMALL or sample is None:
-        if _sha(path) != sha:
-            raise damaged(path, "its content is not what was saved (the SHA-256 differs)")
-    elif there != size:
-        raise damaged(path, f"it has {there:,} bytes, and {size:,} were saved")
-    elif _sample(path, there) != sample:
-        raise damaged(path, "its content is not what was saved (the SHA-256 of its samples differs)")
+    by_sha = whole or path.stat().st_size <= SMALL or crc is None
+    there = _hashes(path, sha=by_sha)
+    if by_sha and there[1] != sha:
+        raise damaged(path, "its content is not what was saved (the SHA-256 differs)")
+    if size is not None and there[0] != size:
+        raise damaged(path, f"it has {there[0]:,} bytes, and {size:,} were saved")
+    if crc is not None and there[2] != crc:
+        raise damaged(path, "its content is not what was saved (the CRC-32 differs)")
     return path
-
-
-def damaged(path: Path, what: str) -> StoreError:
-    """The error of a damaged directory."""
-    return StoreError(f"it is damaged: {what}", source=str(path), remedy="restore it from a copy, or save it again")

@@ -13,7 +13,7 @@ from typing import Any
 
 from triplewire.engine.compiler import Compiler, line_of, row_of
 from triplewire.engine.rules import Seen
-from triplewire.engine.store.directory import damaged
+from triplewire.engine.store.manifest import damaged
 from triplewire.errors import StoreError, TriplewireError
 from triplewire.ir.subscription import Subscription
 

@@ -9,11 +9,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from triplewire.clauses.checks import check_clauses
 from triplewire.clauses.clauses import VERSION, Clauses
 from triplewire.clauses.node_tests.columns import prefixed, under
 from triplewire.encode.names import Names
@@ -24,13 +26,15 @@ from triplewire.engine.segments.layers import NONE, Layer
 from triplewire.engine.segments.segment import Segment
 from triplewire.engine.segments.snapshot import SegmentSnapshot
 from triplewire.engine.segments.texts import TextFile, Texts
-from triplewire.engine.store.arrays import write_arrays
+from triplewire.engine.store.arrays import MappedArrays, write_arrays
+from triplewire.engine.store.checks import check_segment, operators_of, selections_of
 from triplewire.engine.store.directory import Part, Saved
+from triplewire.engine.store.manifest import damaged
 from triplewire.engine.store.rows import checked, compiled_rows, parsed_row, proved_row
 from triplewire.errors import StoreError
 from triplewire.ir.subscription import Subscription
 from triplewire.matchers import Snapshot
-from triplewire.select.index import IndexMaker
+from triplewire.select.index import CheckedMaker, IndexMaker
 
 
 class StoredSegment:
@@ -98,51 +102,47 @@ def opened(saved: Saved, compiler: Compiler, maker: IndexMaker, source: str) -> 
 
     Raises `StoreError` where an operator is missing, or something does not fit together.
     """
-    entry, arrays = saved.manifest.get("index"), saved.index
-    if arrays is None or not isinstance(entry, Mapping) or entry.get("version") != VERSION:
+    entry, mapped = saved.manifest.get("index"), saved.index
+    if mapped is None or not isinstance(entry, Mapping) or entry.get("version") != VERSION:
         return None
     try:
-        own = arrays if entry.get("made_by") == _made_by(maker) else None
-        segment = _segment(saved.subscriptions, arrays, Home(compiler, maker), own)
-        sizes = {
-            len(segment.clauses),
-            len(segment.ids),
-            len(segment.texts),
-            len(segment.construct),
-            len(segment.ids.rank),
-        }
-    except (KeyError, TypeError, ValueError, IndexError) as error:
-        raise StoreError(
-            f"it is damaged: its index does not fit together ({type(error).__name__}: {error})",
-            source=source,
-            remedy="restore it from a copy, or save it again",
-        ) from error
-    if sizes != {len(segment)}:
-        raise StoreError(
-            "it is damaged: the parts of its index differ in length", source=source, remedy="restore it from a copy"
-        )
+        with mapped.released():
+            segment = _segment(saved, mapped, Home(compiler, maker), entry.get("made_by") == _made_by(maker))
+    except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        what = f"its index does not fit together ({type(error).__name__}: {error})"
+        raise damaged(Path(source), what) from error
     _check_operators(segment, compiler, source)
-    segment = _pinned(segment, arrays["pinned"].tolist(), compiler, source)
+    segment = _pinned(segment, mapped.arrays["pinned"].tolist(), compiler, source)
     return SegmentSnapshot(segment.home, [Layer(segment, NONE)])
 
 
-def _segment(
-    texts: IO[bytes], arrays: Mapping[str, NDArray[Any]], home: Home, index: Mapping[str, NDArray[Any]] | None
-) -> Segment:
-    start, length = arrays["start"], arrays["length"]
-    selections = tuple(None if names is None else tuple(names) for names in _from_array(arrays["selections"]))
-    clauses, maker = Clauses.from_arrays(under("clauses", arrays)), home.maker
+def _segment(saved: Saved, mapped: MappedArrays, home: Home, has_index: bool) -> Segment:
+    """The segment of the arrays, each checked before anything uses it. `has_index`: the maker can open what is there of
+    an index. Raises `ValueError`, or another error of Python, where something does not fit together."""
+    arrays, texts, maker = mapped.arrays, TextFile(saved.subscriptions), home.maker
+    subscriptions = check_segment(arrays, texts.size)
+    check_clauses(under("clauses", arrays), "clauses", subscriptions)
+    clauses, own = Clauses.from_arrays(under("clauses", arrays)), under("index", arrays)
+    if not has_index:
+        index = maker.build(clauses)
+    else:
+        if isinstance(maker, CheckedMaker):
+            maker.check(clauses, own)
+        elif mapped.sha256() != saved.manifest["files"]["index"]["sha256"]:
+            raise ValueError("the SHA-256 of the index differs")
+        index = maker.open(clauses, own)
+    start = arrays["start"]
     return Segment(
         home,
         clauses,
-        maker.build(clauses) if index is None else maker.open(clauses, under("index", index)),
+        index,
         IdTable(Names.from_arrays(under("ids", arrays)), arrays["rank"]),
-        Texts((TextFile(texts),), np.zeros(len(start), np.uint8), start, length),
-        selections,
+        Texts((texts,), np.zeros(len(start), np.uint8), start, arrays["length"]),
+        selections_of(arrays),
         arrays["selection"],
         arrays["construct"],
         {},
-        frozenset((str(name), int(count)) for name, count in _from_array(arrays["operators"])),
+        operators_of(arrays),
     )
 
 
@@ -202,7 +202,3 @@ def _made_by(maker: IndexMaker) -> str:
 
 def _to_array(value: Any) -> NDArray[np.uint8]:
     return np.frombuffer(json.dumps(value).encode("ascii"), np.uint8)
-
-
-def _from_array(array: NDArray[Any]) -> Any:
-    return json.loads(array.tobytes())
