@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import mmap
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
@@ -50,15 +49,10 @@ class MappedArrays:
         """The hash of the whole file."""
         return hashlib.sha256(self._data).hexdigest()
 
-    @contextmanager
-    def released(self) -> Iterator[None]:
-        """A block that reads all of the arrays once. At its end their memory is given back; whatever asks for it again
-        gets it from the file."""
-        try:
-            yield
-        finally:
-            if isinstance(self._data, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
-                self._data.madvise(mmap.MADV_DONTNEED)
+    def release(self) -> None:
+        """Give back the memory of what has been read. Whatever asks for it again gets it from the file."""
+        if isinstance(self._data, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
+            self._data.madvise(mmap.MADV_DONTNEED)
 
 
 def map_arrays(path: Path, directory: Mapping[str, Any]) -> MappedArrays:

@@ -106,8 +106,7 @@ def opened(saved: Saved, compiler: Compiler, maker: IndexMaker, source: str) -> 
     if mapped is None or not isinstance(entry, Mapping) or entry.get("version") != VERSION:
         return None
     try:
-        with mapped.released():
-            segment = _segment(saved, mapped, Home(compiler, maker), entry.get("made_by") == _made_by(maker))
+        segment = _segment(saved, mapped, Home(compiler, maker), entry.get("made_by") == _made_by(maker))
     except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
         what = f"its index does not fit together ({type(error).__name__}: {error})"
         raise damaged(Path(source), what) from error
@@ -121,7 +120,9 @@ def _segment(saved: Saved, mapped: MappedArrays, home: Home, has_index: bool) ->
     an index. Raises `ValueError`, or another error of Python, where something does not fit together."""
     arrays, texts, maker = mapped.arrays, TextFile(saved.subscriptions), home.maker
     subscriptions = check_segment(arrays, texts.size)
+    mapped.release()  # all that is checked is read once, and seldom soon again
     check_clauses(under("clauses", arrays), "clauses", subscriptions)
+    mapped.release()
     clauses, own = Clauses.from_arrays(under("clauses", arrays)), under("index", arrays)
     if not has_index:
         index = maker.build(clauses)
@@ -130,6 +131,7 @@ def _segment(saved: Saved, mapped: MappedArrays, home: Home, has_index: bool) ->
             maker.check(clauses, own)
         elif mapped.sha256() != saved.manifest["files"]["index"]["sha256"]:
             raise ValueError("the SHA-256 of the index differs")
+        mapped.release()
         index = maker.open(clauses, own)
     start = arrays["start"]
     return Segment(

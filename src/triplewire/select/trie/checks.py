@@ -194,10 +194,11 @@ class _SetTrieCheck:
         root = np.flatnonzero(trie["root"] >= 0)
         top = trie["root"][root]
         reached = has_parent.astype(bool)
-        self._require(len(np.unique(top)) == len(top) and not reached[top].any(), "a child of the root has two parents")
+        before = np.count_nonzero(reached)
+        reached[top] = True
+        self._require(np.count_nonzero(reached) == before + len(top), "a child of the root has two parents")
         is_labelled = np.array_equal(label[top], root) and not (top == 0).any()
         self._require(is_labelled, "a child of the root has another label")
-        reached[top] = True
         plain = reached & ~below_range
         self._require((label[plain] < len(trie["root"])).all(), "a label is no atom or star")
         ranged = (nodes[:-1, 1] >> RANGE_BIT & 1).astype(bool)
