@@ -11,6 +11,7 @@ import pytest
 
 from engine.samples import EX, Stub, item
 from triplewire import Engine, Settings, Subscription, Taxonomy
+from triplewire.engine.store.manifest import manifest_text
 from triplewire.errors import StoreError, TriplewireError
 from triplewire.ir.nodes import ANY, Pattern
 
@@ -80,8 +81,9 @@ def test_saving_again_leaves_no_old_files(matcher: str, tmp_path: Path) -> None:
 
 def each_once(folder: Path) -> None:
     """No file of an earlier state is left, nor one half written."""
-    parts = sorted(file.name.split(".")[0] for file in folder.iterdir())
-    assert parts in (["manifest", "subscriptions", "taxonomy"], ["index", "manifest", "subscriptions", "taxonomy"])
+    parts = sorted(file.name.split(".")[0] or file.name for file in folder.iterdir())
+    assert parts[0] == ".lock"
+    assert parts[1:] in (["manifest", "subscriptions", "taxonomy"], ["index", "manifest", "subscriptions", "taxonomy"])
 
 
 def test_settings_may_be_given_anew(matcher: str, tmp_path: Path) -> None:
@@ -151,7 +153,14 @@ def edit(name: str, change: Callable[[str], str]) -> Callable[[Path], None]:
 
 
 def manifest(**changes: object) -> Callable[[Path], None]:
-    return edit("manifest.json", lambda text: json.dumps(json.loads(text) | changes))
+    """Other fields, with a hash that fits."""
+    return edit("manifest.json", lambda text: manifest_text(without_hash(text) | changes).decode())
+
+
+def without_hash(text: str) -> dict[str, object]:
+    content: dict[str, object] = json.loads(text)
+    del content["sha256"]
+    return content
 
 
 def remove(name: str) -> Callable[[Path], None]:
@@ -170,6 +179,11 @@ DAMAGE = {
     "foreign": (manifest(format="recipes"), "not the manifest of a saved engine"),
     "a list": (edit("manifest.json", lambda text: "[]"), "not the manifest of a saved engine"),
     "newer": (manifest(version=3), "version 3, and this Triplewire reads up to 2"),
+    "another setting, and not its hash": (
+        edit("manifest.json", lambda text: text.replace('"max_bindings": 7', '"max_bindings": 8')),
+        "manifest.json: it is damaged: its content is not what was saved",
+    ),
+    "no hash": (edit("manifest.json", lambda text: json.dumps(without_hash(text))), "its SHA-256 differs"),
     "no version": (manifest(version=None), "states no version"),
     "no matcher": (manifest(matcher=None), "names no matcher"),
     "unknown matcher": (manifest(matcher="magic"), "no matcher named 'magic'"),

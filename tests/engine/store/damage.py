@@ -1,6 +1,6 @@
 """Opens damaged copies of a saved engine, many in one process, and says how each ends. Run as a program.
 
-    python damage.py KIND FOLDER COUNT SEED       prints {outcome: [case, ...]} as JSON
+    python damage.py KIND FOLDER COUNT SEED       prints {outcome: [how many, some of the cases]} as JSON
 
 Each group of cases is tried in a child process, so that one that ends in a signal is told, and the rest goes on. The
 kernels are loaded before, once. A case is right where opening is refused with `StoreError`, or all answers are those of
@@ -8,7 +8,7 @@ the engine as it was saved. Kinds:
 
     digits    each digit of the manifest, replaced by each other digit
     flips     random bits of all files
-    spread    single bits evenly over the index
+    spread    single bits evenly over the index; of all files, the CRC-32 alone is asked for
     arrays    numbers of each array replaced, with all hashes made to fit: nobody can say that the answers are wrong,
               so "ended" counts as well, which is matching without a signal or an error that is not ours
 """
@@ -27,8 +27,8 @@ from typing import Any
 import numpy as np
 
 from triplewire import IRI, Engine, Literal, Publication, Taxonomy, Triple
+from triplewire.engine.store import directory
 from triplewire.engine.store.arrays import map_arrays
-from triplewire.engine.store.directory import _hashes
 from triplewire.engine.store.manifest import MANIFEST, manifest_text, read_manifest
 from triplewire.errors import StoreError, TriplewireError
 from triplewire.model.terms import RDF_TYPE, XSD
@@ -199,6 +199,7 @@ def flips(folder: Path, right: Sequence[object], count: int, drawn: random.Rando
 
 def spread(folder: Path, right: Sequence[object], count: int, drawn: random.Random) -> Iterator[tuple[Any, str]]:
     """Single bits of the index, evenly over it."""
+    directory.SMALL = -1
     (file,) = folder.glob("index.*")
     size = 8 * file.stat().st_size
     bits = [size * number // count + drawn.randrange(size // count) for number in range(count)]
@@ -220,7 +221,7 @@ def arrays(folder: Path, right: Sequence[object], count: int, drawn: random.Rand
             array[place] = _other(array[place], array, own)
         begin = manifest["index"]["arrays"][name][2]
         file.write_bytes(content[:begin] + array.tobytes() + content[begin + array.nbytes :])
-        size, sha, crc = _hashes(file)
+        size, sha, crc = directory._hashes(file)
         files = {**manifest["files"], "index": {**manifest["files"]["index"], "bytes": size, "sha256": sha, "crc32": crc}}
         (folder / MANIFEST).write_bytes(manifest_text({**manifest, "files": files}))
         outcome = ended(folder, right, False)

@@ -1,0 +1,117 @@
+"""A save that is killed leaves the engine before or the engine after; two that come together leave one, whole."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from engine.store import interrupted
+from triplewire import Engine
+from triplewire.engine.store import directory
+from triplewire.engine.tiers.lock import locked
+from triplewire.errors import StoreError
+
+TESTS = str(Path(__file__).parents[2])
+KILLS = 200 if os.environ.get("TRIPLEWIRE_DAMAGE") == "all" else 25
+
+SAVES = """
+import sys
+from triplewire import Engine
+engine = Engine(matcher="everything")
+for number in range(int(sys.argv[2])):
+    engine.subscribe(f"ASK {{ ?s ?p {number} }}")
+print("ready", flush=True)
+sys.stdin.readline()
+for _ in range(15):
+    engine.save(sys.argv[1])
+"""
+
+
+def started(*arguments: str) -> subprocess.Popen[str]:
+    """A process of Python that finds the tests."""
+    paths = os.pathsep.join([TESTS, *filter(None, [os.environ.get("PYTHONPATH")])])
+    return subprocess.Popen(
+        [sys.executable, *arguments],
+        env=os.environ | {"PYTHONPATH": paths},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+@pytest.mark.parametrize("kind", ["first", "again"])
+def test_killed_at_any_moment(tmp_path: Path, kind: str) -> None:
+    process = started(interrupted.__file__, str(tmp_path / "saved"), kind, str(KILLS), "1")
+    out, err = process.communicate()
+    assert process.returncode == 0, err
+    seen = json.loads(out)
+    assert seen["before"] > 5
+    assert seen["after"] > 1
+
+
+def test_processes_save_to_one_directory(tmp_path: Path) -> None:
+    """What is read meanwhile is one state or another; what is left in the end is one of them, and nothing else."""
+    folder, counts = tmp_path / "saved", (20, 21, 22)
+    processes = [started("-c", SAVES, str(folder), str(count)) for count in counts]
+    for process in processes:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+    for process in processes:
+        assert process.stdin is not None
+        process.stdin.write("\n")
+        process.stdin.flush()
+    seen = set()
+    while any(process.poll() is None for process in processes):
+        if (folder / "manifest.json").exists():
+            seen.add(len(Engine.load(folder, matcher="reference").subscriptions))
+    for process in processes:
+        _, err = process.communicate()
+        assert process.returncode == 0, err
+    assert seen <= set(counts)
+    assert len(Engine.load(folder, matcher="reference", verify=True).subscriptions) in counts
+    names = sorted(file.name.split(".")[0] for file in folder.iterdir() if file.name != ".lock")
+    assert names == ["index", "manifest", "subscriptions", "taxonomy"]
+
+
+def test_a_save_waits_and_is_refused_in_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = Engine(matcher="reference")
+    engine.save(tmp_path)
+    monkeypatch.setattr(directory, "WAIT_SECONDS", 0.1)
+    with locked(tmp_path / directory.LOCK), pytest.raises(StoreError, match="another process has been saving to it"):
+        engine.save(tmp_path)
+    engine.save(tmp_path)
+
+
+def test_what_an_interrupted_save_left_is_replaced(tmp_path: Path) -> None:
+    left = [".lock", ".index.12.part", "subscriptions.0123456789abcdef.jsonl", ".manifest.json.12.part"]
+    for name in left:
+        (tmp_path / name).write_text("1\n")
+    with pytest.raises(StoreError, match="no saved engine"):
+        Engine.load(tmp_path)
+    Engine(matcher="reference").save(tmp_path)
+    assert not any((tmp_path / name).exists() for name in left[1:])
+    assert Engine.load(tmp_path).subscriptions == ()
+
+
+@pytest.mark.parametrize("other", ["index.html", "subscriptions.txt", ".part", "taxonomy.0123456789abcdef.txt"])
+def test_a_file_of_somebody_else_is_not_touched(tmp_path: Path, other: str) -> None:
+    (tmp_path / ".index.12.part").write_text("")
+    (tmp_path / other).write_text("dear")
+    with pytest.raises(StoreError, match="no saved engine"):
+        Engine(matcher="reference").save(tmp_path)
+    assert (tmp_path / other).read_text() == "dear"
+    assert not (tmp_path / ".lock").exists()
+
+
+def test_a_damaged_engine_can_be_saved_anew(tmp_path: Path) -> None:
+    engine = Engine(matcher="reference")
+    engine.save(tmp_path)
+    (tmp_path / "manifest.json").write_text("{")
+    engine.save(tmp_path)
+    assert Engine.load(tmp_path).subscriptions == ()
