@@ -16,6 +16,8 @@ from triplewire.errors import TriplewireError
 PREFIX = "TRIPLEWIRE_"
 MOST = 2**62  # operating systems take no larger ones
 MOST_SECONDS = 10**9
+LISTED = 1 << 16  # bindings of a match that may be listed even where `max_steps` is smaller
+MOST_LISTED = (1 << 31) - 2  # kernels count in 64 bits: no product of this and a number of terms passes them
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,11 @@ class Settings:
     max_entity_bytes: int = 1_024  # the value of one entity
     parse_seconds: int = 30  # one document in the parsing worker
     parse_bytes: int = 2 * 1024 * 1024 * 1024  # address space of the parsing worker
+
+    @property
+    def most_bindings(self) -> int:
+        """How many bindings a match keeps: `max_bindings`, but no more than can be listed in `max_steps`."""
+        return min(self.max_bindings, max(self.max_steps, LISTED), MOST_LISTED)
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> Settings:

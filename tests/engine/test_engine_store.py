@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from engine.samples import EX, Stub, item
+from engine.store.manifests import change
 from triplewire import Engine, Settings, Subscription, Taxonomy
-from triplewire.engine.store.manifest import manifest_text
 from triplewire.errors import StoreError, TriplewireError
 from triplewire.ir.nodes import ANY, Pattern
 
@@ -153,14 +153,11 @@ def edit(name: str, change: Callable[[str], str]) -> Callable[[Path], None]:
 
 
 def manifest(**changes: object) -> Callable[[Path], None]:
-    """Other fields, with a hash that fits."""
-    return edit("manifest.json", lambda text: manifest_text(without_hash(text) | changes).decode())
+    return lambda folder: change(folder, lambda content: content.update(changes))
 
 
-def without_hash(text: str) -> dict[str, object]:
-    content: dict[str, object] = json.loads(text)
-    del content["sha256"]
-    return content
+def without_hash(text: str) -> str:
+    return json.dumps({key: value for key, value in json.loads(text).items() if key != "sha256"})
 
 
 def remove(name: str) -> Callable[[Path], None]:
@@ -183,7 +180,7 @@ DAMAGE = {
         edit("manifest.json", lambda text: text.replace('"max_bindings": 7', '"max_bindings": 8')),
         "manifest.json: it is damaged: its content is not what was saved",
     ),
-    "no hash": (edit("manifest.json", lambda text: json.dumps(without_hash(text))), "its SHA-256 differs"),
+    "no hash": (edit("manifest.json", lambda text: without_hash(text)), "its SHA-256 differs"),
     "no version": (manifest(version=None), "states no version"),
     "no matcher": (manifest(matcher=None), "names no matcher"),
     "unknown matcher": (manifest(matcher="magic"), "no matcher named 'magic'"),

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from triplewire.clauses.clauses import Clauses
 from triplewire.clauses.growing import GrowingTable
 from triplewire.clauses.node_tests.table import TestTable, build
-from triplewire.clauses.table import ASK, CALLS, DISTINCT, EXACT
+from triplewire.clauses.table import ASK, CALLS, DISTINCT, EXACT, too_many_rows
 from triplewire.clauses.template_rows import TemplateRows
 from triplewire.encode.names import term_names
 from triplewire.ir.nodes import Variable
@@ -33,8 +33,16 @@ class ClauseBuilder:
     def __len__(self) -> int:
         return len(self._table)
 
+    @property
+    def is_full(self) -> bool:
+        """Is there no room for a subscription?"""
+        return self._table.is_full
+
     def add(self, form: NormalForm, select: Sequence[str], ask: bool) -> None:
-        """The next subscription. `select` names its selected variables, none of an ASK query."""
+        """The next subscription. `select` names its selected variables, none of an ASK query. Raises `LimitError` where
+        there is no room for it."""
+        if self.is_full:
+            raise too_many_rows()
         selected = () if ask else tuple(dict.fromkeys(select))
         flags = (EXACT if form.exact else 0) | (ASK if ask else 0) | (CALLS if form.calls else 0)
         distinct = True
@@ -46,7 +54,7 @@ class ClauseBuilder:
 
     def add_from_template(self, template: Template | Conjunction, parameters: Parameters) -> None:
         """The next subscription, as `triplewire.languages.templates` found it: the same as `add`, and faster."""
-        if not self._by_template.add(template, parameters):
+        if self.is_full or not self._by_template.add(template, parameters):
             self.add(template.normal_form(parameters), template.selected(parameters), template.ask)
 
     def _clause(self, clause: Clause, variables: dict[str, int]) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from triplewire.clauses import table
 from triplewire.clauses.table import ClauseTable
 
 
@@ -27,6 +28,11 @@ class GrowingTable:
 
     def __len__(self) -> int:
         return len(self.flags)
+
+    @property
+    def is_full(self) -> bool:
+        """Has it as many rows as it may have? What one subscription adds is little against what is left then."""
+        return max(len(self.variables), len(self.pattern) // 3, len(self.test)) >= table.MOST_ROWS
 
     def end_clause(self, variables: int) -> None:
         """The patterns and tests that were added last are a clause with so many variables."""

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from triplewire.clauses import table as table_columns
 from triplewire.clauses.clauses import Clauses
 from triplewire.clauses.node_tests.columns import slices
 from triplewire.clauses.node_tests.table import Tests
@@ -22,8 +23,11 @@ Numbers = NDArray[np.int64]
 
 
 def merge(parts: Sequence[tuple[Clauses, Numbers]]) -> Clauses:
-    """The clauses of some subscriptions (ascending numbers) of each part, numbered on from part to part."""
+    """The clauses of some subscriptions (ascending numbers) of each part, numbered on from part to part. Raises
+    `LimitError` where they are too many."""
     tables = [_taken(clauses.table, numbers) for clauses, numbers in parts]
+    if len(tables) > 1 and sum(part.rows for part in tables) > table_columns.MOST_ROWS:
+        raise table_columns.too_many_rows()
     constants, constant_numbers = _joined_constants([clauses.constants for clauses, _ in parts], tables)
     used = [np.unique(table.test) for table in tables]
     tests, test_numbers = Tests.union([clauses.tests for clauses, _ in parts], used)

@@ -11,12 +11,25 @@ from functools import cached_property
 import numpy as np
 
 from triplewire.encode.batch import Bytes, Ids
+from triplewire.errors import LimitError
 from triplewire.kernels.shared.columns import ClauseColumns, fixed
 
 EXACT = 1  # flag of a subscription: its clauses are equivalent to it (`triplewire.ir.normal_form.clauses`)
 ASK = 2  # flag: one empty binding
 DISTINCT = 4  # flag: two different solutions of a clause are two different bindings (all its variables are selected)
 CALLS = 8  # flag: operators decide in the end (`triplewire.verify.operators`)
+
+MOST_ROWS = 1 << 27
+"""Clauses, patterns and tests that a table may have, of each so many. An index has up to twelve times as many places,
+which have numbers of 32 bits."""
+
+
+def too_many_rows() -> LimitError:
+    """The error of a table that would have more rows than it may have."""
+    return LimitError(
+        f"an index would have more than {MOST_ROWS:,} clauses, patterns or tests",
+        remedy="divide the subscriptions between several engines; save without the index (index=False)",
+    )
 
 
 @dataclass(frozen=True)
@@ -45,6 +58,11 @@ class ClauseTable:
     def columns(self) -> ClauseColumns:
         """The clauses as kernels take them."""
         return ClauseColumns(*fixed(self.pattern_offset, self.pattern, self.test_offset, self.test_variable, self.test))
+
+    @property
+    def rows(self) -> int:
+        """How many clauses, patterns or tests there are, whatever are most."""
+        return max(len(self.variables), len(self.pattern), len(self.test))
 
     def owners(self) -> Ids:
         """The subscription of each clause."""

@@ -91,7 +91,7 @@ class Index(Protocol):
     def select(self, view: View, prepared: Any, most: int, space: Space) -> Selected:
         """What could match: all subscriptions that do, and maybe others.
 
-        `prepared` is what `prepare` gave for these publications, or None. `most` is `Settings.max_bindings`: a
+        `prepared` is what `prepare` gave for these publications, or None. `most` is `Settings.most_bindings`: a
         subscription may be accepted only where it has no more bindings than that.
         """
 

@@ -195,7 +195,7 @@ class Columnar:
 
     @property
     def _most(self) -> int:
-        return self._world.settings.max_bindings
+        return self._world.settings.most_bindings
 
     def _grouped(self, publication: Ids, clause: Ids) -> tuple[Pairs, Ids]:
         """The clauses of each pair (publication, subscription), and its subscription."""

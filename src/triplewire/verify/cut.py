@@ -42,7 +42,7 @@ class Cuts:
         self._graphs: dict[int, _Graph] = {}
 
     def rows(self, number: int, subscription: Subscription) -> Ids | None:
-        """The first `max_bindings` rows of selected variables, as terms of the batch, -1 for unbound. None where the
+        """The first `most_bindings` rows of selected variables, as terms of the batch, -1 for unbound. None where the
         evaluation has to find them."""
         runs = list(_runs(plan_of(subscription).group))
         graph = self._graphs.get(number)
@@ -110,7 +110,7 @@ class _Search:
         self._select = select
         self._world = world
         self._publication = publication
-        most = world.settings.max_bindings
+        most = world.settings.most_bindings
         self.rows: Ids = np.empty((most, len(select)), np.int32)
         self._slots = np.zeros(1 << (2 * most).bit_length(), np.int64)
         self.count = 0

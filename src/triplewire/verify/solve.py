@@ -203,7 +203,7 @@ class Solver:
         self, pairs: Pairs, keep: bool, term: Ids, triples: SortedTriples, facts: NodeFeatures
     ) -> tuple[Bytes, Ids, NDArray[np.int64]]:
         """Outcome, rows and pieces of the pairs whose clauses need no join; the others are LEFT."""
-        cap, outcome = self._world.settings.max_bindings, np.empty(len(pairs), np.uint8)
+        cap, outcome = self._world.settings.most_bindings, np.empty(len(pairs), np.uint8)
         columns, stated = pairs.columns, self._stars
         star = np.empty((_places(stated.component_offset, columns.clauses), product_kernels.STAR), np.int64)
         code = np.empty((_places(stated.pattern_offset, columns.clauses), 2), np.int32)
@@ -247,7 +247,7 @@ class Solver:
         search, columns, done = SearchState(frame, value, state), pairs.columns, 0
         while True:
             done = kernels.join(
-                done, columns, settings.max_bindings, keep, joined_clauses, triples, facts,
+                done, columns, settings.most_bindings, keep, joined_clauses, triples, facts,
                 ResidualAnswers(answers.scope, answers.known), search, outcome, SolutionRows(rows, pieces, slots),
             )  # fmt: skip
             if done == len(pairs):

@@ -6,11 +6,13 @@ import gc
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from engine.samples import EX, item, read_while_writing
+from engine.store.manifests import change
 from triplewire import Engine, Publication, Settings
 from triplewire.clauses.clauses import VERSION
 from triplewire.engine import compiler
@@ -244,13 +246,6 @@ def test_the_texts_serve_other_matchers(tmp_path: Path, others: str) -> None:
     assert found(Engine.load(tmp_path, matcher="trie"), "w3 w4") == found(engine, "w3 w4")
 
 
-def change(folder: Path, edit: Callable[[dict], None]) -> None:  # type: ignore[type-arg]
-    path = folder / "manifest.json"
-    manifest = json.loads(path.read_text("utf-8"))
-    edit(manifest)
-    path.write_text(json.dumps(manifest), "utf-8")
-
-
 def cut(folder: Path) -> None:
     (path,) = folder.glob("index.*")
     path.write_bytes(path.read_bytes()[:-100])
@@ -272,8 +267,28 @@ def entry(name: str, value: object) -> Callable[[Path], None]:
     return lambda folder: change(folder, lambda manifest: manifest["index"]["arrays"].update({name: value}))
 
 
-def no_entry(folder: Path) -> None:
-    change(folder, lambda manifest: manifest["index"]["arrays"].pop("selection"))
+def shape(name: str, value: list[int]) -> Callable[[Path], None]:
+    return lambda folder: change(folder, lambda manifest: manifest["index"]["arrays"][name].__setitem__(1, value))
+
+
+def flat(name: str) -> Callable[[Path], None]:
+    def edit(manifest: dict[str, Any]) -> None:
+        rows, columns = manifest["index"]["arrays"][name][1]
+        manifest["index"]["arrays"][name][1] = [rows * columns]
+
+    return lambda folder: change(folder, edit)
+
+
+def kind(name: str, value: str) -> Callable[[Path], None]:
+    return lambda folder: change(folder, lambda manifest: manifest["index"]["arrays"][name].__setitem__(0, value))
+
+
+def renamed(name: str, other: str) -> Callable[[Path], None]:
+    def edit(manifest: dict[str, Any]) -> None:
+        arrays = manifest["index"]["arrays"]
+        manifest["index"]["arrays"] = {other if key == name else key: arrays[key] for key in arrays}
+
+    return lambda folder: change(folder, edit)
 
 
 DAMAGE = {
@@ -281,11 +296,13 @@ DAMAGE = {
     "a bit": (flip, "the SHA-256 differs"),
     "gone": (remove, "is missing"),
     "no arrays": (lambda folder: change(folder, lambda m: m.update(index={"version": 1})), "what is in the index"),
-    "an array beyond the end": (entry("start", ["<i8", [10**9], 0]), "beyond the end"),
+    "an array beyond the end": (shape("start", [10**9]), "beyond the end"),
+    "an array that has another before it": (shape("start", [20]), "does not begin where the one before it ends"),
     "an array of objects": (entry("start", ["|O", [1], 0]), "wrong entry"),
     "a negative size": (entry("start", ["<i8", [-1], 0]), "wrong entry"),
-    "a short array": (entry("start", ["<i8", [1], 0]), "differ in length"),
-    "a missing array": (no_entry, "does not fit together"),
+    "an array of another type": (kind("selection", "<u4"), "the array segment.selection holds uint32, not int32"),
+    "an array of another shape": (flat("clauses.table.pattern"), ",), not (patterns, 3)"),
+    "a missing array": (renamed("selection", "selected"), "the array segment.selection is missing"),
 }
 
 
@@ -298,25 +315,19 @@ def test_damaged_indexes_are_named(tmp_path: Path, damage: Callable[[Path], None
     assert said in str(caught.value)
 
 
-def test_large_files_are_sampled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Their size and blocks of them are checked; `verify` reads all."""
-    saved(tmp_path)
+def test_of_large_files_the_crc_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is that of every byte; `verify` asks for the SHA-256 of all."""
     monkeypatch.setattr(store, "SMALL", 100)
-    monkeypatch.setattr(store, "_BLOCK", 16)
     saved(tmp_path)
     (texts,) = tmp_path.glob("subscriptions.*")
-    data = bytearray(texts.read_bytes())
+    data = texts.read_bytes()
     at = data.index(b"s0100") + 4
-    data[at : at + 1] = b"X"
-    texts.write_bytes(bytes(data))
-    assert len(Engine.load(tmp_path).subscriptions) == 202
+    texts.write_bytes(data[:at] + b"X" + data[at + 1 :])
+    with pytest.raises(StoreError, match="the CRC-32 differs"):
+        Engine.load(tmp_path)
     with pytest.raises(StoreError, match="the SHA-256 differs"):
         Engine.load(tmp_path, verify=True)
-    data[0:1] = b"["
-    texts.write_bytes(bytes(data))
-    with pytest.raises(StoreError, match="of its samples differs"):
-        Engine.load(tmp_path)
-    texts.write_bytes(bytes(data[:-1]))
+    texts.write_bytes(data[:-1])
     with pytest.raises(StoreError, match="bytes, and"):
         Engine.load(tmp_path)
 

@@ -47,7 +47,7 @@ def build(many: int) -> Engine:
     engine = Engine(taxonomy=taxonomy)
     texts = [
         "SELECT ?t {{ ?s e:title ?t ; e:year ?y FILTER ftcontains(?t, 'w{n}') FILTER(?y > {n}) }}",
-        "SELECT ?s {{ ?s e:title ?t FILTER ftcontains(?t, 'w{m}*') FILTER ftcontains(?t, 'word' USING STEMMING 'en') }}",
+        "ASK {{ ?s e:title ?t FILTER ftcontains(?t, 'w{m}*') FILTER ftcontains(?t, 'word' USING STEMMING 'en') }}",
         "SELECT ?s {{ ?s e:title ?t FILTER CONTAINS(?t, 'x{n}') FILTER(LANG(?t) = 'en') }}",
         "SELECT ?a ?b {{ ?a e:p{m} ?b . ?b e:q{m} ?c }}",
         "ASK {{ ?s e:p{m} {n} }}",
@@ -99,8 +99,8 @@ def answers(engine: Engine) -> list[object]:
     """All matches, with their bindings as a set, and refusals."""
     result = engine.match(publications())
     found: list[object] = [
-        (match.publication, match.subscription, match.truncated, frozenset(frozenset(b.items()) for b in match.bindings))
-        for match in result
+        (one.publication, one.subscription, one.truncated, frozenset(frozenset(b.items()) for b in one.bindings))
+        for one in result
     ]
     return found + [str(refusal) for refusal in result.refusals]
 
@@ -222,7 +222,8 @@ def arrays(folder: Path, right: Sequence[object], count: int, drawn: random.Rand
         begin = manifest["index"]["arrays"][name][2]
         file.write_bytes(content[:begin] + array.tobytes() + content[begin + array.nbytes :])
         size, sha, crc = directory._hashes(file)
-        files = {**manifest["files"], "index": {**manifest["files"]["index"], "bytes": size, "sha256": sha, "crc32": crc}}
+        entry = {**manifest["files"]["index"], "bytes": size, "sha256": sha, "crc32": crc}
+        files = {**manifest["files"], "index": entry}
         (folder / MANIFEST).write_bytes(manifest_text({**manifest, "files": files}))
         outcome = ended(folder, right, False)
         return "ended" if outcome == "wrong" else outcome
@@ -235,11 +236,10 @@ def _other(value: Any, array: Any, drawn: random.Random) -> Any:
     changed."""
     if array.dtype.kind not in "iu":
         return array[drawn.randrange(len(array))] if drawn.random() < 0.5 else array.dtype.type(not value)
-    limits, choice = np.iinfo(array.dtype), drawn.randrange(6)
-    number = int(value)
-    other = [number + 1, number - 1, int(array[drawn.randrange(len(array))]), limits.max, limits.min][choice : choice + 1]
-    changed = other[0] if other else number ^ 1 << drawn.randrange(8 * array.itemsize - 1)
-    return array.dtype.type(min(max(changed, limits.min), limits.max))
+    limits, number, elsewhere = np.iinfo(array.dtype), int(value), int(array[drawn.randrange(len(array))])
+    bit = number ^ 1 << drawn.randrange(8 * array.itemsize - 1)
+    other = drawn.choice([number + 1, number - 1, elsewhere, limits.max, limits.min, bit])
+    return array.dtype.type(min(max(other, limits.min), limits.max))
 
 
 KINDS = {"digits": digits, "flips": flips, "spread": spread, "arrays": arrays}

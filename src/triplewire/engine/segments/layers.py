@@ -33,6 +33,11 @@ class Layer:
         """How many subscriptions are there."""
         return len(self.segment) - len(self.tombstones)
 
+    @property
+    def rows(self) -> int:
+        """Rows of its clauses, those of removed subscriptions counted (`triplewire.clauses.table.MOST_ROWS`)."""
+        return self.segment.clauses.table.rows
+
     @cached_property
     def is_removed(self) -> NDArray[np.bool_] | None:
         """Subscription -> is it removed? None where none is."""

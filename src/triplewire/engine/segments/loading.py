@@ -50,14 +50,15 @@ class SegmentRegistrar:
 
     def add(self, rows: list[ParsedRow]) -> int:
         """Take rows out of the list. Returns how many were registered."""
-        before = len(self._loader)
-        self._loader.add(rows, self._refuse, self._warn)
-        rows.clear()  # before the next ones are made, or the segment
-        added = len(self._loader) - before
-        if len(self._loader) < LARGE:
-            return added
-        added -= self._install()
-        self._loader = self._new_loader()
+        added = 0
+        while rows:
+            before = len(self._loader)
+            taken = self._loader.add(rows, self._refuse, self._warn)
+            del rows[:taken]  # before the next ones are made, or the segment
+            added += len(self._loader) - before
+            if len(self._loader) >= LARGE or self._loader.is_full:
+                added -= self._install()
+                self._loader = self._new_loader()
         return added
 
     def finish(self) -> int:
@@ -103,10 +104,19 @@ class Loader:
     def __len__(self) -> int:
         return len(self._construct)
 
-    def add(self, rows: Sequence[ParsedRow], refuse: Refuse, warn: Tell | None) -> None:
-        """The next rows; those that are refused are left out."""
+    @property
+    def is_full(self) -> bool:
+        """Is there no room for a subscription?"""
+        return self._builder.is_full
+
+    def add(self, rows: Sequence[ParsedRow], refuse: Refuse, warn: Tell | None) -> int:
+        """The next rows, as long as there is room; those that are refused are left out. Returns how many are done."""
         texts: list[bytes] = []
+        done = 0
         for parsed in rows:
+            if self.is_full:
+                break
+            done += 1
             try:
                 texts.append(self._add(parsed, warn))
             except TriplewireError as error:
@@ -114,6 +124,7 @@ class Loader:
         starts, lengths = self._writer.append(texts)
         self._starts.frombytes(starts.tobytes())
         self._lengths.frombytes(lengths.tobytes())
+        return done
 
     def _add(self, parsed: ParsedRow, warn: Tell | None) -> bytes:
         row, template, parameters, subscription, is_plain = parsed

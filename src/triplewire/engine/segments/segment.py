@@ -158,7 +158,7 @@ class Segment:
 
     def match(self, chunk: Chunk, removed: NDArray[np.bool_] | None, stage: Stage, arena: Arena) -> SegmentRows:
         """The matches of a chunk, but for subscriptions that are removed. Accepted ones may lie in the arena."""
-        most = self.home.meaning.world.settings.max_bindings
+        most = self.home.meaning.world.settings.most_bindings
         with stage("select"):
             view = self._view(chunk)
             selected = self.index.select(view, self._prepared(chunk), most, arena)
@@ -219,7 +219,7 @@ class Segment:
         except LimitError:
             meant, whole = self.meant(int(subscription[0])), chunk.publication(int(publication[0]))
             world = self.home.meaning.world
-            most = world.settings.max_bindings
+            most = world.settings.most_bindings
             while most > 1:
                 most //= 2
                 fewer = replace(world, settings=replace(world.settings, max_bindings=most))

@@ -20,6 +20,7 @@ from itertools import accumulate
 import numpy as np
 from numpy.typing import NDArray
 
+from triplewire.clauses import table
 from triplewire.encode.batch import Ids
 from triplewire.encode.strings import TextColumn
 from triplewire.engine.segments.arena import Arena
@@ -95,10 +96,10 @@ class SegmentSnapshot:
             last = layers[-1]
             source = last.segment.texts.sources[-1]
             writer = source if isinstance(source, TextWriter) else writer
-        new = Segment.of(self.home, added, writer)
-        if last is None:
-            return (*layers, Layer(new, NONE))
-        new, _ = merged([last, Layer(new, NONE)])
+        own = Layer(Segment.of(self.home, added, writer), NONE)
+        if last is None or last.rows + own.rows > table.MOST_ROWS:
+            return (*layers, own)
+        new, _ = merged([last, own])
         if _wasteful(new.texts):
             new = replace(new, texts=new.texts.tidied(0))
         return (*layers[:-1], Layer(new, NONE))
@@ -137,10 +138,12 @@ class SegmentSnapshot:
         if layers and len(layers[-1].segment) < self._full:
             layers = layers[:-1]  # changes still make it anew
         first = len(layers) - 1
-        total = layers[first].alive if layers else 0
+        total, rows = (layers[first].alive, layers[first].rows) if layers else (0, 0)
         while first > 0 and layers[first - 1].alive < min(FACTOR * total, LARGE - total + 1):
+            if layers[first - 1].rows + rows > table.MOST_ROWS:
+                break
             first -= 1
-            total += layers[first].alive
+            total, rows = total + layers[first].alive, rows + layers[first].rows
         if first < len(layers) - 1:
             return Merging(layers[first:])
         for layer in layers:
@@ -149,7 +152,7 @@ class SegmentSnapshot:
         return None
 
     def whole(self) -> Segment | None:
-        """All subscriptions as one segment; None where there are none."""
+        """All subscriptions as one segment; None where there are none. Raises `LimitError` where they are too many."""
         layers = self._grown(self.layers, self.delta) if self.delta else self.layers
         if not layers:
             return None

@@ -49,7 +49,7 @@ _Row: TypeAlias = tuple[Term | None, ...]
 class Answer:
     """What one publication is to one subscription.
 
-    `bindings` are the distinct assignments of the selected variables: at most `max_bindings`; those kept do not depend
+    `bindings` are the distinct assignments of the selected variables: at most `most_bindings`; those kept do not depend
     on the order of the publication's triples. None: no match. An ASK query has one empty binding. `failures` are the
     failed operator calls that the answer depends on: without bindings the pair is undecided; with some it matches, and
     there may be more. `truncated` says that there are, or may be, more bindings.
@@ -132,7 +132,7 @@ def _decided(plan: Plan, names: tuple[str, ...], state: Evaluation) -> Answer | 
         again = Evaluation(_in_order(state.publication), state.world, plan.outputs, state.exists, state.results)
         with suppress(LimitError):  # in this order it takes more steps: then those found first are as good
             rows = _rows(plan, names, again)
-    rows.take_certain(state.world.settings.max_bindings)
+    rows.take_certain(state.world.settings.most_bindings)
     waiting = [calls for row, calls in rows.waiting if row is None or row not in rows.certain]
     if waiting:
         in_turn = chain.from_iterable(zip_longest(*waiting))
@@ -144,7 +144,7 @@ def _decided(plan: Plan, names: tuple[str, ...], state: Evaluation) -> Answer | 
     selected = [*rows.certain, *(row for row in rows.partial if row not in rows.certain)]
     bindings = tuple(
         {n: t for n, t in zip(names, row, strict=True) if t is not None}
-        for row in selected[: state.world.settings.max_bindings]
+        for row in selected[: state.world.settings.most_bindings]
     )
     failures = [state.results[call] for call in dict.fromkeys(chain.from_iterable(doubts))]
     errors = tuple(failure for failure in failures if isinstance(failure, OperatorError))
@@ -205,7 +205,7 @@ class _Rows:
         if open_calls:
             self.waiting.append((None if values else row, open_calls))
             return
-        most = state.world.settings.max_bindings
+        most = state.world.settings.most_bindings
         if not existence and len(self.partial) <= most:
             self.partial.setdefault(known, calls)
         elif existence and len(self.doubtful) <= most:
@@ -224,7 +224,7 @@ def _rows(plan: Plan, names: tuple[str, ...], state: Evaluation) -> _Rows:
                 break
             continue
         if row not in certain:
-            if len(certain) == state.world.settings.max_bindings:
+            if len(certain) == state.world.settings.most_bindings:
                 rows.more = True
                 break
             certain[row] = None

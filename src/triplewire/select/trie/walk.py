@@ -164,7 +164,7 @@ def _larger(array: Any, more: int) -> Any:
 
 
 def walk(trie: Trie, features: Features, atoms: SubjectAtoms, cap: int, space: Workspace, room: Space) -> Selected:
-    """The subscriptions whose clauses are satisfied, and the clauses to check. `cap` is `max_bindings`."""
+    """The subscriptions whose clauses are satisfied, and the clauses to check. `cap` is `Settings.most_bindings`."""
     publications = len(atoms)
     offset, check_offset = np.zeros(publications + 1, np.int64), np.zeros(publications + 1, np.int64)
     runs = RunAtoms(
