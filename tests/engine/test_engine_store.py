@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from engine.samples import EX, Stub, item
+from engine.samples import EX, RSS, Stub, item
 from engine.store.manifests import change
-from triplewire import Engine, Settings, Subscription, Taxonomy
+from triplewire import Engine, Settings, Subscription, Taxonomy, parse
 from triplewire.errors import StoreError, TriplewireError
 from triplewire.ir.nodes import ANY, Pattern
 
@@ -112,13 +112,57 @@ def test_a_subscription_without_its_text_is_refused_before_anything_is_written(m
     assert not (tmp_path / "new").exists()
 
 
-def test_a_rule_whose_rule_is_gone_is_refused(matcher: str, tmp_path: Path) -> None:
+def year_of(class_: str, most: int) -> str:
+    return f"search {class_} r register r where r.<{EX}year> < {most}"
+
+
+def test_a_rule_whose_rule_is_gone_keeps_its_meaning(matcher: str, tmp_path: Path) -> None:
+    """One that is gone names another, gone or there; one has another meaning now; and all that again, twice."""
     engine = Engine(matcher=matcher)
-    engine.subscribe(f"search <{EX}T> t register t where t.<{EX}year> > 3", "mdv", id="Gone")
-    engine.subscribe(f"search Gone l register l where l.<{EX}year> < 9", "mdv", id="left")
+    for id_, class_, most in [
+        ("Gone", f"<{RSS}item>", 2_010), ("There", f"<{RSS}item>", 2_009), ("Other", f"<{RSS}item>", 2_008),
+        ("over Gone", "Gone", 2_007), ("GoneToo", "There", 2_006), ("over both", "GoneToo", 2_005),
+        ("over Other", "Other", 9_999),
+    ]:  # fmt: skip
+        engine.subscribe(year_of(class_, most), "mdv", id=id_)
+    engine.subscribe(f"search Gone a, Other b register a where a.<{EX}year> < 2006", "mdv", id="of two")
+    for id_ in ("Gone", "GoneToo", "Other"):
+        assert engine.unsubscribe(id_)
+    engine.subscribe(year_of(f"<{RSS}item>", 3), "mdv", id="Other")
+    some = [item(f"p{year}", "x", year) for year in range(2_000, 2_012)]
+    expected = [(match.publication, match.subscription) for match in engine.match(some)]
+    assert {subscription for _, subscription in expected} >= {"over Gone", "over both", "over Other", "of two"}
+    for folder in ("a", "b"):
+        engine.save(tmp_path / folder)
+        loaded = Engine.load(tmp_path / folder)
+        assert loaded.subscriptions == engine.subscriptions
+        assert [(match.publication, match.subscription) for match in loaded.match(some)] == expected
+        engine = loaded
+    engine.save(tmp_path / "c", index=False)
+    assert Engine.load(tmp_path / "c").subscriptions == engine.subscriptions
+
+
+def test_rules_of_a_file_keep_their_meaning(matcher: str, tmp_path: Path) -> None:
+    rows = [("Gone", year_of(f"<{RSS}item>", 2_010)), ("over", year_of("Gone", 2_006))]
+    lines = (json.dumps({"id": id_, "language": "mdv", "query": query}) for id_, query in rows)
+    (tmp_path / "rules.jsonl").write_text("\n".join(lines))
+    engine = Engine(matcher=matcher)
+    assert engine.load_subscriptions(tmp_path / "rules.jsonl") == 2
     engine.unsubscribe("Gone")
-    with pytest.raises(StoreError):
-        engine.save(tmp_path / "new")
+    engine.save(tmp_path / "saved")
+    loaded = Engine.load(tmp_path / "saved")
+    assert [match.subscription for match in loaded.match(item("p", "x", 2_005))] == ["over"]
+    assert not loaded.match(item("p", "x", 2_006)).matches
+
+
+def test_more_rules_that_are_gone_than_can_be_written(tmp_path: Path) -> None:
+    rule = parse(year_of(f"<{RSS}item>", 9), "mdv", id="R0")
+    for number in range(1, 700):
+        rule = parse(f"search R{number - 1} r register r", "mdv", id=f"R{number}", rules={rule.id: rule})
+    engine = Engine(matcher="reference")
+    engine.subscribe(rule)
+    with pytest.raises(StoreError, match="too many rules that are gone name each other"):
+        engine.save(tmp_path / "saved")
 
 
 def test_a_rule_keeps_the_meaning_that_its_names_had(matcher: str, tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from triplewire.engine.current import Current, publications_of
 from triplewire.engine.incoming import Portion, chunk_of_columns, chunks_of, chunks_of_files
 from triplewire.engine.registered import Registered
 from triplewire.engine.result import MatchResult
-from triplewire.engine.rules import Rules, Seen
+from triplewire.engine.rules import Rules
 from triplewire.engine.stats import Clock
 from triplewire.engine.store import directory as store
 from triplewire.engine.store import rows as saved_rows
@@ -115,7 +115,6 @@ class Engine:
                 plain = False
                 subscription = replace(query, id=id or query.id, where=check(query, world.settings))
             else:
-                rules = Seen(Rules(self._snapshot))
                 subscription = parse(
                     query,
                     language,
@@ -123,10 +122,10 @@ class Engine:
                     prefixes=prefixes,
                     base=base,
                     operators=world.operators,
-                    rules=rules,
+                    rules=Rules(self._snapshot),
                     settings=world.settings,
                 )
-                plain = not rules.used
+                plain = not subscription.rules
             if not subscription.id:
                 subscription = replace(subscription, id=self._fresh_id())
             if subscription.id in self._snapshot:
@@ -143,7 +142,8 @@ class Engine:
                 return name
 
     def unsubscribe(self, id: str) -> bool:
-        """Remove a subscription; False when there is none of this id. A rule that names it keeps its meaning."""
+        """Remove a subscription; False when there is none of this id. A rule that names it keeps its meaning, and is
+        saved and loaded with it."""
         with self._current.lock:
             if id not in self._snapshot:
                 return False

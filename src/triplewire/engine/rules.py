@@ -25,22 +25,3 @@ class Rules(Mapping[str, Subscription]):
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
-
-
-class Seen(Mapping[str, Subscription]):
-    """Rules, and which of them were asked for and found."""
-
-    def __init__(self, rules: Mapping[str, Subscription]) -> None:
-        self.rules = rules
-        self.used: set[str] = set()
-
-    def __getitem__(self, name: str) -> Subscription:
-        rule = self.rules[name]
-        self.used.add(name)
-        return rule
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.rules)
-
-    def __len__(self) -> int:
-        return len(self.rules)

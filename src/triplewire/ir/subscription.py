@@ -9,11 +9,12 @@ from triplewire.ir.nodes import PatternTerm, Where
 
 @dataclass(frozen=True)
 class Subscription:
-    """A standing query, compiled by `triplewire.parse`. Two are equal if all fields except the warnings are.
+    """A standing query, compiled by `triplewire.parse`. Two are equal if all fields except the warnings and rules are.
 
     `select` names the variables that the bindings hold, in order; `construct` is the template of a CONSTRUCT query;
     `ask` marks a query whose one binding is empty; `warnings` are messages to the author; the text was
-    parsed with `prefixes` and `base`, which are kept so that it can be parsed again.
+    parsed with `prefixes` and `base`, which are kept so that it can be parsed again; so are the `rules` that an MDV
+    rule names, as they were then.
     """
 
     id: str
@@ -26,3 +27,4 @@ class Subscription:
     prefixes: tuple[tuple[str, str], ...] = ()
     base: str = ""
     warnings: tuple[str, ...] = field(default=(), compare=False)
+    rules: tuple[Subscription, ...] = field(default=(), compare=False, repr=False)

@@ -14,7 +14,7 @@ from triplewire.config import Settings
 from triplewire.errors import LanguageError
 from triplewire.ir.checks import check
 from triplewire.ir.subscription import Subscription
-from triplewire.languages.context import Context, Language
+from triplewire.languages.context import Context, Language, SeenRules
 from triplewire.model.operator import Operator
 from triplewire.operators import built_in_operators
 
@@ -40,12 +40,13 @@ def parse(
     Raises `LanguageError` with line and column where the text is wrong, `UnsupportedQuery` where it is outside the
     subset, `LimitError` past a limit of `settings`.
     """
+    seen = SeenRules({} if rules is None else rules)
     context = Context(
         source=id,
         prefixes={} if prefixes is None else prefixes,
         base=base,
         operators=built_in_operators() if operators is None else operators,
-        rules={} if rules is None else rules,
+        rules=seen,
         settings=_DEFAULTS if settings is None else settings,
     )
     compile_text: Language = plugins.find("language", language)
@@ -61,6 +62,7 @@ def parse(
         prefixes=tuple(sorted(context.prefixes.items())),
         base=base,
         warnings=parsed.warnings,
+        rules=tuple(seen.used.values()),
     )
     try:
         where = check(subscription, context.settings)

@@ -6,7 +6,7 @@ and makes the `Subscription`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -38,6 +38,26 @@ class Parsed:
     ask: bool = False
     construct: tuple[tuple[PatternTerm, PatternTerm, PatternTerm], ...] | None = None
     warnings: tuple[str, ...] = ()
+
+
+class SeenRules(Mapping[str, Subscription]):
+    """Rules, and which of them were asked for and found."""
+
+    def __init__(self, rules: Mapping[str, Subscription]) -> None:
+        self._rules = rules
+        self.used: dict[str, Subscription] = {}
+
+    def __getitem__(self, name: str) -> Subscription:
+        rule = self._rules[name]
+        if rule.language == "mdv":
+            self.used[name] = rule
+        return rule
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._rules)
+
+    def __len__(self) -> int:
+        return len(self._rules)
 
 
 class Language(Protocol):

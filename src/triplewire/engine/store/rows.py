@@ -1,18 +1,19 @@
 """Subscriptions as rows of a saved engine, and back.
 
 A row is a line of a subscription file. What a name in the search clause of an MDV rule means depends on the rules that
-were there when it was registered; those that it found are written down as its `rules`.
+were there when it was registered; those that it found are written down as its `rules`: by their ids or, where there is
+no such rule any more, or another one of that id, as rows.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from triplewire.engine.compiler import Compiler, line_of, row_of
-from triplewire.engine.rules import Seen
 from triplewire.engine.store.manifest import damaged
 from triplewire.errors import StoreError, TriplewireError
 from triplewire.ir.subscription import Subscription
@@ -38,21 +39,37 @@ def proved_row(
     compiler: Compiler,
 ) -> bytes:
     """A subscription as a row that is proved to give it again, with some of the `rules` there are now, or of those
-    `before` it. Raises `StoreError` where it does not."""
-    row = row_of(subscription)
-    for visible in (rules, before) if subscription.language == "mdv" else (before,):
-        seen = Seen(visible)
-        if _compiled(row, seen, compiler, subscription.id) == subscription:
-            break
-    else:
-        raise StoreError(
-            "its text does not give the registered subscription any more",
-            source=subscription.id,
-            remedy="register it again from its text; a rule that it names may have changed",
-        )
-    if seen.used:
-        row["rules"] = sorted(seen.used)
-    return line_of(row)
+    `before` it, or of those that were there when it was registered. Raises `StoreError` where it does not."""
+    try:
+        return line_of(_proved(subscription, rules, (rules, before), compiler))
+    except RecursionError as error:
+        raise StoreError("too many rules that are gone name each other", source=subscription.id) from error
+
+
+def _proved(
+    subscription: Subscription,
+    rules: Mapping[str, Subscription],
+    visible: Iterable[Mapping[str, Subscription]],
+    compiler: Compiler,
+) -> dict[str, Any]:
+    """The row of a subscription. Its "rules" are those that it names: the id where that is still the same rule, else
+    the whole row of the rule as it was."""
+    row, own = row_of(subscription), {rule.id: rule for rule in subscription.rules}
+    for known in (*visible, own):
+        with suppress(StoreError):
+            again = _compiled(row, known, compiler, subscription.id)
+            if again == subscription:
+                named = sorted(again.rules, key=lambda rule: rule.id)
+                if named:
+                    row["rules"] = [
+                        rule.id if rules.get(rule.id) == rule else _proved(rule, rules, (), compiler) for rule in named
+                    ]
+                return row
+    raise StoreError(
+        "its text does not give the registered subscription any more",
+        source=subscription.id,
+        remedy="register it again from its text",
+    )
 
 
 def parsed_row(line: bytes, source: str) -> dict[str, Any]:
@@ -66,6 +83,15 @@ def parsed_row(line: bytes, source: str) -> dict[str, Any]:
     return row
 
 
+def named_by(row: Mapping[str, Any]) -> Iterator[str]:
+    """The ids of the rules that a row names, or that rules name which stand in it."""
+    for rule in row.get("rules", ()):
+        if isinstance(rule, Mapping):
+            yield from named_by(rule)
+        else:
+            yield str(rule)
+
+
 def compiled_rows(rows: Mapping[str, Mapping[str, Any]], compiler: Compiler, source: str) -> Iterator[Subscription]:
     """The subscriptions of rows, by id, in their order; a rule is compiled after those that it names."""
     done: dict[str, Subscription] = {}
@@ -75,8 +101,7 @@ def compiled_rows(rows: Mapping[str, Mapping[str, Any]], compiler: Compiler, sou
             id_ = way[-1]
             if id_ not in done:
                 try:
-                    named = _Named(done, rows[id_].get("rules", ()))
-                    done[id_] = _compiled(rows[id_], named, compiler, source)
+                    done[id_] = _compiled_row(rows[id_], done, compiler, source)
                 except _Wait as wait:
                     name = str(wait)
                     if name in way or name not in rows:
@@ -85,6 +110,21 @@ def compiled_rows(rows: Mapping[str, Mapping[str, Any]], compiler: Compiler, sou
                     continue
             way.pop()
         yield done[first]
+
+
+def _compiled_row(
+    row: Mapping[str, Any], done: Mapping[str, Subscription], compiler: Compiler, source: str
+) -> Subscription:
+    """The subscription of a row, with those rules that it names and those that stand in it."""
+    named: dict[str, Subscription] = {}
+    for rule in row.get("rules", ()):
+        if isinstance(rule, Mapping):
+            named[rule["id"]] = _compiled_row(rule, done, compiler, source)
+        elif rule in done:
+            named[rule] = done[rule]
+        else:
+            raise _Wait(rule)
+    return _compiled(row, named, compiler, source)
 
 
 def checked(subscription: Subscription, compiler: Compiler, source: str) -> Subscription:
@@ -97,24 +137,6 @@ def checked(subscription: Subscription, compiler: Compiler, source: str) -> Subs
 
 class _Wait(Exception):
     """A rule names another that is not compiled yet."""
-
-
-class _Named(Seen):
-    """Those of the compiled rules that a row names."""
-
-    def __init__(self, rules: Mapping[str, Subscription], names: Iterable[str]) -> None:
-        super().__init__(rules)
-        self.names = frozenset(names)
-
-    def __getitem__(self, name: str) -> Subscription:
-        if name in self.names and name not in self.rules:
-            raise _Wait(name)
-        if name not in self.names:
-            raise KeyError(name)
-        return self.rules[name]
-
-    def __len__(self) -> int:
-        return len(self.names)
 
 
 def _compiled(

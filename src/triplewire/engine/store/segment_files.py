@@ -30,7 +30,7 @@ from triplewire.engine.store.arrays import MappedArrays, write_arrays
 from triplewire.engine.store.checks import check_segment, operators_of, selections_of
 from triplewire.engine.store.directory import Part, Saved
 from triplewire.engine.store.manifest import damaged
-from triplewire.engine.store.rows import checked, compiled_rows, parsed_row, proved_row
+from triplewire.engine.store.rows import checked, compiled_rows, named_by, parsed_row, proved_row
 from triplewire.errors import StoreError
 from triplewire.ir.subscription import Subscription
 from triplewire.matchers import Snapshot
@@ -158,7 +158,7 @@ def _pinned(segment: Segment, numbers: list[int], compiler: Compiler, source: st
         if row["id"] in rows:
             continue
         rows[row["id"]] = row
-        named = (segment.ids.find(id_key(str(name))) for name in row.get("rules", ()))
+        named = (segment.ids.find(id_key(name)) for name in named_by(row))
         waiting += [number for number in named if number >= 0]
     compiled = {segment.ids.find(id_key(rule.id)): rule for rule in compiled_rows(rows, compiler, source)}
     return replace(segment, pinned={number: checked(compiled[number], compiler, source) for number in numbers})
