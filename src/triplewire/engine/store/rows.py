@@ -18,6 +18,7 @@ from triplewire.engine.store.manifest import damaged
 from triplewire.errors import StoreError, TriplewireError
 from triplewire.ir.subscription import Subscription
 
+MOST_GONE = 100  # rows that stand in each other
 _FIELDS = {"id", "language", "query", "prefixes", "base"}
 
 
@@ -40,10 +41,7 @@ def proved_row(
 ) -> bytes:
     """A subscription as a row that is proved to give it again, with some of the `rules` there are now, or of those
     `before` it, or of those that were there when it was registered. Raises `StoreError` where it does not."""
-    try:
-        return line_of(_proved(subscription, rules, (rules, before), compiler))
-    except RecursionError as error:
-        raise StoreError("too many rules that are gone name each other", source=subscription.id) from error
+    return line_of(_proved(subscription, rules, (rules, before), compiler, 0))
 
 
 def _proved(
@@ -51,20 +49,34 @@ def _proved(
     rules: Mapping[str, Subscription],
     visible: Iterable[Mapping[str, Subscription]],
     compiler: Compiler,
+    depth: int,
 ) -> dict[str, Any]:
     """The row of a subscription. Its "rules" are those that it names: the id where that is still the same rule, else
-    the whole row of the rule as it was."""
-    row, own = row_of(subscription), {rule.id: rule for rule in subscription.rules}
-    for known in (*visible, own):
+    the whole row of the rule as it was. `depth`: how many rows it stands in."""
+    if depth > MOST_GONE:
+        what = f"it names a rule that is gone, which names another that is, and so on, more than {MOST_GONE} times"
+        raise StoreError(what, source=subscription.id, remedy="register one of them again")
+    row = row_of(subscription)
+    named = _named(row, subscription, (*visible, {rule.id: rule for rule in subscription.rules}), compiler)
+    if named:
+        row["rules"] = [
+            rule.id if rules.get(rule.id) == rule else _proved(rule, rules, (), compiler, depth + 1) for rule in named
+        ]
+    return row
+
+
+def _named(
+    row: Mapping[str, Any],
+    subscription: Subscription,
+    visible: Iterable[Mapping[str, Subscription]],
+    compiler: Compiler,
+) -> list[Subscription]:
+    """The rules with which the row gives the subscription, among the first of those `visible` that do."""
+    for rules in visible:
         with suppress(StoreError):
-            again = _compiled(row, known, compiler, subscription.id)
+            again = _compiled(row, rules, compiler, subscription.id)
             if again == subscription:
-                named = sorted(again.rules, key=lambda rule: rule.id)
-                if named:
-                    row["rules"] = [
-                        rule.id if rules.get(rule.id) == rule else _proved(rule, rules, (), compiler) for rule in named
-                    ]
-                return row
+                return sorted(again.rules, key=lambda rule: rule.id)
     raise StoreError(
         "its text does not give the registered subscription any more",
         source=subscription.id,
