@@ -161,7 +161,7 @@ def test_more_rules_that_are_gone_than_can_be_written(tmp_path: Path) -> None:
         rule = parse(f"search R{number - 1} r register r", "mdv", id=f"R{number}", rules={rule.id: rule})
     engine = Engine(matcher="reference")
     engine.subscribe(rule)
-    with pytest.raises(StoreError, match="it names a rule that is gone, .* more than 100 times"):
+    with pytest.raises(StoreError, match="it names a rule that is gone"):
         engine.save(tmp_path / "saved")
 
 

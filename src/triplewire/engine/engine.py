@@ -284,9 +284,11 @@ class Engine:
     def save(self, path: str | Path, *, index: bool = True) -> None:
         """Write everything but the operators to a directory, in place of what was saved there before.
 
-        With `index`, the index of a matcher that has one is written as well, so that loading need not make it anew.
-        Raises `StoreError` when the directory holds anything but a saved engine, when it cannot be written, and when a
-        subscription would not come back as it is (one that was not made from its text).
+        With `index`, the index of a matcher that has one is written as well, so that loading need not make it anew. A
+        save that is interrupted leaves the engine that was there before; one process saves at a time, others wait.
+        Raises `StoreError` when the directory holds anything but a saved engine, when it cannot be written, when
+        another process has been saving there for a minute, and when a subscription would not come back as it is (one
+        that was not made from its text); `LimitError` where there are too many subscriptions for one index.
         """
         compiler, count = self._compiler, len(self._snapshot)
         snapshot = self._current.compiled() if index and count else self._snapshot
@@ -315,9 +317,9 @@ class Engine:
     ) -> Engine:
         """The engine that `save` wrote, with its matcher and settings unless others are given.
 
-        A saved index is opened as a memory map, in about the same time whatever its size; of files larger than
-        8 MiB, sizes and samples are checked, and with `verify` every byte. Raises `StoreError` when the directory is
-        damaged, of a newer version or no saved engine.
+        A saved index is opened as a memory map, after every file has been read and checked once: small ones by their
+        SHA-256, those above 8 MiB by their CRC-32, and with `verify` all by their SHA-256. Raises `StoreError` when the
+        directory is damaged, of a newer version or no saved engine.
         """
         saved = store.load(Path(path), settings, whole=verify)
         engine = cls(

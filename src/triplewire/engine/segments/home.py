@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import threading
 from collections import OrderedDict
+from typing import Any
 
 from triplewire.engine.compiler import line_of, row_of
 from triplewire.engine.segments.arena import Arena
 from triplewire.engine.segments.called import CalledPairs
 from triplewire.engine.segments.texts import TextSource
+from triplewire.errors import StoreError
 from triplewire.ir.subscription import Subscription
 from triplewire.kernels.pool import Pool
 from triplewire.matchers import Meaning
@@ -37,13 +39,22 @@ class Home:
             if known is not None and known[0] is source:
                 self._kept.move_to_end(key)
                 return known[1], known[2]
-        stated = self.meaning.compiled(json.loads(source.read(start, length)))
+        stated = self.meaning.compiled(_row(source.read(start, length)))
         meant = self.meaning.meant(stated)
         with self._lock:
             self._kept[key] = source, stated, meant
             if len(self._kept) > KEPT:
                 self._kept.popitem(last=False)
         return stated, meant
+
+
+def _row(text: bytes) -> dict[str, Any]:
+    """A text as a row. Raises `StoreError` where it has changed since it was checked."""
+    try:
+        row: dict[str, Any] = json.loads(text.decode("utf-8", "surrogatepass"))
+    except ValueError as error:
+        raise StoreError("the text of a subscription is damaged", remedy="load the engine again") from error
+    return row
 
 
 def text_row(subscription: Subscription) -> bytes:
