@@ -37,19 +37,19 @@ Sizes: TypeAlias = "dict[str, int]"
 def check(schema: Schema, arrays: Mapping[str, NDArray[Any]], part: str, sizes: Mapping[str, int]) -> Sizes:
     """Raises `ValueError` where an array is missing or not as its column says. `part` stands before the names in
     messages; `sizes` are those that are known. Returns them with those that the arrays tell."""
-    found: Sizes = dict(sizes)
+    known: Sizes = dict(sizes)
     for name, column in schema.items():
         if name not in arrays:
             raise ValueError(f"the array {part}.{name} is missing")
         array = arrays[name]
         if array.dtype != np.dtype(column.kind):
             raise ValueError(f"the array {part}.{name} holds {array.dtype}, not {np.dtype(column.kind)}")
-        if array.ndim != len(column.shape) or not all(map(_agrees, array.shape, column.shape, [found] * array.ndim)):
+        if array.ndim != len(column.shape) or not all(map(_agrees, array.shape, column.shape, [known] * array.ndim)):
             stated = ", ".join(f"{size}" for size in column.shape)
             raise ValueError(f"the array {part}.{name} has the shape {array.shape}, not ({stated})")
     for name, column in schema.items():
-        _check_numbers(column, arrays[name], f"{part}.{name}", found)
-    return found
+        _check_numbers(column, arrays[name], f"{part}.{name}", known)
+    return known
 
 
 def _agrees(length: int, size: Size, sizes: Sizes) -> bool:
@@ -89,8 +89,8 @@ def blocks(length: int) -> Iterator[tuple[int, int]]:
 def is_within(array: NDArray[Any], least: int, below: int | None = None) -> bool:
     """Are all numbers from `least` on, and below `below`?"""
     flat = array.reshape(-1)
-    some = (flat[begin:end] for begin, end in blocks(len(flat)))
-    return all(least <= part.min() and (below is None or part.max() < below) for part in some)
+    parts = (flat[begin:end] for begin, end in blocks(len(flat)))
+    return all(least <= part.min() and (below is None or part.max() < below) for part in parts)
 
 
 def is_ascending(array: NDArray[Any]) -> bool:
