@@ -16,7 +16,7 @@ from triplewire.errors import TriplewireError
 PREFIX = "TRIPLEWIRE_"
 MOST = 2**62  # operating systems take no larger ones
 MOST_SECONDS = 10**9
-LISTED = 1 << 16  # bindings of a match that may be listed even where `max_steps` is smaller
+LISTED = 1 << 20  # bindings of a match that may be listed even where `max_steps` is smaller
 MOST_LISTED = (1 << 31) - 2  # kernels count in 64 bits: no product of this and a number of terms passes them
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -24,14 +25,15 @@ OFFSETS = (".offset", ".spec_offset", ".lexical_offset", ".datatype_offset")  # 
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A saved engine. Each kind of cases leaves it as it was."""
+    """A saved engine, of which each test tries a copy."""
     folder = tmp_path_factory.mktemp("saved")
     damage.build(40).save(folder)
     return folder
 
 
-def outcomes(kind: str, folder: Path, count: int) -> dict[str, list[object]]:
-    """How the cases of a kind end."""
+def outcomes(kind: str, saved: Path, folder: Path, count: int) -> dict[str, list[object]]:
+    """How the cases of a kind end, with a copy in a new folder."""
+    shutil.copytree(saved, folder)
     command = [sys.executable, damage.__file__, kind, str(folder), str(count), "1"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -39,20 +41,20 @@ def outcomes(kind: str, folder: Path, count: int) -> dict[str, list[object]]:
     return found
 
 
-def test_each_digit_of_the_manifest(saved: Path) -> None:
+def test_each_digit_of_the_manifest(saved: Path, tmp_path: Path) -> None:
     """0 stands for all cases: a digit in another's place."""
-    found = outcomes("digits", saved, 0 if ALL else 2_000)
+    found = outcomes("digits", saved, tmp_path / "copy", 0 if ALL else 2_000)
     assert found.keys() == {"refused"}
 
 
-def test_random_bits_of_all_files(saved: Path) -> None:
-    found = outcomes("flips", saved, 10_000 if ALL else 500)
+def test_random_bits_of_all_files(saved: Path, tmp_path: Path) -> None:
+    found = outcomes("flips", saved, tmp_path / "copy", 10_000 if ALL else 500)
     assert found.keys() == {"refused"}
 
 
-def test_numbers_of_arrays_that_no_hash_tells(saved: Path) -> None:
+def test_numbers_of_arrays_that_no_hash_tells(saved: Path, tmp_path: Path) -> None:
     """Whatever the arrays say, no kernel leaves them, and no look-up is endless."""
-    found = outcomes("arrays", saved, 60 if ALL else 2)
+    found = outcomes("arrays", saved, tmp_path / "copy", 60 if ALL else 2)
     raw = {outcome: cases for outcome, cases in found.items() if outcome.startswith("raw")}
     assert all(case[0].endswith(OF_TEXT + OFFSETS) for _, *cases in raw.values() for case in cases), raw
     assert found.keys() - raw.keys() <= {"refused", "right", "ended"}
@@ -61,8 +63,9 @@ def test_numbers_of_arrays_that_no_hash_tells(saved: Path) -> None:
 
 def test_bits_of_an_index_whose_crc_is_asked_for(saved: Path, tmp_path: Path) -> None:
     """The check of large files, which the program asks for here whatever their size."""
+    large = tmp_path / "large"
     if ALL:
-        damage.build(3_000).save(tmp_path)
-        (index,) = tmp_path.glob("index.*")
+        damage.build(3_000).save(large)
+        (index,) = large.glob("index.*")
         assert index.stat().st_size > SMALL
-    assert outcomes("spread", tmp_path if ALL else saved, 1_416 if ALL else 300).keys() == {"refused"}
+    assert outcomes("spread", large if ALL else saved, tmp_path / "copy", 1_416 if ALL else 300).keys() == {"refused"}
