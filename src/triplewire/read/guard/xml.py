@@ -45,12 +45,13 @@ def check_rdf_xml(data: bytes, settings: Settings) -> bytes:
     return data
 
 
-def check_feed(data: bytes, seen: bytes, settings: Settings) -> None:
-    """Refuse a feed whose declarations or depth pass the limits.
+def check_feed(data: bytes, settings: Settings) -> dict[str, str]:
+    """Refuse a feed in UTF-8 whose declarations or depth pass the limits.
 
-    `data` is the feed in UTF-8, whose prolog is searched for declarations; `seen` is what feedparser's XML parser gets
-    of it, which Expat walks: feedparser takes declarations out of the prolog, but not all wherever they stand.
+    Returns the entities that it declares, for those who read an ill-formed one. In an ill-formed feed, depth is checked
+    as far as Expat gets.
     """
+    entities: dict[str, str] = {}
     start = re.search(rb"<\w", data)
     for count, match in enumerate(_ENTITY.finditer(data, 0, start.start() if start else len(data)), start=1):
         line, column = line_and_column(data, match.start())
@@ -59,11 +60,13 @@ def check_feed(data: bytes, seen: bytes, settings: Settings) -> None:
             raise _refused(f"the parameter entity {name!r} is declared", line, column)
         if value is None or value[:1] not in b"\"'":
             raise _refused(f"the entity {name!r} stands for another file", line, column)
-        _check_entity(name, value[1:-1].decode("utf-8", "replace"), line, column, count, settings, raw=True)
+        entities[name] = value[1:-1].decode("utf-8", "replace")
+        _check_entity(name, entities[name], line, column, count, settings, raw=True)
     walk = _Walk(settings, doctype=False)
-    with contextlib.suppress(expat.ExpatError):  # feedparser recovers what can be recovered
-        walk.parser.Parse(seen, True)
-    walk.check_expansion(seen)
+    with contextlib.suppress(expat.ExpatError):  # an ill-formed feed is repaired, and comes here again
+        walk.parser.Parse(data, True)
+    walk.check_expansion(data)
+    return entities
 
 
 def _refused(
