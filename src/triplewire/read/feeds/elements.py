@@ -38,6 +38,7 @@ _TEXTS = {
 }  # fmt: skip
 _WEB = ("http:", "https:", "ftp:")
 _MARKUP = {(v.CONTENT, "encoded"), (v.XHTML, "body"), (v.XHTML, "div")}
+_LONGEST_BASE = 1_024  # characters; a longer one is passed over, as every address would be resolved against it
 _NOWHERE = "urn:triplewire:source"
 _NOT_SAID = (v.XML, "http://www.w3.org/2000/xmlns/")
 
@@ -57,7 +58,7 @@ class Context:
             return self
         return replace(
             self,
-            base=self.base if base is None else absolute(self.base, base),
+            base=self.base if base is None or len(base) > _LONGEST_BASE else absolute(self.base, base),
             language=self.language if language is None else language,
         )
 

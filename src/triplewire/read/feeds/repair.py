@@ -84,6 +84,7 @@ class _Repair:
         self._room = max(_EXPANSION, 10 * len(text))
         self._pieces: list[str] = []
         self._open: list[_Open] = []
+        self._has_doctype = False
         self._is_over = False  # the root's end tag came
         self._never_ends: set[str] = set()
 
@@ -111,7 +112,8 @@ class _Repair:
                     self._pieces.append(escape(text[start + len(opening) : end]))
                 return end + len(closing)
         if text.startswith("<!", start):
-            doctype = _DOCTYPE.match(text, start)
+            doctype = None if self._has_doctype else _DOCTYPE.match(text, start)
+            self._has_doctype = True  # there is one, before the root
             return doctype.end() if doctype else start + 2
         tag = _TAG.match(text, start) or _BROKEN_TAG.match(text, start)
         if tag is None or (text[tag.end() - 1] != ">" and not self._is_known(tag[2])):
