@@ -18,7 +18,7 @@ from triplewire.model.references import is_absolute
 from triplewire.model.terms import IRI, RDF, Literal
 from triplewire.read.feeds import vocabulary as v
 from triplewire.read.feeds.drafts import Channel, Draft, Item, absolute, resource
-from triplewire.read.feeds.markup import Text, text_of
+from triplewire.read.feeds.markup import Text, construct
 from triplewire.read.feeds.xml_tree import children, is_item, split_name
 from triplewire.read.names import id_iri, legal
 
@@ -118,7 +118,7 @@ class _Reading:
             if own is not None:
                 own(self, child)
             elif (namespace, local.lower()) in _MARKUP:
-                self._contents.append(text_of(child, is_markup=True))
+                self._contents.append(construct(child, is_markup=True))
             else:
                 self.other(self.about, child)
             self.context = outer
@@ -296,7 +296,7 @@ class _Reading:
 
     def _construct(self, element: Element) -> Text:
         is_atom = split_name(element.tag)[0].lower() in v.ATOM_NAMESPACES
-        return text_of(element, is_atom=is_atom)
+        return construct(element, is_atom=is_atom)
 
     def _plain(self, element: Element) -> str:
         text = self._construct(element)

@@ -18,7 +18,7 @@ from triplewire.read.decoded import Decoded, Problem, warning
 from triplewire.read.feeds import vocabulary as v
 from triplewire.read.feeds.drafts import Channel, Draft, Feed, Item, resource
 from triplewire.read.feeds.items import publications
-from triplewire.read.feeds.markup import to_text
+from triplewire.read.feeds.markup import text_of_html
 from triplewire.read.names import legal
 from triplewire.read.process.frames import Request
 from triplewire.read.rdf.surrogates import NOTE, replaced
@@ -113,7 +113,7 @@ class _Reading:
     def _texts(self, about: Draft, item: dict[str, Any]) -> None:
         """The summary and the contents: the text, and the markup where there is any."""
         markup, text, summary = (_text(item, key) for key in ("content_html", "content_text", "summary"))
-        plain = markup if self._as_written else to_text(markup).strip()
+        plain = markup if self._as_written else text_of_html(markup).strip()
         about.text(v.DESCRIPTION, summary or text or plain)
         about.text(v.ENCODED, markup)
         if text and (summary or markup) and text != summary:

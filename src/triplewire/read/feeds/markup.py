@@ -41,7 +41,7 @@ class Text:
     is_markup: bool = False
 
 
-def text_of(element: Element, *, is_atom: bool = False, is_markup: bool = False) -> Text:
+def construct(element: Element, *, is_atom: bool = False, is_markup: bool = False) -> Text:
     """The text of an element of RSS, which may hold HTML, or of Atom, which says what it holds (`type`, `mode`)."""
     kind = element.get("type", "text").strip().lower()
     written = element.text or ""
@@ -53,7 +53,7 @@ def text_of(element: Element, *, is_atom: bool = False, is_markup: bool = False)
     written = written.strip()
     if is_atom and "html" not in kind:
         return Text(written, written, not kind.startswith("text"))
-    plain = to_text(written).strip()
+    plain = text_of_html(written).strip()
     return Text(written, plain, is_markup or is_atom)
 
 
@@ -98,7 +98,7 @@ def _decoded(text: str) -> str:
         return text
 
 
-def to_text(markup: str) -> str:
+def text_of_html(markup: str) -> str:
     """The text of an HTML fragment, without tags, with entities resolved and white space collapsed.
 
     Plain text stays.

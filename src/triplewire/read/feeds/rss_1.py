@@ -18,7 +18,7 @@ from triplewire.read.decoded import Decoded, warning
 from triplewire.read.feeds import vocabulary as v
 from triplewire.read.feeds.drafts import Channel
 from triplewire.read.feeds.items import about_channel, decoded, distinct_ids, published, whole_or_by_subject
-from triplewire.read.feeds.markup import to_text
+from triplewire.read.feeds.markup import text_of_html
 from triplewire.read.feeds.refine import refined
 from triplewire.read.feeds.rss_atom import publications_of
 from triplewire.read.feeds.xml_tree import Tree, parse_tree
@@ -116,7 +116,7 @@ def _plain(item: Node, triples: Sequence[Triple]) -> Iterator[Triple]:
         if triple.predicate not in (v.TITLE, v.DESCRIPTION):
             yield triple._replace(object=replace(value, lexical=written))
             continue
-        plain = to_text(written).strip()
+        plain = text_of_html(written).strip()
         yield triple._replace(object=replace(value, lexical=plain))
         if plain != written and triple.predicate == v.DESCRIPTION:
             yield Triple(item, v.ENCODED, Literal(written))
