@@ -46,17 +46,17 @@ def publications(feed: Feed, request: Request, problems: list[Problem]) -> Decod
 def whole_or_by_subject(triples: Iterable[Triple], request: Request, problems: list[Problem]) -> Decoded:
     """A feed that is not split by item: one publication, or one for each subject. Raises `ReadError`."""
     if request.split == "subject":
-        found = by_subject(triples, request.document, request.source, request.settings)
+        parts = by_subject(triples, request.document, request.source, request.settings)
     else:
-        found = [Publication(request.document, tuple(dict.fromkeys(triples)), request.source)]
-    return decoded(found, request, problems)
+        parts = [Publication(request.document, tuple(dict.fromkeys(triples)), request.source)]
+    return decoded(parts, request, problems)
 
 
-def decoded(found: Iterable[Publication], request: Request, problems: list[Problem]) -> Decoded:
+def decoded(parts: Iterable[Publication], request: Request, problems: list[Problem]) -> Decoded:
     """The publications that are within the limits; each other one is a problem. All carry the notes of the feed."""
     notes = tuple(dict.fromkeys(problem.error.what for problem in problems))
     within = []
-    for publication in found:
+    for publication in parts:
         error = over_limit(publication, request.settings)
         if error is not None:
             problems = [*problems, Problem(error, publication.id)]

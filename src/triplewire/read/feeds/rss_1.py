@@ -50,7 +50,7 @@ def read_rss_1(request: Request) -> Decoded:
     node, channel = _channel(about, request)
     if request.split != "item":
         items = set(nodes)
-        whole = [triple for one in about for triple in _own(one, about[one], one in items, request)]
+        whole = [triple for subject in about for triple in _own(subject, about[subject], subject in items, request)]
         links = [Triple(item, v.IS_PART_OF, node) for item in nodes]
         return whole_or_by_subject([*whole, *about_channel(channel, node), *links], request, tree.problems)
     return decoded(_items(nodes, about, node, channel, request), request, tree.problems)
