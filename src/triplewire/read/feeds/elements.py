@@ -128,8 +128,8 @@ class _Reading:
         self.id = absolute(self.context.base, element.get(f"{{{RDF}}}about", ""))
         for name, value in element.attrib.items():
             namespace, local = split_name(name)
-            if namespace and namespace != RDF and namespace not in _NOT_SAID:
-                self.about.text(_predicate(namespace, local), value.strip())
+            if namespace != RDF and namespace not in _NOT_SAID:
+                self.about.text(_predicate(namespace or RSS, local), value.strip())
 
     def other(self, about: Draft, element: Element) -> None:
         """An element without a row: its text, the IRI it refers to, and a resource that has its attributes.

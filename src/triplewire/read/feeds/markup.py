@@ -28,6 +28,7 @@ _TAG = re.compile(
     r"""(?=[\s/>])(?:"[^"<]*+"|'[^'<]*+'|[^<>"'])*+>""",
     re.IGNORECASE,
 )
+_BINARY = re.compile(r"(?!text/|.*(?:html|/xml|\+xml)).*/.*")  # Atom gives other media types in Base64
 _HIDDEN = re.compile(r"<!--|<(script|style)(?=[\s/>])", re.IGNORECASE)
 _ENTITY = re.compile(r"&(?:#\d+|#[xX][0-9a-fA-F]+|[A-Za-z][A-Za-z0-9]*);")
 
@@ -48,7 +49,7 @@ def construct(element: Element, *, is_atom: bool = False, is_markup: bool = Fals
     if len(element):
         written = inner(element[0] if is_atom and _wraps(element) else element)
         kind = "html"
-    elif element.get("mode", "").strip().lower() == "base64":
+    elif element.get("mode", "").strip().lower() == "base64" or (is_atom and _BINARY.fullmatch(kind)):
         written = _decoded(written)
     written = written.strip()
     if is_atom and "html" not in kind:

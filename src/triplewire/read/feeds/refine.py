@@ -75,6 +75,7 @@ def refined(item: Node, triples: Iterable[Triple]) -> Iterator[Triple]:
 
 
 _STAND_IN = {
+    v.CREATOR: (IRI(v.DC + "author"), IRI(_ITUNES + "author")),
     v.TITLE: (v.DC_TITLE,),
     v.DESCRIPTION: (v.DC_DESCRIPTION,),
     v.DATE: (v.ISSUED, v.MODIFIED, v.CREATED),

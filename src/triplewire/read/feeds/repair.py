@@ -16,7 +16,7 @@ from html.entities import name2codepoint
 from xml.sax.saxutils import escape, quoteattr
 
 from triplewire.errors import ReadError
-from triplewire.read.feeds.vocabulary import ITEM_NAMES, WELL_KNOWN, is_feed_namespace
+from triplewire.read.feeds.vocabulary import HEAD_NAMES, ITEM_NAMES, WELL_KNOWN, XHTML, is_feed_namespace
 
 _NAME_START = (
     "A-Za-z_\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u0131\u0391-\u03a1\u03a3-\u03ce\u0410-\u044f"
@@ -25,8 +25,8 @@ _NAME_START = (
 _PART = rf"[{_NAME_START}][{_NAME_START}0-9.-]*+"
 _NAME = rf"{_PART}(?::{_PART})?+"  # of those that Expat knows, the usual ones
 _QUOTED = r""""[^"<]*+"|'[^'<]*+'|"[^">]*+"|'[^'>]*+'"""
-_TAG = re.compile(rf"<(/?)({_NAME})(?=[\s/>])((?:[^<>\"']++|{_QUOTED})*+)>")
-_BROKEN_TAG = re.compile(rf"<(/?)({_NAME})(?=[\s/<>]|\Z)([^<>]*+)(>?+)")
+_TAG = re.compile(rf"<(/?)({_NAME})(?=[\s/>\ufffd])((?:[^<>\"']++|{_QUOTED})*+)>")
+_BROKEN_TAG = re.compile(rf"<(/?)({_NAME})(?=[\s/<>\ufffd]|\Z)([^<>]*+)(>?+)")
 _ATTRIBUTE = re.compile(rf"""({_NAME})(?:\s*+=\s*+(?:"([^"]*+)"|'([^']*+)'|([^\s"'<>]++))|(?=[\s/]|\Z))""")
 _EMPTY = re.compile(r"""(?:\A|[\s"'])/\s*\Z""")
 _DOCTYPE = re.compile(r"""<!DOCTYPE[^\[<>]*+(?:\[[^\]]*+\]\s*+)?>""", re.IGNORECASE)
@@ -35,9 +35,8 @@ _ILLEGAL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 _PREDEFINED = frozenset({"lt", "gt", "amp", "apos", "quot"})
 _VOID = frozenset({"area", "br", "col", "hr", "img", "input", "wbr"})  # HTML's elements without an end tag
 _ENDS_ITSELF = frozenset({"dd", "dt", "li", "option", "p", "td", "tr"})  # of HTML: the next one ends it
-_HOLDERS = frozenset({"channel", "feed", "rdf", "rss"})
 _TEXTS = frozenset({"title", "link", "description", "summary", "content", "guid", "id", "pubdate", "updated"})
-_KNOWN = ITEM_NAMES | _HOLDERS | _TEXTS
+_KNOWN = ITEM_NAMES | HEAD_NAMES | _TEXTS
 _EXPANSION = 1024 * 1024  # characters that references to declared entities may add, or ten times the document
 UNDECLARED = "urn:triplewire:prefix:"
 """Before the name of a prefix that a feed does not declare and that is not well known: its namespace."""
@@ -133,9 +132,13 @@ class _Repair:
     def _start(self, name: str, written: str, start: int) -> None:
         attributes, prefixes = _attributes(written)
         namespace = prefixes.get(name.rpartition(":")[0]) or self._namespace(name.rpartition(":")[0])
-        is_item = name.rpartition(":")[2].lower() in ITEM_NAMES and is_feed_namespace(namespace or "")
+        local = name.rpartition(":")[2].lower()
+        # XHTML has no such elements: its namespace only says that an element of XHTML is open still
+        is_item = local in ITEM_NAMES and (is_feed_namespace(namespace or "") or namespace == XHTML)
+        if local in HEAD_NAMES and any(element.is_item for element in self._open):
+            return  # no feed begins within an item: the tag is not where it belongs
         if is_item:
-            while len(self._open) > 1 and self._open[-1].local not in _HOLDERS:
+            while len(self._open) > 1 and self._open[-1].local not in HEAD_NAMES:
                 self._close()
         elif name in _ENDS_ITSELF and self._open and self._open[-1].name == name:
             self._close()

@@ -13,11 +13,9 @@ from triplewire.read.decoded import Decoded, Problem
 from triplewire.read.feeds.drafts import Feed
 from triplewire.read.feeds.elements import Context, read_channel, read_item
 from triplewire.read.feeds.items import publications
-from triplewire.read.feeds.vocabulary import is_feed_namespace
+from triplewire.read.feeds.vocabulary import HEAD_NAMES, is_feed_namespace
 from triplewire.read.feeds.xml_tree import Tree, is_item, parse_tree, split_name
 from triplewire.read.process.frames import Request
-
-_ROOTS = frozenset({"channel", "feed", "rdf", "rss"})
 
 
 def read_feed(request: Request) -> Decoded:
@@ -48,5 +46,5 @@ def _channel(root: Element) -> Element | None:
         if local.lower() in ("channel", "feed") and is_feed_namespace(namespace):
             return element
     namespace, local = split_name(root.tag)
-    is_feed = local.lower() in _ROOTS or any(map(is_item, root.iter()))
+    is_feed = local.lower() in HEAD_NAMES or any(map(is_item, root.iter()))
     return root if is_feed else None

@@ -56,12 +56,15 @@ FEED_NAMESPACES = frozenset(
 """The namespaces, in lower case, of RSS and Atom in all their versions."""
 
 ATOM_NAMESPACES = frozenset({"http://purl.org/atom/ns#", "http://www.w3.org/2005/atom"})
+ATOM = "http://www.w3.org/2005/Atom"
 ITEM_NAMES = frozenset({"item", "entry"})
+HEAD_NAMES = frozenset({"channel", "feed", "rdf", "rss"})
+"""The elements around items, in lower case."""
 
 WELL_KNOWN = {
     **{prefix: PREDECLARED[prefix] for prefix in ("rdf", "rdfs", "foaf", "skos", "dc", "dcterms", "geo", "content")},
     "rss": RSS,
-    "atom": "http://www.w3.org/2005/Atom",
+    "atom": ATOM,
     "xhtml": XHTML,
     "georss": GEORSS,
     "gml": "http://www.opengis.net/gml",

@@ -16,10 +16,11 @@ from feedparser.encodings import convert_to_utf8
 
 from triplewire.config import Settings
 from triplewire.errors import ReadError
+from triplewire.model.namespaces import RSS
 from triplewire.read import guard
 from triplewire.read.decoded import Problem, warning
 from triplewire.read.feeds.repair import repaired
-from triplewire.read.feeds.vocabulary import ITEM_NAMES, is_feed_namespace
+from triplewire.read.feeds.vocabulary import ATOM, HEAD_NAMES, ITEM_NAMES, is_feed_namespace
 from triplewire.read.rdf.surrogates import NOTE, replaced_in_xml
 from triplewire.read.sniff import ascii_view
 
@@ -65,7 +66,7 @@ def parse_tree(data: bytes, settings: Settings) -> Tree:
     data, problems = _in_utf8(data)
     entities = guard.check_feed(data, settings)
     try:
-        return Tree(_parsed(data), data, problems)
+        return _known(Tree(_parsed(data), data, problems))
     except ParseError as error:
         line, column = error.position
         reason = str(error).rpartition(": line ")[0] or str(error)
@@ -76,7 +77,7 @@ def parse_tree(data: bytes, settings: Settings) -> Tree:
     data = mended.text.encode("utf-8")
     try:
         guard.check_feed(data, settings)
-        return Tree(_parsed(data), data, problems)
+        return _known(Tree(_parsed(data), data, problems))
     except ParseError as error:
         what = f"not well-formed XML, and it cannot be repaired: {error}"
         raise ReadError(what, line=line, column=column + 1) from None
@@ -89,6 +90,23 @@ def _parsed(data: bytes) -> Element:
     parser.feed(data)
     root: Element = parser.close()
     return root
+
+
+def _known(tree: Tree) -> Tree:
+    """The tree with its items in a namespace of RSS or Atom, also of a feed whose namespace is misspelt."""
+    names = [(element, *split_name(element.tag)) for element in tree.root.iter()]
+    heads = {local.lower() for _, _, local in names} & HEAD_NAMES
+    foreign = {namespace: local.lower() for _, namespace, local in names if local.lower() in ITEM_NAMES}
+    if not heads or not foreign or any(map(is_feed_namespace, foreign)):
+        return tree
+    for namespace, item in foreign.items():
+        known = ATOM if item == "entry" else RSS
+        for element, of, local in names:
+            if of == namespace:
+                element.tag = f"{{{known}}}{local}"
+        what = f"the items are in the namespace {namespace!r}, which is none of RSS or Atom: read as if it were"
+        tree.problems.append(warning(what))
+    return tree
 
 
 def _in_utf8(data: bytes) -> tuple[bytes, list[Problem]]:
