@@ -21,14 +21,16 @@ from triplewire.read.syntax import Syntax
 
 COUNT = int(os.environ.get("TRIPLEWIRE_TEST_FEEDS", "5000"))
 NOISE = (
-    "&", "&amp", "<", ">", "<<", "</", "<b", "</b>", '"', "'", "&nbsp;", "&#0;", "\x00", "\x0b", "]]>", "<!--", "-->", "<![CDATA[",
-    "<?", "?>", "<!", "</title>", "</channel>", "</rss>", "</item>", "</entry>", "<x:y>", "<a b=c d>", "<p><br>", "\n<?xml version='1.0'?>",
+    "&", "&amp", "<", ">", "<<", "</", "<b", "</b>", '"', "'", "&nbsp;", "&#0;", "\x00", "\x0b", "]]>", "<!--", "-->",
+    "<![CDATA[", "<?", "?>", "<!", "</title>", "</channel>", "</rss>", "</item>", "</entry>", "<x:y>", "<a b=c d>",
+    "<p><br>", "\n<?xml version='1.0'?>",
 )  # fmt: skip
 RSS = (
-    '<?xml version="1.0"?>\n<rss version="2.0" xmlns:dc="http://purl.org/dc/elements/1.1/"><channel><title>News of the day</title>'
-    "<link>http://a.example/</link>",
-    "<item><title>Title {n} &amp; more</title><guid>http://a.example/{n}</guid><description>&lt;p>Text <![CDATA[<b>bold</b>]]>"
-    '</description><dc:date>2024-05-0{n}</dc:date><enclosure url="http://a.example/{n}.mp3" length="1"/></item>\n',
+    '<?xml version="1.0"?>\n<rss version="2.0" xmlns:dc="http://purl.org/dc/elements/1.1/"><channel>'
+    "<title>News of the day</title><link>http://a.example/</link>",
+    "<item><title>Title {n} &amp; more</title><guid>http://a.example/{n}</guid>"
+    "<description>&lt;p>Text <![CDATA[<b>bold</b>]]></description><dc:date>2024-05-0{n}</dc:date>"
+    '<enclosure url="http://a.example/{n}.mp3" length="1"/></item>\n',
     "</channel></rss>",
 )
 RSS_1 = (
@@ -44,8 +46,9 @@ ATOM = (
     "</feed>",
 )
 FEEDS = (Syntax.FEED, Syntax.RSS_1)
-_STARTS = re.compile(r"<(?:item|entry)(?=[\s/<>\x00]|\Z)")
-_SKIPPED = re.compile(r"<!--.*?-->|<!\[CDATA\[.*?\]\]>|<\?.*?\?>|(?P<item><(?:item|entry)(?=[\s/<>\x00]|\Z))", re.DOTALL)
+_START = r"<(?:item|entry)(?=[\s/<>\x00]|\Z)"
+_STARTS = re.compile(_START)
+_SKIPPED = re.compile(rf"<!--.*?-->|<!\[CDATA\[.*?\]\]>|<\?.*?\?>|(?P<item>{_START})", re.DOTALL)
 
 
 def _feed(chance: random.Random, count: int) -> str:

@@ -16,7 +16,7 @@ from html.entities import name2codepoint
 from xml.sax.saxutils import escape, quoteattr
 
 from triplewire.errors import ReadError
-from triplewire.read.feeds.vocabulary import HEAD_NAMES, ITEM_NAMES, WELL_KNOWN, XHTML, is_feed_namespace
+from triplewire.read.feeds.vocabulary import HEAD_NAMES, ITEM_NAMES, WELL_KNOWN, is_feed_namespace
 
 _NAME_START = (
     "A-Za-z_\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u0131\u0391-\u03a1\u03a3-\u03ce\u0410-\u044f"
@@ -83,6 +83,7 @@ class _Repair:
         self._room = max(_EXPANSION, 10 * len(text))
         self._pieces: list[str] = []
         self._open: list[_Open] = []
+        self._items: set[str] = set()  # the names of items so far, as written
         self._has_doctype = False
         self._is_over = False  # the root's end tag came
         self._never_ends: set[str] = set()
@@ -133,11 +134,12 @@ class _Repair:
         attributes, prefixes = _attributes(written)
         namespace = prefixes.get(name.rpartition(":")[0]) or self._namespace(name.rpartition(":")[0])
         local = name.rpartition(":")[2].lower()
-        # XHTML has no such elements: its namespace only says that an element of XHTML is open still
-        is_item = local in ITEM_NAMES and (is_feed_namespace(namespace or "") or namespace == XHTML)
+        # one of the same name, in a namespace of no feed, only says that an element of that namespace is open still
+        is_item = name in self._items or (local in ITEM_NAMES and is_feed_namespace(namespace or ""))
         if local in HEAD_NAMES and any(element.is_item for element in self._open):
             return  # no feed begins within an item: the tag is not where it belongs
         if is_item:
+            self._items.add(name)
             while len(self._open) > 1 and self._open[-1].local not in HEAD_NAMES:
                 self._close()
         elif name in _ENDS_ITSELF and self._open and self._open[-1].name == name:
