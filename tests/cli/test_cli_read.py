@@ -86,7 +86,7 @@ def test_an_ill_formed_feed_is_read_and_told(folder: Path) -> None:
     Path("ill.rss").write_text(ILL_FORMED)
     done = triplewire("read", "ill.rss")
     assert done.code == 0, "nothing was left out"
-    assert "<http://x.example/priceEUR> \"3\"" in done.out
+    assert '<http://x.example/priceEUR> "3"' in done.out
     assert done.err == (
         "warning ill.rss:2:1: ill-formed XML, read as far as it can be: XML or text declaration not at start of entity\n"
     )

@@ -95,11 +95,12 @@ def _parsed(data: bytes) -> Element:
 def _known(tree: Tree) -> Tree:
     """The tree with its items in a namespace of RSS or Atom, also of a feed whose namespace is misspelt."""
     names = [(element, *split_name(element.tag)) for element in tree.root.iter()]
-    heads = {local.lower() for _, _, local in names} & HEAD_NAMES
-    foreign = {namespace: local.lower() for _, namespace, local in names if local.lower() in ITEM_NAMES}
-    if not heads or not foreign or any(map(is_feed_namespace, foreign)):
-        return tree
-    for namespace, item in foreign.items():
+    heads = {namespace for _, namespace, local in names if local.lower() in HEAD_NAMES}
+    items = {namespace: local.lower() for _, namespace, local in names if local.lower() in ITEM_NAMES}
+    has_known = any(map(is_feed_namespace, items))
+    for namespace, item in items.items():
+        if is_feed_namespace(namespace) or not heads or (has_known and namespace not in heads):
+            continue
         known = ATOM if item == "entry" else RSS
         for element, of, local in names:
             if of == namespace:
