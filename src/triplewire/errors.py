@@ -84,7 +84,8 @@ class StoreError(TriplewireError):
 class Refusal:
     """An input that was not processed, and why. It becomes a row of the dead-letter output.
 
-    `kind` is "publication", "subscription" or "pair" (a publication and a subscription whose evaluation failed);
+    `kind` is "publication", "subscription" or "pair" (a publication and a subscription whose evaluation failed). It is
+    "warning" where nothing was left out: the input is ill-formed, and was read as far as it can be.
     `subject` is the file, the id, or "publication subscription"; `where` the position; `reason` what and why.
     """
 
@@ -99,12 +100,17 @@ class Refusal:
         """A refusal of `subject` for an error that was raised while it was processed."""
         return cls(kind, subject, error.where, error.what, error.remedy)
 
+    @property
+    def is_warning(self) -> bool:
+        """Was the input processed all the same?"""
+        return self.kind == "warning"
+
     def __str__(self) -> str:
         place = f"{self.subject} {self.where}".strip()
         for whole, part in ((self.where, self.subject), (self.subject, self.where)):
             if whole.startswith(part):  # not both, where one is part of the other
                 place = whole
-        text = f"refused {self.kind} {place}: {self.reason}"
+        text = f"{'warning' if self.is_warning else f'refused {self.kind}'} {place}: {self.reason}"
         return f"{text}; {self.remedy}" if self.remedy else text
 
 

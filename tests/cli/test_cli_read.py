@@ -74,3 +74,38 @@ def test_output_to_a_pipe(folder: Path) -> None:
     command = [sys.executable, "-c", code, "read", "many.nq", "--output", "/dev/stdout"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
     assert (done.returncode, done.stdout) == (0, triplewire("read", "many.nq").out)
+
+
+ILL_FORMED = """
+<?xml version="1.0"?><rss version="2.0" xmlns:x="http://x.example/"><channel><title>c</title>
+<item><guid>http://a.example/1</guid><title>one</title><x:priceEUR>3</x:priceEUR></item>
+<item><guid>http://a.example/2</guid><dc:date>2024-05-01</dc:date></item></channel></rss>"""
+
+
+def test_an_ill_formed_feed_is_read_and_told(folder: Path) -> None:
+    Path("ill.rss").write_text(ILL_FORMED)
+    done = triplewire("read", "ill.rss")
+    assert done.code == 0, "nothing was left out"
+    assert '<http://x.example/priceEUR> "3"' in done.out
+    reason = "XML or text declaration not at start of entity"
+    assert done.err == f"warning ill.rss:2:1: ill-formed XML, read as far as it can be: {reason}\n"
+
+
+def test_a_feed_that_is_cut_off(folder: Path) -> None:
+    Path("cut.rss").write_text(ILL_FORMED.strip()[:-60])
+    done = triplewire("read", "cut.rss")
+    assert done.code == 1
+    assert "<http://a.example/1>" in done.out
+    assert "<http://a.example/2>" not in done.out
+    assert "refused publication cut.rss:3: the feed ends within this item" in done.err
+
+
+def test_texts_of_feeds_as_written(folder: Path) -> None:
+    Path("ill.rss").write_text(ILL_FORMED)
+    date = "<http://purl.org/dc/elements/1.1/date>"
+    assert f'{date} "2024-05-01T00:00:00Z"^^' in triplewire("read", "ill.rss").out
+    assert f'{date} "2024-05-01" ' in triplewire("read", "ill.rss", "--as-written").out
+    query = 'SELECT ?d WHERE { ?i dc:date ?d FILTER (?d > "2024-01-01T00:00:00Z"^^xsd:dateTime) }'
+    Path("since.rq").write_text(query)
+    asked = ("match", "--subscriptions", "since.rq", "--publications", "ill.rss", "--matcher", "reference")
+    assert [len(triplewire(*asked, *more).rows) for more in ((), ("--as-written",))] == [1, 0]

@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 
 from triplewire.config import Settings
-from triplewire.errors import ReadError
+from triplewire.errors import ReadError, Refusal
 from triplewire.read import read_document
 from triplewire.read.process.client import CLIENT, Client
 from triplewire.read.process.frames import Request
@@ -132,3 +132,17 @@ def _worker() -> int:
     assert len(read_document(b"<http://a> <http://b> 1 .", "http://d")) == 1
     assert CLIENT.process_id is not None
     return CLIENT.process_id
+
+
+@pytest.mark.slow
+def test_many_bad_lines_before_a_good_graph() -> None:
+    """Each is a refusal with its line, and costs little memory: 200,000 of them fit into a small process."""
+    line = b"<http://a> <http://b> c <http://bad> ."
+    good = b'<http://a> <http://b> "good" <http://ok> .\n'
+    told: list[Refusal] = []
+    settings = Settings(parse_bytes=512 << 20)
+    (publication,) = read_document(
+        good + (line + b"\n") * 200_000 + good, "lines.nq", settings=settings, on_refusal=told.append
+    )
+    assert publication.id == "http://ok"
+    assert [refusal.where.split(":")[1] for refusal in told] == [str(number) for number in range(2, 200_002)]

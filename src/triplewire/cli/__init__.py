@@ -1,9 +1,9 @@
 """The command line: `triplewire read`, `match`, `explain`, `bench`, `pipeline`, `warm-up`. One file a command.
 
 Data goes to standard output, messages and progress to standard error. Exit codes: 0 done; 1 some input was refused,
-and the rest was processed; 2 wrong usage; 70 a fault of the program; 74 a file cannot be read or written; 130
-interrupted; 141 the reader of the output went away. `commands` puts them together, `arguments` has the options that
-they share, `report` the messages, `output` the forms of the results.
+and the rest was processed (a warning, as for an ill-formed feed, does not count); 2 wrong usage; 70 a fault of the
+program; 74 a file cannot be read or written; 130 interrupted; 141 the reader of the output went away. `commands` puts
+them together, `arguments` has the options that they share, `report` the messages, `output` the forms of the results.
 """
 
 from __future__ import annotations

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable
+import functools
+import inspect
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -85,6 +87,40 @@ SplitOption = Annotated[
     Split,
     typer.Option("--split", help="What becomes one publication: a feed's item, the whole document, or each subject."),
 ]
+AsWrittenOption = Annotated[
+    bool, typer.Option("--as-written", help="Leave the texts of feeds as they are: no types, dates as they stand.")
+]
+
+
+class Reading(NamedTuple):
+    """How documents are read: the options `--split` and `--as-written`."""
+
+    split: Split = Split.ITEM
+    as_written: bool = False
+
+
+DEFAULT_READING = Reading()
+
+
+def takes_reading(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command with an argument `reading` the options that make a `Reading`."""
+
+    @functools.wraps(command)
+    def with_options(*, split: SplitOption, as_written: AsWrittenOption, **others: Any) -> None:
+        command(reading=Reading(split, as_written), **others)
+
+    options = [
+        inspect.Parameter("split", inspect.Parameter.KEYWORD_ONLY, default=Split.ITEM, annotation=SplitOption),
+        inspect.Parameter("as_written", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=AsWrittenOption),
+    ]
+    parameters = []
+    for parameter in inspect.signature(command, eval_str=True).parameters.values():
+        own = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)]
+        parameters += options if parameter.name == "reading" else own
+    with_options.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # what Typer looks at
+    with_options.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    del with_options.__wrapped__  # or its annotations would count
+    return with_options
 
 
 def settings_from_environment() -> Settings:

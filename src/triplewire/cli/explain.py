@@ -10,16 +10,17 @@ import typer
 
 from triplewire.cli import output
 from triplewire.cli.arguments import (
+    DEFAULT_READING,
     Entailment,
     EntailmentOption,
     OperatorFiles,
     PublicationFiles,
-    Split,
-    SplitOption,
+    Reading,
     SubscriptionFiles,
     TaxonomyFile,
     check_files,
     settings_from_environment,
+    takes_reading,
 )
 from triplewire.cli.match import load, new_engine, read_chunks
 from triplewire.cli.report import Report
@@ -33,6 +34,7 @@ class Format(enum.StrEnum):
     JSON = "json"
 
 
+@takes_reading
 def explain_command(
     subscription: Annotated[str, typer.Option(metavar="ID", help="The subscription to explain.")],
     subscriptions: SubscriptionFiles,
@@ -41,7 +43,7 @@ def explain_command(
     taxonomy: TaxonomyFile = None,
     operators: OperatorFiles = None,
     form: Annotated[Format, typer.Option("--format", help="Text for people, or JSON Lines.")] = Format.TEXT,
-    split: SplitOption = Split.ITEM,
+    reading: Reading = DEFAULT_READING,
     entailment: EntailmentOption = Entailment.NONE,
 ) -> None:
     """
@@ -60,7 +62,7 @@ def explain_command(
         raise typer.Exit(report.exit_code or 2)
     is_there = False
     with output.text_output(None) as stream:
-        for chunk in read_chunks(publications, split, report, streaming=True):
+        for chunk in read_chunks(publications, reading, report, streaming=True):
             for candidate in chunk:
                 if publication and candidate.id != publication:
                     continue

@@ -16,17 +16,18 @@ import typer
 
 from triplewire.cli import output
 from triplewire.cli.arguments import (
+    DEFAULT_READING,
     Entailment,
     EntailmentOption,
     OperatorFiles,
     PublicationFiles,
-    Split,
-    SplitOption,
+    Reading,
     SubscriptionFiles,
     TaxonomyFile,
     check_files,
     operators_from,
     settings_from_environment,
+    takes_reading,
 )
 from triplewire.cli.report import Report, say
 from triplewire.errors import TriplewireError
@@ -54,6 +55,7 @@ StatsFile = Annotated[
 ]
 
 
+@takes_reading
 def match_command(
     subscriptions: SubscriptionFiles,
     publications: PublicationFiles,
@@ -69,7 +71,7 @@ def match_command(
     bindings: Annotated[
         bool, typer.Option("--bindings/--no-bindings", help="Leave the bindings out, for volume.")
     ] = True,
-    split: SplitOption = Split.ITEM,
+    reading: Reading = DEFAULT_READING,
     entailment: EntailmentOption = Entailment.NONE,
     stats: StatsFile = None,
 ) -> None:
@@ -100,7 +102,7 @@ def match_command(
     if bindings:
         show = output.bindings_short if form is Format.TABLE else "json"
     begun, collected = time.perf_counter(), Collected(show)
-    totals = _matched(engine, publications, split, collected, report, clock)
+    totals = _matched(engine, publications, reading, collected, report, clock)
     with clock("write"):
         write(collected.ordered(), form, file)
     if file is not None or sys.stderr.isatty():
@@ -138,7 +140,7 @@ def _say_compiling() -> None:
 
 
 def _matched(
-    engine: Engine, publications: Iterable[Path], split: Split, collected: Collected, report: Report, clock: Clock
+    engine: Engine, publications: Iterable[Path], reading: Reading, collected: Collected, report: Report, clock: Clock
 ) -> Stats:
     """Match the files and collect the rows; returns what it took."""
     from triplewire.engine.stats import Stats  # as above
@@ -146,7 +148,11 @@ def _matched(
     totals = Stats()
     with report.progress("publications") as advance:
         for result in engine.match_files(
-            *map(str, publications), split=split.value, on_refusal=report.refuse, clock=clock
+            *map(str, publications),
+            split=reading.split.value,
+            as_written=reading.as_written,
+            on_refusal=report.refuse,
+            clock=clock,
         ):
             advance(result.publications)
             totals.add(result.stats)
@@ -196,14 +202,18 @@ def load(engine: Engine, files: Iterable[Path], report: Report, *, only: str = "
 
 
 def read_chunks(
-    files: Iterable[Path], split: Split, report: Report, *, streaming: bool = False
+    files: Iterable[Path], reading: Reading, report: Report, *, streaming: bool = False
 ) -> Iterator[list[Publication]]:
     """The publications of the files, a few at a time; what is refused is reported."""
     # --help does without the parsers behind this
     from triplewire.read import read
 
     publications = read(
-        *map(str, files), split=split.value, settings=settings_from_environment(), on_refusal=report.refuse
+        *map(str, files),
+        split=reading.split.value,
+        as_written=reading.as_written,
+        settings=settings_from_environment(),
+        on_refusal=report.refuse,
     )
     with report.counting(publications, "publications", streaming=streaming) as counted:
         while chunk := list(islice(counted, CHUNK)):

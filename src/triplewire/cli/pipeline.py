@@ -20,16 +20,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from triplewire.cli.arguments import (
+    DEFAULT_READING,
     Entailment,
     EntailmentOption,
     OperatorFiles,
-    Split,
-    SplitOption,
+    Reading,
     SubscriptionFiles,
     TaxonomyFile,
     check_files,
     operators_from,
     settings_from_environment,
+    takes_reading,
 )
 from triplewire.cli.report import Report, one_line, say
 from triplewire.errors import Refusal, TriplewireError
@@ -49,6 +50,7 @@ EXAMPLES = Path("examples")
 
 
 @app.command("run")
+@takes_reading
 def run_command(
     source: Annotated[
         str, typer.Option("--input", metavar="DIR", help="RDF documents and feeds: a file, folder or glob, or a URL.")
@@ -64,7 +66,7 @@ def run_command(
         float,
         typer.Option(metavar="SECONDS", min=0, help="With --streaming: keep looking for new files, until Ctrl-C."),
     ] = 0,
-    split: SplitOption = Split.ITEM,
+    reading: Reading = DEFAULT_READING,
     matcher: Annotated[
         str, typer.Option(metavar="NAME", help="How pairs are found; the answers are the same.")
     ] = "trie",
@@ -95,7 +97,7 @@ def run_command(
         output,
         report,
         streaming=streaming,
-        split=split,
+        reading=reading,
         taxonomy=taxonomy,
         matcher=matcher,
         entailment=entailment,
@@ -128,7 +130,7 @@ def _prepare(
     report: Report,
     *,
     streaming: bool = False,
-    split: str = Split.ITEM,
+    reading: Reading = DEFAULT_READING,
     taxonomy: Path | None = None,
     matcher: str = "trie",
     entailment: str = Entailment.NONE,
@@ -170,7 +172,16 @@ def _prepare(
         on_refusal=refuse,
         on_warning=lambda name, warning: report.warn(name, [warning]),
     )
-    return PipelineRun(source, packed, target, tuple(refused), str(split), settings, on_refusal=report.refuse)
+    return PipelineRun(
+        source,
+        packed,
+        target,
+        tuple(refused),
+        str(reading.split),
+        settings,
+        as_written=reading.as_written,
+        on_refusal=report.refuse,
+    )
 
 
 @contextmanager

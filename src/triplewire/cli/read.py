@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from triplewire.cli import output
-from triplewire.cli.arguments import Split, SplitOption, check_files
+from triplewire.cli.arguments import DEFAULT_READING, Reading, check_files, takes_reading
 from triplewire.cli.match import read_chunks
 from triplewire.cli.report import Report
 
@@ -22,6 +22,7 @@ class Format(enum.StrEnum):
     TABLE = "table"
 
 
+@takes_reading
 def read_command(
     files: Annotated[
         list[Path], typer.Argument(metavar="FILE...", help="RDF documents, feeds, folders; - is standard input.")
@@ -29,7 +30,7 @@ def read_command(
     form: Annotated[
         Format | None, typer.Option("--format", help="Default: a table on a terminal, N-Quads elsewhere.")
     ] = None,
-    split: SplitOption = Split.ITEM,
+    reading: Reading = DEFAULT_READING,
     file: Annotated[Path | None, typer.Option("--output", metavar="FILE", help="Write N-Quads to a file.")] = None,
 ) -> None:
     """
@@ -53,7 +54,7 @@ def read_command(
     rows: list[tuple[str, ...]] = []
     written = 0
     with output.text_output(file) as stream:
-        for chunk in read_chunks(files, split, report, streaming=file is None and form is Format.NQUADS):
+        for chunk in read_chunks(files, reading, report, streaming=file is None and form is Format.NQUADS):
             for publication in chunk:
                 if form is Format.NQUADS:
                     written += 1

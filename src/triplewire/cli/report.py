@@ -58,8 +58,8 @@ class Report:
         return 1 if self.refused else 0
 
     def refuse(self, refusal: Refusal) -> None:
-        """Write a line about a refused input."""
-        self.refused += 1
+        """Write a line about a refused input; a warning, of an input that was read all the same, does not count."""
+        self.refused += not refusal.is_warning
         self.say(one_line(str(refusal)))
 
     def warn(self, subscription: str, warnings: Iterable[str]) -> None:

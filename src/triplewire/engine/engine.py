@@ -214,6 +214,7 @@ class Engine:
         self,
         *sources: Source,
         split: str = "item",
+        as_written: bool = False,
         on_refusal: Callable[[Refusal], None] | None = None,
         clock: Clock | None = None,
     ) -> Iterator[MatchResult]:
@@ -226,7 +227,8 @@ class Engine:
         mine, portion = clock or Clock(), Portion()
         with mine("load"):
             snapshot = self._current.for_matching(lambda: publications_of(sources))
-        for whole in chunks_of_files(sources, split, self._compiler, mine, on_refusal, snapshot.columnar):
+        columnar = snapshot.columnar
+        for whole in chunks_of_files(sources, split, self._compiler, mine, on_refusal, columnar, as_written):
             for chunk in portion.parts(whole):
                 rows = snapshot.match(chunk, mine)
                 portion.record(len(chunk), len(rows))

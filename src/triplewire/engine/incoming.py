@@ -87,8 +87,10 @@ def chunks_of_files(
     clock: Clock,
     on_refusal: Callable[[Refusal], None] | None,
     columnar: bool,
+    as_written: bool = False,
 ) -> Iterator[Chunk]:
-    """The publications of files, folders and streams; `columnar`: as columns where that is possible."""
+    """The publications of files, folders and streams; `columnar`: as columns where that is possible; `as_written`:
+    as for `triplewire.read`."""
     settings = compiler.world.settings
     direct = columnar and split == "item" and compiler.entailment == "none"
     waiting: list[Publication] = []
@@ -107,7 +109,9 @@ def chunks_of_files(
             yield Chunk(batch=batch, source=name)
             continue
         with clock("read"):
-            waiting += read_document(data, name, split=split, settings=settings, on_refusal=on_refusal)
+            waiting += read_document(
+                data, name, split=split, settings=settings, on_refusal=on_refusal, as_written=as_written
+            )
         while len(waiting) >= CHUNK:
             yield from chunks_of(iter(waiting[:CHUNK]), compiler, clock)
             del waiting[:CHUNK]

@@ -50,6 +50,7 @@ class PipelineRun:
     refused: tuple[Refusal, ...] = ()
     split: str = "item"
     settings: Settings = field(default_factory=Settings)
+    as_written: bool = False
     on_refusal: Callable[[Refusal], None] = lambda refusal: None
     on_batch: Callable[[Summary], None] = lambda summary: None
     look: Callable[[DataFrame], None] = lambda outcomes: None
@@ -60,7 +61,7 @@ class PipelineRun:
         """Match all files that exist now. The results replace those of an earlier run."""
         facts = {"streaming": False, "subscriptions": self.subscriptions.version}
         self.output.record(**facts)
-        rows = publications(spark, self.source, split=self.split, settings=self.settings)
+        rows = self._publications(spark)
         self.summary.refused = len(self.refused)
         self._process(rows, "")
         ended = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
@@ -73,7 +74,7 @@ class PipelineRun:
         It ends when there are no more. With `watch`, it looks for new files every `watch` seconds until `stop` is set.
         """
         self.output.record(streaming=True, subscriptions=self.subscriptions.version)
-        rows = publications(spark, self.source, streaming=True, split=self.split, settings=self.settings)
+        rows = self._publications(spark, streaming=True)
         self._before_stream()
         writer = rows.writeStream.option("checkpointLocation", f"file://{self.output.checkpoint}")
         writer = writer.trigger(processingTime=f"{watch} seconds") if watch else writer.trigger(availableNow=True)
@@ -87,6 +88,11 @@ class PipelineRun:
         if failed is not None and not self.stop.is_set():
             raise failed
         return self.summary
+
+    def _publications(self, spark: SparkSession, *, streaming: bool = False) -> DataFrame:
+        return publications(
+            spark, self.source, streaming, split=self.split, settings=self.settings, as_written=self.as_written
+        )
 
     def _process(self, rows: DataFrame, part: str) -> None:
         """Match publications and write the outcomes of a batch or a micro-batch."""
@@ -110,7 +116,7 @@ class PipelineRun:
         self.summary.matches += self.output.count(part)
         self.summary.batches += 1
         for refusal in self.output.refusals(part):
-            self.summary.refused += 1
+            self.summary.refused += not refusal.is_warning
             self.on_refusal(refusal)
         self.on_batch(self.summary)
 

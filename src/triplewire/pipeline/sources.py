@@ -43,12 +43,14 @@ def publications(
     *,
     split: str = "item",
     settings: Settings | None = None,
+    as_written: bool = False,
 ) -> DataFrame:
     """Rows of publications and refused inputs: id, source, published, triples, refusal.
 
     `path` is a file, a folder (all files below it), a glob, or a URL of a file system that Spark knows. Files may be
     gzipped. A row with a `refusal` (struct kind, subject, where, reason, remedy) holds no publication. `split` is
-    "item", "document" or "subject", as for `triplewire.read.read`.
+    "item", "document" or "subject", and `as_written` leaves the texts of feeds without types, as for
+    `triplewire.read.read`. A refusal of kind "warning" is about a file that was read although it is ill-formed.
 
     A stream gives each file once, under the name it was first seen by. It passes over what Spark's streams do: see
     `passed_over`. Raises `ReadError` when there is nothing at `path`.
@@ -69,7 +71,7 @@ def publications(
         # Spark cannot hold a name that is not UTF-8: the worker does not find the file, and refuses it
         listed = [(f"file:{storable_text(str(file))}", _size(file), None) for file, _ in more]
         rows = rows.union(spark.createDataFrame(listed, "path string, length long, content binary"))
-    return rows.mapInArrow(FileReader(split, settings), columns_of(PUBLICATION_ROWS))
+    return rows.mapInArrow(FileReader(split, settings, as_written), columns_of(PUBLICATION_ROWS))
 
 
 def _with_content(files: DataFrame, settings: Settings) -> DataFrame:
@@ -85,6 +87,7 @@ class FileReader:
 
     split: str = "item"
     settings: Settings = field(default_factory=Settings)
+    as_written: bool = False
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Batches of publications, and the refusals of each file after them."""
@@ -98,10 +101,14 @@ class FileReader:
                     yield refused(refusals, PUBLICATION_ROWS)
 
     def _read(self, path: str, length: int, content: bytes | None, refusals: list[Refusal]) -> Iterable[Publication]:
+        refuse, how = refusals.append, self.as_written
         if path.startswith("file:"):
-            return read(local_path(path), split=self.split, settings=self.settings, on_refusal=refusals.append)
+            file = local_path(path)
+            return read(file, split=self.split, settings=self.settings, on_refusal=refuse, as_written=how)
         if content is not None:
-            return read_document(content, path, split=self.split, settings=self.settings, on_refusal=refusals.append)
+            return read_document(
+                content, path, split=self.split, settings=self.settings, on_refusal=refuse, as_written=how
+            )
         error = ReadError(f"it has {length:,} bytes", source=path, remedy="cut it, or raise max_input_bytes")
         refusals.append(Refusal.of("publication", path, error))
         return ()

@@ -29,11 +29,13 @@ def read(
     settings: Settings | None = None,
     on_refusal: Callable[[Refusal], None] | None = None,
     loader: Loader | None = None,
+    as_written: bool = False,
 ) -> Iterator[Publication]:
     """The publications of all sources, in order; a folder's files by sorted path, hidden ones left out.
 
     The arguments are those of `read_document`. Without `on_refusal` the first `ReadError` is raised; with it each
-    becomes a `Refusal` of kind "publication" and the rest is read.
+    becomes a `Refusal` of kind "publication" and the rest is read; one of kind "warning" is about what was read
+    although it is ill-formed.
     """
     # `import triplewire` comes by here, and does without the parsing process, unpacking and NumPy behind these
     from triplewire.config import Settings
@@ -43,7 +45,14 @@ def read(
     settings = settings or Settings()
     for name, data in documents(*sources, settings=settings, on_refusal=on_refusal):
         yield from read_document(
-            data, name, base=base, split=split, settings=settings, on_refusal=on_refusal, loader=loader
+            data,
+            name,
+            base=base,
+            split=split,
+            settings=settings,
+            on_refusal=on_refusal,
+            loader=loader,
+            as_written=as_written,
         )
 
 

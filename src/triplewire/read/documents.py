@@ -32,22 +32,28 @@ def read_document(
     settings: Settings | None = None,
     on_refusal: Callable[[Refusal], None] | None = None,
     loader: Loader | None = None,
+    as_written: bool = False,
 ) -> list[Publication]:
     """The publications of one document, gzipped or not.
 
     `source` is its path or IRI ("" for none): it becomes `Publication.source` and, as an IRI, the id of a document
     that is one publication. `base` resolves relative IRIs (default: the document's IRI). `split` is "item" (feed items
     and named graphs), "document" (a feed whole) or "subject". `loader` fetches JSON-LD contexts; without one they are
-    refused. The limits of `settings` hold for size, nesting, triples, terms and the time of parsing.
+    refused. The limits of `settings` hold for size, nesting, triples, terms and the time of parsing. `as_written`
+    leaves the texts of feeds as they are: without types, dates as they stand, markup and all (`docs/feeds.md`).
 
-    Raises the first `ReadError`; with `on_refusal` each becomes a `Refusal` instead and the rest is read.
+    Raises the first `ReadError`; with `on_refusal` each becomes a `Refusal` instead and the rest is read. What was read
+    although it is ill-formed is told to `on_refusal` too, as a `Refusal` of kind "warning", and in `Publication.notes`.
     """
     settings = settings or Settings()
     document = document_iri(source)
     source = replaced(source)  # a file name may be no UTF-8; the document's IRI keeps its bytes
     publications: list[Publication] = []
     try:
-        publications.extend(_publications(data, source, document, base, split, settings, on_refusal, loader))
+        data = gunzip(data, settings.max_input_bytes)
+        syntax = sniff(data, source)
+        request = Request(b"", syntax, document, source, base, split, settings, as_written=as_written)
+        publications.extend(_publications(data, request, on_refusal, loader))
     except ReadError as error:
         error.source = error.source or source or document
         if on_refusal is None:
@@ -57,27 +63,25 @@ def read_document(
 
 
 def _publications(
-    data: bytes,
-    source: str,
-    document: str,
-    base: str,
-    split: str,
-    settings: Settings,
-    on_refusal: Callable[[Refusal], None] | None,
-    loader: Loader | None,
+    data: bytes, request: Request, on_refusal: Callable[[Refusal], None] | None, loader: Loader | None
 ) -> Iterator[Publication]:
-    """The publications of a document: unpacked, recognised, and parsed in the parsing process."""
-    if split not in SPLITS:
-        raise ReadError(f"there is no split {split!r}", remedy=f"known: {', '.join(SPLITS)}")
-    data = gunzip(data, settings.max_input_bytes)
-    syntax = sniff(data, source)
-    check_size(data, syntax, settings)
-    if syntax is Syntax.N_QUADS:
-        yield from _lines(data, Request(b"", syntax, document, source, base, split, settings), on_refusal)
+    """The publications of an unpacked document, parsed in the parsing process; `request` is how to read it."""
+    if request.split not in SPLITS:
+        raise ReadError(f"there is no split {request.split!r}", remedy=f"known: {', '.join(SPLITS)}")
+    check_size(data, request.syntax, request.settings)
+    if request.syntax is Syntax.N_QUADS:
+        yield from _lines(data, request, on_refusal)
         return
-    if syntax is Syntax.JSON_LD and loader is not None:
-        data = with_contexts(data, loader, base or document, settings)
-    yield from CLIENT.ask(Request(data, syntax, document, source, base, split, settings)).publications
+    if request.syntax is Syntax.JSON_LD and loader is not None:
+        data = with_contexts(data, loader, request.base or request.document, request.settings)
+    reply = CLIENT.ask(dataclasses.replace(request, data=data))
+    yield from reply.publications
+    for problem in reply.problems:
+        problem.error.source = request.source or request.document
+        if on_refusal is not None:
+            on_refusal(problem.refusal(request.source or request.document))
+        elif not problem.is_warning:
+            raise problem.error
 
 
 def _lines(data: bytes, request: Request, on_refusal: Callable[[Refusal], None] | None) -> Iterator[Publication]:

@@ -1,159 +1,131 @@
 """Turns a feed and its items into publications: the RSS 1.0 vocabulary plus Dublin Core (semantics, section 1).
 
-`triplewire.read.feeds.rss_atom` and `triplewire.read.feeds.json_feed` read feeds into `Channel` and `Item`; here these
-become triples. The items of RSS 1.0 are RDF already and do not come here.
+`triplewire.read.feeds.rss_atom` and `triplewire.read.feeds.json_feed` read feeds into drafts; here these become
+triples. The items of RSS 1.0 are RDF already: `triplewire.read.feeds.rss_1`.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+import itertools
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 
-from triplewire.config import Settings
 from triplewire.model.publication import Publication
-from triplewire.model.references import is_absolute
-from triplewire.model.terms import IRI, RDF_TYPE, XSD, Literal, Term, Triple
-from triplewire.read.names import id_iri, legal
+from triplewire.model.terms import IRI, RDF_TYPE, BlankNode, Literal, Node, Triple
+from triplewire.read.decoded import Decoded, Problem
+from triplewire.read.feeds import vocabulary as v
+from triplewire.read.feeds.drafts import Channel, Feed, Item, resource
+from triplewire.read.feeds.instants import parse_instant
+from triplewire.read.feeds.limits import over_limit
+from triplewire.read.feeds.refine import refined
+from triplewire.read.names import id_iri
+from triplewire.read.process.frames import Request
 from triplewire.read.rdf.split import by_subject
-from triplewire.read.rdf.surrogates import NOTE, replaced
-
-RSS = "http://purl.org/rss/1.0/"
-DC = "http://purl.org/dc/elements/1.1/"
-DCTERMS = "http://purl.org/dc/terms/"
-CONTENT = "http://purl.org/rss/1.0/modules/content/"
-ENCLOSURE = IRI("http://purl.oclc.org/net/rss_2.0/enc#enclosure")
-ITEM = IRI(RSS + "item")
-CHANNEL = IRI(RSS + "channel")
-TITLE, LINK, DESCRIPTION = IRI(RSS + "title"), IRI(RSS + "link"), IRI(RSS + "description")
-ENCODED = IRI(CONTENT + "encoded")
-CREATOR, DATE, SUBJECT, LANGUAGE = (IRI(DC + name) for name in ("creator", "date", "subject", "language"))
-IS_PART_OF = IRI(DCTERMS + "isPartOf")
-DATE_TIME = XSD + "dateTime"
 
 
-@dataclass(frozen=True, slots=True)
-class Channel:
-    """What is said of the feed as a whole. `id` is its IRI, or "" where it states none."""
+def publications(feed: Feed, request: Request, problems: list[Problem]) -> Decoded:
+    """One publication for each item; with split "document" a single one, with "subject" one for each subject.
 
-    id: str = ""
-    title: str = ""
-    link: str = ""
-    description: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Item:
-    """One item, its texts ready to be literals. `id` may be any string, or "" where the item states none.
-
-    `subjects` are (scheme, term) pairs, `others` (predicate IRI, text) pairs from unknown namespaces.
+    `problems` are those of the feed so far. Raises `ReadError` where a feed that is not split by item is over a limit.
     """
-
-    id: str = ""
-    link: str = ""
-    title: str = ""
-    description: str = ""
-    contents: Sequence[str] = ()
-    creators: Sequence[str] = ()
-    instant: dt.datetime | None = None
-    subjects: Sequence[tuple[str, str]] = ()
-    language: str = ""
-    enclosures: Sequence[str] = ()
-    others: Sequence[tuple[str, str]] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Feed:
-    """A feed that was read. `notes` say what was repaired."""
-
-    channel: Channel
-    items: Sequence[Item]
-    notes: tuple[str, ...] = field(default=())
+    parts = list(_parts(feed, request))
+    if request.split == "item":
+        return decoded(parts, request, problems)
+    channel = IRI(id_iri(feed.channel.id or request.document))
+    labels = (f"c{number}" for number in itertools.count())
+    whole = dict.fromkeys([Triple(channel, RDF_TYPE, v.CHANNEL), *about_channel(feed.channel, channel)])
+    own = feed.channel.about.triples(channel, labels)
+    whole |= dict.fromkeys(own if request.as_written else refined(channel, own))
+    for number, part in enumerate(parts):
+        whole |= dict.fromkeys(_scoped(part.triples, number))
+    return whole_or_by_subject(whole, request, problems)
 
 
-def publications(feed: Feed, document: str, source: str, split: str, settings: Settings) -> list[Publication]:
-    """One publication for each item; with split "document" a single one, with "subject" one for each subject."""
-    repaired: Feed = replaced(feed)
-    if repaired != feed:
-        feed = replace(repaired, notes=tuple(dict.fromkeys([*repaired.notes, NOTE])))
-    parts = list(_parts(feed, document, source))
-    if split == "item":
-        return parts
-    channel = IRI(id_iri(feed.channel.id or document))
-    whole = dict.fromkeys([Triple(channel, RDF_TYPE, CHANNEL), *_channel(feed.channel, channel)])
-    if feed.channel.description:
-        whole[Triple(channel, DESCRIPTION, Literal(feed.channel.description))] = None
-    for part in parts:
-        whole.update(dict.fromkeys(part.triples))
-    if split == "subject":
-        return [replace(part, notes=feed.notes) for part in by_subject(whole, document, source, settings)]
-    return [Publication(document, tuple(whole), source, notes=feed.notes)]
+def whole_or_by_subject(triples: Iterable[Triple], request: Request, problems: list[Problem]) -> Decoded:
+    """A feed that is not split by item: one publication, or one for each subject. Raises `ReadError`."""
+    if request.split == "subject":
+        parts = by_subject(triples, request.document, request.source, request.settings)
+    else:
+        parts = [Publication(request.document, tuple(dict.fromkeys(triples)), request.source)]
+    return decoded(parts, request, problems)
 
 
-def _parts(feed: Feed, document: str, source: str) -> Iterator[Publication]:
-    """A publication for each item. A repeated id gets `#2`, `#3` ..., so that no item is lost."""
-    channel = IRI(id_iri(feed.channel.id or document))
+def decoded(parts: Iterable[Publication], request: Request, problems: list[Problem]) -> Decoded:
+    """The publications that are within the limits; each other one is a problem. All carry the notes of the feed."""
+    notes = tuple(dict.fromkeys(problem.error.what for problem in problems))
+    within = []
+    for publication in parts:
+        error = over_limit(publication, request.settings)
+        if error is not None:
+            problems = [*problems, Problem(error, publication.id)]
+        else:
+            within.append(replace(publication, notes=notes) if notes else publication)
+    return Decoded(within, problems)
+
+
+def about_channel(channel: Channel, node: Node) -> Iterator[Triple]:
+    """The triples of the channel that go along with each item."""
+    if channel.title:
+        yield Triple(node, v.CHANNEL_TITLE, Literal(channel.title))
+    if channel.link:
+        yield Triple(node, v.PAGE, resource(channel.link))
+
+
+def distinct_ids(document: str) -> Callable[[str, int], str]:
+    """A function that gives each item an id: what it wants, else its number, with `#2`, `#3` ... where it is taken."""
     taken: set[str] = set()
-    for number, item in enumerate(feed.items, start=1):
-        wanted = item.id or item.link or f"{document}#{number}"
-        identifier, copy = wanted, 1
+    copies: Counter[str] = Counter()
+
+    def distinct(wanted: str, number: int) -> str:
+        wanted = wanted or f"{document}#{number}"
+        identifier = wanted
         while id_iri(identifier) in taken:
-            copy += 1
-            identifier = f"{wanted}#{copy}"
+            copies[wanted] += 1
+            identifier = f"{wanted}#{copies[wanted] + 1}"
         taken.add(id_iri(identifier))
-        triples = dict.fromkeys(_triples(item, IRI(id_iri(identifier)), channel, feed.channel))
-        yield Publication(identifier, tuple(triples), source, item.instant, notes=feed.notes)
+        return identifier
+
+    return distinct
 
 
-def _triples(item: Item, subject: IRI, channel: IRI, shared: Channel) -> Iterator[Triple]:
+def published(item: Node, triples: Iterable[Triple]) -> dt.datetime | None:
+    """When the item was published, else issued, modified, created, as far as it says so."""
+    texts: dict[IRI, str] = {}
+    for subject, predicate, value in triples:
+        if subject == item and isinstance(value, Literal):
+            texts.setdefault(predicate, value.lexical)
+    instants = (parse_instant(texts[p]) for p in (v.DATE, v.ISSUED, v.MODIFIED, v.CREATED) if p in texts)
+    return next((instant for instant in instants if instant is not None), None)
+
+
+def _parts(feed: Feed, request: Request) -> Iterator[Publication]:
+    """A publication for each item."""
+    channel = IRI(id_iri(feed.channel.id or request.document))
+    distinct = distinct_ids(request.document)
+    for number, item in enumerate(feed.items, start=1):
+        identifier = distinct(item.id or item.link, number)
+        subject = IRI(id_iri(identifier))
+        triples = tuple(dict.fromkeys(_triples(item, subject, channel, feed.channel, request.as_written)))
+        yield Publication(identifier, triples, request.source, published(subject, triples))
+
+
+def _triples(item: Item, subject: IRI, channel: IRI, shared: Channel, as_written: bool) -> Iterator[Triple]:
     """The triples of an item, and those of its channel."""
-    yield Triple(subject, RDF_TYPE, ITEM)
-    for predicate, text in ((TITLE, item.title), (LINK, item.link), (DESCRIPTION, item.description)):
-        if text:
-            yield Triple(subject, predicate, Literal(text))
-    for content in item.contents:
-        yield Triple(subject, ENCODED, Literal(content))
-    for creator in item.creators:
-        yield Triple(subject, CREATOR, Literal(creator))
-    if item.instant is not None:
-        yield Triple(subject, DATE, Literal(date_time(item.instant), DATE_TIME))
-    for scheme, term in item.subjects:
-        yield Triple(subject, SUBJECT, _category(scheme, term))
-    if item.language:
-        yield Triple(subject, LANGUAGE, Literal(item.language))
-    for address in item.enclosures:
-        yield Triple(subject, ENCLOSURE, _resource(address))
-    for predicate_iri, text in item.others:
-        yield Triple(subject, IRI(id_iri(predicate_iri)), Literal(text))
-    yield Triple(subject, IS_PART_OF, channel)
-    yield from _channel(shared, channel)
+    yield Triple(subject, RDF_TYPE, v.ITEM)
+    labels = (f"b{number}" for number in itertools.count())
+    own = item.about.triples(subject, labels)
+    yield from own if as_written else refined(subject, own)
+    yield Triple(subject, v.IS_PART_OF, channel)
+    yield from about_channel(shared, channel)
 
 
-def _channel(shared: Channel, channel: IRI) -> Iterator[Triple]:
-    """The triples of the channel that each item repeats."""
-    for predicate, text in ((TITLE, shared.title), (LINK, shared.link)):
-        if text:
-            yield Triple(channel, predicate, Literal(text))
-
-
-def date_time(instant: dt.datetime) -> str:
-    """An instant in UTC as the lexical form of an xsd:dateTime."""
-    text = instant.strftime("%m-%dT%H:%M:%S")
-    fraction = f".{instant.microsecond:06d}".rstrip("0") if instant.microsecond else ""
-    return f"{instant.year:04d}-{text}{fraction}Z"
-
-
-def _category(scheme: str, term: str) -> Term:
-    """The IRI scheme+term where there is a scheme that is an IRI, else the term as text."""
-    return _resource(scheme + term, Literal(term)) if scheme else Literal(term)
-
-
-def _resource(address: str, otherwise: Term | None = None) -> Term:
-    """The address as an IRI, with illegal characters percent-encoded.
-
-    If it is not absolute: `otherwise`, or a literal.
-    """
-    encoded = legal(address)
-    if is_absolute(encoded):
-        return IRI(encoded)
-    return otherwise if otherwise is not None else Literal(address)
+def _scoped(triples: Iterable[Triple], number: int) -> Iterator[Triple]:
+    """The triples of an item with its blank nodes told apart from those of other items."""
+    for subject, predicate, value in triples:
+        if isinstance(subject, BlankNode):
+            subject = BlankNode(f"i{number}{subject.label}")
+        if isinstance(value, BlankNode):
+            value = BlankNode(f"i{number}{value.label}")
+        yield Triple(subject, predicate, value)

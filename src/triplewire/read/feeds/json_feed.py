@@ -1,39 +1,59 @@
-"""Reads JSON Feed 1 and 1.1 (jsonfeed.org/version/1.1). How items become triples: `triplewire.read.feeds.items`."""
+"""Reads JSON Feed 1 and 1.1 (jsonfeed.org/version/1.1). How items become triples: `triplewire.read.feeds.items`.
+
+The table of members is in `docs/feeds.md`. A member without a row becomes a property below `vocabulary.JSON_FEED`, with
+the type that JSON gives its value.
+"""
 
 from __future__ import annotations
 
+import json
+import re
 from typing import Any
 from urllib.parse import urljoin
 
 from triplewire.errors import ReadError
-from triplewire.model.publication import Publication
+from triplewire.model.terms import IRI, RDF, XSD, Literal
 from triplewire.read import guard
-from triplewire.read.feeds.instants import parse_instant
-from triplewire.read.feeds.items import Channel, Feed, Item, publications
-from triplewire.read.feeds.limits import check_limits
+from triplewire.read.decoded import Decoded, Problem, warning
+from triplewire.read.feeds import vocabulary as v
+from triplewire.read.feeds.drafts import Channel, Draft, Feed, Item, resource
+from triplewire.read.feeds.items import publications
 from triplewire.read.feeds.markup import text_of_html
+from triplewire.read.names import legal
 from triplewire.read.process.frames import Request
+from triplewire.read.rdf.surrogates import NOTE, replaced
+
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+_CHANNEL_ROWS = frozenset(
+    {"version", "title", "home_page_url", "feed_url", "description", "language", "items", "author", "authors"}
+)
+_ITEM_ROWS = frozenset(
+    {"id", "url", "external_url", "title", "content_html", "content_text", "summary", "date_published"}
+    | {"date_modified", "author", "authors", "tags", "language", "attachments"}
+)
+_PERSON_ROWS = frozenset({"name", "url"})
+_ATTACHMENT_ROWS = frozenset({"url", "mime_type", "size_in_bytes", "title"})
 
 
-def read_json_feed(request: Request) -> list[Publication]:
+def read_json_feed(request: Request) -> Decoded:
     """The publications of a JSON Feed. Raises `ReadError` where it has no list of items."""
-    _, value = guard.check_json(request.data, "JSON Feed", request.settings)
+    data, value = guard.check_json(request.data, "JSON Feed", request.settings)
+    problems = []
+    if _SURROGATE.search(data):
+        written, value = json.dumps(value), replaced(value)
+        if json.dumps(value) != written:
+            problems.append(warning(NOTE))
     items = value.get("items", []) if isinstance(value, dict) else None
     if not isinstance(items, list):
         raise ReadError("a JSON Feed is an object with a list of items")
-    address = _text(value, "feed_url")
-    base = request.base or address
-    notes = tuple(
-        f"item {n} is no object and is left out" for n, item in enumerate(items, 1) if not isinstance(item, dict)
-    )
-    feed = Feed(
-        Channel(address, _text(value, "title"), _text(value, "home_page_url"), _text(value, "description")),
-        [_item(item, value, base) for item in items if isinstance(item, dict)],
-        notes,
-    )
-    result = publications(feed, request.document, request.source, request.split, request.settings)
-    check_limits(result, request.settings)
-    return result
+    reading = _Reading(value, request)
+    for number, item in enumerate(items, 1):
+        if not isinstance(item, dict):
+            said = json.dumps(item, ensure_ascii=False)[:60]
+            error = ReadError(f"item {number} is no object, but {said}", remedy="make it an object with an id")
+            problems.append(Problem(error, f"{request.document}#{number}"))
+    feed = Feed(reading.channel(), [reading.item(item) for item in items if isinstance(item, dict)])
+    return publications(feed, request, problems)
 
 
 def _text(value: Any, key: str) -> str:
@@ -50,29 +70,101 @@ def _list(value: Any, key: str) -> list[Any]:
     return member if isinstance(member, list) else []
 
 
-def _item(item: dict[str, Any], feed: dict[str, Any], base: str) -> Item:
-    markup, text, summary = _text(item, "content_html"), _text(item, "content_text"), _text(item, "summary")
-    link = _text(item, "url") or _text(item, "external_url")
-    authors = _list(item, "authors") or [item.get("author")]
-    if not any(_text(author, "name") for author in authors):
-        authors = _list(feed, "authors") or [feed.get("author")]
-    return Item(
-        id=_text(item, "id"),
-        link=_absolute(base, link) if link else "",
-        title=_text(item, "title"),
-        description=summary or text or text_of_html(markup).strip(),
-        contents=[markup] if markup else [text] if text and summary else [],
-        creators=[_text(author, "name") for author in authors if _text(author, "name")],
-        instant=parse_instant(_text(item, "date_published")) or parse_instant(_text(item, "date_modified")),
-        subjects=[("", tag.strip()) for tag in _list(item, "tags") if isinstance(tag, str) and tag.strip()],
-        language=_text(item, "language") or _text(feed, "language"),
-        enclosures=[_absolute(base, _text(a, "url")) for a in _list(item, "attachments") if _text(a, "url")],
-    )
+class _Reading:
+    """The reading of one JSON Feed."""
 
+    def __init__(self, value: dict[str, Any], request: Request) -> None:
+        self._value = value
+        self._as_written = request.as_written
+        self._base = request.base or _text(value, "feed_url")
 
-def _absolute(base: str, address: str) -> str:
-    """The address, resolved against the base."""
-    try:
-        return urljoin(base, address)
-    except ValueError:  # a malformed host, as in `http://[`
-        return address
+    def channel(self) -> Channel:
+        """The feed as a whole."""
+        value, about = self._value, Draft()
+        about.text(v.CHANNEL_DESCRIPTION, _text(value, "description"))
+        about.text(v.LANGUAGE, _text(value, "language"))
+        self._people(about, value)
+        self._others(about, value, _CHANNEL_ROWS)
+        return Channel(_text(value, "feed_url"), _text(value, "title"), _text(value, "home_page_url"), about)
+
+    def item(self, item: dict[str, Any]) -> Item:
+        """One item."""
+        about = Draft()
+        link = self._absolute(_text(item, "url") or _text(item, "external_url"))
+        about.text(v.TITLE, _text(item, "title"))
+        about.text(v.LINK, link)
+        if _text(item, "url") and _text(item, "external_url"):
+            about.say(IRI(v.RELATION + "related"), resource(self._absolute(_text(item, "external_url"))))
+        self._texts(about, item)
+        self._people(about, item)
+        if not about.first(v.CREATOR):
+            self._people(about, self._value)
+        about.text(v.DATE, _text(item, "date_published"))
+        about.text(v.MODIFIED, _text(item, "date_modified"))
+        for tag in _list(item, "tags"):
+            if isinstance(tag, str):
+                about.text(v.SUBJECT, tag.strip())
+        about.text(v.LANGUAGE, _text(item, "language") or _text(self._value, "language"))
+        for attachment in _list(item, "attachments"):
+            self._attachment(about, attachment)
+        self._others(about, item, _ITEM_ROWS)
+        return Item(_text(item, "id"), link, about)
+
+    def _texts(self, about: Draft, item: dict[str, Any]) -> None:
+        """The summary and the contents: the text, and the markup where there is any."""
+        markup, text, summary = (_text(item, key) for key in ("content_html", "content_text", "summary"))
+        plain = markup if self._as_written else text_of_html(markup).strip()
+        about.text(v.DESCRIPTION, summary or text or plain)
+        about.text(v.ENCODED, markup)
+        if text and (summary or markup) and text != summary:
+            about.text(v.ENCODED, text)
+
+    def _people(self, about: Draft, value: dict[str, Any]) -> None:
+        for author in _list(value, "authors") or [value.get("author")]:
+            name, page = _text(author, "name"), _text(author, "url")
+            others = Draft()
+            self._others(others, author, _PERSON_ROWS)
+            about.text(v.CREATOR, name or page)
+            if page or others.said:
+                others.text(v.NAME, name)
+                if page:
+                    others.say(v.HOMEPAGE, resource(self._absolute(page)))
+                about.say(v.AGENT, others)
+
+    def _attachment(self, about: Draft, attachment: Any) -> None:
+        address = self._absolute(_text(attachment, "url"))
+        if not address:
+            return
+        target = resource(address)
+        node = Draft(target.value if isinstance(target, IRI) else "")
+        node.text(v.ENCLOSURE_LENGTH, _text(attachment, "size_in_bytes"))
+        node.text(v.ENCLOSURE_TYPE, _text(attachment, "mime_type"))
+        node.text(v.CHANNEL_TITLE, _text(attachment, "title"))
+        self._others(node, attachment, _ATTACHMENT_ROWS)
+        about.say(v.ENCLOSURE, node if isinstance(target, IRI) else target)
+        if isinstance(target, Literal) and node.said:
+            node.text(v.ENCLOSURE_ADDRESS, address)
+            about.say(v.ENCLOSURE, node)
+
+    def _others(self, about: Draft, value: Any, rows: frozenset[str]) -> None:
+        """The members without a row of their own."""
+        for key, member in value.items() if isinstance(value, dict) else ():
+            if key not in rows and member is not None and member != "":
+                about.say(IRI(v.JSON_FEED + legal(key).replace("#", "%23")), self._literal(member))
+
+    def _literal(self, member: Any) -> Literal:
+        """A value with its type: JSON says what a number, a truth value and a string are."""
+        if isinstance(member, str):
+            return Literal(member.strip())
+        text = json.dumps(member, ensure_ascii=False)
+        if self._as_written:
+            return Literal(text)
+        kind = {bool: XSD + "boolean", int: XSD + "integer", float: XSD + "double"}.get(type(member), RDF + "JSON")
+        return Literal(text, kind)
+
+    def _absolute(self, address: str) -> str:
+        """The address, resolved against the base; "" for none."""
+        try:
+            return urljoin(self._base, address) if address else ""
+        except ValueError:  # a malformed host, as in `http://[`
+            return address

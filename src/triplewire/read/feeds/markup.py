@@ -1,9 +1,15 @@
-"""Reduces HTML to its text, for rss:description. The markup itself is kept in content:encoded."""
+"""Texts that may hold markup: HTML is reduced to its text for rss:description, and kept for content:encoded."""
 
 from __future__ import annotations
 
+import base64
 import html
 import re
+from dataclasses import dataclass
+from xml.etree.ElementTree import Element
+from xml.sax.saxutils import escape, quoteattr
+
+from triplewire.read.feeds.vocabulary import XHTML
 
 # Only names that HTML knows are tags: `a < b` and `<project>` in a description are text.
 _INLINE = (
@@ -22,8 +28,75 @@ _TAG = re.compile(
     r"""(?=[\s/>])(?:"[^"<]*+"|'[^'<]*+'|[^<>"'])*+>""",
     re.IGNORECASE,
 )
+_BINARY = re.compile(r"(?!text/|.*(?:html|/xml|\+xml)).*/.*")  # Atom gives other media types in Base64
 _HIDDEN = re.compile(r"<!--|<(script|style)(?=[\s/>])", re.IGNORECASE)
 _ENTITY = re.compile(r"&(?:#\d+|#[xX][0-9a-fA-F]+|[A-Za-z][A-Za-z0-9]*);")
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A text as written, and without its markup. `is_markup` says that it was given as such, even if it has none."""
+
+    written: str
+    plain: str
+    is_markup: bool = False
+
+
+def construct(element: Element, *, is_atom: bool = False, is_markup: bool = False) -> Text:
+    """The text of an element of RSS, which may hold HTML, or of Atom, which says what it holds (`type`, `mode`)."""
+    kind = element.get("type", "text").strip().lower()
+    written = element.text or ""
+    if len(element):
+        written = inner(element[0] if is_atom and _wraps(element) else element)
+        kind = "html"
+    elif element.get("mode", "").strip().lower() == "base64" or (is_atom and _BINARY.fullmatch(kind)):
+        written = _decoded(written)
+    written = written.strip()
+    if is_atom and "html" not in kind:
+        return Text(written, written, not kind.startswith("text"))
+    plain = text_of_html(written).strip()
+    return Text(written, plain, is_markup or is_atom)
+
+
+def inner(element: Element) -> str:
+    """The content of an element as XML; elements of XHTML without prefixes."""
+    pieces = [escape(element.text or "")]
+    for child in element:
+        _serialise(child, "", pieces)
+        pieces.append(escape(child.tail or ""))
+    return "".join(pieces)
+
+
+def _serialise(element: Element, outer: str, pieces: list[str]) -> None:
+    """Write an element. `outer` is the namespace of the element around it."""
+    namespace, _, local = element.tag.rpartition("}")
+    namespace = namespace[1:].replace(XHTML, "")
+    attributes = "".join(f" {name.rpartition('}')[2]}={quoteattr(value)}" for name, value in element.attrib.items())
+    declared = f" xmlns={quoteattr(namespace)}" if namespace != outer and namespace else ""
+    start = f"<{local}{declared}{attributes}"
+    if not len(element) and not element.text:
+        pieces.append(start + ("/>" if local not in _BLOCKS or local in ("br", "hr", "col") else f"></{local}>"))
+        return
+    pieces += [start, ">", escape(element.text or "")]
+    for child in element:
+        _serialise(child, namespace, pieces)
+        pieces.append(escape(child.tail or ""))
+    pieces.append(f"</{local}>")
+
+
+def _wraps(element: Element) -> bool:
+    """Is all of its content in one `div`, as Atom wants XHTML?"""
+    (child, *others) = element
+    around = (element.text or "") + (child.tail or "")
+    return not others and child.tag == f"{{{XHTML}}}div" and not around.strip()
+
+
+def _decoded(text: str) -> str:
+    """Base64 (Atom 0.3) decoded, where it is one of UTF-8."""
+    try:
+        return base64.b64decode(text, validate=False).decode("utf-8")
+    except ValueError:
+        return text
 
 
 def text_of_html(markup: str) -> str:

@@ -45,12 +45,13 @@ def check_rdf_xml(data: bytes, settings: Settings) -> bytes:
     return data
 
 
-def check_feed(data: bytes, seen: bytes, settings: Settings) -> None:
-    """Refuse a feed whose declarations or depth pass the limits.
+def check_feed(data: bytes, settings: Settings) -> dict[str, str]:
+    """Refuse a feed in UTF-8 whose declarations or depth pass the limits.
 
-    `data` is the feed in UTF-8, whose prolog is searched for declarations; `seen` is what feedparser's XML parser gets
-    of it, which Expat walks: feedparser takes declarations out of the prolog, but not all wherever they stand.
+    Returns the entities that it declares, for those who read an ill-formed one. The depth of an ill-formed feed is not
+    looked at: it is repaired, and comes here again.
     """
+    entities: dict[str, str] = {}
     start = re.search(rb"<\w", data)
     for count, match in enumerate(_ENTITY.finditer(data, 0, start.start() if start else len(data)), start=1):
         line, column = line_and_column(data, match.start())
@@ -59,11 +60,15 @@ def check_feed(data: bytes, seen: bytes, settings: Settings) -> None:
             raise _refused(f"the parameter entity {name!r} is declared", line, column)
         if value is None or value[:1] not in b"\"'":
             raise _refused(f"the entity {name!r} stands for another file", line, column)
-        _check_entity(name, value[1:-1].decode("utf-8", "replace"), line, column, count, settings, raw=True)
-    walk = _Walk(settings, doctype=False)
-    with contextlib.suppress(expat.ExpatError):  # feedparser recovers what can be recovered
-        walk.parser.Parse(seen, True)
-    walk.check_expansion(seen)
+        entities[name] = value[1:-1].decode("utf-8", "replace")
+        _check_entity(name, entities[name], line, column, count, settings, raw=True)
+    walk = _Walk(settings, is_feed=True)
+    with contextlib.suppress(expat.ExpatError):
+        walk.parser.Parse(data, True)
+        if walk.refusal is not None:
+            raise walk.refusal
+    walk.check_expansion(data)
+    return entities
 
 
 def _refused(
@@ -94,15 +99,17 @@ def _check_entity(
 class _Walk:
     """An Expat parser whose handlers raise `ReadError` for what the module's docstring says."""
 
-    def __init__(self, settings: Settings, *, doctype: bool = True) -> None:
+    def __init__(self, settings: Settings, *, is_feed: bool = False) -> None:
         self._settings = settings
+        self._is_feed = is_feed
+        self.refusal: ReadError | None = None  # for the depth of a feed, which counts if it is well-formed
         self._depth = 0
         self._entities: dict[str, int] = {}
         self.parser = expat.ParserCreate("utf-8")
         self.parser.StartElementHandler = self._start
         self.parser.EndElementHandler = self._end
         self.parser.EntityDeclHandler = self._entity
-        if doctype:
+        if not is_feed:
             self.parser.StartDoctypeDeclHandler = self._doctype
 
     def _place(self) -> tuple[int, int]:
@@ -112,9 +119,15 @@ class _Walk:
         self._depth += 1
         limit = self._settings.max_xml_depth
         if self._depth > limit:
-            raise _refused(f"elements nest deeper than {limit}", *self._place(), "raise max_xml_depth")
+            self._refuse(f"elements nest deeper than {limit}", "raise max_xml_depth")
         if len(attributes) > MAX_ATTRIBUTES:
-            raise _refused(f"<{name}> has more than {MAX_ATTRIBUTES} attributes", *self._place(), "use elements")
+            self._refuse(f"<{name}> has more than {MAX_ATTRIBUTES} attributes", "use elements")
+
+    def _refuse(self, what: str, remedy: str) -> None:
+        if self.refusal is None:
+            self.refusal = _refused(what, *self._place(), remedy)
+        if not self._is_feed:
+            raise self.refusal
 
     def _end(self, name: str) -> None:
         self._depth -= 1

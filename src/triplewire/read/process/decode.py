@@ -10,8 +10,10 @@ from collections.abc import Callable
 
 from triplewire.model.publication import Publication
 from triplewire.read import guard
+from triplewire.read.decoded import Decoded
 from triplewire.read.feeds.json_feed import read_json_feed
-from triplewire.read.feeds.rss_atom import read_feed, read_rss_1
+from triplewire.read.feeds.rss_1 import read_rss_1
+from triplewire.read.feeds.rss_atom import read_feed
 from triplewire.read.process.frames import Request
 from triplewire.read.rdf.parse import parse
 from triplewire.read.rdf.split import by_graph, by_subject
@@ -19,41 +21,41 @@ from triplewire.read.rdf.surrogates import refuse_in_json
 from triplewire.read.syntax import Syntax
 
 
-def decode(request: Request) -> list[Publication]:
-    """The publications of a document. Raises `ReadError`."""
+def decode(request: Request) -> Decoded:
+    """The publications of a document, and its problems. Raises `ReadError`."""
     guard.check_size(request.data, request.syntax, request.settings)
     return DECODERS[request.syntax](request)
 
 
-def _turtle(request: Request) -> list[Publication]:
+def _turtle(request: Request) -> Decoded:
     data = guard.check_turtle(request.data, request.syntax.value, request.settings)
     return _rdf(request, data)
 
 
-def _json_ld(request: Request) -> list[Publication]:
+def _json_ld(request: Request) -> Decoded:
     data, value = guard.check_json(request.data, request.syntax.value, request.settings)
     refuse_in_json(data, request.syntax.value)
     guard.check_contexts(data, value)
     return _rdf(request, data)
 
 
-def _rdf_xml(request: Request) -> list[Publication]:
+def _rdf_xml(request: Request) -> Decoded:
     return _rdf(request, guard.check_rdf_xml(request.data, request.settings))
 
 
-def _rdf(request: Request, data: bytes) -> list[Publication]:
+def _rdf(request: Request, data: bytes) -> Decoded:
     base = request.base or request.document
     statements = parse(data, request.syntax, base, request.settings)
     if request.split == "subject":
         triples = (triple for _, triple in statements)
-        return by_subject(triples, request.document, request.source, request.settings)
+        return Decoded(by_subject(triples, request.document, request.source, request.settings))
     publications = by_graph(statements, request.document, request.source, request.settings)
     if not publications and request.syntax is not Syntax.TRIG:
-        return [Publication(request.document, (), request.source)]  # a valid document of an empty graph
-    return publications
+        return Decoded([Publication(request.document, (), request.source)])  # a valid document of an empty graph
+    return Decoded(publications)
 
 
-DECODERS: dict[Syntax, Callable[[Request], list[Publication]]] = {
+DECODERS: dict[Syntax, Callable[[Request], Decoded]] = {
     Syntax.TURTLE: _turtle,
     Syntax.TRIG: _turtle,
     Syntax.RDF_XML: _rdf_xml,

@@ -19,6 +19,7 @@ from triplewire.config import Settings
 from triplewire.errors import ReadError
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, XSD_STRING, BlankNode, Literal, Node, Term, Triple
+from triplewire.read.decoded import Problem
 from triplewire.read.process.pieces import Piece, RefusedLine
 from triplewire.read.syntax import Syntax
 
@@ -38,6 +39,7 @@ class Request:
     split: str = "item"
     settings: Settings = dataclasses.field(default_factory=Settings)
     first_line: int = 0
+    as_written: bool = False
 
     def to_bytes(self) -> tuple[bytes, bytes]:
         """The header after its two lengths, and the document."""
@@ -49,6 +51,7 @@ class Request:
             "split": self.split,
             "settings": dataclasses.asdict(self.settings),
             "first_line": self.first_line,
+            "as_written": self.as_written,
         }
         head = json.dumps(fields).encode()
         return HEAD.pack(len(head), len(self.data)) + head, self.data
@@ -110,14 +113,15 @@ def _triples(numbers: list[int], terms: list[Any]) -> list[Triple]:
     return [Triple(*three) for three in zip(parts, parts, parts, strict=True)]
 
 
-def publications_frame(publications: Iterable[Publication], *, end: bool) -> bytes:
-    """Publications as a frame."""
+def publications_frame(publications: Iterable[Publication], *, end: bool, problems: Iterable[Problem] = ()) -> bytes:
+    """Publications, and problems of their document, as a frame."""
     table = _Table()
     rows = [
         [p.id, p.published.isoformat() if p.published else None, list(p.notes), table.numbers(p.triples)]
         for p in publications
     ]
-    return _frame({"publications": rows, "terms": table.entries, "end": end})
+    said = [[_error(problem.error), problem.subject, problem.is_warning] for problem in problems]
+    return _frame({"publications": rows, "problems": said, "terms": table.entries, "end": end})
 
 
 def piece_frame(piece: Piece) -> bytes:
@@ -151,6 +155,7 @@ class Reply:
 
     def __init__(self, source: str) -> None:
         self.publications: list[Publication] = []
+        self.problems: list[Problem] = []
         self.piece = Piece([], [])
         self.ended = False
         self._source = source
@@ -166,6 +171,10 @@ class Reply:
             instant = dt.datetime.fromisoformat(published) if published else None
             triples = tuple(_triples(numbers, terms))
             self.publications.append(Publication(identifier, triples, self._source, instant, notes=tuple(notes)))
+        self.problems.extend(
+            Problem(self._read_error(error), subject, is_warning)
+            for error, subject, is_warning in value.get("problems", ())
+        )
         node: Callable[[int], Any] = lambda n: None if n < 0 else terms[n]  # noqa: E731  # used twice, below
         self.piece.graphs.extend((node(n), _triples(numbers, terms)) for n, numbers in value.get("graphs", ()))
         self.piece.refused.extend(

@@ -44,7 +44,8 @@ def parse_lines(data: bytes, first_line: int, settings: Settings) -> Piece:
                 statements.extend(_parse_line(line, terms))
             except ReadError as error:
                 error.line = number
-                refused.append(_refused(error, line))
+                error.__context__ = None  # with it and the traceback, a line costs 12 KB of memory
+                refused.append(_refused(error.with_traceback(None), line))
     graphs: dict[Node | None, list[Triple]] = {}
     for graph, triple in statements:
         graphs.setdefault(graph, []).append(triple)

@@ -21,6 +21,7 @@ from triplewire.model.terms import Node, Triple
 from triplewire.read.rdf.split import graph_id, too_many
 
 PIECE_BYTES = 2 * 1024 * 1024
+PIECE_LINES = 100_000  # a malformed line takes about 1 KB of the parsing process, until its piece is parsed
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,15 +42,20 @@ class Piece:
 
 
 def pieces(data: bytes, size: int = PIECE_BYTES) -> Iterator[tuple[int, bytes]]:
-    """Cut at line ends into pieces of about `size` bytes, each with the number of its first line."""
+    """Cut at line ends into pieces of about `size` bytes and at most `PIECE_LINES` lines, each with the number of its
+    first line."""
     start, line = 0, 1
     while start < len(data):
         end = data.find(b"\n", min(start + size, len(data)))
         end = len(data) if end < 0 else end + 1
         piece = data[start:end]
+        lines = piece.count(b"\n")
+        if lines > PIECE_LINES:
+            left_over = piece.split(b"\n", PIECE_LINES)[-1]
+            piece, lines = piece[: len(piece) - len(left_over)], PIECE_LINES
         yield line, piece
-        line += piece.count(b"\n")
-        start = end
+        line += lines
+        start += len(piece)
 
 
 @dataclass(slots=True)

@@ -55,15 +55,15 @@ def _answer(request: Request, replies: BinaryIO) -> None:
     if request.syntax is Syntax.N_QUADS:
         replies.write(piece_frame(parse_lines(request.data, request.first_line, request.settings)))
         return
-    publications = decode(request)
+    decoded = decode(request)
     batch, size = [], 0
-    for publication in publications:
+    for publication in decoded.publications:
         batch.append(publication)
         size += len(publication.triples) + 1
         if size >= BATCH_TRIPLES:
             replies.write(publications_frame(batch, end=False))
             batch, size = [], 0
-    replies.write(publications_frame(batch, end=True))
+    replies.write(publications_frame(batch, end=True, problems=decoded.problems))
 
 
 def main() -> None:

@@ -6,7 +6,6 @@ as possible: each lone surrogate becomes U+FFFD, and a note says so. RDF parsers
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from typing import Any
 
@@ -15,7 +14,7 @@ from triplewire.read.guard.place import line_and_column
 
 NOTE = "lone surrogates, which are no characters, were replaced by U+FFFD"
 _LONE = re.compile("[\ud800-\udfff]")
-_REFERENCE = re.compile(rb"<!\[CDATA\[.*?\]\]>|&#(?:[xX]0*+[dD][89a-fA-F][0-9a-fA-F]{2}|0*+5[5-7][0-9]{3});", re.DOTALL)
+_REFERENCE = re.compile(rb"<!\[CDATA\[|&#(?:[xX]0*+[dD][89a-fA-F][0-9a-fA-F]{2}|0*+5[5-7][0-9]{3});")
 _ESCAPE = re.compile(rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F])|.)", re.DOTALL)
 
 
@@ -32,25 +31,31 @@ def refuse_in_json(data: bytes, what: str) -> None:
 
 def replaced_in_xml(data: bytes) -> bytes:
     """An XML feed in UTF-8 with U+FFFD for each character reference to a surrogate. Byte positions stay."""
-    return _REFERENCE.sub(_replacement, data)
+    pieces, at, position = [], 0, 0  # `at`: what is before it is in the pieces
+    while match := _REFERENCE.search(data, position):
+        position = match.end()
+        if match[0][:1] == b"<":
+            position = data.find(b"]]>", position)
+            if position < 0:
+                break
+            continue
+        pieces += [data[at : match.start()], _replacement(match[0])]
+        at = position
+    return b"".join([*pieces, data[at:]]) if pieces else data
 
 
-def _replacement(match: re.Match[bytes]) -> bytes:
-    written = match[0]
-    if written[:1] == b"<":
-        return written
+def _replacement(written: bytes) -> bytes:
     if written[2:3] in b"xX":
         return written[:-5] + b"FFFD;"
     return written[:-6] + b"65533;" if 0xD800 <= int(written[2:-1]) <= 0xDFFF else written
 
 
 def replaced(value: Any) -> Any:
-    """A text, or a dataclass, list or tuple of texts, with U+FFFD for each lone surrogate. Other values stay."""
+    """A text, or a value of JSON, with U+FFFD for each lone surrogate in its texts."""
     if isinstance(value, str):
         return _LONE.sub("\ufffd", value)
-    if isinstance(value, list | tuple):
-        return type(value)(map(replaced, value))
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        changes = {field.name: replaced(getattr(value, field.name)) for field in dataclasses.fields(value)}
-        return dataclasses.replace(value, **changes)
+    if isinstance(value, list):
+        return list(map(replaced, value))
+    if isinstance(value, dict):
+        return {replaced(key): replaced(member) for key, member in value.items()}
     return value

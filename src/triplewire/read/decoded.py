@@ -1,0 +1,37 @@
+"""What the parsing process makes of a document: publications, and a problem for each part that is missing or mended."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from triplewire.errors import ReadError, Refusal
+from triplewire.model.publication import Publication
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A part of a document that was left out, or (a warning) one that was mended.
+
+    `subject` names the part; "" stands for the document.
+    """
+
+    error: ReadError
+    subject: str = ""
+    is_warning: bool = False
+
+    def refusal(self, document: str) -> Refusal:
+        """The row about it, for wherever refusals go. `document` is the name or the IRI of the document."""
+        return Refusal.of("warning" if self.is_warning else "publication", self.subject or document, self.error)
+
+
+def warning(what: str, line: int = 0, column: int = 0) -> Problem:
+    """A problem that leaves nothing out."""
+    return Problem(ReadError(what, line=line, column=column), is_warning=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """The publications of a document, and its problems."""
+
+    publications: list[Publication]
+    problems: list[Problem] = field(default_factory=list)

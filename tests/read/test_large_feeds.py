@@ -1,0 +1,32 @@
+"""Large feeds are read in time that is linear in their size, whatever their shape: `tests/cases/feeds/large.toml`.
+
+The time is that of the processor. 300 kB take half a second, mostly; a quadratic reader takes minutes.
+"""
+
+from __future__ import annotations
+
+import time
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from triplewire.config import Settings
+from triplewire.read.process.decode import decode
+from triplewire.read.process.frames import Request
+from triplewire.read.sniff import sniff
+
+SHAPES = tomllib.loads((Path(__file__).resolve().parents[1] / "cases/feeds/large.toml").read_text("utf-8"))["shape"]
+SIZE, SECONDS = 300_000, 5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shape", [pytest.param(shape, id=shape["name"]) for shape in SHAPES])
+def test_in_time(shape: dict[str, Any]) -> None:
+    data = (shape["head"] + shape["part"] * (SIZE // len(shape["part"])) + shape["tail"]).encode()
+    begun = time.process_time()
+    decoded = decode(Request(data, sniff(data), "http://feed.example/", settings=Settings()))
+    assert time.process_time() - begun < SECONDS
+    assert decoded.publications
+    assert all(problem.is_warning for problem in decoded.problems)
