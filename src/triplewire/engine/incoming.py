@@ -75,9 +75,12 @@ def chunks_of(publications: Iterator[Publication], compiler: Compiler, clock: Cl
             some = list(islice(publications, CHUNK))
         if not some:
             return
+        if compiler.entailment == "none":
+            yield Chunk(some)
+            continue
         with clock("encode"):
-            some = [compiler.entailed(one) for one in some]
-        yield Chunk(some)
+            entailed = [compiler.entailed(one) for one in some]
+        yield Chunk(entailed, given=some)
 
 
 def chunks_of_files(

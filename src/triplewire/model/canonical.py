@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Generator, Iterable, Sequence
 from typing import TypeAlias
 
-from triplewire.model.terms import BlankNode, Term, Triple
+from triplewire.model.terms import IRI, BlankNode, Literal, Term, Triple
 
 WORK_BUDGET = 200_000
 """Steps beyond those that are linear in the size of the graph, about half a second. A step hashes one neighbour of a
@@ -27,10 +27,13 @@ _NO_XML_CHARACTER = re.compile("[\ufffe\uffff]")  # `str(term)` escapes all othe
 def content_hash(triples: Iterable[Triple]) -> str:
     """SHA-256 (hex) over the canonical lines: equal for isomorphic graphs.
 
-    Past the work budget the labels follow the order of the triples: equal triples in equal order still give equal
-    hashes, but a rearranged copy may not.
+    Past the work budget the hash depends on the labels that the blank nodes have: the same triples in any order still
+    have one hash, but a copy with other labels may have another.
     """
-    return _sha256("".join(canonical_lines(triples)))
+    distinct = tuple(dict.fromkeys(triples))
+    if any(isinstance(node, BlankNode) for triple in distinct for node in (triple.subject, triple.object)):
+        distinct = tuple(sorted(distinct, key=str))
+    return _sha256("".join(canonical_lines(distinct)))
 
 
 def canonical_lines(triples: Iterable[Triple], budget: int = WORK_BUDGET) -> list[str]:
@@ -204,6 +207,11 @@ def _beaten(path: str, best: str) -> bool:
     return bool(best) and len(path) >= len(best) and path > best
 
 
+def canonical_term(term: IRI | Literal) -> str:
+    """A term in canonical N-Triples (RDFC-1.0, appendix A)."""
+    return _NO_XML_CHARACTER.sub(lambda match: f"\\u{ord(match[0]):04X}", str(term))
+
+
 def _line(triple: Triple, labels: dict[str, str]) -> str:
     """A triple in canonical N-Triples, with its blank nodes renamed."""
     subject, predicate, object_ = triple
@@ -211,9 +219,7 @@ def _line(triple: Triple, labels: dict[str, str]) -> str:
 
 
 def _term(term: Term, labels: dict[str, str]) -> str:
-    if isinstance(term, BlankNode):
-        return f"_:{labels[term.label]}"
-    return _NO_XML_CHARACTER.sub(lambda match: f"\\u{ord(match[0]):04X}", str(term))
+    return f"_:{labels[term.label]}" if isinstance(term, BlankNode) else canonical_term(term)
 
 
 def _sha256(text: str) -> str:
