@@ -208,5 +208,5 @@ def test_equal_bindings_are_one_text() -> None:
     for number in range(50):
         engine.subscribe(QUERIES[number % 2], id=f"s{number}")
     found = engine.match([item(f"p{n}", "same") for n in range(4)])
-    texts = [payload.bindings for part in found.parts for payload in part.texts()]
+    texts = [texts.bindings for part in found.parts for texts in part.texts()]
     assert [(len(column), len(column.offset) - 1) for column in texts] == [(200, 5)]

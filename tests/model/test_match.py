@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from triplewire.model.match import Match, SharedBinding, Told, matches_of
+from triplewire.model.match import Match, SharedBinding, KnownOrigin, matches_of
 from triplewire.model.terms import IRI, Literal, Triple
 
 BINDING = SharedBinding(x=IRI("http://e/a"), y=Literal("1"))
@@ -21,7 +21,7 @@ GRAPH = (Triple(IRI("http://e/a"), IRI("http://e/p"), Literal("1")),)
 
 
 def test_a_match_made_in_bulk_is_a_match() -> None:
-    rows: list[Any] = [("p", "s", (BINDING,), False, None, None), ("q", "t", (), True, GRAPH, Told("c", "r"))]
+    rows: list[Any] = [("p", "s", (BINDING,), False, None, None), ("q", "t", (), True, GRAPH, KnownOrigin("c", "r"))]
     made = list(matches_of(rows, NOW))
     assert made == [Match("p", "s", (BINDING,), False, NOW), Match("q", "t", (), True, NOW, GRAPH)]
     assert [match.matched_at for match in made] == [NOW, NOW]

@@ -132,10 +132,10 @@ class Collected:
                 columns = part.publication, part.subscription, part.truncated
                 if self.show != "json":
                     self._shown += map(self.show, part)
-                for payload in part.texts() if self.show == "json" else ():
-                    self._texts.append(payload.bindings)
-                    self._construct.update((first + row, graph) for row, graph in payload.construct.items())
-                    first += len(payload)
+                for texts in part.texts() if self.show == "json" else ():
+                    self._texts.append(texts.bindings)
+                    self._construct.update((first + row, graph) for row, graph in texts.construct.items())
+                    first += len(texts)
             used, number = _numbered(columns[0])
             if self.show == "json":
                 self._contents += part.chunk.contents(used)
@@ -222,27 +222,27 @@ def write_json_lines(stream: IO[str], rows: Ordered) -> None:
     truncated = _pieces((b', "truncated": false' + end, b', "truncated": true' + end))
     together = LINES[payload is not None]
     for start in range(0, len(rows), together):
-        some = slice(start, min(start + together, len(rows)))
-        columns = [publications.take(of_numbers(rows.publication[some]))]
-        columns.append(subscriptions.take(of_numbers(rows.subscription[some])))
+        portion = slice(start, min(start + together, len(rows)))
+        columns = [publications.take(of_numbers(rows.publication[portion]))]
+        columns.append(subscriptions.take(of_numbers(rows.subscription[portion])))
         if payload is not None:
-            columns.append(payload.bindings.encoded(some).dictionary_decode().cast(pa.large_binary()))
-        columns.append(truncated.take(of_numbers(rows.truncated[some].astype(np.int8))))
+            columns.append(payload.bindings.encoded(portion).dictionary_decode().cast(pa.large_binary()))
+        columns.append(truncated.take(of_numbers(rows.truncated[portion].astype(np.int8))))
         if payload is not None:
-            columns += _json_ends(payload, some, rows.subscription[some])
+            columns += _json_ends(payload, portion, rows.subscription[portion])
         lines = pc.binary_join_element_wise(*columns, of_strings([b""])[0])
         end = np.frombuffer(lines.buffers()[1], np.int64)[len(lines)]
         stream.write(lines.buffers()[2].slice(0, end).to_pybytes().decode())
 
 
-def _json_ends(payload: Payload, some: slice, subscription: NDArray[np.int32]) -> Iterator[pa.Array]:
+def _json_ends(payload: Payload, portion: slice, subscription: NDArray[np.int32]) -> Iterator[pa.Array]:
     """The last values of some lines: the graph, the content hash, and the revision with the end of the line."""
     dumps = json.JSONEncoder(ensure_ascii=False).encode
-    graphs = [b"null", *(utf8(dumps(graph.decode())) for graph in _within(payload.construct, some).values())]
-    place = np.zeros(some.stop - some.start, np.int32)
-    place[list(_within(payload.construct, some))] = np.arange(1, len(graphs))
+    graphs = [b"null", *(utf8(dumps(graph.decode())) for graph in _within(payload.construct, portion).values())]
+    place = np.zeros(portion.stop - portion.start, np.int32)
+    place[list(_within(payload.construct, portion))] = np.arange(1, len(graphs))
     yield of_strings(graphs).take(of_numbers(place))
-    used, number = np.unique(payload.content[some], return_inverse=True)
+    used, number = np.unique(payload.content[portion], return_inverse=True)
     contents = [b', "content": "%s", "revision": "' % utf8(payload.contents[content]) for content in used.tolist()]
     yield of_strings(contents).take(of_numbers(number))
     revisions = hexadecimal(payload.revisions[subscription])
@@ -250,9 +250,10 @@ def _json_ends(payload: Payload, some: slice, subscription: NDArray[np.int32]) -
     yield of_strings([b'"}\n']).take(of_numbers(np.zeros(len(subscription), np.int8)))
 
 
-def _within(graphs: Mapping[int, bytes], some: slice) -> dict[int, bytes]:
+def _within(graphs: Mapping[int, bytes], portion: slice) -> dict[int, bytes]:
     """The graphs of some rows, by their place among these."""
-    return {row - some.start: graphs[row] for row in range(some.start, some.stop) if row in graphs} if graphs else {}
+    rows = range(portion.start, portion.stop) if graphs else ()
+    return {row - portion.start: graphs[row] for row in rows if row in graphs}
 
 
 def write_parquet(path: Path, rows: Ordered) -> None:
@@ -272,22 +273,22 @@ def write_parquet(path: Path, rows: Ordered) -> None:
     with pq.ParquetWriter(path, pa.schema(schema), store_schema=False) as writer:
         group = ROW_GROUP if payload is None else BINDINGS_ROW_GROUP
         for start in range(0, len(rows), group):
-            some = slice(start, min(start + group, len(rows)))
+            portion = slice(start, min(start + group, len(rows)))
             columns = {
-                "publication": pa.DictionaryArray.from_arrays(of_numbers(rows.publication[some]), publications),
-                "subscription": pa.DictionaryArray.from_arrays(of_numbers(rows.subscription[some]), subscriptions),
-                "truncated": of_bools(rows.truncated[some]),
+                "publication": pa.DictionaryArray.from_arrays(of_numbers(rows.publication[portion]), publications),
+                "subscription": pa.DictionaryArray.from_arrays(of_numbers(rows.subscription[portion]), subscriptions),
+                "truncated": of_bools(rows.truncated[portion]),
             }
             if payload is not None:
-                columns["bindings"] = payload.bindings.encoded(some)
-                columns["construct"] = of_few(_within(payload.construct, some), some.stop - some.start).cast(
+                columns["bindings"] = payload.bindings.encoded(portion)
+                columns["construct"] = of_few(_within(payload.construct, portion), portion.stop - portion.start).cast(
                     pa.large_string()
                 )
-                used, number = np.unique(payload.content[some], return_inverse=True)
+                used, number = np.unique(payload.content[portion], return_inverse=True)
                 columns["content"] = _dictionary(
                     of_strings([utf8(payload.contents[content]) for content in used.tolist()]), number
                 )
-                used, number = np.unique(rows.subscription[some], return_inverse=True)
+                used, number = np.unique(rows.subscription[portion], return_inverse=True)
                 revisions = hexadecimal(payload.revisions[used])
                 columns["revision"] = _dictionary(of_text(revisions.text, revisions.offset), number)
             writer.write_batch(pa.record_batch([columns[name] for name in schema], schema=writer.schema), group)

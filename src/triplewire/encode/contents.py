@@ -19,7 +19,7 @@ from triplewire.encode.buffers import of_numbers, of_strings, of_text
 from triplewire.encode.decode import Decoder
 from triplewire.encode.names import literal_with
 from triplewire.kernels.shared.columns import fixed_array
-from triplewire.kernels.text.names import gather
+from triplewire.kernels.text.names import copy_strings
 from triplewire.model.canonical import canonical_term, content_hash
 from triplewire.model.terms import BlankNode
 
@@ -97,7 +97,7 @@ def _texts(batch: Batch, used: NDArray[np.int32], decoder: Decoder) -> pa.LargeB
     offset = np.zeros(len(used) + 1, np.int64)
     np.cumsum(terms.end[used] - start, out=offset[1:])
     text = np.empty(offset[-1], np.uint8)
-    gather(fixed_array(terms.text), fixed_array(start), fixed_array(offset), text)
+    copy_strings(fixed_array(terms.text), fixed_array(start), fixed_array(offset), text)
     is_iri = terms.kind[used] == IRI_KIND
     unsafe = np.zeros(len(text) + 1, np.int64)
     np.cumsum(_UNSAFE[np.repeat(is_iri, np.diff(offset)).astype(np.int8), text], out=unsafe[1:])

@@ -29,7 +29,7 @@ def names_of(ids: Sequence[str], numbers: Ids) -> TextColumn:
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
+class MatchColumns:
     """Matches as columns. `construct` has the graphs of those that have one, by row."""
 
     publication: TextColumn
@@ -41,7 +41,7 @@ class Columns:
     construct: Mapping[int, bytes]
 
 
-def batches(columns: Columns, matched_at: dt.datetime) -> Iterator[pa.RecordBatch]:
+def batches(columns: MatchColumns, matched_at: dt.datetime) -> Iterator[pa.RecordBatch]:
     """Matches as record batches: one, unless their texts are more than `BYTES`."""
     length = len(columns.truncated)
     micros = (matched_at - _EPOCH) // dt.timedelta(microseconds=1)  # `pa.scalar` would import pandas

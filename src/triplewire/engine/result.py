@@ -36,7 +36,7 @@ _SPARSE = 16  # times as many subscriptions as matches: with more, to look at wh
 
 
 @dataclass(frozen=True, slots=True)
-class Payload:
+class MatchTexts:
     """Of some matches: their bindings as JSON text, and by place the graphs of those of CONSTRUCT queries, as N-Quads
     in UTF-8."""
 
@@ -111,18 +111,18 @@ class Part:
         """The matches one by one: where none is kept, their memory is used again."""
         start, count, ids = 0, _AT_ONCE, _Ids.of(self.snapshot, self.rows.subscription)
         while start < len(self):
-            found, rows = self._rows(start, start + count, ids)
+            binding_count, rows = self._rows(start, start + count, ids)
             yield matches_of(rows, self.matched_at)
             start += count
-            count = _next_count(count, found)
+            count = _next_count(count, binding_count)
 
-    def texts(self) -> Iterator[Payload]:
+    def texts(self) -> Iterator[MatchTexts]:
         """The bindings and graphs as text, of some matches at a time, in their order."""
         start, count = 0, _AT_ONCE
         while start < len(self):
             places = self.order[start : start + count]
             details = self.snapshot.details(self.chunk, self.rows, places)
-            yield Payload(details.as_text(), self._graphs(details.templates, places))
+            yield MatchTexts(details.as_text(), self._graphs(details.templates, places))
             start += count
             count = _next_count(count, details.count)
 
@@ -140,23 +140,23 @@ class Part:
         """The matches as Arrow batches of the schema `triplewire.encode.schema.MATCHES`. They are made when they are
         asked for, so memory is that of one."""
         # as in `Engine.match_batch`
-        from triplewire.encode.matches import Columns, batches, names_of
+        from triplewire.encode.matches import MatchColumns, batches, names_of
 
         first = 0
-        for payload in self.texts():
-            places = self.order[first : first + len(payload)]
+        for texts in self.texts():
+            places = self.order[first : first + len(texts)]
             publication, subscription = self.rows.publication[places], self.rows.subscription[places]
-            columns = Columns(
+            columns = MatchColumns(
                 names_of(self.chunk.ids, publication),
                 self.snapshot.id_column(subscription),
-                payload.bindings,
+                texts.bindings,
                 self._contents(publication),
                 self._revisions(subscription),
                 self.rows.truncated[places],
-                payload.construct,
+                texts.construct,
             )
             yield from batches(columns, self.matched_at)
-            first += len(payload)
+            first += len(texts)
 
     def _contents(self, numbers: Ids) -> TextColumn:
         """The content hashes of publications in their order, as a column."""
@@ -183,8 +183,8 @@ class Part:
         if templates:
             bindings = list(bindings)
             graphs = [
-                construct(templates[place], found) if place in templates else None
-                for place, found in enumerate(bindings)
+                construct(templates[place], own_bindings) if place in templates else None
+                for place, own_bindings in enumerate(bindings)
             ]
         few = range(_NAMED, len(places), _NAMED)
         texts = np.split(ids.texts(self.rows.subscription[places]), few)

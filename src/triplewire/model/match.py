@@ -40,7 +40,7 @@ class Origin(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class KnownOrigin:
     """The identity of one match, worked out."""
 
     content: str
@@ -99,9 +99,9 @@ class Match(_Slots):
 
     def __reduce__(self) -> tuple[type[Match], tuple[Any, ...]]:
         """A copy in another process has its identity worked out."""
-        told = Told(self.content, self.revision) if self.origin is not None else None
+        origin = KnownOrigin(self.content, self.revision) if self.origin is not None else None
         row = self.publication, self.subscription, self.bindings, self.truncated, self.matched_at, self.construct
-        return Match, (*row, told)
+        return Match, (*row, origin)
 
 
 MatchRow: TypeAlias = tuple[str, str, tuple[Binding, ...], bool, tuple[Triple, ...] | None, Origin | None]
