@@ -30,20 +30,22 @@ literals = st.one_of(
 graphs = st.lists(st.builds(Triple, nodes, iris, nodes | literals), max_size=6)
 
 
-@given(st.lists(graphs, max_size=5), st.sampled_from([1, 4, 1 << 17]), st.randoms(use_true_random=False))
-def test_those_of_the_graphs(some: list[list[Triple]], together: int, chance: random.Random) -> None:
+@pytest.mark.parametrize("few", [0, 1_000])
+@pytest.mark.parametrize("together", [1, 4, 1 << 17])
+@given(st.lists(graphs, max_size=5), st.randoms(use_true_random=False))
+def test_those_of_the_graphs(few: int, together: int, some: list[list[Triple]], chance: random.Random) -> None:
     publications = [Publication(str(number), tuple(triples)) for number, triples in enumerate(some)]
     batch = encode(publications)
     numbers = np.array(chance.sample(range(len(some)), chance.randint(0, len(some))), np.int64)
-    before, contents._TOGETHER = contents._TOGETHER, together
-    try:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(contents, "_TOGETHER", together)
+        patch.setattr(contents, "_FEW", few)
         found = content_hashes(batch, numbers, Decoder(batch))
-    finally:
-        contents._TOGETHER = before
     assert found == [publications[number].content_hash for number in numbers.tolist()]
 
 
-def test_terms_that_look_alike() -> None:
+def test_terms_that_look_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(contents, "_FEW", 0)
     some = [Publication(str(n), (Triple(IRI("a:s"), IRI("a:p"), term),)) for n, term in enumerate(ALIKE)]
     batch = encode(some)
     found = content_hashes(batch, np.arange(len(some)), Decoder(batch))

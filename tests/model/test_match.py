@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from triplewire.model.match import Match, SharedBinding, KnownOrigin, matches_of
+from triplewire.model.match import KnownOrigin, Match, SharedBinding, matches_of
 from triplewire.model.terms import IRI, Literal, Triple
 
 BINDING = SharedBinding(x=IRI("http://e/a"), y=Literal("1"))

