@@ -54,6 +54,28 @@ _MOST = 1_000_000  # seconds, or days, of a setting of a stream
 _MASTER = re.compile(r"local(-cluster)?(\[.*\])?|yarn|[a-z0-9]+://.+")
 
 
+Streaming = Annotated[
+    bool, typer.Option("--streaming", help="Only what is new since the last run with this output, exactly once.")
+]
+Watch = Annotated[
+    float, typer.Option(metavar="SECONDS", min=0, help="With --streaming: keep looking for new files, until Ctrl-C.")
+]
+Repeat = Annotated[
+    bool, typer.Option("--repeat", help="With --streaming: tell also what was told before, of the same content.")
+]
+Conf = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--conf",
+        "--master",
+        metavar="KEY=VALUE",
+        help="A setting of Spark's; may be repeated. --master URL is the same as --conf spark.master=URL. "
+        "Of a stream: triplewire.settle=SECONDS that a file has not changed for, until it counts (2); "
+        "triplewire.horizon=DAYS after which a match is told again (30).",
+    ),
+]
+
+
 @app.command("run")
 def run_command(
     source: Annotated[
@@ -63,32 +85,15 @@ def run_command(
     output: Annotated[Path, typer.Option(metavar="DIR", help="Where matches/ and dead-letter/ go.")],
     taxonomy: TaxonomyFile = None,
     operators: OperatorFiles = None,
-    streaming: Annotated[
-        bool, typer.Option("--streaming", help="Only what is new since the last run with this output, exactly once.")
-    ] = False,
-    watch: Annotated[
-        float,
-        typer.Option(metavar="SECONDS", min=0, help="With --streaming: keep looking for new files, until Ctrl-C."),
-    ] = 0,
+    streaming: Streaming = False,
+    watch: Watch = 0,
     split: SplitOption = Split.ITEM,
     matcher: Annotated[
         str, typer.Option(metavar="NAME", help="How pairs are found; the answers are the same.")
     ] = "trie",
     entailment: EntailmentOption = Entailment.NONE,
-    conf: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--conf",
-            "--master",
-            metavar="KEY=VALUE",
-            help="A setting of Spark's; may be repeated. --master URL is the same as --conf spark.master=URL. "
-            "Of a stream: triplewire.settle=SECONDS that a file has not changed for, until it counts (2); "
-            "triplewire.horizon=DAYS after which a match is told again (30).",
-        ),
-    ] = None,
-    repeat: Annotated[
-        bool, typer.Option("--repeat", help="With --streaming: tell also what was told before, of the same content.")
-    ] = False,
+    conf: Conf = None,
+    repeat: Repeat = False,
 ) -> None:
     """
     \b

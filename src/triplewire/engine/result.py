@@ -132,9 +132,7 @@ class Part:
             return {}
         rows = sorted(templates)
         bindings = self.snapshot.details(self.chunk, self.rows, places[rows]).bindings
-        return {
-            row: utf8(graph_text(construct(templates[row], found))) for row, found in zip(rows, bindings, strict=True)
-        }
+        return {row: utf8(graph_text(construct(templates[row], own))) for row, own in zip(rows, bindings, strict=True)}
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The matches as Arrow batches of the schema `triplewire.encode.schema.MATCHES`. They are made when they are

@@ -257,9 +257,9 @@ class SegmentSnapshot:
 
     def revision(self, id: str) -> str:
         """See `triplewire.matchers.Snapshot`."""
-        for one in self.delta:
-            if one.subscription.id == id:
-                return one.subscription.revision
+        for added in self.delta:
+            if added.subscription.id == id:
+                return added.subscription.revision
         place = self._find(id)
         if place is None:
             return ""
