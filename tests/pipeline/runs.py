@@ -49,7 +49,7 @@ def run(
     output.prepare(Path(source), streaming)
     job = PipelineRun(str(source), packed, output, on_refusal=said.append, **more)  # type: ignore[arg-type]  # tests' own options
     summary = job.stream(spark, **of_stream) if streaming else job.batch(spark)  # type: ignore[arg-type]  # as above
-    output._lock.close()  # type: ignore[union-attr]  # as the end of the process does
+    output.release()
     return summary, said
 
 

@@ -246,7 +246,7 @@ def test_a_batch_run_takes_the_place_of_the_one_before(
     (source / "tides.nq").unlink()
     output = Output(out)
     assert "takes the place of 4 matches" in output.prepare(source, False)
-    output._lock.close()  # type: ignore[union-attr]  # prepare has set it
+    output.release()
     run(spark, source, coast, out)
     assert rows_in(out) == embedded(source, coast.engine())[0]
     assert len(rows_in(out)) == 2

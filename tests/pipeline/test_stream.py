@@ -143,7 +143,7 @@ def test_what_arrives_while_a_stream_watches(spark: SparkSession, tmp_path: Path
     finally:
         job.stop.set()
         watching.join(60)
-        output._lock.close()  # type: ignore[union-attr]  # prepare has set it
+        output.release()
     assert job.summary.repeats == 2
     assert len(rows_in(out)) == 8
     names = [Path(refusal.subject).name for refusal in dead_letters_in(out)]

@@ -132,6 +132,7 @@ def run_command(
         if streaming:
             work = partial(job.stream, spark, watch, repeat=repeat, **settings_of_stream)
         summary = _interruptible(spark, work, job.stop, quietly=watch > 0)
+    job.output.release()
     say(f"{_told(summary)} ({time.perf_counter() - begun:.1f} s); written to {output}")
     raise typer.Exit(1 if summary.refused else 0)
 

@@ -103,6 +103,11 @@ class Output:
             raise self._wrong("an earlier version wrote it, which kept no record of the files that it read")
         return f"goes on after {done:,} micro-batches"
 
+    def release(self) -> None:
+        """Let other runs write to the folder. The end of the process does the same."""
+        if self._lock is not None:
+            self._lock.close()
+
     def record(self, **facts: Any) -> None:
         """Write `_run.json`: facts about the run that writes this folder."""
         part = self._record.with_name(f"_run.json.{os.getpid()}")
