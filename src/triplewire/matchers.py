@@ -87,7 +87,7 @@ class Chunk:
 
     Whichever form is missing is made of the other one when it is asked for. A batch knows neither source nor date nor
     attachments: `source` is where a batch was read; `read_publication` gives the publication of a number where there is
-    more to it.
+    more to it. `given` are the publications without what entailment added, where it did.
     """
 
     def __init__(
@@ -97,11 +97,14 @@ class Chunk:
         *,
         source: str = "",
         read_publication: Callable[[int], Publication] | None = None,
+        given: Sequence[Publication] | None = None,
         whole: tuple[Chunk, int, int] | None = None,
     ) -> None:
         assert publications is not None or batch is not None or whole is not None
         self._source = source
         self._read_publication = read_publication
+        self._given = publications if given is None else given
+        self._contents: dict[int, str] = {}
         self._publications = publications
         self._batch = batch
         self._decoder: Decoder | None = None
@@ -121,6 +124,7 @@ class Chunk:
             None if self._publications is None else self._publications[first:last],
             source=self._source,
             read_publication=None if read is None else lambda number: read(first + number),
+            given=None if self._given is None else self._given[first:last],
             whole=(self, first, last),
         )
 
@@ -159,6 +163,17 @@ class Chunk:
         if self._read_publication is not None:
             return self._read_publication(number)
         return replace(self.decoder.publication(number), source=self._source)
+
+    def contents(self, numbers: NDArray[np.integer]) -> list[str]:
+        """The content hashes of some of the publications, as they were given."""
+        if self._given is not None:
+            return [self._given[number].content_hash for number in numbers.tolist()]
+        new = [number for number in numbers.tolist() if number not in self._contents]
+        if new:
+            from triplewire.encode.contents import content_hashes  # as `encode` above
+
+            self._contents.update(zip(new, content_hashes(self.batch, np.array(new), self.decoder), strict=True))
+        return [self._contents[number] for number in numbers.tolist()]
 
     @property
     def decoder(self) -> Decoder:
@@ -231,6 +246,12 @@ class Snapshot(Protocol):
 
     def id_column(self, numbers: Ids) -> TextColumn:
         """The same as a column; lone surrogates are three bytes."""
+
+    def revisions(self, numbers: Ids) -> NDArray[np.uint64]:
+        """The revisions of subscriptions, by number (`triplewire.ir.subscription.revision_of`)."""
+
+    def revision(self, id: str) -> str:
+        """The revision of the subscription of this id; "" where there is none."""
 
     def __len__(self) -> int:
         """How many subscriptions there are."""

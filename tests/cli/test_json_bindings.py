@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 
-from triplewire.cli.matches import JsonBindings, Ordered, write_parquet
+from triplewire.cli.matches import JsonBindings, Ordered, Payload, write_parquet
 from triplewire.encode.strings import TextColumn
 
 PIECES = [
@@ -31,10 +31,15 @@ def test_parquet_holds_equal_texts_once(tmp_path: Path) -> None:
     """As a dictionary: plain texts would be several times as long."""
     rows = 6
     number = np.zeros(rows, np.int32)
-    bindings = JsonBindings.of(PIECES)
+    contents = np.arange(rows) % 2
+    payload = Payload(JsonBindings.of(PIECES), {4: b"<urn:s> ."}, ["a", "b"], contents, np.array([0xABC], np.uint64))
     path = tmp_path / "out.parquet"
-    write_parquet(path, Ordered(["p"], ["s"], number, number, np.zeros(rows, np.bool_), bindings))
+    write_parquet(path, Ordered(["p"], ["s"], number, number, np.zeros(rows, np.bool_), payload))
+    table = pq.read_table(path)
+    assert table.column("construct").to_pylist() == [None, None, None, None, "<urn:s> .", None]
+    assert table.column("content").to_pylist() == ["a", "b"] * 3
+    assert table.column("revision").to_pylist() == ["0000000000000abc"] * rows
     assert pq.read_table(path).column("bindings").to_pylist() == TEXTS
     assert str(pq.read_schema(path).field("bindings").type) in ("string", "large_string")
-    (column,) = (c for c in map(pq.read_metadata(path).row_group(0).column, range(4)) if c.path_in_schema == "bindings")
+    (column,) = (c for c in map(pq.read_metadata(path).row_group(0).column, range(7)) if c.path_in_schema == "bindings")
     assert "RLE_DICTIONARY" in column.encodings

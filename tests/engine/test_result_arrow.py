@@ -26,7 +26,7 @@ from triplewire.engine.segments import snapshot
 from triplewire.errors import LimitError
 from triplewire.ir.nodes import And
 from triplewire.ir.subscription import Subscription
-from triplewire.model.match import bindings_to_json
+from triplewire.model.match import bindings_to_json, graph_text
 from triplewire.model.terms import BlankNode, Literal
 from triplewire.read import read
 from triplewire.read.taxonomy import load_taxonomy
@@ -46,6 +46,9 @@ def of_objects(found: MatchResult) -> list[dict[str, object]]:
             "bindings": valid(json.dumps(bindings_to_json(match.bindings), ensure_ascii=False)),
             "truncated": match.truncated,
             "matched_at": match.matched_at,
+            "construct": None if match.construct is None else graph_text(match.construct),
+            "content": match.content,
+            "revision": match.revision,
         }
         for match in found
     ]
@@ -191,6 +194,7 @@ def test_no_call_and_no_term_a_match(tmp_path: Path) -> None:
         (part,) = found.parts
         assert len(part) == size
         _ = part.order
+        list(part.batches())  # revisions and contents are worked out once
         counts.append(events(lambda part=part: list(part.batches())))  # type: ignore[misc]  # mypy cannot type the default
         assert not part.chunk.decoder._terms
         made = found.to_arrow().to_pylist()
@@ -204,5 +208,5 @@ def test_equal_bindings_are_one_text() -> None:
     for number in range(50):
         engine.subscribe(QUERIES[number % 2], id=f"s{number}")
     found = engine.match([item(f"p{n}", "same") for n in range(4)])
-    texts = [column for part in found.parts for column in part.texts()]
+    texts = [texts.bindings for part in found.parts for texts in part.texts()]
     assert [(len(column), len(column.offset) - 1) for column in texts] == [(200, 5)]

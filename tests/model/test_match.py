@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from triplewire.model.match import Match, SharedBinding, matches_of
+from triplewire.model.match import KnownOrigin, Match, SharedBinding, matches_of
 from triplewire.model.terms import IRI, Literal, Triple
 
 BINDING = SharedBinding(x=IRI("http://e/a"), y=Literal("1"))
@@ -21,7 +21,7 @@ GRAPH = (Triple(IRI("http://e/a"), IRI("http://e/p"), Literal("1")),)
 
 
 def test_a_match_made_in_bulk_is_a_match() -> None:
-    rows: list[Any] = [("p", "s", (BINDING,), False, None), ("q", "t", (), True, GRAPH)]
+    rows: list[Any] = [("p", "s", (BINDING,), False, None, None), ("q", "t", (), True, GRAPH, KnownOrigin("c", "r"))]
     made = list(matches_of(rows, NOW))
     assert made == [Match("p", "s", (BINDING,), False, NOW), Match("q", "t", (), True, NOW, GRAPH)]
     assert [match.matched_at for match in made] == [NOW, NOW]
@@ -34,6 +34,8 @@ def test_a_match_made_in_bulk_is_a_match() -> None:
         )
         with pytest.raises(dataclasses.FrozenInstanceError):
             match.publication = "r"  # type: ignore[misc]
+    assert [(match.content, match.revision) for match in made] == [("", ""), ("c", "r")]
+    assert pickle.loads(pickle.dumps(made[1])).to_json() == made[1].to_json()
     assert repr(made[0]).startswith("Match(publication='p', subscription='s', bindings=({'x': IRI(value='http://e/a')")
     assert hash(made[1]) == hash(Match("q", "t", (), True, None, GRAPH))
 

@@ -54,6 +54,19 @@ def test_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.usefixtures("spark")
+def test_a_stream_tells_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source, out = tmp_path / "in", tmp_path / "out"
+    source.mkdir()
+    start = ["--streaming", "--master", "local[2]", "--conf=triplewire.settle=0", "--conf", "triplewire.horizon=1.5"]
+    for name, more in (("a.nq", []), ("b.nq", []), ("c.nq", ["--repeat"])):
+        shutil.copy(EXAMPLES / "publications" / "tides.nq", source / name)
+        assert pipeline_run(source, out, *start, *more) == 0
+    said = capsys.readouterr().err
+    assert [int(count) for count in re.findall(r"(\d+) matches in", said)] == [2, 0, 2]
+    assert said.count("publications, 2 told before (") == 1
+
+
+@pytest.mark.usefixtures("spark")
 def test_run_without_a_refusal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for more, expected in (([], 0), ([], 0), (["--streaming"], 2)):
         assert pipeline_run(EXAMPLES / "publications" / "tides.nq", tmp_path, *more) == expected
@@ -70,6 +83,11 @@ WRONG = {
     "an unknown matcher": ["--input", str(EXAMPLES), "--output", "out", "--matcher", "psychic"],
     "watching a batch": ["--input", str(EXAMPLES), "--output", "out", "--watch", "5"],
     "no setting": ["--input", str(EXAMPLES), "--output", "out", "--conf", "spark.ui.enabled"],
+    "repeating a batch": ["--input", str(EXAMPLES), "--output", "out", "--repeat"],
+    "no number of seconds": ["--input", str(EXAMPLES), "--output", "out", "--conf", "triplewire.settle=soon"],
+    "less than no time": ["--input", str(EXAMPLES), "--output", "out", "--conf", "triplewire.horizon=-1"],
+    "no setting of a stream": ["--input", str(EXAMPLES), "--output", "out", "--conf", "triplewire.horizn=1"],
+    "no master": ["--input", str(EXAMPLES), "--output", "out", "--master", "somewhere"],
     "output in the input": ["--input", ".", "--output", "out"],
     "a remote output": ["--input", str(EXAMPLES), "--output", "s3a://bucket/out"],
 }
@@ -177,10 +195,12 @@ def test_the_readme_s_program_on_spark(
 ) -> None:
     (tmp_path / "examples").symlink_to(EXAMPLES)
     monkeypatch.chdir(tmp_path)
-    programs = re.findall(r"^```py\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
-    assert programs
-    for program in programs:
-        exec(compile(program, "README.md", "exec"), {"__name__": "example"})
+    names: dict[str, object] = {"__name__": "example"}
+    for text in (README, (ROOT / "docs" / "streams.md").read_text(encoding="utf-8")):
+        programs = re.findall(r"^```py\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+        assert programs
+        for program in programs:
+            exec(compile(program, "a document", "exec"), names)
     assert re.search(r"puffin-chicks\|\s+3\|", capsys.readouterr().out)
 
 

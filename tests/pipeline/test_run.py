@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
+from runs import EXAMPLES, Row, copied, dead_letters_in, embedded, row_of, rows_in, run
 
 import shared_data
 from triplewire.config import Settings
@@ -20,10 +21,8 @@ from triplewire.encode.schema import MATCHES
 from triplewire.engine import Engine
 from triplewire.errors import Refusal, SubscriptionError, TriplewireError
 from triplewire.languages import parse
-from triplewire.model.match import bindings_to_json
 from triplewire.pipeline.filter import PackedEngine
 from triplewire.pipeline.jobs import compile_filter, match_publications
-from triplewire.pipeline.run import PipelineRun, Summary
 from triplewire.pipeline.sinks import Output
 from triplewire.pipeline.sources import publications
 from triplewire.read import read
@@ -33,65 +32,22 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.xdist_group("spark")
 
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-
-Row = tuple[str, str, str, bool]
-
-
-def run(
-    spark: SparkSession, source: Path, packed: PackedEngine, folder: Path, *, streaming: bool = False, **more: object
-) -> tuple[Summary, list[Refusal]]:
-    """One run, and what it reported."""
-    output, said = Output(folder), list[Refusal]()
-    output.prepare(source, streaming)
-    job = PipelineRun(str(source), packed, output, on_refusal=said.append, **more)  # type: ignore[arg-type]  # tests' own options
-    summary = job.stream(spark) if streaming else job.batch(spark)
-    output._lock.close()  # type: ignore[union-attr]  # as the end of the process does
-    return summary, said
-
-
-def rows_in(folder: Path) -> list[Row]:
-    """All rows of all Parquet files below a folder, as any program would read them."""
-    found: list[Row] = []
-    for file in sorted(folder.rglob("*.parquet")):
-        table = ds.dataset(file).to_table()
-        if "subscription" in table.schema.names:
-            assert table.schema.names == MATCHES.names
-            assert all(row["matched_at"].tzinfo is not None for row in table.to_pylist())
-            found += [
-                (row["publication"], row["subscription"], row["bindings"], row["truncated"])
-                for row in table.to_pylist()
-            ]
-    return sorted(found)
-
-
-def dead_letters_in(folder: Path) -> list[Refusal]:
-    files = sorted((folder / "dead-letter").rglob("*.parquet"))
-    return sorted((Refusal(**row) for file in files for row in ds.dataset(file).to_table().to_pylist()), key=str)
-
-
-def embedded(source: Path, engine: Engine) -> tuple[list[Row], list[Refusal]]:
-    refused: list[Refusal] = []
-    result = engine.match(read(str(source), on_refusal=refused.append))
-    rows = [
-        (m.publication, m.subscription, json.dumps(bindings_to_json(m.bindings), ensure_ascii=False), m.truncated)
-        for m in result
-    ]
-    return sorted(rows), sorted([*refused, *result.refusals], key=str)
-
 
 @pytest.fixture(scope="module")
 def coast() -> PackedEngine:
     return compile_filter(EXAMPLES / "subscriptions", taxonomy=EXAMPLES / "taxonomy.ttl")
 
 
-def copied(source: Path, names: Iterable[str], target: Path) -> None:
-    target.mkdir(exist_ok=True)
-    for name in names:
-        shutil.copy(source / name, target)
-
-
 # --- the same answers ------------------------------------------------------------------------------------------------
+
+
+def test_graphs_of_construct_queries(spark: SparkSession, tmp_path: Path) -> None:
+    engine = Engine()
+    engine.subscribe("CONSTRUCT { ?item <urn:é> [ <urn:named> ?title ] } { ?item rss:title ?title }", id="made")
+    engine.subscribe("ASK { ?item rss:title ?title }", id="asked")
+    copied(EXAMPLES / "publications" / "feeds", ["bird-log.atom"], tmp_path / "in")
+    rows = agree(spark, tmp_path / "in", PackedEngine.of(engine), tmp_path)
+    assert {("<urn:é> _:c14n0 .\n" in row[4], row[4] == "(none)") for row in rows} == {(True, False), (False, True)}
 
 
 def agree(spark: SparkSession, source: Path, packed: PackedEngine, tmp_path: Path) -> list[Row]:
@@ -162,7 +118,7 @@ def test_as_data_frames(spark: SparkSession, coast: PackedEngine) -> None:
     ):
         found = match_publications(df, subscriptions, taxonomy=EXAMPLES / "taxonomy.ttl")
         assert found.columns == MATCHES.names
-        assert sorted(tuple(row)[:4] for row in found.collect()) == expected
+        assert sorted(row_of(row.asDict()) for row in found.collect()) == expected
     counted = Counter(row.subscription for row in match_publications(df.select("triples", "id"), few).collect())
     assert counted == {"a": 3, "b": 3}
     df.unpersist()
@@ -290,7 +246,7 @@ def test_a_batch_run_takes_the_place_of_the_one_before(
     (source / "tides.nq").unlink()
     output = Output(out)
     assert "takes the place of 4 matches" in output.prepare(source, False)
-    output._lock.close()  # type: ignore[union-attr]  # prepare has set it
+    output.release()
     run(spark, source, coast, out)
     assert rows_in(out) == embedded(source, coast.engine())[0]
     assert len(rows_in(out)) == 2

@@ -231,7 +231,7 @@ def write(rows: Ordered, form: Format | None, file: Path | None) -> None:
         return
     with output.text_output(file) as stream:
         if file is None and form is Format.TABLE:
-            columns = ("publication", "subscription", "bindings")[: 2 if rows.bindings is None else 3]
+            columns = ("publication", "subscription", "bindings")[: 2 if rows.payload is None else 3]
             output.print_table(columns, rows.shown(), "no matches")
         else:
             write_json_lines(stream, rows)

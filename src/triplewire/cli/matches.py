@@ -7,7 +7,7 @@ There is no Python object a match, unless it is shown in a table. Tables, and fi
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
@@ -18,8 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from triplewire.encode.buffers import of_bools, of_numbers, of_strings, of_text
-from triplewire.encode.strings import TextColumn, utf8
+from triplewire.encode.buffers import of_bools, of_few, of_numbers, of_strings, of_text
+from triplewire.encode.strings import TextColumn, hexadecimal, utf8
 from triplewire.engine import MatchResult
 from triplewire.engine.result import Part, pair_order
 from triplewire.model.match import Match
@@ -70,16 +70,28 @@ class JsonBindings:
 
 
 @dataclass(frozen=True)
+class Payload:
+    """What rows for programs hold beside the names. `construct`: row -> the graph of a CONSTRUCT query. Row i has the
+    content hash contents[content[i]]; `revisions` are those of the subscriptions, by number."""
+
+    bindings: JsonBindings
+    construct: Mapping[int, bytes]
+    contents: Sequence[str]
+    content: NDArray[np.int32]
+    revisions: NDArray[np.uint64]
+
+
+@dataclass(frozen=True)
 class Ordered:
     """Rows by publication, then by subscription, as strings. `publication` and `subscription` number the names;
-    `bindings` are texts for people or for programs, None where they are left out."""
+    `payload` are the bindings as texts for people, or what programs get, or None where they are left out."""
 
     publications: Sequence[str]
     subscriptions: Sequence[str]
     publication: NDArray[np.int32]
     subscription: NDArray[np.int32]
     truncated: NDArray[np.bool_]
-    bindings: list[str] | JsonBindings | None
+    payload: list[str] | Payload | None
 
     def __len__(self) -> int:
         return len(self.publication)
@@ -89,7 +101,7 @@ class Ordered:
         names, ids = self.publications, self.subscriptions
         pairs = zip(self.publication.tolist(), self.subscription.tolist(), strict=True)
         for row, (publication, subscription) in enumerate(pairs):
-            more = (self.bindings[row],) if isinstance(self.bindings, list) else ()
+            more = (self.payload[row],) if isinstance(self.payload, list) else ()
             yield (names[publication], ids[subscription], *more)
 
 
@@ -102,6 +114,8 @@ class Collected:
         self._columns: list[tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.bool_]]] = []
         self._shown: list[str] = []
         self._texts: list[TextColumn] = []
+        self._construct: dict[int, bytes] = {}  # by row, in the order in which they came
+        self._contents: list[str] = []  # of each of `_names`
         self._last: Part | None = None
         self._count = 0
 
@@ -110,17 +124,21 @@ class Collected:
 
     def add(self, result: MatchResult) -> None:
         """Keep the rows of a result. All results come from one snapshot of the subscriptions."""
-        self._count += len(result)
         for part in result.parts:
-            rows = part.rows
+            rows, first = part.rows, self._count
+            self._count += len(part)
             columns = rows.publication, rows.subscription, rows.truncated
             if self.show is not None:
                 columns = part.publication, part.subscription, part.truncated
-                if self.show == "json":
-                    self._texts += part.texts()
-                else:
+                if self.show != "json":
                     self._shown += map(self.show, part)
+                for texts in part.texts() if self.show == "json" else ():
+                    self._texts.append(texts.bindings)
+                    self._construct.update((first + row, graph) for row, graph in texts.construct.items())
+                    first += len(texts)
             used, number = _numbered(columns[0])
+            if self.show == "json":
+                self._contents += part.chunk.contents(used)
             ids = part.publications
             number += np.int32(len(self._names))
             self._names += [ids[publication] for publication in used.tolist()]
@@ -132,11 +150,13 @@ class Collected:
         """All rows, in order."""
         if self._last is None:
             nothing = np.zeros(0, np.int32)
-            return Ordered((), (), nothing, nothing, np.zeros(0, np.bool_), self._bindings(np.zeros(0, np.int64)))
+            payload = self._payload(np.zeros(0, np.int64), nothing, np.zeros(0, np.uint64))
+            return Ordered((), (), nothing, nothing, np.zeros(0, np.bool_), payload)
         names = sorted(set(self._names))
         rank = {name: number for number, name in enumerate(names)}
         ranks = np.array([rank[name] for name in self._names], np.int32)
-        publication = ranks[np.concatenate([columns[0] for columns in self._columns])]
+        name_of = np.concatenate([columns[0] for columns in self._columns])
+        publication = ranks[name_of]
         all_subscriptions = np.concatenate([columns[1] for columns in self._columns])
         truncated = np.concatenate([columns[2] for columns in self._columns])
         self._columns.clear()
@@ -148,14 +168,20 @@ class Collected:
         if self.show is None:
             return Ordered(names, ids, *_sorted(publication, subscription, truncated), None)
         order = pair_order(publication, subscription.astype(np.int64))
-        bindings = self._bindings(order)
-        return Ordered(names, ids, publication[order], subscription[order], truncated[order], bindings)
+        revisions = snapshot.revisions(used[by_id]) if self.show == "json" else np.zeros(0, np.uint64)
+        payload = self._payload(order, name_of, revisions)
+        return Ordered(names, ids, publication[order], subscription[order], truncated[order], payload)
 
-    def _bindings(self, order: NDArray[np.int64]) -> list[str] | JsonBindings | None:
-        """The bindings in this order."""
-        if self.show == "json":
-            return JsonBindings.of(self._texts).ordered(order)
-        return None if self.show is None else [self._shown[row] for row in order.tolist()]
+    def _payload(
+        self, order: NDArray[np.int64], name_of: NDArray[np.int32], revisions: NDArray[np.uint64]
+    ) -> list[str] | Payload | None:
+        """What the rows hold beside the names, in this order; `name_of` is the place in `_names` of each."""
+        if self.show != "json":
+            return None if self.show is None else [self._shown[row] for row in order.tolist()]
+        place = {row: place for place, row in enumerate(order.tolist())} if self._construct else {}
+        graphs = {place[row]: graph for row, graph in self._construct.items()}
+        bindings = JsonBindings.of(self._texts).ordered(order)
+        return Payload(bindings, graphs, self._contents, name_of[order], revisions)
 
 
 def _sorted(
@@ -188,48 +214,90 @@ def _inverse(order: NDArray[np.int64]) -> NDArray[np.int32]:
 def write_json_lines(stream: IO[str], rows: Ordered) -> None:
     """One JSON object a line, as the README describes it."""
     dumps = json.JSONEncoder(ensure_ascii=False).encode
-    bindings = rows.bindings if isinstance(rows.bindings, JsonBindings) else None
-    between = b', "bindings": ' if bindings is not None else b""
+    payload = rows.payload if isinstance(rows.payload, Payload) else None
+    between = b', "bindings": ' if payload is not None else b""
     publications = _pieces(utf8(f'{{"publication": {dumps(name)}, "subscription": ') for name in rows.publications)
     subscriptions = _pieces(utf8(dumps(name)) + between for name in rows.subscriptions)
-    ends = _pieces((b', "truncated": false}\n', b', "truncated": true}\n'))
-    together = LINES[bindings is not None]
+    end = b', "construct": ' if payload is not None else b"}\n"
+    truncated = _pieces((b', "truncated": false' + end, b', "truncated": true' + end))
+    together = LINES[payload is not None]
     for start in range(0, len(rows), together):
-        portion = slice(start, start + together)
+        portion = slice(start, min(start + together, len(rows)))
         columns = [publications.take(of_numbers(rows.publication[portion]))]
         columns.append(subscriptions.take(of_numbers(rows.subscription[portion])))
-        if bindings is not None:
-            columns.append(bindings.encoded(portion).dictionary_decode().cast(pa.large_binary()))
-        columns.append(ends.take(of_numbers(rows.truncated[portion].astype(np.int8))))
+        if payload is not None:
+            columns.append(payload.bindings.encoded(portion).dictionary_decode().cast(pa.large_binary()))
+        columns.append(truncated.take(of_numbers(rows.truncated[portion].astype(np.int8))))
+        if payload is not None:
+            columns += _json_ends(payload, portion, rows.subscription[portion])
         lines = pc.binary_join_element_wise(*columns, of_strings([b""])[0])
         end = np.frombuffer(lines.buffers()[1], np.int64)[len(lines)]
         stream.write(lines.buffers()[2].slice(0, end).to_pybytes().decode())
 
 
+def _json_ends(payload: Payload, portion: slice, subscription: NDArray[np.int32]) -> Iterator[pa.Array]:
+    """The last values of some lines: the graph, the content hash, and the revision with the end of the line."""
+    dumps = json.JSONEncoder(ensure_ascii=False).encode
+    graphs = [b"null", *(utf8(dumps(graph.decode())) for graph in _within(payload.construct, portion).values())]
+    place = np.zeros(portion.stop - portion.start, np.int32)
+    place[list(_within(payload.construct, portion))] = np.arange(1, len(graphs))
+    yield of_strings(graphs).take(of_numbers(place))
+    used, number = np.unique(payload.content[portion], return_inverse=True)
+    contents = [b', "content": "%s", "revision": "' % utf8(payload.contents[content]) for content in used.tolist()]
+    yield of_strings(contents).take(of_numbers(number))
+    revisions = hexadecimal(payload.revisions[subscription])
+    yield of_text(revisions.text, revisions.offset)
+    yield of_strings([b'"}\n']).take(of_numbers(np.zeros(len(subscription), np.int8)))
+
+
+def _within(graphs: Mapping[int, bytes], portion: slice) -> dict[int, bytes]:
+    """The graphs of some rows, by their place among these."""
+    rows = range(portion.start, portion.stop) if graphs else ()
+    return {row - portion.start: graphs[row] for row in rows if row in graphs}
+
+
 def write_parquet(path: Path, rows: Ordered) -> None:
-    """The same columns as JSON Lines; the bindings are JSON text."""
+    """The same columns as JSON Lines; the bindings are JSON text, and `construct` is N-Quads."""
     import pyarrow.parquet as pq  # JSON Lines do without it
 
     publications, subscriptions = (
         _pieces(map(utf8, names)).cast(pa.large_string()) for names in (rows.publications, rows.subscriptions)
     )
     schema = {"publication": _NAMES, "subscription": _NAMES, "bindings": _NAMES, "truncated": pa.bool_()}
-    bindings = rows.bindings if isinstance(rows.bindings, JsonBindings) else None
-    if bindings is None:
-        del schema["bindings"]
+    schema |= {"construct": pa.large_string(), "content": _NAMES, "revision": _NAMES}
+    payload = rows.payload if isinstance(rows.payload, Payload) else None
+    if payload is None:
+        for name in ("bindings", "construct", "content", "revision"):
+            del schema[name]
     # without Arrow's own schema in it, the names are read back as plain strings
     with pq.ParquetWriter(path, pa.schema(schema), store_schema=False) as writer:
-        group = ROW_GROUP if bindings is None else BINDINGS_ROW_GROUP
+        group = ROW_GROUP if payload is None else BINDINGS_ROW_GROUP
         for start in range(0, len(rows), group):
-            portion = slice(start, start + group)
+            portion = slice(start, min(start + group, len(rows)))
             columns = {
                 "publication": pa.DictionaryArray.from_arrays(of_numbers(rows.publication[portion]), publications),
                 "subscription": pa.DictionaryArray.from_arrays(of_numbers(rows.subscription[portion]), subscriptions),
                 "truncated": of_bools(rows.truncated[portion]),
             }
-            if bindings is not None:
-                columns["bindings"] = bindings.encoded(portion)
+            if payload is not None:
+                columns["bindings"] = payload.bindings.encoded(portion)
+                columns["construct"] = of_few(_within(payload.construct, portion), portion.stop - portion.start).cast(
+                    pa.large_string()
+                )
+                used, number = np.unique(payload.content[portion], return_inverse=True)
+                columns["content"] = _dictionary(
+                    of_strings([utf8(payload.contents[content]) for content in used.tolist()]), number
+                )
+                used, number = np.unique(rows.subscription[portion], return_inverse=True)
+                revisions = hexadecimal(payload.revisions[used])
+                columns["revision"] = _dictionary(of_text(revisions.text, revisions.offset), number)
             writer.write_batch(pa.record_batch([columns[name] for name in schema], schema=writer.schema), group)
+
+
+def _dictionary(texts: pa.LargeBinaryArray, number: NDArray[np.int64]) -> pa.DictionaryArray:
+    """Row i is texts[number[i]]. Equal texts become one."""
+    encoded = texts.cast(pa.large_string()).dictionary_encode()
+    return pa.DictionaryArray.from_arrays(encoded.indices.take(of_numbers(number)), encoded.dictionary)
 
 
 def _pieces(texts: Iterable[bytes]) -> pa.Array:

@@ -5,7 +5,9 @@ The pipeline itself: `triplewire.pipeline`. What the demo shows: `triplewire.cli
 
 from __future__ import annotations
 
+import datetime as dt
 import logging
+import re
 import signal
 import sys
 import threading
@@ -15,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -47,6 +49,32 @@ app = typer.Typer(
 )
 
 EXAMPLES = Path("examples")
+_OWN = "triplewire."  # before the names of settings that are not Spark's
+_SETTLE, _HORIZON = f"{_OWN}settle", f"{_OWN}horizon"
+_MOST = 1_000_000  # seconds, or days, of a setting of a stream
+_MASTER = re.compile(r"local(-cluster)?(\[.*\])?|yarn|[a-z0-9]+://.+")
+
+
+Streaming = Annotated[
+    bool, typer.Option("--streaming", help="Only what is new since the last run with this output, exactly once.")
+]
+Watch = Annotated[
+    float, typer.Option(metavar="SECONDS", min=0, help="With --streaming: keep looking for new files, until Ctrl-C.")
+]
+Repeat = Annotated[
+    bool, typer.Option("--repeat", help="With --streaming: tell also what was told before, of the same content.")
+]
+Conf = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--conf",
+        "--master",
+        metavar="KEY=VALUE",
+        help="A setting of Spark's; may be repeated. --master URL is the same as --conf spark.master=URL. "
+        "Of a stream: triplewire.settle=SECONDS that a file has not changed for, until it counts (2); "
+        "triplewire.horizon=DAYS after which a match is told again (30).",
+    ),
+]
 
 
 @app.command("run")
@@ -59,24 +87,15 @@ def run_command(
     output: Annotated[Path, typer.Option(metavar="DIR", help="Where matches/ and dead-letter/ go.")],
     taxonomy: TaxonomyFile = None,
     operators: OperatorFiles = None,
-    streaming: Annotated[
-        bool, typer.Option("--streaming", help="Only what is new since the last run with this output, exactly once.")
-    ] = False,
-    watch: Annotated[
-        float,
-        typer.Option(metavar="SECONDS", min=0, help="With --streaming: keep looking for new files, until Ctrl-C."),
-    ] = 0,
+    streaming: Streaming = False,
+    watch: Watch = 0,
     reading: Reading = DEFAULT_READING,
     matcher: Annotated[
         str, typer.Option(metavar="NAME", help="How pairs are found; the answers are the same.")
     ] = "trie",
     entailment: EntailmentOption = Entailment.NONE,
-    master: Annotated[
-        str, typer.Option(metavar="URL", help="Spark's master; default: all cores of this machine.")
-    ] = "",
-    conf: Annotated[
-        list[str] | None, typer.Option(metavar="KEY=VALUE", help="A setting of Spark's; may be repeated.")
-    ] = None,
+    conf: Conf = None,
+    repeat: Repeat = False,
 ) -> None:
     """
     \b
@@ -84,12 +103,18 @@ def run_command(
     triplewire pipeline run --input feeds/ --subscriptions queries/ --output found-live --streaming --watch 10
 
     Match files against subscriptions on Spark. DIR/matches holds publication, subscription, bindings (JSON text),
-    truncated and matched_at; DIR/dead-letter what was refused, and why. A batch run takes the place of an earlier one
-    in the same folder; a streaming run goes on where the last one stopped.
+    truncated, matched_at, construct (the graph of a CONSTRUCT query, as N-Quads), content (the content hash of the
+    publication) and revision (of the subscription); DIR/dead-letter what was refused, and why. A batch run takes the
+    place of an earlier one in the same folder; a streaming run goes on where the last one stopped, and tells once what
+    comes again.
     """
     if watch and not streaming:
         raise typer.BadParameter("it keeps a stream running; add --streaming", param_hint="--watch")
+    if repeat and not streaming:
+        raise typer.BadParameter("a batch run tells all matches; add --streaming", param_hint="--repeat")
     config = dict(_pair(text) for text in conf or [])
+    settings_of_stream = _settings_of_stream(config)
+    master = config.pop("spark.master", "")
     report = Report()
     job = _prepare(
         source,
@@ -105,22 +130,46 @@ def run_command(
     )
     with _spark(job, master, config) as spark:
         begun = time.perf_counter()
-        work = partial(job.stream, spark, watch) if streaming else partial(job.batch, spark)
+        work = partial(job.batch, spark)
+        if streaming:
+            work = partial(job.stream, spark, watch, repeat=repeat, **settings_of_stream)
         summary = _interruptible(spark, work, job.stop, quietly=watch > 0)
+    job.output.release()
     say(f"{_told(summary)} ({time.perf_counter() - begun:.1f} s); written to {output}")
     raise typer.Exit(1 if summary.refused else 0)
 
 
 def _pair(text: str) -> tuple[str, str]:
+    """A setting as its name and value; what stands alone may be a master."""
     name, equals, value = text.partition("=")
+    if not equals and _MASTER.fullmatch(text):
+        return "spark.master", text
     if not equals or not name:
-        raise typer.BadParameter(f"{text!r} is not KEY=VALUE", param_hint="--conf")
+        raise typer.BadParameter(f"{text!r} is not KEY=VALUE, and no master of Spark's", param_hint="--conf")
     return name, value
+
+
+def _settings_of_stream(config: dict[str, str]) -> dict[str, Any]:
+    """The settings of `PipelineRun.stream`, taken out of those of Spark's."""
+    settings: dict[str, Any] = {}
+    for name in [name for name in config if name.startswith(_OWN)]:
+        text = config.pop(name)
+        if name not in (_SETTLE, _HORIZON):
+            raise typer.BadParameter(f"there is no {name}; known: {_SETTLE}, {_HORIZON}", param_hint="--conf")
+        try:
+            value = float(text)
+        except ValueError:
+            value = -1
+        if not 0 <= value <= _MOST:
+            raise typer.BadParameter(f"{name}={text} is no number from 0 to {_MOST:,}", param_hint="--conf")
+        settings |= {"settle": value} if name == _SETTLE else {"horizon": dt.timedelta(days=value)}
+    return settings
 
 
 def _told(summary: Summary) -> str:
     refused = f", {summary.refused:,} refused" if summary.refused else ""
-    return f"{summary.matches:,} matches in {summary.publications:,} publications{refused}"
+    repeats = f", {summary.repeats:,} told before" if summary.repeats else ""
+    return f"{summary.matches:,} matches in {summary.publications:,} publications{repeats}{refused}"
 
 
 def _prepare(
@@ -181,6 +230,7 @@ def _prepare(
         settings,
         as_written=reading.as_written,
         on_refusal=report.refuse,
+        on_note=report.say,
     )
 
 

@@ -6,7 +6,7 @@ Columns of publications that come as Arrow: `triplewire.encode.arrow`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,16 @@ def of_text(text: Bytes, offset: Offsets) -> pa.LargeBinaryArray:
     """The strings text[offset[i] : offset[i + 1]], without a copy."""
     buffers = [None, pa.py_buffer(offset), pa.py_buffer(text)]
     return pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(offset) - 1, buffers)
+
+
+def of_few(strings: Mapping[int, bytes], length: int) -> pa.LargeBinaryArray:
+    """A column of this length with strings at some places, and null at the others."""
+    number, is_there = np.zeros(length, np.int64), np.zeros(length, np.bool_)
+    places = np.fromiter(strings, np.int64, len(strings))
+    number[places], is_there[places] = np.arange(len(strings)), True
+    bits = np.packbits(is_there, bitorder="little")
+    indices = pa.Array.from_buffers(pa.int64(), length, [pa.py_buffer(bits), pa.py_buffer(number)])
+    return of_strings(list(strings.values()) or [b""]).take(indices)
 
 
 def of_bools(values: NDArray[np.bool_]) -> pa.BooleanArray:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from triplewire.encode.batch import Ids
-from triplewire.encode.buffers import of_bools, of_numbers, of_strings, of_text
+from triplewire.encode.buffers import of_bools, of_few, of_numbers, of_strings, of_text
 from triplewire.encode.schema import INSTANT, MATCHES
 from triplewire.encode.strings import TextColumn, utf8
 from triplewire.errors import LimitError
@@ -27,23 +28,39 @@ def names_of(ids: Sequence[str], numbers: Ids) -> TextColumn:
     return TextColumn(named.text, named.offset, (numbers - np.int32(first)).astype(np.int32))
 
 
-def batches(
-    publication: TextColumn,
-    subscription: TextColumn,
-    bindings: TextColumn,
-    truncated: NDArray[np.bool_],
-    matched_at: dt.datetime,
-) -> Iterator[pa.RecordBatch]:
-    """Matches as record batches: one, unless a column's texts are more than `BYTES`."""
+@dataclass(frozen=True, slots=True)
+class MatchColumns:
+    """Matches as columns. `construct` has the graphs of those that have one, by row."""
+
+    publication: TextColumn
+    subscription: TextColumn
+    bindings: TextColumn
+    content: TextColumn
+    revision: TextColumn
+    truncated: NDArray[np.bool_]
+    construct: Mapping[int, bytes]
+
+
+def batches(columns: MatchColumns, matched_at: dt.datetime) -> Iterator[pa.RecordBatch]:
+    """Matches as record batches: one, unless their texts are more than `BYTES`."""
+    length = len(columns.truncated)
     micros = (matched_at - _EPOCH) // dt.timedelta(microseconds=1)  # `pa.scalar` would import pandas
-    texts = [(strings(column), column) for column in (publication, subscription, bindings)]
-    sizes = sum(np.diff(column.offset)[column.number] for _, column in texts)
+    names = "publication", "subscription", "bindings", "content", "revision"
+    texts = {name: (strings(getattr(columns, name)), getattr(columns, name).number) for name in names}
+    sizes = np.zeros(length, np.int64)
+    for name, (_, number) in texts.items():
+        sizes += np.diff(getattr(columns, name).offset)[number]
+    for row, graph in columns.construct.items():
+        sizes[row] += len(graph)
+    graphs = of_few(columns.construct, length) if columns.construct else pa.nulls(length, pa.large_binary())
     bounds = np.flatnonzero(np.diff(np.cumsum(sizes) // BYTES)) + 1
-    for first, last in zip([0, *bounds.tolist()], [*bounds.tolist(), len(truncated)], strict=True):
-        columns = [distinct.take(of_numbers(column.number[first:last])).cast(pa.string()) for distinct, column in texts]
-        columns.append(of_bools(truncated[first:last]))
-        columns.append(of_numbers(np.full(last - first, micros)).view(INSTANT))
-        yield pa.RecordBatch.from_arrays(columns, schema=MATCHES)
+    for first, last in zip([0, *bounds.tolist()], [*bounds.tolist(), length], strict=True):
+        rows = {name: distinct.take(of_numbers(number[first:last])) for name, (distinct, number) in texts.items()}
+        rows["construct"] = graphs[first:last].cast(pa.large_string())
+        held = {name: column.cast(pa.string()) for name, column in rows.items()}
+        held["truncated"] = of_bools(columns.truncated[first:last])
+        held["matched_at"] = of_numbers(np.full(last - first, micros)).view(INSTANT)
+        yield pa.RecordBatch.from_arrays([held[name] for name in MATCHES.names], schema=MATCHES)
 
 
 def strings(column: TextColumn) -> pa.LargeStringArray:

@@ -36,9 +36,13 @@ MATCHES = pa.schema(
         pa.field("bindings", pa.string(), nullable=False),
         pa.field("truncated", pa.bool_(), nullable=False),
         pa.field("matched_at", INSTANT),
+        pa.field("construct", pa.string()),
+        pa.field("content", pa.string(), nullable=False),
+        pa.field("revision", pa.string(), nullable=False),
     ]
 )
-"""One row a match."""
+"""One row a match. `construct` is the graph of a CONSTRUCT query as canonical N-Quads, null for other queries;
+`content` is the content hash of the publication; `revision` changes with the text of the subscription."""
 
 
 def to_batch(publications: Iterable[Publication]) -> pa.RecordBatch:

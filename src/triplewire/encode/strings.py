@@ -21,6 +21,15 @@ def joined(strings: Sequence[bytes]) -> tuple[Bytes, Offsets]:
     return np.frombuffer(b"".join(strings), np.uint8), offset
 
 
+_DIGITS = np.frombuffer("".join(f"{byte:02x}" for byte in range(256)).encode(), np.uint16)  # two digits a byte
+
+
+def hexadecimal(numbers: NDArray[np.uint64]) -> TextColumn:
+    """Numbers as a column of their 16 hexadecimal digits."""
+    text = _DIGITS[numbers.astype(">u8").view(np.uint8)].view(np.uint8)
+    return TextColumn(text, np.arange(0, len(text) + 1, 16), np.arange(len(numbers), dtype=np.int32))
+
+
 def utf8(text: str) -> bytes:
     """A text in UTF-8; lone surrogates, which it cannot hold, as `\\udc80`, which is an escape of JSON as well."""
     return text.encode("utf-8", "backslashreplace")

@@ -75,9 +75,12 @@ def chunks_of(publications: Iterator[Publication], compiler: Compiler, clock: Cl
             portion = list(islice(publications, CHUNK))
         if not portion:
             return
+        if compiler.entailment == "none":
+            yield Chunk(portion)
+            continue
         with clock("encode"):
-            portion = [compiler.entailed(publication) for publication in portion]
-        yield Chunk(portion)
+            entailed = [compiler.entailed(publication) for publication in portion]
+        yield Chunk(entailed, given=portion)
 
 
 def chunks_of_files(

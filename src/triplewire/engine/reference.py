@@ -152,3 +152,12 @@ class ReferenceSnapshot:
     def id_column(self, numbers: Ids) -> TextColumn:
         """See `triplewire.matchers.Snapshot`."""
         return TextColumn.of([id_.encode("utf-8", "surrogatepass") for id_ in self.ids(numbers)])
+
+    def revisions(self, numbers: Ids) -> NDArray[np.uint64]:
+        """See `triplewire.matchers.Snapshot`."""
+        return np.array([int(self.revision(id_), 16) for id_ in self.ids(numbers)], np.uint64)
+
+    def revision(self, id: str) -> str:
+        """See `triplewire.matchers.Snapshot`."""
+        subscription = self.get(id)
+        return subscription.revision if subscription is not None else ""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import datetime as dt
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, repeat
@@ -17,12 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from triplewire.encode.batch import Ids
-from triplewire.encode.strings import TextColumn
+from triplewire.encode.strings import TextColumn, hexadecimal, utf8
 from triplewire.engine.construct import construct
 from triplewire.engine.stats import COMPILED, INTERPRETED, Stats
 from triplewire.errors import Refusal
-from triplewire.matchers import Chunk, Rows, Snapshot
-from triplewire.model.match import Binding, Match, MatchRow, matches_of
+from triplewire.matchers import Chunk, Rows, Snapshot, Template
+from triplewire.model.match import Binding, Match, MatchRow, graph_text, matches_of
 from triplewire.model.terms import Triple
 
 if TYPE_CHECKING:
@@ -33,6 +33,34 @@ _IN_TURN = 16  # times as many where one comes after the other, and they have fe
 _NAMED = 4_096  # whose ids are listed together: long lists of what is new take the collector long
 _KEPT = 1 << 16  # ids that are kept for the next matches
 _SPARSE = 16  # times as many subscriptions as matches: with more, to look at what is kept takes longer than an id
+
+
+@dataclass(frozen=True, slots=True)
+class MatchTexts:
+    """Of some matches: their bindings as JSON text, and by place the graphs of those of CONSTRUCT queries, as N-Quads
+    in UTF-8."""
+
+    bindings: TextColumn
+    construct: Mapping[int, bytes]
+
+    def __len__(self) -> int:
+        return len(self.bindings)
+
+
+class _Origin:
+    """What the matches of one publication of a chunk were made from (`triplewire.model.match.Origin`)."""
+
+    __slots__ = ("_chunk", "_number", "_snapshot")
+
+    def __init__(self, chunk: Chunk, number: int, snapshot: Snapshot) -> None:
+        self._chunk, self._number, self._snapshot = chunk, number, snapshot
+
+    @property
+    def content(self) -> str:
+        return self._chunk.contents(np.array([self._number]))[0]
+
+    def revision(self, subscription: str) -> str:
+        return self._snapshot.revision(subscription)
 
 
 @dataclass(frozen=True)
@@ -88,28 +116,57 @@ class Part:
             start += count
             count = _next_count(count, binding_count)
 
-    def texts(self) -> Iterator[TextColumn]:
-        """The bindings as JSON text, of some matches at a time, in their order."""
+    def texts(self) -> Iterator[MatchTexts]:
+        """The bindings and graphs as text, of some matches at a time, in their order."""
         start, count = 0, _AT_ONCE
         while start < len(self):
-            details = self.snapshot.details(self.chunk, self.rows, self.order[start : start + count])
-            yield details.as_text()
+            places = self.order[start : start + count]
+            details = self.snapshot.details(self.chunk, self.rows, places)
+            yield MatchTexts(details.as_text(), self._graphs(details.templates, places))
             start += count
             count = _next_count(count, details.count)
+
+    def _graphs(self, templates: Mapping[int, Template], places: NDArray[np.int64]) -> dict[int, bytes]:
+        """The graphs of those of the matches at these places that have a template."""
+        if not templates:
+            return {}
+        rows = sorted(templates)
+        bindings = self.snapshot.details(self.chunk, self.rows, places[rows]).bindings
+        return {row: utf8(graph_text(construct(templates[row], own))) for row, own in zip(rows, bindings, strict=True)}
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The matches as Arrow batches of the schema `triplewire.encode.schema.MATCHES`. They are made when they are
         asked for, so memory is that of one."""
         # as in `Engine.match_batch`
-        from triplewire.encode.matches import batches, names_of
+        from triplewire.encode.matches import MatchColumns, batches, names_of
 
         first = 0
-        for bindings in self.texts():
-            places = self.order[first : first + len(bindings)]
-            names = names_of(self.chunk.ids, self.rows.publication[places])
-            ids = self.snapshot.id_column(self.rows.subscription[places])
-            yield from batches(names, ids, bindings, self.rows.truncated[places], self.matched_at)
-            first += len(bindings)
+        for texts in self.texts():
+            places = self.order[first : first + len(texts)]
+            publication, subscription = self.rows.publication[places], self.rows.subscription[places]
+            columns = MatchColumns(
+                names_of(self.chunk.ids, publication),
+                self.snapshot.id_column(subscription),
+                texts.bindings,
+                self._contents(publication),
+                self._revisions(subscription),
+                self.rows.truncated[places],
+                texts.construct,
+            )
+            yield from batches(columns, self.matched_at)
+            first += len(texts)
+
+    def _contents(self, numbers: Ids) -> TextColumn:
+        """The content hashes of publications in their order, as a column."""
+        begins = np.diff(numbers, prepend=-1) != 0
+        hashes = TextColumn.of([utf8(text) for text in self.chunk.contents(numbers[begins])])
+        return TextColumn(hashes.text, hashes.offset, (np.cumsum(begins) - 1).astype(np.int32))
+
+    def _revisions(self, numbers: Ids) -> TextColumn:
+        """The revisions of subscriptions, as a column."""
+        used, place = np.unique(numbers, return_inverse=True)
+        revisions = hexadecimal(self.snapshot.revisions(used))
+        return TextColumn(revisions.text, revisions.offset, place.astype(np.int32))
 
     def matches(self, start: int, end: int) -> list[Match]:
         """Some of the matches as objects."""
@@ -140,16 +197,15 @@ class Part:
         graphs: Iterator[tuple[Triple, ...] | None],
     ) -> Iterator[MatchRow]:
         """The matches at these places, with the next bindings and graphs."""
-        names = chain.from_iterable(map(repeat, *self._names(self.rows.publication[places])))
-        truncated = self.rows.truncated[places].tolist()
-        return zip(names, ids.tolist(), bindings, truncated, graphs, strict=False)  # it ends with the names
-
-    def _names(self, publication: Ids) -> tuple[list[str], list[int]]:
-        """The ids of publications in their order: each that occurs, and how often."""
+        publication = self.rows.publication[places]
         begins = np.flatnonzero(np.diff(publication, prepend=-1))
-        names = self.chunk.ids
-        counts = np.diff(begins, append=len(publication)).tolist()
-        return [names[number] for number in publication[begins].tolist()], counts
+        numbers, counts = publication[begins].tolist(), np.diff(begins, append=len(publication)).tolist()
+        every, chunk, snapshot = self.chunk.ids, self.chunk, self.snapshot
+        names = chain.from_iterable(map(repeat, [every[number] for number in numbers], counts))
+        made_of = [_Origin(chunk, number, snapshot) for number in numbers]
+        origins = chain.from_iterable(map(repeat, made_of, counts))
+        truncated = self.rows.truncated[places].tolist()
+        return zip(names, ids.tolist(), bindings, truncated, graphs, origins, strict=False)  # it ends with the names
 
 
 def _next_count(count: int, bindings: int) -> int:

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from triplewire.ir.nodes import PatternTerm, Where
+from triplewire.ir.show import show
+
+REVISION_DIGITS = 16
 
 
 @dataclass(frozen=True)
@@ -28,3 +34,21 @@ class Subscription:
     base: str = ""
     warnings: tuple[str, ...] = field(default=(), compare=False)
     rules: tuple[Subscription, ...] = field(default=(), compare=False, repr=False)
+
+    @property
+    def revision(self) -> str:
+        """What changes when another text takes the place of this one: `revision_of`. Of a subscription without a text,
+        which a program made, its tree counts."""
+        text = self.text or f"{self.select} {self.ask} {self.construct} {show(self.where)}"
+        return revision_of(self.language, text, dict(self.prefixes), self.base)
+
+
+def revision_of(language: str, text: str, prefixes: Mapping[str, str], base: str) -> str:
+    """The revision of a subscription: the first 16 hexadecimal digits of a SHA-256 of its text and of what the text was
+    parsed with.
+
+    It is the same in every process, on Spark, and after saving and loading. It is that of the text itself: a rule that
+    names another one keeps its revision when the other changes.
+    """
+    whole = json.dumps([language.lower(), text, sorted(prefixes.items()), base])
+    return hashlib.sha256(whole.encode("ascii")).hexdigest()[:REVISION_DIGITS]

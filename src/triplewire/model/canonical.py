@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Generator, Iterable, Sequence
 from typing import TypeAlias
 
-from triplewire.model.terms import BlankNode, Term, Triple
+from triplewire.model.terms import IRI, BlankNode, Literal, Term, Triple
 
 WORK_BUDGET = 200_000
 """Steps beyond those that are linear in the size of the graph, about half a second. A step hashes one neighbour of a
@@ -27,10 +27,15 @@ _NO_XML_CHARACTER = re.compile("[\ufffe\uffff]")  # `str(term)` escapes all othe
 def content_hash(triples: Iterable[Triple]) -> str:
     """SHA-256 (hex) over the canonical lines: equal for isomorphic graphs.
 
-    Past the work budget the labels follow the order of the triples: equal triples in equal order still give equal
-    hashes, but a rearranged copy may not.
+    Past the work budget the hash depends on the labels that the blank nodes have: the same triples in any order still
+    have one hash, but a copy with other labels may have another.
     """
-    return _sha256("".join(canonical_lines(triples)))
+    distinct = tuple(dict.fromkeys(triples))
+    graph = _BlankNodes(distinct, WORK_BUDGET)
+    if graph.ambiguous:  # so there may be too much work
+        graph = _BlankNodes(sorted(distinct, key=str), WORK_BUDGET)
+    labels = graph.labels()
+    return _sha256("".join(sorted(_line(triple, labels) for triple in distinct)))
 
 
 def canonical_lines(triples: Iterable[Triple], budget: int = WORK_BUDGET) -> list[str]:
@@ -45,13 +50,7 @@ def canonical_labels(triples: Iterable[Triple], budget: int = WORK_BUDGET) -> di
 
     Blank nodes without a label when the budget is spent get the next ones in the order of their first occurrence.
     """
-    graph = _BlankNodes(tuple(dict.fromkeys(triples)), budget)
-    try:
-        graph.label()
-    except _BudgetSpent:
-        for node in graph.triples_of:
-            graph.canonical.issue(node)
-    return graph.canonical.issued
+    return _BlankNodes(tuple(dict.fromkeys(triples)), budget).labels()
 
 
 class _BudgetSpent(Exception):
@@ -94,20 +93,29 @@ class _BlankNodes:
                     self.triples_of.setdefault(node.label, []).append(triple)
         self._first_degree: dict[str, str] = {}
         self._left = budget + _LINEAR_STEPS * len(triples)
-
-    def label(self) -> None:
-        """Issue a canonical identifier to every blank node. Raises `_BudgetSpent`."""
         alike: defaultdict[str, list[str]] = defaultdict(list)
-        for node in self.triples_of:
-            self._first_degree[node] = self._hash_first_degree(node)
-            alike[self._first_degree[node]].append(node)
-        ambiguous = []
+        for label in self.triples_of:
+            self._first_degree[label] = self._hash_first_degree(label)
+            alike[self._first_degree[label]].append(label)
+        self.ambiguous: list[list[str]] = []  # those with equal hashes, which take more than linear work
         for _, nodes in sorted(alike.items()):
             if len(nodes) == 1:
                 self.canonical.issue(nodes[0])
             else:
-                ambiguous.append(nodes)
-        for nodes in ambiguous:
+                self.ambiguous.append(nodes)
+
+    def labels(self) -> dict[str, str]:
+        """A canonical identifier for every blank node; past the budget, in the order of their first occurrence."""
+        try:
+            self._label_ambiguous()
+        except _BudgetSpent:
+            for node in self.triples_of:
+                self.canonical.issue(node)
+        return self.canonical.issued
+
+    def _label_ambiguous(self) -> None:
+        """Issue an identifier to every blank node that has none yet. Raises `_BudgetSpent`."""
+        for nodes in self.ambiguous:
             results = []
             for node in nodes:
                 if node not in self.canonical.issued:
@@ -204,16 +212,19 @@ def _beaten(path: str, best: str) -> bool:
     return bool(best) and len(path) >= len(best) and path > best
 
 
+def canonical_term(term: IRI | Literal) -> str:
+    """A term in canonical N-Triples (RDFC-1.0, appendix A)."""
+    return _NO_XML_CHARACTER.sub(lambda match: f"\\u{ord(match[0]):04X}", str(term))
+
+
 def _line(triple: Triple, labels: dict[str, str]) -> str:
     """A triple in canonical N-Triples, with its blank nodes renamed."""
     subject, predicate, object_ = triple
-    return f"{_term(subject, labels)} {predicate} {_term(object_, labels)} .\n"
+    return f"{_term(subject, labels)} {canonical_term(predicate)} {_term(object_, labels)} .\n"
 
 
 def _term(term: Term, labels: dict[str, str]) -> str:
-    if isinstance(term, BlankNode):
-        return f"_:{labels[term.label]}"
-    return _NO_XML_CHARACTER.sub(lambda match: f"\\u{ord(match[0]):04X}", str(term))
+    return f"_:{labels[term.label]}" if isinstance(term, BlankNode) else canonical_term(term)
 
 
 def _sha256(text: str) -> str:

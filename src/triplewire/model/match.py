@@ -6,8 +6,9 @@ import datetime as dt
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, NoReturn, Protocol, TypeAlias
 
+from triplewire.model.canonical import canonical_lines
 from triplewire.model.terms import IRI, Literal, Term, Triple, term_to_json
 
 Binding: TypeAlias = Mapping[str, Term]
@@ -27,11 +28,34 @@ class SharedBinding(dict[str, Term]):
         return SharedBinding, (dict(self),)
 
 
+class Origin(Protocol):
+    """What a match was made from: it knows the content of the publication and the revisions of subscriptions."""
+
+    @property
+    def content(self) -> str:
+        """The content hash of the publication (`triplewire.model.canonical.content_hash`)."""
+
+    def revision(self, subscription: str) -> str:
+        """The revision of the subscription of this id (`triplewire.ir.subscription.revision_of`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownOrigin:
+    """The identity of one match, worked out."""
+
+    content: str
+    revision_text: str
+
+    def revision(self, subscription: str) -> str:
+        """See `Origin`."""
+        return self.revision_text
+
+
 class _Slots:
     """The slots of `Match`, without its frozen constructor. Filling them and changing the class to `Match`, which adds
     no slots, takes a quarter of the time of `Match(...)`."""
 
-    __slots__ = ("bindings", "construct", "matched_at", "publication", "subscription", "truncated")
+    __slots__ = ("bindings", "construct", "matched_at", "origin", "publication", "subscription", "truncated")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +64,9 @@ class Match(_Slots):
 
     `bindings` are distinct assignments of the selected variables (an ASK query has one empty one), at most
     `Settings.max_bindings`; `truncated` says that there are more. `construct` is the graph that a CONSTRUCT query
-    makes of them.
+    makes of them. The identity of a match is `publication` with `content`, and `subscription` with `revision`: two
+    matches that agree in these four tell the same. `content` and `revision` are worked out when they are asked for;
+    for that a match of `Engine.match` holds on to its `origin`, the publications that were matched with it.
     """
 
     publication: str
@@ -49,27 +75,47 @@ class Match(_Slots):
     truncated: bool = False
     matched_at: dt.datetime | None = field(default=None, compare=False)
     construct: tuple[Triple, ...] | None = None
+    origin: Origin | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def content(self) -> str:
+        """The content hash of the publication: SHA-256 (hex) of its graph; "" of a match that no engine made."""
+        return self.origin.content if self.origin is not None else ""
+
+    @property
+    def revision(self) -> str:
+        """16 hexadecimal digits that change with the text of the subscription; "" of a match that no engine made."""
+        return self.origin.revision(self.subscription) if self.origin is not None else ""
 
     def to_json(self, bindings: bool = True) -> dict[str, Any]:
-        """The row of the JSON Lines output; terms as in SPARQL 1.1 JSON results."""
+        """The row of the JSON Lines output; terms as in SPARQL 1.1 JSON results. Without `bindings` it holds what the
+        match is between, and `truncated`."""
         row: dict[str, Any] = {"publication": self.publication, "subscription": self.subscription}
-        if bindings:
-            row["bindings"] = bindings_to_json(self.bindings)
-        row["truncated"] = self.truncated
-        return row
+        if not bindings:
+            return row | {"truncated": self.truncated}
+        row |= {"bindings": bindings_to_json(self.bindings), "truncated": self.truncated}
+        row["construct"] = None if self.construct is None else graph_text(self.construct)
+        return row | {"content": self.content, "revision": self.revision}
+
+    def __reduce__(self) -> tuple[type[Match], tuple[Any, ...]]:
+        """A copy in another process has its identity worked out."""
+        origin = KnownOrigin(self.content, self.revision) if self.origin is not None else None
+        row = self.publication, self.subscription, self.bindings, self.truncated, self.matched_at, self.construct
+        return Match, (*row, origin)
 
 
-MatchRow: TypeAlias = tuple[str, str, tuple[Binding, ...], bool, tuple[Triple, ...] | None]
-"""Publication, subscription, bindings, truncated, construct."""
+MatchRow: TypeAlias = tuple[str, str, tuple[Binding, ...], bool, tuple[Triple, ...] | None, Origin | None]
+"""Publication, subscription, bindings, truncated, construct, origin."""
 
 
 def matches_of(rows: Iterable[MatchRow], matched_at: dt.datetime) -> Iterator[Match]:
     """The matches of rows, all with the same time."""
     match: Any
-    for publication, subscription, bindings, truncated, construct in rows:
+    for publication, subscription, bindings, truncated, construct, origin in rows:
         match = _Slots()
         match.publication, match.subscription, match.bindings = publication, subscription, bindings
         match.truncated, match.matched_at, match.construct = truncated, matched_at, construct
+        match.origin = origin
         match.__class__ = Match
         yield match
 
@@ -91,3 +137,8 @@ def bindings_to_json(bindings: tuple[Binding, ...]) -> list[dict[str, dict[str, 
 def bindings_text(bindings: tuple[Binding, ...]) -> str:
     """Bindings as JSON text, a list of {variable: term}."""
     return json.dumps(bindings_to_json(bindings), ensure_ascii=False)
+
+
+def graph_text(triples: Iterable[Triple]) -> str:
+    """A graph as N-Quads in canonical form (RDFC-1.0): equal text for isomorphic graphs, "" for an empty one."""
+    return "".join(canonical_lines(triples))

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 
 from triplewire.encode.buffers import of_numbers
 from triplewire.engine import Engine
-from triplewire.errors import Refusal
+from triplewire.errors import LimitError, Refusal
 from triplewire.operators.files import OperatorFile, operators_of
 from triplewire.pipeline.rows import OUTCOME_ROWS, refused, widened
 
@@ -82,9 +82,33 @@ class PackedEngine:
                 yield widened(batch.filter(is_refusal).select(["refusal"]), OUTCOME_ROWS)
                 batch = batch.filter(pc.invert(is_refusal))
             refusals: list[Refusal] = []
-            matches = engine.match_batch(batch, on_refusal=refusals.append)
-            yield widened(matches, OUTCOME_ROWS, source=_sources(batch, matches))
+            for rows, matches in _matched(engine, batch, refusals):
+                yield widened(matches, OUTCOME_ROWS, source=_sources(rows, matches))
             yield refused(refusals, OUTCOME_ROWS)
+
+
+def _matched(
+    engine: Engine, batch: pa.RecordBatch, refusals: list[Refusal]
+) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
+    """Publications with their matches: all at once, or in parts where the texts of the matches are too long together,
+    or where a row is such that Arrow does not hand over its batch. That row alone is refused."""
+    refused_here: list[Refusal] = []
+    try:
+        matches = engine.match_batch(batch, on_refusal=refused_here.append)
+    except (LimitError, ValueError) as error:  # `pa.ArrowInvalid` and `UnicodeDecodeError` are such
+        if batch.num_rows > 1:
+            half = batch.num_rows // 2
+            yield from _matched(engine, batch.slice(0, half), refusals)
+            yield from _matched(engine, batch.slice(half), refusals)
+        else:
+            name = pc.cast(batch.column("id"), pa.binary())[0].as_py() or b"(no id)"
+            reason = f"the row cannot be read: {error}"
+            refusals.append(
+                Refusal("publication", name.decode("utf-8", "backslashreplace"), "", reason, "mend the row")
+            )
+        return
+    refusals += refused_here
+    yield batch, matches
 
 
 def _sources(publications: pa.RecordBatch, matches: pa.RecordBatch) -> pa.Array:

@@ -1,11 +1,14 @@
 """The output folder of a run: matches and dead letters as Parquet. Files appear only when they are complete.
 
-    DIR/matches/*.parquet             publication, subscription, bindings, truncated, matched_at
+    DIR/matches/*.parquet             publication, subscription, bindings, truncated, matched_at, construct, content,
+                                      revision
     DIR/dead-letter/*.parquet         kind, subject, where, reason, remedy
     DIR/matches/batch=N/*.parquet     the same of a stream, one folder for each micro-batch; dead-letter likewise, and
-                                      batch=-1 holds the refusals before the first one
+                                      batch=-N holds what start N of the stream refused beside the micro-batches
     DIR/_run.json                     which run wrote the folder
     DIR/_checkpoint                   the progress of the stream (Spark's own)
+    DIR/_arrivals                     which files a stream has read (`triplewire.pipeline.arrivals`)
+    DIR/_told.sqlite                  which matches a stream has told (`triplewire.pipeline.told`)
     DIR/_writing                      incomplete files
 
 Parquet is written to `_writing` and renamed when it is complete. A batch run replaces the one before. A micro-batch
@@ -20,7 +23,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -52,6 +55,8 @@ class Output:
         self.folder = Path(os.path.abspath(folder))
         self.checkpoint = self.folder / "_checkpoint"
         self.log = self.folder / "_spark.log"
+        self.arrivals = self.folder / "_arrivals"
+        self.told = self.folder / "_told.sqlite"
         self._record = self.folder / "_run.json"
         self._writing = self.folder / "_writing"
         self._lock: IO[str] | None = None
@@ -77,7 +82,7 @@ class Output:
 
     def _before(self, streaming: bool) -> str:
         """The results of earlier runs, as text. Raises `TriplewireError` where this run must not replace them."""
-        before = self._read_record()
+        before = self.last_record()
         held = [name for name in (MATCHES, DEAD_LETTER, "_checkpoint") if (self.folder / name).exists()]
         if not held:
             return ""
@@ -94,7 +99,14 @@ class Output:
         done = len(list((self.folder / MATCHES).glob("batch=*")))
         if done and not self.checkpoint.exists():
             raise self._wrong("its _checkpoint is gone: the stream would begin anew and repeat results")
+        if self.checkpoint.exists() and not self.arrivals.exists() and before.get("remote") is not True:
+            raise self._wrong("an earlier version wrote it, which kept no record of the files that it read")
         return f"goes on after {done:,} micro-batches"
+
+    def release(self) -> None:
+        """Let other runs write to the folder. The end of the process does the same."""
+        if self._lock is not None:
+            self._lock.close()
 
     def record(self, **facts: Any) -> None:
         """Write `_run.json`: facts about the run that writes this folder."""
@@ -112,6 +124,24 @@ class Output:
         folder.mkdir(parents=True, exist_ok=True)
         table = pa.Table.from_pylist(list(map(storable, refusals)), schema=DEAD_LETTERS)
         pq.write_table(table, folder / "driver.parquet")
+
+    def next_start(self) -> str:
+        """The folder for the refusals of this start of a stream: those of earlier starts stay."""
+        folders = (self.folder / DEAD_LETTER).glob("batch=-*")
+        earlier = [int(folder.name.removeprefix("batch=-")) for folder in folders]
+        return f"batch=-{max(earlier, default=0) + 1}"
+
+    def add_refusals(self, refusals: Sequence[Refusal], part: str) -> None:
+        """Write more dead letters of the driver beside those that are there, while micro-batches may be written."""
+        if not refusals:
+            return
+        folder = self.folder / DEAD_LETTER / part
+        folder.mkdir(parents=True, exist_ok=True)
+        table = pa.Table.from_pylist(list(map(storable, refusals)), schema=DEAD_LETTERS)
+        file = folder / f"driver-{len(list(folder.glob('driver-*.parquet')))}.parquet"
+        aside = folder / f".{file.name}"
+        pq.write_table(table, aside)
+        os.replace(aside, file)
 
     def commit(self, part: str = "") -> None:
         """Move what was written to its place, replacing what is there. `part` names the folder of a micro-batch."""
@@ -136,7 +166,7 @@ class Output:
                 for batch in parquet.iter_batches():
                     yield from (Refusal(**row) for row in batch.to_pylist())
 
-    def _read_record(self) -> dict[str, Any] | None:
+    def last_record(self) -> dict[str, Any] | None:
         """The content of `_run.json`, if a run wrote it."""
         try:
             record = json.loads(self._record.read_text(encoding="utf-8"))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import glob
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -52,11 +52,13 @@ def publications(
     "item", "document" or "subject", and `as_written` leaves the texts of feeds without types, as for
     `triplewire.read.read`. A refusal of kind "warning" is about a file that was read although it is ill-formed.
 
-    A stream gives each file once, under the name it was first seen by. It passes over what Spark's streams do: see
-    `passed_over`. Raises `ReadError` when there is nothing at `path`.
+    A stream gives each file once, as it is when Spark first sees it, under the name it was first seen by. It passes
+    over what Spark's streams do (`passed_over`), and an empty file is not read later either. Where that is not enough,
+    stream the listings of `triplewire.pipeline.arrivals`, as `triplewire.pipeline.run` does: `listed_publications`.
+    Raises `ReadError` when there is nothing at `path`.
     """
     settings = settings or Settings()
-    remote = bool(_REMOTE.match(str(path)))
+    remote = is_remote(path)
     roots = [str(path)] if remote else local_roots(path)
     if streaming:
         # Spark silently leaves out files that are older than maxFileAge: no file is so old
@@ -72,6 +74,20 @@ def publications(
         listed = [(f"file:{storable_text(str(file))}", _size(file), None) for file, _ in more]
         rows = rows.union(spark.createDataFrame(listed, "path string, length long, content binary"))
     return rows.mapInArrow(FileReader(split, settings, as_written), columns_of(PUBLICATION_ROWS))
+
+
+def listed_publications(
+    spark: SparkSession,
+    listings: Path,
+    *,
+    split: str = "item",
+    settings: Settings | None = None,
+    as_written: bool = False,
+) -> DataFrame:
+    """The same as a stream, of the local files in the listings of `triplewire.pipeline.arrivals.Arrivals`."""
+    stream = spark.readStream.format("json").schema("path string, length long").option("maxFileAge", "36500d")
+    files = stream.load(escape(str(listings))).selectExpr("path", "length", "binary(null) AS content")
+    return files.mapInArrow(FileReader(split, settings or Settings(), as_written), columns_of(PUBLICATION_ROWS))
 
 
 def _with_content(files: DataFrame, settings: Settings) -> DataFrame:
@@ -146,9 +162,14 @@ def local_roots(path: str | Path) -> list[str]:
     return roots
 
 
+def is_remote(path: str | Path) -> bool:
+    """Is it a URL of another file system than the local one?"""
+    return bool(_REMOTE.match(str(path)))
+
+
 def check_source(path: str) -> None:
     """Raises `ReadError` when a local path names nothing."""
-    if not _REMOTE.match(path):
+    if not is_remote(path):
         local_roots(path)
 
 
@@ -166,14 +187,21 @@ def passed_over(path: str | Path) -> list[tuple[Path, str]]:
     out: list[tuple[Path, str]] = []
     for root in map(Path, local_roots(path)):
         for file in files_below(root) if root.is_dir() else [root]:
-            names = file.relative_to(root).parts or (file.name,)
-            if any((name.startswith("_") and "=" not in name) or name.endswith("._COPYING_") for name in names):
-                out.append((file, "such names"))
-            elif storable_text(str(file)) != str(file):
-                out.append((file, "names that are not UTF-8"))
-            elif _size(file) == 0:
-                out.append((file, "empty files"))
+            why = reason_to_pass(file.relative_to(root).parts or (file.name,), str(file), _size(file))
+            if why:
+                out.append((file, why))
     return out
+
+
+def reason_to_pass(names: Sequence[str], path: str, size: int) -> str:
+    """Why a stream leaves out a file, "" where it does not. `names` are those from the root on."""
+    if any(name.startswith(".") for name in names):
+        return "hidden files and folders"
+    if any((name.startswith("_") and "=" not in name) or name.endswith("._COPYING_") for name in names):
+        return "such names"
+    if storable_text(path) != path:
+        return "names that are not UTF-8"
+    return "" if size else "empty files, until they have content"
 
 
 def _size(file: Path) -> int:

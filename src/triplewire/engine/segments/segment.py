@@ -6,6 +6,7 @@ Subscriptions have the numbers 0 .. n-1 in the order of their registration. Seve
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -28,7 +29,7 @@ from triplewire.errors import LimitError, TriplewireError
 from triplewire.ir.evaluation.evaluate import evaluate
 from triplewire.ir.nodes import Call, Expression
 from triplewire.ir.normal_form.clauses import NormalForm, normal_form
-from triplewire.ir.subscription import Subscription
+from triplewire.ir.subscription import Subscription, revision_of
 from triplewire.ir.walk import walk
 from triplewire.matchers import Chunk, Details, Meaning, Stage, Template
 from triplewire.select.index import Index, Prepared, Selected, owners
@@ -113,6 +114,24 @@ class Segment:
         texts = self.texts
         source = texts.sources[texts.source[number]]
         return self.home.compiled(source, int(texts.start[number]), int(texts.length[number]))
+
+    def revisions(self, numbers: Ids) -> NDArray[np.uint64]:
+        """The revisions of some subscriptions. Each is worked out once, from the text, without compiling it."""
+        known = self._revisions
+        for number in np.unique(numbers[known[numbers] == 0]).tolist():
+            pinned = self.pinned.get(number)
+            if pinned is not None:
+                known[number] = int(pinned.revision, 16)
+            else:
+                row = json.loads(self.texts.read(number))
+                known[number] = int(revision_of(row["language"], row["query"], row["prefixes"], row["base"]), 16)
+        revisions: NDArray[np.uint64] = known[numbers]
+        return revisions
+
+    @cached_property
+    def _revisions(self) -> NDArray[np.uint64]:
+        """The revisions by number; 0 where it is not known yet. Its memory is taken where it is written."""
+        return np.zeros(len(self), np.uint64)
 
     @property
     def nbytes(self) -> int:

@@ -29,7 +29,7 @@ from triplewire.engine.segments.ids import IdTable, id_key
 from triplewire.engine.segments.layers import NONE, Layer
 from triplewire.engine.segments.segment import Compiled, Segment, SegmentRows
 from triplewire.engine.segments.texts import Texts, TextWriter
-from triplewire.ir.subscription import Subscription
+from triplewire.ir.subscription import REVISION_DIGITS, Subscription
 from triplewire.matchers import Chunk, Details, Install, Rows, Snapshot, Stage, Template
 
 DELTA = 128  # subscriptions in the delta, at most
@@ -250,6 +250,24 @@ class SegmentSnapshot:
         """See `triplewire.matchers.Snapshot`."""
         parts = ((mine, layer.segment.ids.column(local)) for layer, mine, local in self._by_layer(numbers))
         return TextColumn.scattered(parts, len(numbers))
+
+    def revisions(self, numbers: Ids) -> NDArray[np.uint64]:
+        """See `triplewire.matchers.Snapshot`."""
+        out = np.zeros(len(numbers), np.uint64)
+        for layer, mine, local in self._by_layer(numbers):
+            out[mine] = layer.segment.revisions(local)
+        return out
+
+    def revision(self, id: str) -> str:
+        """See `triplewire.matchers.Snapshot`."""
+        for added in self.delta:
+            if added.subscription.id == id:
+                return added.subscription.revision
+        place = self._find(id)
+        if place is None:
+            return ""
+        layer, number = place
+        return f"{int(layer.segment.revisions(np.array([number], np.int32))[0]):0{REVISION_DIGITS}x}"
 
     def ranks(self, numbers: Ids) -> NDArray[np.int64]:
         """See `triplewire.matchers.Snapshot`. One segment has its ranks; the few ids of the others are looked up."""

@@ -139,6 +139,14 @@ class InterpretedSnapshot:
         """See `triplewire.matchers.Snapshot`."""
         return self._pairs.id_column(numbers)
 
+    def revisions(self, numbers: Ids) -> NDArray[np.uint64]:
+        """See `triplewire.matchers.Snapshot`."""
+        return self._pairs.revisions(numbers)
+
+    def revision(self, id: str) -> str:
+        """See `triplewire.matchers.Snapshot`."""
+        return self._pairs.revision(id)
+
     def __len__(self) -> int:
         return len(self._pairs)
 

@@ -1,0 +1,63 @@
+"""Content hashes from a batch are those of the publications' graphs, whatever their terms look like."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from test_encode_publications import ALIKE
+
+from triplewire.encode import contents
+from triplewire.encode.contents import content_hashes
+from triplewire.encode.decode import Decoder
+from triplewire.encode.publications import encode
+from triplewire.model.publication import Publication
+from triplewire.model.terms import IRI, XSD, BlankNode, Literal, Triple
+
+# characters that are escaped in a literal, in an IRI, in both, or that begin with the same byte as such ones
+ODD = 'a b"\\\n\t\x00\x1f\x7f<>{}^`é\ud800\udfff\ud7ff\ufffd\ufffe\uffff\U0001f600'
+texts = st.text(st.sampled_from(ODD), max_size=4)
+iris = texts.map(IRI)
+nodes = st.one_of(iris, st.sampled_from([BlankNode("x"), BlankNode("y")]))
+literals = st.one_of(
+    texts.map(Literal),
+    st.builds(Literal, texts, st.sampled_from(["", XSD + "int", "urn:a b"])),
+    st.builds(Literal.tagged, texts, st.sampled_from(["en", "en-us"])),
+)
+graphs = st.lists(st.builds(Triple, nodes, iris, nodes | literals), max_size=6)
+
+
+@pytest.mark.parametrize("few", [0, 1_000])
+@pytest.mark.parametrize("together", [1, 4, 1 << 17])
+@given(st.lists(graphs, max_size=5), st.randoms(use_true_random=False))
+def test_those_of_the_graphs(few: int, together: int, some: list[list[Triple]], chance: random.Random) -> None:
+    publications = [Publication(str(number), tuple(triples)) for number, triples in enumerate(some)]
+    batch = encode(publications)
+    numbers = np.array(chance.sample(range(len(some)), chance.randint(0, len(some))), np.int64)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(contents, "_TOGETHER", together)
+        patch.setattr(contents, "_FEW", few)
+        found = content_hashes(batch, numbers, Decoder(batch))
+    assert found == [publications[number].content_hash for number in numbers.tolist()]
+
+
+def test_terms_that_look_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(contents, "_FEW", 0)
+    some = [Publication(str(n), (Triple(IRI("a:s"), IRI("a:p"), term),)) for n, term in enumerate(ALIKE)]
+    batch = encode(some)
+    found = content_hashes(batch, np.arange(len(some)), Decoder(batch))
+    assert found == [one.content_hash for one in some]
+    assert len(set(found)) == len(ALIKE)
+
+
+@pytest.mark.slow
+def test_past_the_work_budget_the_order_of_triples_does_not_count() -> None:
+    """A batch has the triples in another order than the file."""
+    names = [BlankNode(f"n{number}") for number in range(12)]
+    clique = [Triple(a, IRI("a:p"), b) for a in names for b in names if a != b]
+    one = Publication("clique", tuple(random.Random(3).sample(clique, len(clique))))
+    batch = encode([one])
+    assert content_hashes(batch, np.array([0]), Decoder(batch)) == [one.content_hash]

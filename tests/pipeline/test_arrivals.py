@@ -1,0 +1,155 @@
+"""Which files a stream reads, and when: without Spark."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from triplewire.errors import ReadError
+from triplewire.pipeline.arrivals import Arrivals
+
+TURTLE = "<urn:s> <urn:p> 1 ."
+LONG_AGO = 1_000_000_000
+
+
+def write(folder: Path, name: str, text: str = TURTLE, changed: float = LONG_AGO) -> Path:
+    file = folder / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text, encoding="utf-8")
+    os.utime(file, (changed, changed))
+    return file
+
+
+def listed(state: Path) -> list[str]:
+    """The names in all listings, each as often as it is listed."""
+    files = sorted((state / "listings").glob("*.json"))
+    rows = [json.loads(line) for file in files for line in file.read_text(encoding="utf-8").splitlines()]
+    return [row["path"].rsplit("/", 1)[-1] for row in rows]
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    """The folder that is looked at."""
+    (tmp_path / "in").mkdir()
+    return tmp_path / "in"
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Path:
+    """Where what is known is kept."""
+    return tmp_path / "state"
+
+
+def looked(arrivals: Arrivals) -> tuple[list[str], list[str], list[str], list[str]]:
+    """The names of what is ready, has changed, is refused, is pending; what is ready is taken."""
+    look = arrivals.look()
+    arrivals.take(look)
+    ready = [path for path, _ in look.ready]
+    refused = [refusal.subject for refusal in look.refusals]
+    ready, changed, refused, pending = (
+        sorted(Path(path).name for path in paths) for paths in (ready, look.changed, refused, look.pending)
+    )
+    return ready, changed, refused, pending
+
+
+def test_each_file_once(source: Path, state: Path) -> None:
+    arrivals = Arrivals(str(source), state)
+    write(source, "a.ttl")
+    write(source, "deep/b.ttl")
+    assert looked(arrivals) == (["a.ttl", "b.ttl"], [], [], [])
+    write(source, "größe 100%20.ttl")
+    assert looked(arrivals) == (["größe 100%20.ttl"], [], [], [])
+    for again in (arrivals, Arrivals(str(source), state)):
+        assert looked(again) == ([], [], [], [])
+    assert sorted(listed(state)) == ["a.ttl", "b.ttl", "größe 100%20.ttl"]
+
+
+def test_a_file_that_changes_later(source: Path, state: Path) -> None:
+    write(source, "a.ttl")
+    assert looked(Arrivals(str(source), state))[0] == ["a.ttl"]
+    write(source, "a.ttl", TURTLE + TURTLE)
+    assert looked(Arrivals(str(source), state)) == (["a.ttl"], ["a.ttl"], [], [])
+    write(source, "a.ttl", TURTLE + TURTLE, LONG_AGO + 1)
+    assert looked(Arrivals(str(source), state)) == (["a.ttl"], ["a.ttl"], [], [])
+    assert listed(state) == ["a.ttl"] * 3
+
+
+def test_what_is_passed_over_is_recorded_once(source: Path, state: Path) -> None:
+    names = ["_aside.ttl", "copy.ttl._COPYING_", "_folder/inside.ttl", ".hidden.ttl", ".git/config", ".git/head"]
+    for name in names:
+        write(source, name)
+    write(source, "empty.ttl", "")
+    write(source, "key=_value.ttl")
+    (source / "loop.ttl").symlink_to(source / "loop.ttl")
+    arrivals = Arrivals(str(source), state)
+    refused = sorted([".git", ".hidden.ttl", "_aside.ttl", "copy.ttl._COPYING_", "empty.ttl", "inside.ttl"])
+    time.sleep(0.02)  # the folder .git is new
+    assert looked(Arrivals(str(source), state, settle=0)) == (["key=_value.ttl"], [], refused, [])
+    arrivals = Arrivals(str(source), state, settle=0)
+    write(source, ".git/more")
+    write(source, "_aside.ttl", TURTLE + TURTLE)
+    assert looked(arrivals) == ([], [], [], [])
+
+
+def test_an_empty_file_that_is_filled_later(source: Path, state: Path) -> None:
+    write(source, "a.ttl", "")
+    assert looked(Arrivals(str(source), state)) == ([], [], ["a.ttl"], [])
+    write(source, "a.ttl", changed=LONG_AGO + 5)
+    assert looked(Arrivals(str(source), state)) == (["a.ttl"], [], [], [])
+
+
+def test_a_file_counts_when_it_has_not_changed_for_a_while(source: Path, state: Path) -> None:
+    arrivals = Arrivals(str(source), state, settle=0.3)
+    write(source, "a.ttl", changed=time.time())
+    write(source, "empty.ttl", "", changed=time.time())
+    write(source, "ahead.ttl", changed=time.time() + 1_000)  # the clock of another machine
+    assert looked(arrivals) == ([], [], [], ["a.ttl", "ahead.ttl", "empty.ttl"])
+    time.sleep(0.15)
+    write(source, "ahead.ttl", TURTLE + TURTLE, changed=time.time() + 1_000)
+    assert looked(arrivals)[3] == ["a.ttl", "ahead.ttl", "empty.ttl"]
+    time.sleep(0.2)
+    assert looked(arrivals) == (["a.ttl"], [], ["empty.ttl"], ["ahead.ttl"])
+    time.sleep(0.2)
+    assert looked(arrivals) == (["ahead.ttl"], [], [], [])
+
+
+def test_a_name_that_is_not_utf8(source: Path, state: Path) -> None:
+    try:
+        write(source, "\udcff.ttl")
+    except OSError:
+        pytest.skip("this file system holds no such names")
+    assert looked(Arrivals(str(source), state)) == ([], [], ["\udcff.ttl"], [])
+    assert looked(Arrivals(str(source), state)) == ([], [], [], [])
+
+
+def test_a_listing_that_was_not_written_is_written_at_the_next_start(source: Path, state: Path) -> None:
+    """The process ended between the two. What was listed before is not listed again."""
+    write(source, "a.ttl")
+    looked(Arrivals(str(source), state))
+    write(source, "b.ttl")
+    looked(Arrivals(str(source), state))
+    (last,) = (file for file in (state / "listings").glob("*.json") if "b.ttl" in file.read_text(encoding="utf-8"))
+    last.unlink()
+    Arrivals(str(source), state)
+    assert sorted(listed(state)) == ["a.ttl", "b.ttl"]
+
+
+def test_many_files_go_to_many_tasks(source: Path, state: Path) -> None:
+    for number in range(20):
+        write(source, f"{number}.ttl")
+    looked(Arrivals(str(source), state, tasks=3))
+    assert len(list((state / "listings").glob("*.json"))) == 6
+    assert sorted(listed(state)) == sorted(f"{number}.ttl" for number in range(20))
+
+
+def test_a_file_a_glob_and_nothing(source: Path, tmp_path: Path) -> None:
+    file = write(source, "[a].ttl")
+    write(source, "b.nq")
+    assert looked(Arrivals(str(file), tmp_path / "one"))[0] == ["[a].ttl"]
+    assert looked(Arrivals(f"{source}/*.nq", tmp_path / "two"))[0] == ["b.nq"]
+    with pytest.raises(ReadError, match="no such file"):
+        Arrivals(str(source / "absent"), tmp_path / "three").look()
