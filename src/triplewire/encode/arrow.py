@@ -17,7 +17,7 @@ from triplewire.config import MOST, Settings
 from triplewire.encode.batch import IRI_KIND, LITERAL_KIND, Batch, Bytes, Ids, Offsets
 from triplewire.encode.columns import made, sorted_triples
 from triplewire.encode.interning import Interner
-from triplewire.encode.schema import INSTANT
+from triplewire.encode.schema import as_bytes, as_instants, is_text
 from triplewire.kernels.text import scan as kernels
 
 _CHUNK = 16_384  # terms between scanner and tables: what fits a processor's cache
@@ -54,45 +54,54 @@ def encode_arrow(batch: pa.RecordBatch, settings: Settings | None = None) -> Bat
 
 def _columns(batch: pa.RecordBatch) -> tuple[list[str], NDArray[np.int64], list[pa.Array]] | None:
     """The ids, how many triples each has, and their subjects, predicates and objects as text; None where something is
-    missing or of another type."""
+    missing, of another type, or not as Arrow has it in memory."""
+    try:
+        batch.validate()
+    except pa.ArrowInvalid:
+        return None
     names = batch.schema.names
     if names.count("id") != 1 or names.count("triples") != 1:
         return None
     ids, triples = batch.column("id"), batch.column("triples")
     if not (pa.types.is_list(triples.type) or pa.types.is_large_list(triples.type)) or ids.null_count:
         return None
+    lengths = triples.value_lengths()
+    if (pc.min(lengths).as_py() or 0) < 0:
+        return None
     members = triples.flatten()
     if triples.null_count or not pa.types.is_struct(members.type) or members.null_count:
         return None
     parts = members.flatten()
     places = [members.type.get_field_index(name) for name in "spo"]
-    if min(places) < 0 or any(parts[place].null_count or not _is_text(parts[place].type) for place in places):
+    if min(places) < 0 or any(parts[place].null_count or not is_text(parts[place].type) for place in places):
         return None
-    if not _is_text(ids.type):
+    if not is_text(ids.type):
         return None
     try:
+        for column in (ids, *(parts[place] for place in places)):
+            as_bytes(column).validate(full=True)  # where texts begin and end; whether they are UTF-8 is seen later
         texts: list[str] = ids.to_pylist()
-    except UnicodeDecodeError:
+    except (pa.ArrowInvalid, UnicodeDecodeError):
         return None
     if not all(texts):
         return None
-    return texts, triples.value_lengths().to_numpy(), [parts[place].cast(pa.large_string()) for place in places]
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+    return texts, lengths.to_numpy(), [parts[place].cast(pa.large_string()) for place in places]
 
 
 def _has_good_dates(batch: pa.RecordBatch) -> bool:
     """Would the optional columns be read, too?"""
     if "source" in batch.schema.names:
         kind = batch.schema.field("source").type if batch.schema.names.count("source") == 1 else None
-        if kind is None or not (_is_text(kind) or pa.types.is_null(kind)):
+        if kind is None or not (is_text(kind) or pa.types.is_null(kind)):
+            return False
+        try:
+            batch.column("source").validate(full=True)
+        except pa.ArrowInvalid:
             return False
     if "published" not in batch.schema.names:
         return True
     try:
-        published = batch.column("published").cast(INSTANT)
+        published = as_instants(batch.column("published"))
         for bound in pc.min_max(published).as_py().values():
             _ = bound and bound.astimezone(dt.UTC)
     except (pa.ArrowException, KeyError, ValueError, OverflowError):

@@ -22,7 +22,8 @@ from triplewire import plugins
 from triplewire.config import Settings
 from triplewire.engine.compiler import Compiler, id_is_taken
 from triplewire.engine.current import Current, publications_of
-from triplewire.engine.incoming import Portion, chunk_of_columns, chunks_of, chunks_of_files
+from triplewire.engine.given import record_batches
+from triplewire.engine.incoming import Portion, chunks_of, chunks_of_batches, chunks_of_files
 from triplewire.engine.registered import Registered
 from triplewire.engine.result import MatchResult
 from triplewire.engine.rules import Rules, Seen
@@ -31,6 +32,7 @@ from triplewire.engine.store import directory as store
 from triplewire.engine.store import rows as saved_rows
 from triplewire.engine.tiers.matcher import empty_snapshot
 from triplewire.errors import LimitError, Refusal, SubscriptionError, TriplewireError
+from triplewire.expected import expect_callable
 from triplewire.ir.checks import check
 from triplewire.ir.evaluation.evaluate import World
 from triplewire.ir.subscription import Subscription
@@ -239,27 +241,31 @@ class Engine:
                     mine.lap()  # what the caller did meanwhile
 
     def match_batch(
-        self, batch: pa.RecordBatch, *, on_refusal: Callable[[Refusal], None] | None = None
-    ) -> pa.RecordBatch:
-        """Publications in, matches out, as Arrow batches of the schemas in `triplewire.encode.schema`.
+        self, batch: pa.RecordBatch | pa.Table, *, on_refusal: Callable[[Refusal], None] | None = None
+    ) -> pa.RecordBatch | pa.Table:
+        """Publications in, matches out, as Arrow columns of the schemas in `triplewire.encode.schema`.
 
-        Rows that are no publication, and pairs that cannot be decided, are handed to `on_refusal`; without it, the
-        first one is raised as `ReadError` or `SubscriptionError`.
+        A batch gives a batch. A table, or anything else with Arrow columns (a data frame of Polars or pandas), gives a
+        table. Rows that are no publication, and pairs that cannot be decided, are handed to `on_refusal`, and all other
+        rows are matched; without it, the first one is raised as `ReadError` or `SubscriptionError`. The refusal of a
+        row has the kind "publication" and its number as record, from 1.
         """
         # Arrow takes a fifth of a second to load, and most programs never hand over a batch
-        from triplewire.encode.matches import combined
-        from triplewire.encode.schema import from_batch
+        import pyarrow as pa
 
-        snapshot, clock = self._current.for_matching(lambda: batch.num_rows), Clock()
-        whole = chunk_of_columns(batch, self._compiler, clock) if snapshot.columnar else None
-        given = from_batch(batch, settings=self._compiler.world.settings, on_refusal=on_refusal)
-        chunks = chunks_of(given, self._compiler, clock) if whole is None else [whole]
+        from triplewire.encode.matches import combined
+
+        expect_callable("match_batch(on_refusal=...)", on_refusal)
+        batches, clock = record_batches(batch), Clock()
+        snapshot = self._current.for_matching(lambda: sum(part.num_rows for part in batches))
+        chunks = chunks_of_batches(batches, self._compiler, clock, on_refusal, snapshot.columnar)
         result = _matched(snapshot, chunks, clock)
         for refusal in result.refusals:
             if on_refusal is None:
                 raise SubscriptionError(refusal.reason, source=refusal.subject, remedy=refusal.remedy)
             on_refusal(refusal)
-        return combined(result.to_arrow())
+        matches = result.to_arrow()
+        return combined(matches) if isinstance(batch, pa.RecordBatch) else matches
 
     def explain(self, subscription_id: str, publication: Publication) -> Explanation:
         """Why the subscription matches the publication, or the first part of it that fails.
