@@ -22,27 +22,39 @@ from triplewire import plugins
 from triplewire.config import Settings
 from triplewire.engine.compiler import Compiler, id_is_taken
 from triplewire.engine.current import Current, publications_of
-from triplewire.engine.given import record_batches
+from triplewire.engine.explain.recent import Recent
+from triplewire.engine.given import (
+    check_files,
+    check_id,
+    check_ids,
+    check_operators,
+    check_query,
+    check_settings,
+    each_publication,
+    given_taxonomy,
+    record_batches,
+)
 from triplewire.engine.incoming import Portion, chunks_of, chunks_of_batches, chunks_of_files
-from triplewire.engine.registered import Registered
+from triplewire.engine.views.registered import Registered
 from triplewire.engine.result import MatchResult
-from triplewire.engine.rules import Rules, Seen
+from triplewire.engine.views.rules import Rules, Seen
 from triplewire.engine.stats import Clock
 from triplewire.engine.store import directory as store
 from triplewire.engine.store import rows as saved_rows
 from triplewire.engine.tiers.matcher import empty_snapshot
 from triplewire.errors import LimitError, Refusal, SubscriptionError, TriplewireError
-from triplewire.expected import expect_callable
+from triplewire.expected import expect_callable, expect_path, expect_text
 from triplewire.ir.checks import check
 from triplewire.ir.evaluation.evaluate import World
 from triplewire.ir.subscription import Subscription
-from triplewire.ir.taxonomy import EMPTY, Taxonomy
+from triplewire.ir.taxonomy import Taxonomy
 from triplewire.languages import parse
 from triplewire.matchers import Chunk, Snapshot
+from triplewire.model.match import Match
 from triplewire.model.operator import Operator
 from triplewire.model.publication import Publication
 from triplewire.operators import built_in_operators
-from triplewire.read.sources import Source
+from triplewire.read.sources import Source, check_sources
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -60,7 +72,7 @@ LOADED_TOGETHER = 16_384  # subscriptions of a file that are registered together
 class Engine:
     """Subscriptions, a taxonomy, operators and limits; matches publications against them.
 
-    `taxonomy` answers class constraints; `matcher` names a matcher (all give the same answers); `operators` are those
+    `taxonomy` answers class constraints, and may be the path of its file; `matcher` names a matcher (all give the same answers); `operators` are those
     that calls may name (default: the built-in ones); `settings` are the limits. `entailment="rdfs"` applies the
     taxonomy's rdfs:subPropertyOf, rdfs:domain and rdfs:range to each publication and lets an `rdf:type` pattern with a
     constant class, of any language, take in the subclasses. Any number of threads may call any method: a match call
@@ -70,24 +82,26 @@ class Engine:
     def __init__(
         self,
         *,
-        taxonomy: Taxonomy | None = None,
+        taxonomy: Taxonomy | str | os.PathLike[str] | None = None,
         matcher: str = "trie",
         operators: Mapping[str, Operator] | None = None,
         settings: Settings | None = None,
         entailment: str = "none",
     ) -> None:
-        if entailment not in ENTAILMENTS:
+        check_settings("Engine", settings)
+        check_operators(operators)
+        expect_text("Engine(matcher=...)", matcher)
+        if not isinstance(entailment, str) or entailment not in ENTAILMENTS:
             raise TriplewireError(f"there is no entailment {entailment!r}", remedy=f"known: {', '.join(ENTAILMENTS)}")
-        world = World(
-            EMPTY if taxonomy is None else taxonomy,
-            built_in_operators() if operators is None else operators,
-            settings or Settings(),
-        )
+        limits = settings or Settings()
+        called = built_in_operators() if operators is None else operators
+        world = World(given_taxonomy(taxonomy, limits), called, limits)
         self._compiler = Compiler(world, entailment)
         self._matcher_name = matcher
         self._matcher = plugins.find("matcher", matcher)
         self._current = Current(empty_snapshot(self._matcher, self._compiler))
         self._last_number = 0
+        self._recent = Recent()
 
     @property
     def _snapshot(self) -> Snapshot:
@@ -111,6 +125,7 @@ class Engine:
         the taxonomy does not know). Raises `SubscriptionError` when the id is taken or an operator is unknown, and
         what `parse` raises.
         """
+        check_query(query, language, id, prefixes, base)
         world = self._compiler.world
         with self._current.lock:
             if isinstance(query, Subscription):
@@ -129,23 +144,27 @@ class Engine:
                     settings=world.settings,
                 )
                 plain = not rules.used
+            number = self._last_number
             if not subscription.id:
-                subscription = replace(subscription, id=self._fresh_id())
+                number = self._fresh_number()
+                subscription = replace(subscription, id=f"s{number}")
             if subscription.id in self._snapshot:
                 raise id_is_taken(subscription.id)
             subscription = self._compiler.checked(subscription)
+            self._last_number = number
             self._current.snapshot = self._snapshot.changed((subscription,), (), plain=plain)
         self._current.work_aside()
         return subscription
 
-    def _fresh_id(self) -> str:
-        while True:
-            self._last_number += 1
-            if (name := f"s{self._last_number}") not in self._snapshot:
-                return name
+    def _fresh_number(self) -> int:
+        number = self._last_number + 1
+        while f"s{number}" in self._snapshot:
+            number += 1
+        return number
 
     def unsubscribe(self, id: str) -> bool:
         """Remove a subscription; False when there is none of this id. A rule that names it keeps its meaning."""
+        check_id("unsubscribe(id)", id)
         with self._current.lock:
             if id not in self._snapshot:
                 return False
@@ -169,8 +188,11 @@ class Engine:
         author should know; `progress` gets the number of those registered so far, now and then. With `ids`, others
         than these are passed over.
         """
+        files = check_files("load_subscriptions(paths)", paths)
+        check_ids(ids)
+        for name, function in (("on_refusal", on_refusal), ("on_warning", on_warning), ("progress", progress)):
+            expect_callable(f"load_subscriptions({name}=...)", function)
         refuse = _raise if on_refusal is None else on_refusal
-        files = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
         wanted = None if ids is None else frozenset(ids)
         if wanted is None:
             self._current.for_loading(files)
@@ -194,6 +216,24 @@ class Engine:
         """What is registered now, in the order of registration: a view that later changes leave alone."""
         return Registered(self._snapshot)
 
+    def get(self, id: str) -> Subscription | None:
+        """The subscription of this id, as it was registered; None when there is none."""
+        check_id("get(id)", id)
+        return self._snapshot.get(id)
+
+    def __contains__(self, id: object) -> bool:
+        return isinstance(id, str) and id in self._snapshot
+
+    def __len__(self) -> int:
+        return len(self._snapshot)
+
+    def __bool__(self) -> bool:
+        """True, with or without subscriptions: an engine is not a list of them."""
+        return True
+
+    def __repr__(self) -> str:
+        return f"<Engine {self._matcher_name!r}: {len(self)} subscriptions>"
+
     def settle(self) -> None:
         """Do now, and wait for, what is otherwise done in the background: take changes into the index for good, and
         where the first subscriptions are matched interpreted, compile the kernels."""
@@ -208,9 +248,9 @@ class Engine:
         A pair that cannot be decided (a limit is passed, an operator fails) becomes one of the result's refusals; the
         others go on. What the iterable itself raises is passed on.
         """
+        given = each_publication(publications)
         snapshot, clock = self._current.for_matching(), Clock()
-        given = iter([publications] if isinstance(publications, Publication) else publications)
-        return _matched(snapshot, chunks_of(given, self._compiler, clock), clock)
+        return self._recent.keep(_matched(snapshot, chunks_of(given, self._compiler, clock), clock))
 
     def match_files(
         self,
@@ -225,6 +265,13 @@ class Engine:
         same otherwise. A publication that cannot be read goes to `on_refusal`; without it, the first one is raised as
         `ReadError`. With a `clock`, the time of the stages goes there, and not to the results.
         """
+        check_sources("match_files", sources, split)
+        expect_callable("match_files(on_refusal=...)", on_refusal)
+        return self._each_result(sources, split, on_refusal, clock)
+
+    def _each_result(
+        self, sources: Sequence[Source], split: str, on_refusal: Refuse | None, clock: Clock | None
+    ) -> Iterator[MatchResult]:
         mine, portion = clock or Clock(), Portion()
         with mine("load"):
             snapshot = self._current.for_matching(lambda: publications_of(sources))
@@ -236,7 +283,7 @@ class Engine:
                 result.add(chunk, rows)
                 if clock is None:
                     result.stats.seconds = mine.lap()
-                yield result
+                yield self._recent.keep(result)
                 if clock is None:
                     mine.lap()  # what the caller did meanwhile
 
@@ -267,22 +314,22 @@ class Engine:
         matches = result.to_arrow()
         return combined(matches) if isinstance(batch, pa.RecordBatch) else matches
 
-    def explain(self, subscription_id: str, publication: Publication) -> Explanation:
-        """Why the subscription matches the publication, or the first part of it that fails.
+    def explain(self, subscription: str | Match, publication: Publication | None = None) -> Explanation:
+        """Why the subscription of this id matches the publication, or the first part of it that fails.
 
-        Raises `SubscriptionError` when there is no such subscription, `LimitError` where the evaluation passes one.
+        A match of this engine can stand for both as long as its `MatchResult` is there; where that is gone, its
+        publication is given, too. Raises `SubscriptionError` when there is no such subscription, `ArgumentError` when
+        the publication is missing, `LimitError` where the evaluation passes one.
         """
-        subscription = self._snapshot.get(subscription_id)
-        if subscription is None:
-            raise SubscriptionError("there is no subscription of this id", source=subscription_id)
+        given, publication = self._recent.pair(self._snapshot, subscription, publication)
         from triplewire.engine.explain.explanation import explain  # matching does without it
 
         compiler = self._compiler
         try:
-            return explain(compiler.meant(subscription), compiler.entailed(publication), compiler.world)
+            return explain(compiler.meant(given), compiler.entailed(publication), compiler.world)
         except RecursionError:
             raise LimitError(
-                "the query is nested too deep to be explained", source=subscription.id, remedy="lower max_query_depth"
+                "the query is nested too deep to be explained", source=given.id, remedy="lower max_query_depth"
             ) from None
 
     # --- storage -----------------------------------------------------------------------------------------------------
@@ -294,6 +341,7 @@ class Engine:
         Raises `StoreError` when the directory holds anything but a saved engine, when it cannot be written, and when a
         subscription would not come back as it is (one that was not made from its text).
         """
+        expect_path("save(path)", path)
         compiler, count = self._compiler, len(self._snapshot)
         snapshot = self._current.compiled() if index and count else self._snapshot
         world = compiler.world
@@ -325,6 +373,11 @@ class Engine:
         8 MiB, sizes and samples are checked, and with `verify` every byte. Raises `StoreError` when the directory is
         damaged, of a newer version or no saved engine.
         """
+        expect_path("load(path)", path)
+        check_settings("load", settings)
+        check_operators(operators)
+        if matcher is not None:
+            expect_text("load(matcher=...)", matcher)
         saved = store.load(Path(path), settings, whole=verify)
         engine = cls(
             taxonomy=saved.taxonomy,

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from triplewire.ir.nodes import PatternTerm, Where
+from triplewire.model.terms import shortened
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Subscription:
     """A standing query, compiled by `triplewire.parse`. Two are equal if all fields except the warnings are.
 
@@ -26,3 +27,7 @@ class Subscription:
     prefixes: tuple[tuple[str, str], ...] = ()
     base: str = ""
     warnings: tuple[str, ...] = field(default=(), compare=False)
+
+    def __repr__(self) -> str:
+        text = shortened(" ".join(self.text.split()), 160)
+        return f"<Subscription {shortened(self.id, 60)!r} in {self.language}: {text}>"

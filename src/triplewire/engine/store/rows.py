@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from triplewire.engine.compiler import Compiler, line_of, row_of
-from triplewire.engine.rules import Seen
+from triplewire.engine.views.rules import Seen
 from triplewire.engine.store.directory import damaged
 from triplewire.errors import StoreError, TriplewireError
 from triplewire.ir.subscription import Subscription
