@@ -27,10 +27,10 @@ _UNUSUAL = frozenset(b'<"')  # what may not be in an IRI, besides what the scann
 def encode_arrow(batch: pa.RecordBatch, settings: Settings | None = None) -> Batch | None:
     """The publications of a batch whose columns are as in `triplewire.encode.schema.PUBLICATIONS`. None where a row is
     no publication, or has more than `settings.max_triples` triples, or where a term is not plain."""
-    found = _columns(batch)
-    if found is None or not _has_good_dates(batch):
+    stated = _columns(batch)
+    if stated is None or not _has_good_dates(batch):
         return None
-    ids, counts, columns = found
+    ids, counts, columns = stated
     if int(counts.max(initial=0)) > (settings or Settings()).max_triples:
         return None
     with np.errstate(over="ignore"):  # hashes; only where kernels are not compiled

@@ -20,32 +20,21 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from triplewire import plugins
 from triplewire.config import Settings
+from triplewire.engine import given
 from triplewire.engine.compiler import Compiler, id_is_taken
 from triplewire.engine.current import Current, publications_of
 from triplewire.engine.explain.recent import Recent
-from triplewire.engine.given import (
-    check_files,
-    check_id,
-    check_ids,
-    check_operators,
-    check_query,
-    check_settings,
-    each_publication,
-    given_taxonomy,
-    record_batches,
-)
 from triplewire.engine.incoming import Portion, chunks_of, chunks_of_batches, chunks_of_files
-from triplewire.engine.views.registered import Registered
 from triplewire.engine.result import MatchResult
-from triplewire.engine.views.rules import Rules, Seen
 from triplewire.engine.stats import Clock
 from triplewire.engine.store import directory as store
 from triplewire.engine.store import rows as saved_rows
 from triplewire.engine.tiers.matcher import empty_snapshot
-from triplewire.errors import LimitError, Refusal, SubscriptionError, TriplewireError
+from triplewire.engine.views.registered import Registered
+from triplewire.engine.views.rules import Rules, Seen
+from triplewire.errors import LimitError, Refusal, SubscriptionError, TriplewireError, raise_refusal
 from triplewire.expected import expect_callable, expect_path, expect_text
 from triplewire.ir.checks import check
-from triplewire.ir.evaluation.evaluate import World
 from triplewire.ir.subscription import Subscription
 from triplewire.ir.taxonomy import Taxonomy
 from triplewire.languages import parse
@@ -53,8 +42,7 @@ from triplewire.matchers import Chunk, Snapshot
 from triplewire.model.match import Match
 from triplewire.model.operator import Operator
 from triplewire.model.publication import Publication
-from triplewire.operators import built_in_operators
-from triplewire.read.sources import Source, check_sources
+from triplewire.read.sources import Source, check_reading, check_sources
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -72,8 +60,9 @@ LOADED_TOGETHER = 16_384  # subscriptions of a file that are registered together
 class Engine:
     """Subscriptions, a taxonomy, operators and limits; matches publications against them.
 
-    `taxonomy` answers class constraints, and may be the path of its file; `matcher` names a matcher (all give the same answers); `operators` are those
-    that calls may name (default: the built-in ones); `settings` are the limits. `entailment="rdfs"` applies the
+    `taxonomy` answers class constraints, and may be the path of its file; `matcher` names a matcher (all give the same
+    answers); `operators` are those that calls may name, by name (default: the built-in ones); `settings` are the
+    limits. `entailment="rdfs"` applies the
     taxonomy's rdfs:subPropertyOf, rdfs:domain and rdfs:range to each publication and lets an `rdf:type` pattern with a
     constant class, of any language, take in the subclasses. Any number of threads may call any method: a match call
     works on the subscriptions that were registered when it began.
@@ -88,14 +77,10 @@ class Engine:
         settings: Settings | None = None,
         entailment: str = "none",
     ) -> None:
-        check_settings("Engine", settings)
-        check_operators(operators)
         expect_text("Engine(matcher=...)", matcher)
         if not isinstance(entailment, str) or entailment not in ENTAILMENTS:
             raise TriplewireError(f"there is no entailment {entailment!r}", remedy=f"known: {', '.join(ENTAILMENTS)}")
-        limits = settings or Settings()
-        called = built_in_operators() if operators is None else operators
-        world = World(given_taxonomy(taxonomy, limits), called, limits)
+        world = given.world_of("Engine", taxonomy, operators, settings)
         self._compiler = Compiler(world, entailment)
         self._matcher_name = matcher
         self._matcher = plugins.find("matcher", matcher)
@@ -125,7 +110,7 @@ class Engine:
         the taxonomy does not know). Raises `SubscriptionError` when the id is taken or an operator is unknown, and
         what `parse` raises.
         """
-        check_query(query, language, id, prefixes, base)
+        given.check_query(query, language, id, prefixes, base)
         world = self._compiler.world
         with self._current.lock:
             if isinstance(query, Subscription):
@@ -164,7 +149,7 @@ class Engine:
 
     def unsubscribe(self, id: str) -> bool:
         """Remove a subscription; False when there is none of this id. A rule that names it keeps its meaning."""
-        check_id("unsubscribe(id)", id)
+        given.check_id("unsubscribe(id)", id)
         with self._current.lock:
             if id not in self._snapshot:
                 return False
@@ -188,11 +173,8 @@ class Engine:
         author should know; `progress` gets the number of those registered so far, now and then. With `ids`, others
         than these are passed over.
         """
-        files = check_files("load_subscriptions(paths)", paths)
-        check_ids(ids)
-        for name, function in (("on_refusal", on_refusal), ("on_warning", on_warning), ("progress", progress)):
-            expect_callable(f"load_subscriptions({name}=...)", function)
-        refuse = _raise if on_refusal is None else on_refusal
+        files = given.subscription_files(paths, on_refusal, on_warning, progress, ids)
+        refuse = raise_refusal if on_refusal is None else on_refusal
         wanted = None if ids is None else frozenset(ids)
         if wanted is None:
             self._current.for_loading(files)
@@ -218,7 +200,7 @@ class Engine:
 
     def get(self, id: str) -> Subscription | None:
         """The subscription of this id, as it was registered; None when there is none."""
-        check_id("get(id)", id)
+        given.check_id("get(id)", id)
         return self._snapshot.get(id)
 
     def __contains__(self, id: object) -> bool:
@@ -232,7 +214,7 @@ class Engine:
         return True
 
     def __repr__(self) -> str:
-        return f"<Engine {self._matcher_name!r}: {len(self)} subscriptions>"
+        return f"<Engine {self._matcher_name!r}: {len(self)} subscription{'s' * (len(self) != 1)}>"
 
     def settle(self) -> None:
         """Do now, and wait for, what is otherwise done in the background: take changes into the index for good, and
@@ -248,9 +230,9 @@ class Engine:
         A pair that cannot be decided (a limit is passed, an operator fails) becomes one of the result's refusals; the
         others go on. What the iterable itself raises is passed on.
         """
-        given = each_publication(publications)
+        each = given.each_publication(publications)
         snapshot, clock = self._current.for_matching(), Clock()
-        return self._recent.keep(_matched(snapshot, chunks_of(given, self._compiler, clock), clock))
+        return self._recent.keep(_matched(snapshot, chunks_of(each, self._compiler, clock), clock))
 
     def match_files(
         self,
@@ -265,8 +247,8 @@ class Engine:
         same otherwise. A publication that cannot be read goes to `on_refusal`; without it, the first one is raised as
         `ReadError`. With a `clock`, the time of the stages goes there, and not to the results.
         """
-        check_sources("match_files", sources, split)
-        expect_callable("match_files(on_refusal=...)", on_refusal)
+        check_sources("match_files", sources)
+        check_reading("match_files", split, on_refusal=on_refusal)
         return self._each_result(sources, split, on_refusal, clock)
 
     def _each_result(
@@ -303,7 +285,7 @@ class Engine:
         from triplewire.encode.matches import combined
 
         expect_callable("match_batch(on_refusal=...)", on_refusal)
-        batches, clock = record_batches(batch), Clock()
+        batches, clock = given.record_batches(batch), Clock()
         snapshot = self._current.for_matching(lambda: sum(part.num_rows for part in batches))
         chunks = chunks_of_batches(batches, self._compiler, clock, on_refusal, snapshot.columnar)
         result = _matched(snapshot, chunks, clock)
@@ -321,15 +303,15 @@ class Engine:
         publication is given, too. Raises `SubscriptionError` when there is no such subscription, `ArgumentError` when
         the publication is missing, `LimitError` where the evaluation passes one.
         """
-        given, publication = self._recent.pair(self._snapshot, subscription, publication)
+        registered, publication = self._recent.pair(self._snapshot, subscription, publication)
         from triplewire.engine.explain.explanation import explain  # matching does without it
 
         compiler = self._compiler
         try:
-            return explain(compiler.meant(given), compiler.entailed(publication), compiler.world)
+            return explain(compiler.meant(registered), compiler.entailed(publication), compiler.world)
         except RecursionError:
             raise LimitError(
-                "the query is nested too deep to be explained", source=given.id, remedy="lower max_query_depth"
+                "the query is nested too deep to be explained", source=registered.id, remedy="lower max_query_depth"
             ) from None
 
     # --- storage -----------------------------------------------------------------------------------------------------
@@ -373,11 +355,7 @@ class Engine:
         8 MiB, sizes and samples are checked, and with `verify` every byte. Raises `StoreError` when the directory is
         damaged, of a newer version or no saved engine.
         """
-        expect_path("load(path)", path)
-        check_settings("load", settings)
-        check_operators(operators)
-        if matcher is not None:
-            expect_text("load(matcher=...)", matcher)
+        given.check_loading(path, matcher, operators, settings)
         saved = store.load(Path(path), settings, whole=verify)
         engine = cls(
             taxonomy=saved.taxonomy,
@@ -401,15 +379,12 @@ class Engine:
                 return
         with saved.subscriptions as lines:
             rows = {row["id"]: row for row in (saved_rows.parsed_row(line, source) for line in lines)}
-        found = saved_rows.compiled_rows(rows, compiler, source)
-        for plain, some in groupby(found, lambda one: not rows[one.id].get("rules")):
-            while together := [saved_rows.checked(one, compiler, source) for one in islice(some, LOADED_TOGETHER)]:
+        subscriptions = saved_rows.compiled_rows(rows, compiler, source)
+        for plain, group in groupby(subscriptions, lambda subscription: not rows[subscription.id].get("rules")):
+            checked = (saved_rows.checked(subscription, compiler, source) for subscription in group)
+            while together := list(islice(checked, LOADED_TOGETHER)):
                 self._current.snapshot = self._snapshot.changed(together, (), plain=plain)
         self._current.settle()
-
-
-def _raise(refusal: Refusal) -> None:
-    raise SubscriptionError(refusal.reason, source=refusal.where or refusal.subject, remedy=refusal.remedy)
 
 
 def _matched(snapshot: Snapshot, chunks: Iterable[Chunk], clock: Clock) -> MatchResult:

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from triplewire.config import Settings
 from triplewire.errors import ArgumentError
-from triplewire.expected import expect, expect_path, expect_text, expect_texts, refuse, shown
+from triplewire.expected import expect, expect_callable, expect_path, expect_text, expect_texts, refuse, shown
+from triplewire.ir.evaluation.evaluate import World
 from triplewire.ir.subscription import Subscription
 from triplewire.ir.taxonomy import EMPTY, Taxonomy
 from triplewire.model.publication import Publication
+from triplewire.operators import built_in_operators
 from triplewire.operators.files import fault_of
 
 if TYPE_CHECKING:
@@ -21,33 +23,50 @@ _READ = "match(read(path)) or match_files(path) take files"
 _PREFIXES = "a mapping of prefixes to namespace IRIs (texts)"
 
 
-def given_taxonomy(taxonomy: object, settings: Settings) -> Taxonomy:
-    """The taxonomy: as it is, none, or that of a file."""
+def world_of(where: str, taxonomy: object, operators: Any, settings: Any) -> World:
+    """What subscriptions are evaluated with: those given, or the defaults. The taxonomy may be the path of its file.
+
+    Raises `ArgumentError` where one of them is something else, and what `load_taxonomy` raises.
+    """
+    check_settings(where, settings)
+    check_operators(where, operators)
+    limits = settings or Settings()
+    called = built_in_operators() if operators is None else operators
+    return World(_taxonomy(where, taxonomy, limits), called, limits)
+
+
+def _taxonomy(where: str, taxonomy: Any, settings: Settings) -> Taxonomy:
     if taxonomy is None:
         return EMPTY
     if isinstance(taxonomy, Taxonomy):
         return taxonomy
-    expect_path("Engine(taxonomy=...)", taxonomy, "load_taxonomy(path) makes a taxonomy of a file")
+    expect_path(f"{where}(taxonomy=...)", taxonomy, "load_taxonomy(path) makes a Taxonomy of a file")
     # most programs have no taxonomy, or have read it already
     from triplewire.read.taxonomy import load_taxonomy
 
-    path: Any = taxonomy
-    return load_taxonomy(path, settings)
+    return load_taxonomy(taxonomy, settings)
+
+
+def check_loading(path: object, matcher: object, operators: object, settings: object) -> None:
+    """Raises `ArgumentError` where one of the arguments of `Engine.load` has a wrong type."""
+    expect_path("load(path)", path)
+    if matcher is not None:
+        expect_text("load(matcher=...)", matcher)
+    check_operators("load", operators)
+    check_settings("load", settings)
 
 
 def check_settings(where: str, settings: object) -> None:
     """Raises `ArgumentError` where these are no settings, nor None."""
     if settings is not None:
-        expect(
-            f"{where}(settings=...)", settings, Settings, "Settings, or None", "for example Settings(max_bindings=50)"
-        )
+        expect(f"{where}(settings=...)", settings, Settings, "Settings, or None", "such as Settings(max_bindings=5)")
 
 
-def check_operators(operators: object) -> None:
+def check_operators(where: str, operators: object) -> None:
     """Raises `ArgumentError` where this is neither None nor a mapping of names to operators."""
     if operators is None:
         return
-    where = "Engine(operators=...)"
+    where = f"{where}(operators=...)"
     example = 'for example {"near": Near()}, with an object as in triplewire.extend.Operator'
     if not isinstance(operators, Mapping):
         raise refuse(where, "a mapping of names to operators", operators, example)
@@ -78,28 +97,24 @@ def check_id(where: str, id: object) -> None:
     expect(where, id, str, "the id of a subscription (str)", "a Subscription has it as .id")
 
 
-def check_files(where: str, paths: object) -> list[str | os.PathLike[str]]:
-    """The paths, of one or of many. Raises `ArgumentError` where one is none."""
-    if isinstance(paths, str | os.PathLike):
-        expect_path(where, paths)
-        return [paths]
-    if isinstance(paths, bytes) or not isinstance(paths, Iterable):
-        raise refuse(where, "a path, or several", paths)
-    listed = list(paths)
+def subscription_files(
+    paths: object, on_refusal: object, on_warning: object, progress: object, ids: object
+) -> list[str | os.PathLike[str]]:
+    """The paths, of one or of many. Raises `ArgumentError` where an argument of `load_subscriptions` is wrong."""
+    name = "load_subscriptions"
+    for argument, function in (("on_refusal", on_refusal), ("on_warning", on_warning), ("progress", progress)):
+        expect_callable(f"{name}({argument}=...)", function)
+    if ids is not None:
+        if isinstance(ids, str | bytes) or not isinstance(ids, Iterable):
+            raise refuse(f"{name}(ids=...)", "several ids", ids, "a single one is [id]")
+        for id in ids:
+            expect_text(f"{name}(ids=...)", id)
+    if isinstance(paths, bytes) or not isinstance(paths, str | os.PathLike | Iterable):
+        raise refuse(f"{name}(paths)", "a path, or several", paths)
+    listed = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
     for path in listed:
-        expect_path(where, path)
+        expect_path(f"{name}(paths)", path)
     return listed
-
-
-def check_ids(ids: object) -> None:
-    """Raises `ArgumentError` where these are neither None nor several ids."""
-    where = "load_subscriptions(ids=...)"
-    if ids is None:
-        return
-    if isinstance(ids, str | bytes) or not isinstance(ids, Iterable):
-        raise refuse(where, "several ids", ids, "one id is [id]")
-    for id in ids:
-        expect_text(where, id)
 
 
 def each_publication(given: object) -> Iterator[Publication]:

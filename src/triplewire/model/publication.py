@@ -39,11 +39,7 @@ class Graph:
     def candidates(self, subject: Term | None, predicate: Term | None, object_: Term | None) -> Sequence[Triple]:
         """The shortest list with all triples of the given terms (`None` is any). It may have others too."""
         shortest: Sequence[Triple] = self.triples
-        for index, term in (
-            (self._by_subject, subject),
-            (self._by_object, object_),
-            (self._by_predicate, predicate),
-        ):
+        for index, term in ((self._by_subject, subject), (self._by_object, object_), (self._by_predicate, predicate)):
             if term is not None:
                 triples = index.get(term, ())
                 if len(triples) < len(shortest):
@@ -73,7 +69,7 @@ class Publication:
     `id` is an IRI or any string, unique per source; `source` says where it came from (feed URL, file, topic);
     `published` is the instant that the source states, in UTC, or None where it states none (then arrival counts);
     `attachments` are byte strings that operators may read; `notes` says what was repaired while reading. Any iterable
-    of triples will do; plain tuples of three terms become triples. Raises `ArgumentError` where something else is given.
+    of triples will do, and plain tuples of three terms become triples. Raises `ArgumentError` for anything else.
     """
 
     id: str
@@ -95,7 +91,8 @@ class Publication:
 
     def __repr__(self) -> str:
         source = f" from {shortened(self.source)!r}" if self.source else ""
-        return f"<Publication {shortened(self.id)!r}{source}: {len(self.triples)} triples>"
+        count = len(self.triples)
+        return f"<Publication {shortened(self.id)!r}{source}: {count} triple{'s' * (count != 1)}>"
 
     def _repr_html_(self) -> str:
         """The publication as a table, in notebooks."""

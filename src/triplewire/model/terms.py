@@ -95,10 +95,12 @@ class Literal:
         The text where the datatype has no Python type, and where the lexical form is not valid for it or Python cannot
         hold it (the year 10000). See `triplewire.model.values`.
         """
+        if not self.datatype.startswith(XSD):
+            return self.lexical
         # few programs need it, and it brings decimal and datetime along
         from triplewire.model.values import python_value
 
-        return python_value(self.lexical, self.datatype)
+        return python_value(self.lexical, self.datatype.removeprefix(XSD))
 
     def __repr__(self) -> str:
         text = f"Literal({shortened(self.lexical)!r}"
@@ -170,14 +172,16 @@ class Triple(_Edge):
 
 _NODES = (IRI, BlankNode)
 _TERMS = (IRI, BlankNode, Literal)
+_MAKE_TERMS = "IRI(text), BlankNode(label) and Literal(text) make terms"
 
 
 def _no_triple(subject: object, predicate: object, object_: object) -> ArgumentError:
-    for name, value, kinds in (("subject", subject, _NODES), ("predicate", predicate, (IRI,)), ("object", object_, _TERMS)):
-        if not isinstance(value, kinds):
-            wanted = " or ".join(kind.__name__ for kind in kinds)
-            return refuse(f"Triple({name})", f"a term ({wanted})", value, "IRI(...) and Literal(...) make terms of texts")
-    raise AssertionError("all three are terms of their places")
+    """What is wrong with one of the three."""
+    if not isinstance(subject, _NODES):
+        return refuse("Triple(subject)", "a term (IRI or BlankNode)", subject, _MAKE_TERMS)
+    if not isinstance(predicate, IRI):
+        return refuse("Triple(predicate)", "a term (IRI)", predicate, _MAKE_TERMS)
+    return refuse("Triple(object)", "a term (IRI, BlankNode or Literal)", object_, _MAKE_TERMS)
 
 
 def shortened(text: str, most: int = 120) -> str:

@@ -10,8 +10,6 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import TypeAlias
 
-from triplewire.model.terms import XSD
-
 PythonValue: TypeAlias = str | int | float | bool | Decimal | dt.datetime | dt.date | dt.time | dt.timedelta | bytes
 
 INTEGER_BOUNDS: dict[str, tuple[int | None, int | None]] = {
@@ -51,11 +49,11 @@ _DURATION_FORM = re.compile(
 _TRUTH = {"true": True, "1": True, "false": False, "0": False}
 
 
-def python_value(lexical: str, datatype: str) -> PythonValue:
-    """The value of a literal, or its text: where the datatype has no Python type, where the lexical form is not valid
+def python_value(lexical: str, name: str) -> PythonValue:
+    """The value of a literal of the XSD datatype of this name ("integer"), or its text: where the datatype has no Python type, where the lexical form is not valid
     for it, and where Python's type cannot hold it (years below 1 and above 9999, dates with a zone, durations with
     months, more than six digits of a second)."""
-    read = _READERS.get(datatype)
+    read = _READERS.get(name)
     if read is None:
         return lexical
     try:
@@ -87,9 +85,10 @@ def _date_time(lexical: str) -> dt.datetime | None:
     form = _DATE_TIME_FORM.fullmatch(lexical)
     if form is None or not _is_short(form["fraction"]):
         return None
-    if "T24:00:00" in lexical:
-        return _date_time(lexical.replace("T24:", "T00:")) + dt.timedelta(days=1)  # type: ignore[operator]  # it is one
-    return dt.datetime.fromisoformat(lexical)
+    if "T24:00:00" not in lexical:
+        return dt.datetime.fromisoformat(lexical)
+    start_of_day = dt.datetime.fromisoformat(lexical.replace("T24:", "T00:"))
+    return None if start_of_day.microsecond else start_of_day + dt.timedelta(days=1)
 
 
 def _stamp(lexical: str) -> dt.datetime | None:
@@ -139,17 +138,17 @@ def _hexadecimal(lexical: str) -> bytes | None:
 
 
 _READERS: dict[str, Callable[[str], PythonValue | None]] = {
-    **{XSD + name: _integer(*bounds) for name, bounds in INTEGER_BOUNDS.items()},
-    XSD + "decimal": _decimal,
-    XSD + "double": _double,
-    XSD + "float": _double,
-    XSD + "boolean": _TRUTH.get,
-    XSD + "dateTime": _date_time,
-    XSD + "dateTimeStamp": _stamp,
-    XSD + "date": _date,
-    XSD + "time": _time,
-    XSD + "duration": _duration,
-    XSD + "dayTimeDuration": _duration,
-    XSD + "base64Binary": _base64,
-    XSD + "hexBinary": _hexadecimal,
+    **{name: _integer(*bounds) for name, bounds in INTEGER_BOUNDS.items()},
+    "decimal": _decimal,
+    "double": _double,
+    "float": _double,
+    "boolean": _TRUTH.get,
+    "dateTime": _date_time,
+    "dateTimeStamp": _stamp,
+    "date": _date,
+    "time": _time,
+    "duration": _duration,
+    "dayTimeDuration": _duration,
+    "base64Binary": _base64,
+    "hexBinary": _hexadecimal,
 }

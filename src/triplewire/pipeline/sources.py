@@ -21,6 +21,7 @@ from triplewire.config import Settings
 from triplewire.encode.schema import to_batch
 from triplewire.errors import ReadError, Refusal
 from triplewire.model.publication import Publication
+from triplewire.pipeline.given import check_reading, check_session
 from triplewire.pipeline.rows import PUBLICATION_ROWS, columns_of, refused, storable_text, widened
 from triplewire.read import read, read_document
 from triplewire.read.sources import files_below
@@ -53,6 +54,8 @@ def publications(
     A stream gives each file once, under the name it was first seen by. It passes over what Spark's streams do: see
     `passed_over`. Raises `ReadError` when there is nothing at `path`.
     """
+    check_session("publications(spark)", spark)
+    check_reading(path, split, settings)
     settings = settings or Settings()
     remote = bool(_REMOTE.match(str(path)))
     roots = [str(path)] if remote else local_roots(path)

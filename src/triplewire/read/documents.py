@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 from triplewire.config import Settings
 from triplewire.errors import ReadError, Refusal
+from triplewire.expected import expect, expect_text
 from triplewire.model.publication import Publication
 from triplewire.read.guard import check_size
 from triplewire.read.gunzip import gunzip
@@ -18,9 +19,8 @@ from triplewire.read.rdf.contexts import Loader, with_contexts
 from triplewire.read.rdf.split import by_subject
 from triplewire.read.rdf.surrogates import replaced
 from triplewire.read.sniff import sniff
+from triplewire.read.sources import check_reading
 from triplewire.read.syntax import Syntax
-
-SPLITS = ("item", "document", "subject")
 
 
 def read_document(
@@ -42,12 +42,16 @@ def read_document(
 
     Raises the first `ReadError`; with `on_refusal` each becomes a `Refusal` instead and the rest is read.
     """
+    kinds = (bytes, bytearray, memoryview)
+    expect("read_document(data)", data, kinds, "the bytes of a document", "read(path) reads files")
+    expect_text("read_document(source)", source)
+    check_reading("read_document", split, base, settings, on_refusal, loader)
     settings = settings or Settings()
     document = document_iri(source)
     source = replaced(source)  # a file name may be no UTF-8; the document's IRI keeps its bytes
     publications: list[Publication] = []
     try:
-        publications.extend(_publications(data, source, document, base, split, settings, on_refusal, loader))
+        publications.extend(_publications(bytes(data), source, document, base, split, settings, on_refusal, loader))
     except ReadError as error:
         error.source = error.source or source or document
         if on_refusal is None:
@@ -67,8 +71,6 @@ def _publications(
     loader: Loader | None,
 ) -> Iterator[Publication]:
     """The publications of a document: unpacked, recognised, and parsed in the parsing process."""
-    if split not in SPLITS:
-        raise ReadError(f"there is no split {split!r}", remedy=f"known: {', '.join(SPLITS)}")
     data = gunzip(data, settings.max_input_bytes)
     syntax = sniff(data, source)
     check_size(data, syntax, settings)

@@ -26,7 +26,7 @@ from triplewire.ir.walk import walk
 from triplewire.kernels.joins.solutions import ANSWER, ASKED, FAILED, FALSE, KEY, PER_PUBLICATION, PLACE, TRUE
 from triplewire.model.publication import Publication
 from triplewire.model.terms import Term
-from triplewire.verify.searches import Search, Texts
+from triplewire.verify.searches import LiteralTexts, Search
 
 MOST_KEPT = 1 << 16  # answers, and expressions, that are kept from one batch to the next
 _ROOM = 1 << 12  # rows at first: room for one answer for each of the pairs that are solved at once, half of it free
@@ -45,8 +45,7 @@ class Answers:
         self.known = np.full((_ROOM, 3), -1, np.int64)
 
     def grow(self) -> None:
-        """Twice the room. The answers are forgotten: who needs one asks again, and `ResidualTests` keeps the dear
-        ones."""
+        """Double the room. Answers are forgotten and asked for again; `ResidualTests` remembers what it evaluated."""
         self.known = np.full((2 * len(self.known), 3), -1, np.int64)
 
 
@@ -69,8 +68,8 @@ class ResidualTests:
     def fill(self, answers: Answers, term: Callable[[int], Term], publications: Callable[[int], Publication]) -> None:
         """Find the answers that were asked for."""
         asked = np.flatnonzero(answers.known[:, ANSWER] == ASKED)
-        texts, most = Texts(term), self._world.settings.max_steps
-        found: list[int] = []
+        texts, most = LiteralTexts(term), self._world.settings.max_steps
+        outcomes: list[int] = []
         keys, places = answers.known[asked, KEY].tolist(), answers.known[asked, PLACE].tolist()
         for key, place in zip(keys, places, strict=True):
             test, number = key >> 32, key & 0xFFFFFFFF
@@ -81,8 +80,8 @@ class ResidualTests:
             elif stated.depends:  # asked before that was known, it has no place, and nobody reads the answer
                 node = term(number)
                 answer = self._evaluated(stated.expression, node, publications(place)) if place >= 0 else FALSE
-            found.append(self._answer(test, stated.expression, term(number)) if answer is None else answer)
-        answers.known[asked, ANSWER] = found
+            outcomes.append(self._answer(test, stated.expression, term(number)) if answer is None else answer)
+        answers.known[asked, ANSWER] = outcomes
 
     def _state(self, test: int) -> _Stated:
         expression = self._expression(test)
@@ -95,13 +94,13 @@ class ResidualTests:
         return stated
 
     def _answer(self, test: int, expression: Expression, node: Term) -> int:
-        found = self._kept.get((test, node))
-        if found is None:
-            found = self._evaluated(expression, node, _NOWHERE)
+        outcome = self._kept.get((test, node))
+        if outcome is None:
+            outcome = self._evaluated(expression, node, _NOWHERE)
             if len(self._kept) >= MOST_KEPT:
                 self._kept.clear()
-            self._kept[test, node] = found
-        return found
+            self._kept[test, node] = outcome
+        return outcome
 
     def _evaluated(self, expression: Expression, node: Term, publication: Publication) -> int:
         if isinstance(expression, Label):

@@ -70,7 +70,7 @@ class Recent:
         if part is None:
             what = f"the publication {match.publication!r} is missing: the match result that held it is gone"
             raise ArgumentError(what, source=_WHERE, remedy=remedy)
-        graphs = {one.graph.triples: one for one in map(part.chunk.publication, _numbers(part, match))}
+        graphs = {item.graph.triples: item for item in map(part.chunk.publication, _numbers(part, match))}
         if len(graphs) != 1:
             what = f"{len(graphs)} publications of the id {match.publication!r} were matched together"
             raise ArgumentError(what, source=_WHERE, remedy=remedy)
@@ -90,4 +90,5 @@ def _numbers(part: Part, match: Match) -> list[int]:
         return []
     rows = np.flatnonzero(np.isin(part.rows.publication, numbers))
     ids = part.snapshot.ids(part.rows.subscription[rows])
-    return sorted({int(part.rows.publication[row]) for row, id in zip(rows, ids, strict=True) if id == match.subscription})
+    of_subscription = [row for row, id in zip(rows, ids, strict=True) if id == match.subscription]
+    return sorted({int(part.rows.publication[row]) for row in of_subscription})

@@ -132,7 +132,7 @@ def _decided(plan: Plan, names: tuple[str, ...], state: Evaluation) -> Answer | 
         again = Evaluation(_in_order(state.publication), state.world, plan.outputs, state.exists, state.results)
         with suppress(LimitError):  # in this order it takes more steps: then those found first are as good
             rows = _rows(plan, names, again)
-    rows.settle(state.world.settings.max_bindings)
+    rows.take_certain(state.world.settings.max_bindings)
     waiting = [calls for row, calls in rows.waiting if row is None or row not in rows.certain]
     if waiting:
         in_turn = chain.from_iterable(zip_longest(*waiting))
@@ -141,10 +141,10 @@ def _decided(plan: Plan, names: tuple[str, ...], state: Evaluation) -> Answer | 
     doubts += rows.partial.values()
     if not rows.certain and not rows.partial:
         rows.partial |= dict.fromkeys(rows.surely(), ())
-    found = [*rows.certain, *(row for row in rows.partial if row not in rows.certain)]
+    selected = [*rows.certain, *(row for row in rows.partial if row not in rows.certain)]
     bindings = tuple(
         {n: t for n, t in zip(names, row, strict=True) if t is not None}
-        for row in found[: state.world.settings.max_bindings]
+        for row in selected[: state.world.settings.max_bindings]
     )
     failures = [state.results[call] for call in dict.fromkeys(chain.from_iterable(doubts))]
     errors = tuple(failure for failure in failures if isinstance(failure, OperatorError))
@@ -166,7 +166,7 @@ class _Rows:
     paths: list[tuple[_Row, bool, Path]] = field(default_factory=list)
     """Rows that are alternatives of choices; True where they have unknown values."""
 
-    def settle(self, most: int) -> None:
+    def take_certain(self, most: int) -> None:
         """Take those rows as certain that are all alternatives of a choice."""
         same: dict[_Row, list[Path]] = {}
         for row, vague, path in self.paths:

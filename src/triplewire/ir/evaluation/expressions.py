@@ -140,12 +140,12 @@ def _text_test(node: TextTest, solution: Solution, state: Evaluation) -> bool:
         return False
     try:
         if node.relation is TextRelation.REGEX:
-            found = matches(compile_regex(node.text, "", state.world.settings.max_regex_bytes), term.lexical)
+            is_match = matches(compile_regex(node.text, "", state.world.settings.max_regex_bytes), term.lexical)
         else:
-            found = _TEXT_TESTS[node.relation](term.lexical, node.text)
+            is_match = _TEXT_TESTS[node.relation](term.lexical, node.text)
     except ExpressionError:
         return False
-    return found != node.negated
+    return is_match != node.negated
 
 
 def _in(node: In, solution: Solution, state: Evaluation) -> bool:
@@ -161,8 +161,8 @@ def _in(node: In, solution: Solution, state: Evaluation) -> bool:
         except ExpressionError as caught:
             error = caught
     if doubts:
-        found = connected(True, doubts, error)
-        raise found.negated() if node.negated and isinstance(found, Undecided) else found
+        outcome = connected(True, doubts, error)
+        raise outcome.negated() if node.negated and isinstance(outcome, Undecided) else outcome
     if error is not None:
         raise error
     return node.negated

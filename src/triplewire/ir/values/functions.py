@@ -207,7 +207,7 @@ FUNCTIONS: dict[str, Implementation] = {
     "ABS": _of_number(numbers.absolute),
     "CEIL": _of_number(numbers.ceiling),
     "FLOOR": _of_number(numbers.floor),
-    "ROUND": _of_number(numbers.nearest),
+    "ROUND": _of_number(numbers.round_half_up),
     "NUMBER": _lenient_number,
     "STR": _str,
     "LANG": lambda a, _: Literal(_literal(a[0]).language),

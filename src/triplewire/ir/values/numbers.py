@@ -173,7 +173,7 @@ def floor(number: Number) -> Number:
     return _rounded(number, decimal.ROUND_FLOOR)
 
 
-def nearest(number: Number) -> Number:
+def round_half_up(number: Number) -> Number:
     """fn:round: halves go up, towards positive infinity."""
     value = number.value
     if isinstance(value, float):
