@@ -50,9 +50,12 @@ _TRUTH = {"true": True, "1": True, "false": False, "0": False}
 
 
 def python_value(lexical: str, name: str) -> PythonValue:
-    """The value of a literal of the XSD datatype of this name ("integer"), or its text: where the datatype has no Python type, where the lexical form is not valid
-    for it, and where Python's type cannot hold it (years below 1 and above 9999, dates with a zone, durations with
-    months, more than six digits of a second)."""
+    """The value of a literal of the XSD datatype of this name ("integer"), or its text.
+
+    The text comes back where the datatype has no Python type, where the lexical form is not valid for it, and where
+    Python's type cannot hold it: years below 1 and above 9999, dates with a zone, durations with months, more than six
+    digits of a second.
+    """
     read = _READERS.get(name)
     if read is None:
         return lexical

@@ -32,6 +32,10 @@ class Recent:
             self._parts.update(result.parts)
         return result
 
+    def __len__(self) -> int:
+        """How many parts of match results are held."""
+        return len(self._parts)
+
     def pair(
         self, snapshot: Snapshot, subscription: str | Match, publication: Publication | None
     ) -> tuple[Subscription, Publication]:
