@@ -142,6 +142,7 @@ CALLS: dict[str, tuple[Callable[[], object], str]] = {
     "parse: rules": (lambda: parse(QUERY, rules=SEVEN), "a mapping of ids to subscriptions"),
     "read: None": (lambda: read(ANY), "a path, the bytes of a document, or a stream, got None"),
     "read: a list": (lambda: read(["a.ttl"]), "read(*sources)"),  # type: ignore[arg-type]
+    "read: a text": (lambda: read('<urn:s> <urn:p> "o" .'), "read(io.StringIO(text)) reads a text"),
     "read: a publication": (lambda: read(PUBLICATION), "got triplewire.model.publication.Publication"),  # type: ignore[arg-type]
     "read: split": (lambda: read("a.ttl", split=SEVEN), "no split 7"),
     "read: base": (lambda: read("a.ttl", base=SEVEN), "read(base=...)"),

@@ -223,6 +223,17 @@ def test_tables_frames_and_slices(matcher: str) -> None:
     assert [refusal.where for refusal in refusals] == ["(record 1)"]
 
 
+def test_a_data_frame_of_pandas(matcher: str) -> None:
+    pytest.importorskip("pandas")
+    engine = Engine(matcher=matcher)
+    engine.subscribe(f"SELECT ?o {{ ?s {B} ?o }}", id="all")
+    table = pa.Table.from_batches([_three_rows(o=None)])
+    refusals: list[Refusal] = []
+    matches = engine.match_batch(table.to_pandas(), on_refusal=refusals.append)
+    assert matches.to_pandas()["publication"].tolist() == ["first", "last"]
+    assert [refusal.where for refusal in refusals] == ["(record 2)"]
+
+
 @pytest.mark.parametrize("kind", [pa.large_list, lambda one: pa.list_(one, 1)], ids=["large", "fixed"])
 def test_other_lists(kind: Any) -> None:
     batch = _three_rows()

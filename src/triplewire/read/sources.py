@@ -21,6 +21,7 @@ Source: TypeAlias = "str | os.PathLike[str] | bytes | bytearray | memoryview | B
 SPLITS = ("item", "document", "subject")
 
 _PIECE = 1 << 20  # bytes of a stream that are read at once
+_TEXT = re.compile(r"\A\s*[<{@]|\n")  # a document, not the name of one
 _ENCODING = re.compile(rb"""\A((?:\xef\xbb\xbf)?\s*<\?xml\s[^>]*?encoding\s*=\s*["'])[A-Za-z0-9._-]+""")
 
 
@@ -47,6 +48,8 @@ def check_sources(where: str, sources: Iterable[object]) -> None:
     for source in sources:
         if isinstance(source, str | os.PathLike):
             expect_path(f"{where}(source)", source)
+            if isinstance(source, str) and _TEXT.search(source) and not os.path.exists(source):
+                raise refuse(f"{where}(source)", "the path of a file", source, "read(io.StringIO(text)) reads a text")
         elif not isinstance(source, bytes | bytearray | memoryview) and not callable(getattr(source, "read", None)):
             raise refuse(f"{where}(source)", "a path, the bytes of a document, or a stream", source, remedy)
 
