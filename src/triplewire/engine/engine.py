@@ -62,10 +62,9 @@ class Engine:
 
     `taxonomy` answers class constraints, and may be the path of its file; `matcher` names a matcher (all give the same
     answers); `operators` are those that calls may name, by name (default: the built-in ones); `settings` are the
-    limits. `entailment="rdfs"` applies the
-    taxonomy's rdfs:subPropertyOf, rdfs:domain and rdfs:range to each publication and lets an `rdf:type` pattern with a
-    constant class, of any language, take in the subclasses. Any number of threads may call any method: a match call
-    works on the subscriptions that were registered when it began.
+    limits. `entailment="rdfs"` applies the taxonomy's rdfs:subPropertyOf, rdfs:domain and rdfs:range to each
+    publication and lets an `rdf:type` pattern with a constant class, of any language, take in the subclasses. Any
+    number of threads may call any method: a match call works on the subscriptions that were registered when it began.
     """
 
     def __init__(
