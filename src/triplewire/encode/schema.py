@@ -7,7 +7,6 @@ Terms are written in N-Triples notation (`triplewire.model.terms`); bindings are
 from __future__ import annotations
 
 import datetime as dt
-import re
 from collections.abc import Callable, Iterable, Iterator
 
 import pyarrow as pa
@@ -15,9 +14,7 @@ import pyarrow as pa
 from triplewire.config import Settings
 from triplewire.errors import ReadError, Refusal
 from triplewire.model.publication import Publication
-from triplewire.model.terms import IRI, BlankNode, Literal, Term, Triple, parse_term
-
-_LONE = re.compile("[\ud800-\udfff]")
+from triplewire.model.terms import IRI, Literal, Term, Triple, parse_term
 
 INSTANT = pa.timestamp("us", tz="UTC")
 TRIPLE = pa.struct([("s", pa.string()), ("p", pa.string()), ("o", pa.string())])
@@ -150,16 +147,8 @@ class _Rows:
         text = _utf8(text, "term")
         term = self._known.get(text)
         if term is None:
-            term = self._known[text] = _whole_characters(parse_term(text))
+            term = self._known[text] = parse_term(text)
         return term
-
-
-def _whole_characters(term: Term) -> Term:
-    """The term. Raises `ValueError` where an escape stands for half a surrogate pair."""
-    text = term.value if isinstance(term, IRI) else "" if isinstance(term, BlankNode) else term.lexical + term.datatype
-    if _LONE.search(text):
-        raise ValueError(f"the term {str(term)[:80]} has an escape of half a surrogate pair, which is no character")
-    return term
 
 
 def _wrong(what: str) -> ReadError:
