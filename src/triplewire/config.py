@@ -1,17 +1,19 @@
 """All limits of the engine, in one frozen dataclass.
 
 An error names the setting whose limit was passed. Only the command line reads the environment
-(`Settings.from_environment`): `TRIPLEWIRE_MAX_BINDINGS=50` sets `max_bindings`.
+(`Settings.from_environment`): `TRIPLEWIRE_MAX_BINDINGS=50` sets `max_bindings`. `VARIABLES` has all variables.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Mapping
+import warnings
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from triplewire.errors import TriplewireError
+from triplewire.expected import refuse
 
 PREFIX = "TRIPLEWIRE_"
 MOST = 2**62  # operating systems take no larger ones
@@ -22,7 +24,7 @@ MOST_LISTED = (1 << 31) - 2  # kernels count in 64 bits: no product of this and 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Limits, with their units. All are positive integers."""
+    """Limits, with their units. All are positive integers; others are refused with an `ArgumentError`."""
 
     # subscriptions
     max_query_bytes: int = 64 * 1024  # UTF-8 bytes of one subscription's text
@@ -52,26 +54,87 @@ class Settings:
     parse_seconds: int = 30  # one document in the parsing worker
     parse_bytes: int = 2 * 1024 * 1024 * 1024  # address space of the parsing worker
 
+    def __post_init__(self) -> None:
+        """Raises `ArgumentError` where a limit is no positive integer, or too large."""
+        for name in self.__slots__:
+            value, most = getattr(self, name), most_of(name)
+            if type(value) is not int or not 1 <= value <= most:
+                raise refuse(f"Settings({name}=...)", f"an integer from 1 to {most}", value, _remedy(value))
+
     @property
     def most_bindings(self) -> int:
         """How many bindings a match keeps: `max_bindings`, but no more than can be listed in `max_steps`."""
         return min(self.max_bindings, max(self.max_steps, LISTED), MOST_LISTED)
 
     @classmethod
-    def from_environment(cls, environment: Mapping[str, str] | None = None) -> Settings:
+    def from_environment(
+        cls, environment: Mapping[str, str] | None = None, on_warning: Callable[[str], None] | None = None
+    ) -> Settings:
         """The defaults, overridden by `TRIPLEWIRE_<NAME>` variables. Raises `TriplewireError` where a value is no
-        number or out of range."""
+        number or out of range. `on_warning` is told of each unknown `TRIPLEWIRE_` variable, once a process; without
+        it, Python's warnings are."""
         environment = os.environ if environment is None else environment
+        for name in sorted(set(environment) - _told):
+            if name.startswith(PREFIX) and name not in VARIABLES:
+                _told.add(name)
+                if on_warning is None:
+                    warnings.warn(unknown_variable(name), stacklevel=2)
+                else:
+                    on_warning(unknown_variable(name))
         changes = {}
         for field in dataclasses.fields(cls):
             name = PREFIX + field.name.upper()
             text = environment.get(name)
             if text is None:
                 continue
-            most = MOST_SECONDS if field.name.endswith("_seconds") else MOST
+            most = most_of(field.name)
             if not text.isdecimal() or len(text) > len(str(MOST)) or not 1 <= int(text) <= most:
                 raise TriplewireError(
                     f"{text!r} is not a number from 1 to {most}", source=name, remedy="use digits only"
                 )
             changes[field.name] = int(text)
         return cls(**changes)
+
+
+def most_of(name: str) -> int:
+    """The largest value of a setting."""
+    return MOST_SECONDS if name.endswith("_seconds") else MOST
+
+
+def _remedy(value: object) -> str:
+    if isinstance(value, str) and value.isdecimal():
+        return f"{value} without quotes; the environment takes texts"
+    is_off = value is None or (isinstance(value, int) and value < 1)
+    return "a limit cannot be turned off; give a large number instead" if is_off else ""
+
+
+# --- variables of the environment ------------------------------------------------------------------------------------
+
+VARIABLES: Mapping[str, str] = {
+    **{PREFIX + field.name.upper(): f"the setting {field.name}" for field in dataclasses.fields(Settings)},
+    "TRIPLEWIRE_BENCH_DATA": "the folder of the bench's data",
+    "TRIPLEWIRE_CACHE": "the folder of compiled code",
+    "TRIPLEWIRE_DAMAGE": "tests: all tries every way to damage a saved engine",
+    "TRIPLEWIRE_TIER": "auto, compiled or interpreted",
+    "TRIPLEWIRE_TRACEBACK": "1: the command line shows where in the code an unexpected error arose",
+    "TRIPLEWIRE_TEST_DATA": "tests: the folder of shared data",
+    "TRIPLEWIRE_TEST_DOCUMENTS": "tests: how many documents are generated",
+    "TRIPLEWIRE_TEST_FEEDS": "tests: how many damaged feeds are read",
+    "TRIPLEWIRE_TEST_PAIRS": "tests: how many pairs are compared",
+    "TRIPLEWIRE_TEST_SEED": "tests: the seed of what is generated",
+    "TRIPLEWIRE_TEST_SHOW_ERRORS": "tests: 1 prints the messages",
+    "TRIPLEWIRE_TEST_TEXTS": "tests: how many texts are generated",
+}
+"""All variables of the environment that Triplewire reads, and what each is."""
+
+_told: set[str] = set()  # unknown variables that a warning has named
+
+
+def unknown_variable(name: str) -> str:
+    """What to say of a variable that nothing reads."""
+    # loaded where it is needed: most runs have no unknown variable
+    import difflib
+
+    near = difflib.get_close_matches(name, VARIABLES, 1, 0.8)
+    meant = f"did you mean {near[0]}?" if near else "triplewire.config.VARIABLES has those that are read"
+    return f"the variable {name} of the environment is unknown; {meant}"

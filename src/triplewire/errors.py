@@ -1,6 +1,7 @@
 """Every exception that Triplewire raises on purpose, and the record of an input that was refused.
 
     TriplewireError
+    ├── ArgumentError        a call got an argument that it cannot take; also a TypeError and a ValueError
     ├── LanguageError        the query text is wrong: line, column, what was found, what was expected
     │   └── UnsupportedQuery the text is right, but outside the subset: which construct, what to use instead
     ├── ReadError            a publication (or a file of them) could not be read: which one, where, why
@@ -17,6 +18,21 @@ it becomes a `Refusal`. No input is dropped without one.
 from __future__ import annotations
 
 from dataclasses import dataclass
+
+__all__ = [
+    "ArgumentError",
+    "LanguageError",
+    "LimitError",
+    "OperatorError",
+    "ReadError",
+    "Refusal",
+    "StoreError",
+    "SubscriptionError",
+    "TaxonomyError",
+    "TriplewireError",
+    "UnsupportedQuery",
+    "raise_refusal",
+]
 
 
 class TriplewireError(Exception):
@@ -46,6 +62,14 @@ class TriplewireError(Exception):
     def __str__(self) -> str:
         text = f"{self.where}: {self.what}" if self.where else self.what
         return f"{text}; {self.remedy}" if self.remedy else text
+
+
+class ArgumentError(TriplewireError, TypeError, ValueError):
+    """A function or method got an argument of a wrong type or value. The call changed nothing.
+
+    `source` names the function and the argument. It is Python's `TypeError` and `ValueError` as well, so that callers
+    may expect either.
+    """
 
 
 class LanguageError(TriplewireError):

@@ -13,6 +13,7 @@ from unittest import mock
 import pytest
 
 from cli.runner import triplewire
+from triplewire import config
 from triplewire.cli.arguments import repeat_options
 
 COMMAND = [sys.executable, "-c", "from triplewire.cli import main; main()"]
@@ -68,6 +69,16 @@ def test_a_wrong_setting_is_wrong_usage(folder: Path, monkeypatch: pytest.Monkey
     done = triplewire("read", "a.ttl")
     assert done.code == 2
     assert f"TRIPLEWIRE_{name}" in done.err
+
+
+def test_an_unknown_variable_is_told_of_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(config, "_told", set())
+    unknown = "TRIPLEWIRE_" + "MAX_TRIPLE"  # in two pieces: those that are read are listed, and a test looks for others
+    monkeypatch.setenv(unknown, "1")
+    done = triplewire("match", "--subscriptions", "title.rq", "--publications", "a.ttl")
+    assert done.code == 0
+    assert done.err.count(f"{unknown} ") == 1
+    assert "did you mean TRIPLEWIRE_MAX_TRIPLES?" in done.err
 
 
 @pytest.mark.parametrize("command", ["", "read", "match", "explain"])

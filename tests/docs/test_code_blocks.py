@@ -1,6 +1,7 @@
 """The examples in the Markdown files run.
 
 * `python`: the blocks of a file run one after the other, in an empty folder that has the project's `examples`.
+  `needs=MODULE` after the language: the block is passed over where that module is not installed.
 * `sh`, `console`: every `triplewire ...` command runs and must end well; Spark's commands have tests of their own.
 * `sparql`, `gql`, `mdv`, `predicates`: the query matches the publication of the last `turtle` block above it.
   `miss` after the language: it does not. `refused`: it is refused. `base=IRI`: the base that names resolve against.
@@ -9,6 +10,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import shlex
 import subprocess
 import sys
@@ -64,7 +66,8 @@ def test_python(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {"__name__": "example"}
     for block in blocks(path):
-        if block.language == "python":
+        needed = block.word("needs")
+        if block.language == "python" and (not needed or importlib.util.find_spec(needed) is not None):
             exec(compile("\n" * block.line + block.text, str(block), "exec"), names)
 
 

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from triplewire.config import Settings
-from triplewire.encode.schema import PUBLICATIONS, from_batch, to_batch
+from triplewire.encode.schema import MATCHES, PUBLICATIONS, from_batch, to_batch
+from triplewire.engine import Engine
 from triplewire.errors import ReadError, Refusal
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, XSD, BlankNode, Literal, Triple
@@ -105,8 +106,8 @@ WRONG_BATCHES = {
     "triples are text": pa.record_batch({"id": ["a"], "triples": ["<a:a> <a:b> <a:c> ."]}),
     "triples lack a part": pa.record_batch({"id": ["a"], "triples": [[{"s": "<a:a>", "p": "<a:b>"}]]}),
     "id is a number": pa.record_batch({"id": [1], "triples": pa.array([[]], PUBLICATIONS.field("triples").type)}),
-    "published is text": pa.record_batch(
-        {"id": ["a"], "triples": pa.array([[]], PUBLICATIONS.field("triples").type), "published": ["yesterday"]}
+    "published is a list": pa.record_batch(
+        {"id": ["a"], "triples": pa.array([[]], PUBLICATIONS.field("triples").type), "published": [["2020-01-01"]]}
     ),
 }
 
@@ -116,3 +117,129 @@ def test_a_batch_of_other_columns_is_refused(batch: pa.RecordBatch) -> None:
     with pytest.raises(ReadError, match="column") as caught:
         list(from_batch(batch, on_refusal=lambda refusal: None))
     assert "PUBLICATIONS" in caught.value.remedy
+
+
+# --- rows that only memory can hold ----------------------------------------------------------------------------------
+
+LONE = b"\xed\xa0\x80"  # U+D800 as three bytes: what UTF-8 must not have
+MARK = "BAD"
+
+
+def _with_bytes(column: pa.Array) -> pa.Array:
+    """The column of texts with the bytes of a lone surrogate for each `MARK`."""
+    raw = column.cast(pa.large_binary()).to_pylist()
+    wrong = pa.array([data and data.replace(MARK.encode(), LONE) for data in raw], pa.large_binary())
+    return pa.Array.from_buffers(pa.large_string(), len(wrong), wrong.buffers())
+
+
+def _list_of(terms: list[pa.Array], offsets: list[int]) -> pa.Array:
+    """A list column of triples with these offsets, whatever they are."""
+    struct = pa.StructArray.from_arrays(terms, names=list("spo"))
+    kind, buffer = pa.list_(struct.type), pa.array(offsets, pa.int32()).buffers()[1]
+    return pa.Array.from_buffers(kind, len(offsets) - 1, [None, buffer], children=[struct])
+
+
+def _three_rows(**bad: Any) -> pa.RecordBatch:
+    """Rows "first", "bad" and "last" of one triple each; `bad` changes the second."""
+    cells = {"id": "bad", "source": "there", "s": str(A), "p": str(B), "o": '"o"', "published": WHEN} | bad
+    texts = {name: _with_bytes(pa.array([_good(name, 1), cells[name], _good(name, 3)])) for name in ("id", "source")}
+    terms = [_with_bytes(pa.array([_good(name, 1), cells[name], _good(name, 3)])) for name in "spo"]
+    published = pa.array([WHEN, cells["published"], WHEN]) if "published" not in bad else bad["published"]
+    triples = _list_of(terms, cells.get("offsets", [0, 1, 2, 3]))
+    return pa.RecordBatch.from_pydict({**texts, "published": published, "triples": triples})
+
+
+def _good(name: str, number: int) -> str:
+    given = {"id": "first" if number == 1 else "last", "source": "here", "s": str(A), "p": str(B)}
+    return given.get(name, f'"{number}"')
+
+
+YEAR_10000 = pa.array([0, 253_402_300_800, 0], pa.timestamp("s", tz="UTC"))
+WRITTEN = pa.array(["2024-02-29T12:30:00Z", "yesterday", "2024-03-01T00:00:00Z"])
+
+DAMAGED = {
+    "the id": ({"id": MARK}, "id '\\xed\\xa0\\x80' is not UTF-8"),
+    "the source": ({"source": f"a{MARK}"}, "source"),
+    "a subject": ({"s": f"<urn:{MARK}>"}, "is not UTF-8"),
+    "a predicate": ({"p": f"<urn:{MARK}>"}, "is not UTF-8"),
+    "an object": ({"o": f'"{MARK}"'}, "is not UTF-8"),
+    "an object that is none": ({"o": None}, "a triple lacks a term"),
+    "an id that is none": ({"id": None}, "has no id"),
+    "a year that Python does not have": ({"published": YEAR_10000}, "date cannot be read"),
+    "a text that is no date": ({"published": WRITTEN}, "date cannot be read"),
+    "a list that ends before it begins": ({"offsets": [0, 2, 1, 3]}, "goes from 2 to 1"),
+    "a list that ends nowhere": ({"offsets": [0, 1, 99, 3]}, "goes from"),
+    "a list before the first": ({"offsets": [0, 1, -5, 3]}, "goes from"),
+}
+
+
+@pytest.mark.parametrize(("bad", "reason"), DAMAGED.values(), ids=DAMAGED.keys())
+def test_a_damaged_row_refuses_itself_alone(bad: dict[str, Any], reason: str, matcher: str) -> None:
+    """A row that is no text, no date or no list costs nothing but itself, whichever way the batch takes."""
+    engine = Engine(matcher=matcher)
+    engine.subscribe(f"SELECT ?o {{ ?s {B} ?o }}", id="all")
+    batch = _three_rows(**bad)
+    refusals: list[Refusal] = []
+    rows = engine.match_batch(batch, on_refusal=refusals.append).to_pylist()
+    wrong = {refusal.where: refusal for refusal in refusals}
+    assert "(record 2)" in wrong
+    assert reason in wrong["(record 2)"].reason
+    assert {refusal.kind for refusal in refusals} == {"publication"}
+    next_is_lost = "(record 3)" in wrong  # two lists share a bound
+    assert next_is_lost == (reason == "goes from")
+    assert {row["publication"] for row in rows} == ({"first"} if next_is_lost else {"first", "last"})
+    with pytest.raises(ReadError, match="on_refusal"):
+        engine.match_batch(batch)
+    assert engine.match_batch(_three_rows()).column("publication").to_pylist() == ["first", "bad", "last"]
+
+
+def test_a_batch_whose_texts_are_out_of_bounds_is_refused_whole() -> None:
+    wrong = pa.Array.from_buffers(
+        pa.string(), 2, [None, pa.py_buffer(b"\0\0\0\0\x09\0\0\0\x02\0\0\0"), pa.py_buffer(b"ab")]
+    )
+    batch = pa.RecordBatch.from_pydict({"id": wrong, "triples": pa.array([[], []], PUBLICATIONS.field("triples").type)})
+    with pytest.raises(ReadError, match="damaged"):
+        Engine(matcher="reference").match_batch(batch, on_refusal=lambda refusal: None)
+
+
+def test_tables_frames_and_slices(matcher: str) -> None:
+    """A table gives a table; its refusals count the rows of all its pieces."""
+    engine = Engine(matcher=matcher)
+    engine.subscribe(f"SELECT ?o {{ ?s {B} ?o }}", id="all")
+    good, bad = _three_rows(), _three_rows(id=None)
+    refusals: list[Refusal] = []
+    found = engine.match_batch(pa.Table.from_batches([good, bad]), on_refusal=refusals.append)
+    assert isinstance(found, pa.Table)
+    assert found.schema == MATCHES
+    assert [row["publication"] for row in found.to_pylist()] == ["first", "bad", "last", "first", "last"]
+    assert [refusal.where for refusal in refusals] == ["(record 5)"]
+    assert isinstance(engine.match_batch(good), pa.RecordBatch)
+    stream = pa.RecordBatchReader.from_batches(good.schema, [good])
+    assert engine.match_batch(stream).num_rows == 3
+    refusals.clear()
+    assert engine.match_batch(bad.slice(1, 1), on_refusal=refusals.append).num_rows == 0
+    assert [refusal.where for refusal in refusals] == ["(record 1)"]
+
+
+def test_a_data_frame_of_pandas(matcher: str) -> None:
+    pytest.importorskip("pandas")
+    engine = Engine(matcher=matcher)
+    engine.subscribe(f"SELECT ?o {{ ?s {B} ?o }}", id="all")
+    table = pa.Table.from_batches([_three_rows(o=None)])
+    refusals: list[Refusal] = []
+    matches = engine.match_batch(table.to_pandas(), on_refusal=refusals.append)
+    assert matches.to_pandas()["publication"].tolist() == ["first", "last"]
+    assert [refusal.where for refusal in refusals] == ["(record 2)"]
+
+
+@pytest.mark.parametrize("kind", [pa.large_list, lambda one: pa.list_(one, 1)], ids=["large", "fixed"])
+def test_other_lists(kind: Any) -> None:
+    batch = _three_rows()
+    triples = batch.column("triples").cast(kind(batch.schema.field("triples").type.value_type))
+    other = batch.set_column(batch.schema.get_field_index("triples"), "triples", triples)
+    assert list(from_batch(other)) == list(from_batch(batch))
+
+
+def test_nanoseconds_are_cut() -> None:
+    batch = _three_rows(published=pa.array([1, 2, 3], pa.timestamp("ns", tz="UTC")))
+    assert {publication.published for publication in from_batch(batch)} == {dt.datetime(1970, 1, 1, tzinfo=dt.UTC)}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from triplewire.cli.report import one_line
+from triplewire.cli.report import one_line, say
 from triplewire.config import Settings
 from triplewire.errors import TriplewireError
 
@@ -124,9 +124,10 @@ def takes_reading(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def settings_from_environment() -> Settings:
-    """The limits. Raises `BadParameter` where a variable of the environment has a wrong value."""
+    """The limits. Raises `BadParameter` where a variable of the environment has a wrong value; an unknown one is told
+    of on standard error."""
     try:
-        return Settings.from_environment()
+        return Settings.from_environment(on_warning=lambda text: say(one_line(f"warning: {text}")))
     except TriplewireError as error:
         raise typer.BadParameter(str(error)) from error
 

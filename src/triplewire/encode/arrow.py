@@ -17,7 +17,7 @@ from triplewire.config import MOST, Settings
 from triplewire.encode.batch import IRI_KIND, LITERAL_KIND, Batch, Bytes, Ids, Offsets
 from triplewire.encode.columns import made, sorted_triples
 from triplewire.encode.interning import Interner
-from triplewire.encode.schema import INSTANT, is_text
+from triplewire.encode.schema import as_bytes, as_instants, is_text
 from triplewire.kernels.text import scan as kernels
 
 _CHUNK = 16_384  # terms between scanner and tables: what fits a processor's cache
@@ -54,12 +54,19 @@ def encode_arrow(batch: pa.RecordBatch, settings: Settings | None = None) -> Bat
 
 def _columns(batch: pa.RecordBatch) -> tuple[list[str], NDArray[np.int64], list[pa.Array]] | None:
     """The ids, how many triples each has, and their subjects, predicates and objects as text; None where something is
-    missing or of another type."""
+    missing, of another type, or not as Arrow has it in memory."""
+    try:
+        batch.validate()
+    except pa.ArrowInvalid:
+        return None
     names = batch.schema.names
     if names.count("id") != 1 or names.count("triples") != 1:
         return None
     ids, triples = batch.column("id"), batch.column("triples")
     if not (pa.types.is_list(triples.type) or pa.types.is_large_list(triples.type)) or ids.null_count:
+        return None
+    lengths = triples.value_lengths()
+    if (pc.min(lengths).as_py() or 0) < 0:
         return None
     members = triples.flatten()
     if triples.null_count or not pa.types.is_struct(members.type) or members.null_count:
@@ -71,12 +78,14 @@ def _columns(batch: pa.RecordBatch) -> tuple[list[str], NDArray[np.int64], list[
     if not is_text(ids.type):
         return None
     try:
+        for column in (ids, *(parts[place] for place in places)):
+            as_bytes(column).validate(full=True)  # where texts begin and end; whether they are UTF-8 is seen later
         texts: list[str] = ids.to_pylist()
-    except UnicodeDecodeError:
+    except (pa.ArrowInvalid, UnicodeDecodeError):
         return None
     if not all(texts):
         return None
-    return texts, triples.value_lengths().to_numpy(), [parts[place].cast(pa.large_string()) for place in places]
+    return texts, lengths.to_numpy(), [parts[place].cast(pa.large_string()) for place in places]
 
 
 def _has_good_dates(batch: pa.RecordBatch) -> bool:
@@ -85,10 +94,14 @@ def _has_good_dates(batch: pa.RecordBatch) -> bool:
         kind = batch.schema.field("source").type if batch.schema.names.count("source") == 1 else None
         if kind is None or not (is_text(kind) or pa.types.is_null(kind)):
             return False
+        try:
+            batch.column("source").validate(full=True)
+        except pa.ArrowInvalid:
+            return False
     if "published" not in batch.schema.names:
         return True
     try:
-        published = batch.column("published").cast(INSTANT)
+        published = as_instants(batch.column("published"))
         for bound in pc.min_max(published).as_py().values():
             _ = bound and bound.astimezone(dt.UTC)
     except (pa.ArrowException, KeyError, ValueError, OverflowError):

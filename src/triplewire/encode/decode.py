@@ -39,5 +39,5 @@ class Decoder:
         columns = [
             map(int, column[rows.start : rows.stop]) for column in (batch.subject, batch.predicate, batch.object)
         ]
-        triples = [Triple(*map(self.term, row)) for row in zip(*columns, strict=True)]  # type: ignore[arg-type]  # nodes and IRIs stand where they may
+        triples = [Triple._make(map(self.term, row)) for row in zip(*columns, strict=True)]
         return Publication(batch.ids[number], tuple(triples))

@@ -60,13 +60,18 @@ def to_batch(publications: Iterable[Publication]) -> pa.RecordBatch:
 
 
 def from_batch(
-    batch: pa.RecordBatch, *, settings: Settings | None = None, on_refusal: Callable[[Refusal], None] | None = None
+    batch: pa.RecordBatch,
+    *,
+    settings: Settings | None = None,
+    on_refusal: Callable[[Refusal], None] | None = None,
+    first_record: int = 1,
 ) -> Iterator[Publication]:
     """The publications of a batch whose columns are as in `PUBLICATIONS`; `source` and `published` may be missing.
 
-    A row that is no publication (no id, a term that cannot be read, more triples than `settings.max_triples`) is
-    handed to `on_refusal` and left out; without it, the first one is raised as `ReadError`. A batch of other columns
-    always raises `ReadError`.
+    A row that is no publication (no id, a text that is not UTF-8, a term that cannot be read, no date, more triples
+    than `settings.max_triples`) is handed to `on_refusal` and left out; without it, the first one is raised as
+    `ReadError`. Its record number counts the rows from `first_record`. A batch of other columns, or one whose memory is
+    damaged, always raises `ReadError`.
     """
     limit = (settings or Settings()).max_triples
     reader = _Rows(batch)
@@ -74,7 +79,9 @@ def from_batch(
         try:
             yield reader.publication(row, limit)
         except ReadError as error:
+            error.record = first_record + row
             if on_refusal is None:
+                error.remedy = error.remedy or "with on_refusal it is left out, and the other rows are read"
                 raise
             on_refusal(Refusal.of("publication", reader.name(row), error))
 
@@ -89,36 +96,46 @@ class _Rows:
         triples = _column(batch, "triples")
         if not _is_triples(triples.type):
             raise _wrong(f"the column 'triples' is {triples.type}, not list<struct<s, p, o: string>>")
-        self._counts: list[int | None] = triples.value_lengths().to_pylist()
-        members = triples.flatten()
+        if not pa.types.is_large_list(triples.type):
+            triples = triples.cast(pa.large_list(triples.type.value_type))
+        self._present: list[bool] = triples.is_valid().to_pylist()
+        self._bounds: list[int] = triples.offsets.to_pylist()
+        self._length = len(triples.values)
+        inside = [bound for bound in self._bounds if 0 <= bound <= self._length]
+        self._first = min(inside, default=0)  # of a slice, only what belongs to it
+        members = triples.values.slice(self._first, max(inside, default=0) - self._first)
         parts = members.flatten()
-        self._terms: list[list[str | None]] = [
-            parts[members.type.get_field_index(name)].cast(pa.string()).to_pylist() for name in "spo"
-        ]
-        self._starts = [0]
-        for count in self._counts:
-            self._starts.append(self._starts[-1] + (count or 0))
+        self._terms = [_texts(parts[members.type.get_field_index(name)], f"triples.{name}") for name in "spo"]
         self._known: dict[str, Term] = {}
 
     def name(self, row: int) -> str:
         """What to call a row in a message."""
-        return self._ids[row] or "(no id)"
+        identity = self._ids[row]
+        return identity.decode("utf-8", "backslashreplace") if isinstance(identity, bytes) else identity or "(no id)"
 
     def publication(self, row: int, limit: int) -> Publication:
         """The publication of a row. Raises `ReadError`."""
-        identity, count, published = self._ids[row], self._counts[row], self._published[row]
-        if not identity:
-            raise ReadError("the publication has no id", record=row + 1)
-        if count is None:
-            raise ReadError("the publication's triples are null", record=row + 1)
-        if count > limit:
-            raise ReadError(f"{count} triples, {limit} are allowed", record=row + 1, remedy="raise max_triples")
-        start = self._starts[row]
+        identity, source, published = self._ids[row], self._sources[row], self._published[row]
         try:
-            triples = tuple(self._triple(at) for at in range(start, start + count))
+            if not identity:
+                raise ValueError("the publication has no id")
+            if isinstance(published, Exception):
+                raise ValueError(f"the publication's date cannot be read: {published}")
+            triples = self._triples(row, limit)
+            return Publication(_utf8(identity, "id"), triples, _utf8(source or "", "source"), published)
         except ValueError as error:
-            raise ReadError(str(error), record=row + 1) from error
-        return Publication(identity, triples, self._sources[row] or "", published)
+            raise ReadError(str(error)) from error
+
+    def _triples(self, row: int, limit: int) -> tuple[Triple, ...]:
+        """The triples of a row. Raises `ValueError`, and `ReadError` where they are too many."""
+        start, end = self._bounds[row], self._bounds[row + 1]
+        if not self._present[row]:
+            raise ValueError("the publication's triples are null")
+        if not 0 <= start <= end <= self._length:
+            raise ValueError(f"the list of triples goes from {start} to {end}, and there are {self._length}")
+        if end - start > limit:
+            raise ReadError(f"{end - start} triples, {limit} are allowed", remedy="raise max_triples")
+        return tuple(self._triple(at) for at in range(start - self._first, end - self._first))
 
     def _triple(self, at: int) -> Triple:
         subject, predicate, object_ = (self._term(column[at]) for column in self._terms)
@@ -128,9 +145,10 @@ class _Rows:
             raise ValueError(f"the predicate {predicate} is no IRI")
         return Triple(subject, predicate, object_)
 
-    def _term(self, text: str | None) -> Term:
+    def _term(self, text: str | bytes | None) -> Term:
         if text is None:
             raise ValueError("a triple lacks a term")
+        text = _utf8(text, "term")
         term = self._known.get(text)
         if term is None:
             term = self._known[text] = parse_term(text)
@@ -144,37 +162,111 @@ def _wrong(what: str) -> ReadError:
 def _column(batch: pa.RecordBatch, name: str) -> pa.Array:
     if batch.schema.names.count(name) != 1:
         raise _wrong(f"the batch has no column {name!r}")
-    return batch.column(name)
+    column = batch.column(name)
+    try:
+        column.validate()
+    except pa.ArrowInvalid as error:
+        raise _damaged(name, error) from error
+    return column
 
 
-def _strings(batch: pa.RecordBatch, name: str, optional: bool = False) -> list[str | None]:
+def _damaged(name: str, error: pa.ArrowInvalid) -> ReadError:
+    return ReadError(f"the column {name!r} is damaged: {error}", remedy="write the batch anew")
+
+
+def _strings(batch: pa.RecordBatch, name: str, optional: bool = False) -> list[str | bytes | None]:
     if optional and name not in batch.schema.names:
         return [None] * batch.num_rows
     column = _column(batch, name)
     if not (is_text(column.type) or pa.types.is_null(column.type)):
         raise _wrong(f"the column {name!r} is {column.type}, not string")
-    texts: list[str | None] = column.cast(pa.string()).to_pylist()
-    return texts
+    return _texts(column, name)
 
 
-def _instants(batch: pa.RecordBatch) -> list[dt.datetime | None]:
+def _texts(column: pa.Array, name: str) -> list[str | bytes | None]:
+    """The texts of a column. What is not UTF-8 stays bytes. Raises `ReadError` where the memory is damaged."""
+    try:
+        column.validate(full=True)
+        texts: list[str | bytes | None] = column.to_pylist()
+        return texts
+    except pa.ArrowInvalid:
+        pass
+    raw = as_bytes(column)
+    try:
+        raw.validate(full=True)
+    except pa.ArrowInvalid as error:
+        raise _damaged(name, error) from error
+    return [_text(data) for data in raw.to_pylist()]
+
+
+def _text(data: bytes | None) -> str | bytes | None:
+    try:
+        return data and data.decode()
+    except UnicodeDecodeError:
+        return data
+
+
+def _utf8(text: str | bytes, what: str) -> str:
+    """The text. Raises `ValueError` where it is not UTF-8."""
+    if isinstance(text, str):
+        return text
+    shown = text[:80].decode("utf-8", "backslashreplace")
+    raise ValueError(f"the {what} '{shown}' is not UTF-8 (a lone surrogate, or another encoding)")
+
+
+def _instants(batch: pa.RecordBatch) -> list[dt.datetime | Exception | None]:
     if "published" not in batch.schema.names:
         return [None] * batch.num_rows
     column = _column(batch, "published")
     try:
-        instants: list[dt.datetime | None] = column.cast(INSTANT).to_pylist()
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:  # a text that is no time; a type without a cast
-        raise _wrong(f"the column 'published' is no timestamp: {error}") from error
+        return _read_instants(column)
+    except pa.ArrowNotImplementedError as error:  # a type without a cast
+        raise _wrong(f"the column 'published' is {column.type}, no timestamp") from error
+    except (pa.ArrowInvalid, ValueError, OverflowError):  # a text that is no time, a year beyond 9999
+        return [_instant(column.slice(row, 1)) for row in range(len(column))]
+
+
+def _read_instants(column: pa.Array) -> list[dt.datetime | Exception | None]:
+    instants: list[dt.datetime | None] = as_instants(column).to_pylist()
     return [instant and instant.astimezone(dt.UTC) for instant in instants]
+
+
+def _instant(column: pa.Array) -> dt.datetime | Exception | None:
+    """The instant of a column of one row, or why there is none."""
+    try:
+        return _read_instants(column)[0]
+    except (pa.ArrowInvalid, ValueError, OverflowError) as error:
+        return error
+
+
+def as_instants(column: pa.Array) -> pa.Array:
+    """A column of dates as `INSTANT`s; nanoseconds are cut. Raises what Arrow's cast does."""
+    nanoseconds = pa.types.is_timestamp(column.type) and column.type.unit == "ns"
+    return column.cast(INSTANT, safe=not nanoseconds)
+
+
+def as_bytes(column: pa.Array) -> pa.Array:
+    """A column of strings as bytes, which need not be UTF-8. The memory is shared."""
+    return column.cast(_BINARY[column.type])
 
 
 def is_text(kind: pa.DataType) -> bool:
     """Is it one of Arrow's types of strings?"""
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+    return kind in _BINARY
+
+
+_BINARY = {
+    pa.string(): pa.binary(),
+    pa.large_string(): pa.large_binary(),
+    pa.string_view(): pa.binary_view(),
+}
+"""Types of strings, and those of the same bytes."""
+
+_LISTS = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
 
 
 def _is_triples(kind: pa.DataType) -> bool:
-    if not (pa.types.is_list(kind) or pa.types.is_large_list(kind)) or not pa.types.is_struct(kind.value_type):
+    if not any(is_kind(kind) for is_kind in _LISTS) or not pa.types.is_struct(kind.value_type):
         return False
     members = kind.value_type
     return all(

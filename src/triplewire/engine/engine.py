@@ -20,27 +20,29 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from triplewire import plugins
 from triplewire.config import Settings
+from triplewire.engine import given
 from triplewire.engine.compiler import Compiler, id_is_taken
 from triplewire.engine.current import Current, publications_of
-from triplewire.engine.incoming import Portion, chunk_of_columns, chunks_of, chunks_of_files
-from triplewire.engine.registered import Registered
+from triplewire.engine.explain.recent import Recent
+from triplewire.engine.incoming import Portion, chunks_of, chunks_of_batches, chunks_of_files
 from triplewire.engine.result import MatchResult
-from triplewire.engine.rules import Rules
 from triplewire.engine.stats import Clock
 from triplewire.engine.store import directory as store
 from triplewire.engine.store import rows as saved_rows
 from triplewire.engine.tiers.matcher import empty_snapshot
+from triplewire.engine.views.registered import Registered
+from triplewire.engine.views.rules import Rules
 from triplewire.errors import LimitError, Refusal, SubscriptionError, TriplewireError, raise_refusal
+from triplewire.expected import expect_callable, expect_path, expect_text
 from triplewire.ir.checks import check
-from triplewire.ir.evaluation.evaluate import World
 from triplewire.ir.subscription import Subscription
-from triplewire.ir.taxonomy import EMPTY, Taxonomy
+from triplewire.ir.taxonomy import Taxonomy
 from triplewire.languages import parse
 from triplewire.matchers import Chunk, Snapshot
+from triplewire.model.match import Match
 from triplewire.model.operator import Operator
 from triplewire.model.publication import Publication
-from triplewire.operators import built_in_operators
-from triplewire.read.sources import Source
+from triplewire.read.sources import Source, check_reading, check_sources
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -58,34 +60,32 @@ LOADED_TOGETHER = 16_384  # subscriptions of a file that are registered together
 class Engine:
     """Subscriptions, a taxonomy, operators and limits; matches publications against them.
 
-    `taxonomy` answers class constraints; `matcher` names a matcher (all give the same answers); `operators` are those
-    that calls may name (default: the built-in ones); `settings` are the limits. `entailment="rdfs"` applies the
-    taxonomy's rdfs:subPropertyOf, rdfs:domain and rdfs:range to each publication and lets an `rdf:type` pattern with a
-    constant class, of any language, take in the subclasses. Any number of threads may call any method: a match call
-    works on the subscriptions that were registered when it began.
+    `taxonomy` answers class constraints, and may be the path of its file; `matcher` names a matcher (all give the same
+    answers); `operators` are those that calls may name, by name (default: the built-in ones); `settings` are the
+    limits. `entailment="rdfs"` applies the taxonomy's rdfs:subPropertyOf, rdfs:domain and rdfs:range to each
+    publication and lets an `rdf:type` pattern with a constant class, of any language, take in the subclasses. Any
+    number of threads may call any method: a match call works on the subscriptions that were registered when it began.
     """
 
     def __init__(
         self,
         *,
-        taxonomy: Taxonomy | None = None,
+        taxonomy: Taxonomy | str | os.PathLike[str] | None = None,
         matcher: str = "trie",
         operators: Mapping[str, Operator] | None = None,
         settings: Settings | None = None,
         entailment: str = "none",
     ) -> None:
-        if entailment not in ENTAILMENTS:
+        expect_text("Engine(matcher=...)", matcher)
+        if not isinstance(entailment, str) or entailment not in ENTAILMENTS:
             raise TriplewireError(f"there is no entailment {entailment!r}", remedy=f"known: {', '.join(ENTAILMENTS)}")
-        world = World(
-            EMPTY if taxonomy is None else taxonomy,
-            built_in_operators() if operators is None else operators,
-            settings or Settings(),
-        )
+        world = given.world_of("Engine", taxonomy, operators, settings)
         self._compiler = Compiler(world, entailment)
         self._matcher_name = matcher
         self._matcher = plugins.find("matcher", matcher)
         self._current = Current(empty_snapshot(self._matcher, self._compiler))
         self._last_number = 0
+        self._recent = Recent()
 
     @property
     def _snapshot(self) -> Snapshot:
@@ -105,10 +105,10 @@ class Engine:
     ) -> Subscription:
         """Register a query text, or a subscription that `parse` made; returns it as registered.
 
-        Without an id it gets the next free one of s1, s2, ... Its `warnings` say what may be a mistake (a class that
-        the taxonomy does not know). Raises `SubscriptionError` when the id is taken or an operator is unknown, and
-        what `parse` raises.
+        Without an id it gets the next free one of s1, s2, ... Its `warnings` say what may be a mistake. Raises
+        `SubscriptionError` when the id is taken or an operator is unknown, and what `parse` raises.
         """
+        given.check_query(query, language, id, prefixes, base)
         world = self._compiler.world
         with self._current.lock:
             if isinstance(query, Subscription):
@@ -126,24 +126,28 @@ class Engine:
                     settings=world.settings,
                 )
                 plain = not subscription.rules
+            number = self._last_number
             if not subscription.id:
-                subscription = replace(subscription, id=self._fresh_id())
+                number = self._fresh_number()
+                subscription = replace(subscription, id=f"s{number}")
             if subscription.id in self._snapshot:
                 raise id_is_taken(subscription.id)
             subscription = self._compiler.checked(subscription)
+            self._last_number = number
             self._current.snapshot = self._snapshot.changed((subscription,), (), plain=plain)
         self._current.work_aside()
         return subscription
 
-    def _fresh_id(self) -> str:
-        while True:
-            self._last_number += 1
-            if (name := f"s{self._last_number}") not in self._snapshot:
-                return name
+    def _fresh_number(self) -> int:
+        number = self._last_number + 1
+        while f"s{number}" in self._snapshot:
+            number += 1
+        return number
 
     def unsubscribe(self, id: str) -> bool:
         """Remove a subscription; False when there is none of this id. A rule that names it keeps its meaning, and is
         saved and loaded with it."""
+        given.check_id("unsubscribe(id)", id)
         with self._current.lock:
             if id not in self._snapshot:
                 return False
@@ -167,8 +171,8 @@ class Engine:
         author should know; `progress` gets the number of those registered so far, now and then. With `ids`, others
         than these are passed over.
         """
+        files = given.subscription_files(paths, on_refusal, on_warning, progress, ids)
         refuse = raise_refusal if on_refusal is None else on_refusal
-        files = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
         wanted = None if ids is None else frozenset(ids)
         if wanted is None:
             self._current.for_loading(files)
@@ -192,6 +196,24 @@ class Engine:
         """What is registered now, in the order of registration: a view that later changes leave alone."""
         return Registered(self._snapshot)
 
+    def get(self, id: str) -> Subscription | None:
+        """The subscription of this id, as it was registered; None when there is none."""
+        given.check_id("get(id)", id)
+        return self._snapshot.get(id)
+
+    def __contains__(self, id: object) -> bool:
+        return isinstance(id, str) and id in self._snapshot
+
+    def __len__(self) -> int:
+        return len(self._snapshot)
+
+    def __bool__(self) -> bool:
+        """True, with or without subscriptions: an engine is not a list of them."""
+        return True
+
+    def __repr__(self) -> str:
+        return f"<Engine {self._matcher_name!r}: {len(self)} subscription{'s' * (len(self) != 1)}>"
+
     def settle(self) -> None:
         """Do now, and wait for, what is otherwise done in the background: take changes into the index for good, and
         where the first subscriptions are matched interpreted, compile the kernels."""
@@ -203,12 +225,12 @@ class Engine:
     def match(self, publications: Publication | Iterable[Publication]) -> MatchResult:
         """Match one publication or many against all subscriptions.
 
-        A pair that cannot be decided (a limit is passed, an operator fails) becomes one of the result's refusals; the
-        others go on. What the iterable itself raises is passed on.
+        A pair that cannot be decided (a limit is passed, an operator fails) becomes one of the result's refusals. What
+        the iterable raises is passed on.
         """
+        each = given.each_publication(publications)
         snapshot, clock = self._current.for_matching(), Clock()
-        given = iter([publications] if isinstance(publications, Publication) else publications)
-        return _matched(snapshot, chunks_of(given, self._compiler, clock), clock)
+        return self._recent.keep(_matched(snapshot, chunks_of(each, self._compiler, clock), clock))
 
     def match_files(
         self,
@@ -220,10 +242,16 @@ class Engine:
     ) -> Iterator[MatchResult]:
         """Match the publications of files, folders and streams, as `triplewire.read` takes them, a chunk at a time.
 
-        Faster than `match(read(...))` where the matcher takes columns and a file is plain N-Quads or N-Triples, and the
-        same otherwise. A publication that cannot be read goes to `on_refusal`; without it, the first one is raised as
-        `ReadError`. With a `clock`, the time of the stages goes there, and not to the results.
+        Faster than `match(read(...))` for plain N-Quads and N-Triples. What cannot be read goes to `on_refusal`;
+        without it, the first `ReadError` is raised. With a `clock`, the time of the stages goes there.
         """
+        check_sources("match_files", sources)
+        check_reading("match_files", split, on_refusal=on_refusal)
+        return self._each_result(sources, split, as_written, on_refusal, clock)
+
+    def _each_result(
+        self, sources: Sequence[Source], split: str, as_written: bool, on_refusal: Refuse | None, clock: Clock | None
+    ) -> Iterator[MatchResult]:
         mine, portion = clock or Clock(), Portion()
         with mine("load"):
             snapshot = self._current.for_matching(lambda: publications_of(sources))
@@ -236,49 +264,53 @@ class Engine:
                 result.add(chunk, rows)
                 if clock is None:
                     result.stats.seconds = mine.lap()
-                yield result
+                yield self._recent.keep(result)
                 if clock is None:
                     mine.lap()  # what the caller did meanwhile
 
     def match_batch(
-        self, batch: pa.RecordBatch, *, on_refusal: Callable[[Refusal], None] | None = None
-    ) -> pa.RecordBatch:
-        """Publications in, matches out, as Arrow batches of the schemas in `triplewire.encode.schema`.
+        self, batch: pa.RecordBatch | pa.Table, *, on_refusal: Callable[[Refusal], None] | None = None
+    ) -> pa.RecordBatch | pa.Table:
+        """Publications in, matches out, as Arrow columns of the schemas in `triplewire.encode.schema`.
 
-        Rows that are no publication, and pairs that cannot be decided, are handed to `on_refusal`; without it, the
-        first one is raised as `ReadError` or `SubscriptionError`.
+        A batch gives a batch. A table, or anything else with Arrow columns (a data frame of Polars or pandas), gives a
+        table. Rows that are no publication, and pairs that cannot be decided, are handed to `on_refusal`, and all other
+        rows are matched; without it, the first one is raised as `ReadError` or `SubscriptionError`. The refusal of a
+        row has the kind "publication" and its number as record, from 1.
         """
         # Arrow takes a fifth of a second to load, and most programs never hand over a batch
-        from triplewire.encode.matches import combined
-        from triplewire.encode.schema import from_batch
+        import pyarrow as pa
 
-        snapshot, clock = self._current.for_matching(lambda: batch.num_rows), Clock()
-        whole = chunk_of_columns(batch, self._compiler, clock) if snapshot.columnar else None
-        given = from_batch(batch, settings=self._compiler.world.settings, on_refusal=on_refusal)
-        chunks = chunks_of(given, self._compiler, clock) if whole is None else [whole]
+        from triplewire.encode.matches import combined
+
+        expect_callable("match_batch(on_refusal=...)", on_refusal)
+        batches, clock = given.record_batches(batch), Clock()
+        snapshot = self._current.for_matching(lambda: sum(part.num_rows for part in batches))
+        chunks = chunks_of_batches(batches, self._compiler, clock, on_refusal, snapshot.columnar)
         result = _matched(snapshot, chunks, clock)
         for refusal in result.refusals:
             if on_refusal is None:
                 raise SubscriptionError(refusal.reason, source=refusal.subject, remedy=refusal.remedy)
             on_refusal(refusal)
-        return combined(result.to_arrow())
+        matches = result.to_arrow()
+        return combined(matches) if isinstance(batch, pa.RecordBatch) else matches
 
-    def explain(self, subscription_id: str, publication: Publication) -> Explanation:
-        """Why the subscription matches the publication, or the first part of it that fails.
+    def explain(self, subscription: str | Match, publication: Publication | None = None) -> Explanation:
+        """Why the subscription of this id matches the publication, or the first part of it that fails.
 
-        Raises `SubscriptionError` when there is no such subscription, `LimitError` where the evaluation passes one.
+        A match of this engine can stand for both as long as its `MatchResult` is there; where that is gone, its
+        publication is given, too. Raises `SubscriptionError` when there is no such subscription, `ArgumentError` when
+        the publication is missing, `LimitError` where the evaluation passes one.
         """
-        subscription = self._snapshot.get(subscription_id)
-        if subscription is None:
-            raise SubscriptionError("there is no subscription of this id", source=subscription_id)
+        registered, publication = self._recent.pair(self._snapshot, subscription, publication)
         from triplewire.engine.explain.explanation import explain  # matching does without it
 
         compiler = self._compiler
         try:
-            return explain(compiler.meant(subscription), compiler.entailed(publication), compiler.world)
+            return explain(compiler.meant(registered), compiler.entailed(publication), compiler.world)
         except RecursionError:
             raise LimitError(
-                "the query is nested too deep to be explained", source=subscription.id, remedy="lower max_query_depth"
+                "the query is nested too deep to be explained", source=registered.id, remedy="lower max_query_depth"
             ) from None
 
     # --- storage -----------------------------------------------------------------------------------------------------
@@ -292,6 +324,7 @@ class Engine:
         another process has been saving there for a minute, and when a subscription would not come back as it is (one
         that was not made from its text); `LimitError` where there are too many subscriptions for one index.
         """
+        expect_path("save(path)", path)
         compiler, count = self._compiler, len(self._snapshot)
         snapshot = self._current.compiled() if index and count else self._snapshot
         world = compiler.world
@@ -323,6 +356,7 @@ class Engine:
         SHA-256, those above 8 MiB by their CRC-32, and with `verify` all by their SHA-256. Raises `StoreError` when the
         directory is damaged, of a newer version or no saved engine.
         """
+        given.check_loading(path, matcher, operators, settings)
         saved = store.load(Path(path), settings, whole=verify)
         engine = cls(
             taxonomy=saved.taxonomy,

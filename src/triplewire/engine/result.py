@@ -22,6 +22,7 @@ from triplewire.engine.construct import construct
 from triplewire.engine.stats import COMPILED, INTERPRETED, Stats
 from triplewire.errors import Refusal
 from triplewire.matchers import Chunk, Rows, Snapshot, Template
+from triplewire.model.html import table
 from triplewire.model.match import Binding, Match, MatchRow, graph_text, matches_of
 from triplewire.model.terms import Triple
 
@@ -63,7 +64,7 @@ class _Origin:
         return self._snapshot.revision(subscription)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Part:
     """The matches of one chunk of publications, all arrays in the order promised by `MatchResult`.
 
@@ -375,6 +376,11 @@ class MatchResult(Sequence[Match]):
             begin = self._starts[place] + start
             self._kept = begin, begin + len(made), made
         return made[number - begin]
+
+    def _repr_html_(self) -> str:
+        """A table of the first matches, in notebooks."""
+        rows = ((match.subscription, match.publication, repr(match).partition(": ")[2][:-1]) for match in self)
+        return table(repr(self)[1:-1], ("subscription", "publication", "bindings"), rows, len(self))
 
     def __repr__(self) -> str:
         return f"<MatchResult: {len(self)} matches, {self.publications} publications, {len(self.refusals)} refusals>"

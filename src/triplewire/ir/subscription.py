@@ -9,11 +9,12 @@ from dataclasses import dataclass, field
 
 from triplewire.ir.nodes import PatternTerm, Where
 from triplewire.ir.show import show
+from triplewire.model.terms import shortened
 
 REVISION_DIGITS = 16
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Subscription:
     """A standing query, compiled by `triplewire.parse`. Two are equal if all fields except the warnings and rules are.
 
@@ -41,6 +42,10 @@ class Subscription:
         which a program made, its tree counts."""
         text = self.text or f"{self.select} {self.ask} {self.construct} {show(self.where)}"
         return revision_of(self.language, text, dict(self.prefixes), self.base)
+
+    def __repr__(self) -> str:
+        text = shortened(" ".join(self.text.split()), 160)
+        return f"<Subscription {shortened(self.id, 60)!r} in {self.language}: {text}>"
 
 
 def revision_of(language: str, text: str, prefixes: Mapping[str, str], base: str) -> str:

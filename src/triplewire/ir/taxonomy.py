@@ -32,7 +32,7 @@ DECLARES = frozenset(
 """An instance of one of these is a class, even if nothing else is stated about it."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Taxonomy:
     """Classes with their direct superclasses, instances with their direct classes, names, and properties for
     entailment.
@@ -45,6 +45,9 @@ class Taxonomy:
     classes_of: Edges = field(default_factory=dict)
     names: Edges = field(default_factory=dict)
     properties: Properties = field(default_factory=Properties)
+
+    def __repr__(self) -> str:
+        return f"<Taxonomy: {len(self.superclasses)} classes below others, {len(self.classes_of)} instances>"
 
     @classmethod
     def build(

@@ -12,6 +12,7 @@ from dataclasses import replace
 from triplewire import plugins
 from triplewire.config import Settings
 from triplewire.errors import LanguageError
+from triplewire.expected import expect, expect_text, expect_texts
 from triplewire.ir.checks import check
 from triplewire.ir.subscription import Subscription
 from triplewire.languages.context import Context, Language, SeenRules
@@ -40,6 +41,17 @@ def parse(
     Raises `LanguageError` with line and column where the text is wrong, `UnsupportedQuery` where it is outside the
     subset, `LimitError` past a limit of `settings`.
     """
+    for name, value in (("text", text), ("language", language), ("id=...", id), ("base=...", base)):
+        expect_text(f"parse({name})", value)
+    expect_texts("parse(prefixes=...)", prefixes, "a mapping of prefixes to namespace IRIs (texts)")
+    for name, given, wanted in (
+        ("operators", operators, "a mapping of names to operators"),
+        ("rules", rules, "a mapping of ids to subscriptions"),
+    ):
+        if given is not None:
+            expect(f"parse({name}=...)", given, Mapping, wanted)
+    if settings is not None:
+        expect("parse(settings=...)", settings, Settings, "Settings, or None")
     seen = SeenRules({} if rules is None else rules)
     context = Context(
         source=id,

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from triplewire.ir.nodes import And, Call, Coercion, Compare, Expression, Filter, Function, Variable, Where
-from triplewire.ir.values.numbers import MAX_DIGITS, lenient_number
+from triplewire.ir.values.numbers import lenient_number
 from triplewire.ir.walk import walk
 from triplewire.languages.context import Context, Parsed
 from triplewire.languages.grammar.bare import COMPARISONS, BareTokens, NamesInForce, bounded, literal, read_raw
@@ -27,6 +27,7 @@ from triplewire.languages.grammar.quantities import UNITS
 from triplewire.languages.grammar.strings import number
 from triplewire.languages.grammar.tokens import END, Token
 from triplewire.model.terms import IRI, Literal
+from triplewire.model.values import MAX_DIGITS
 
 _ENDS = (",", "}", *COMPARISONS)
 

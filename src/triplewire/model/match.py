@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, NoReturn, Protocol, TypeAlias
 
 from triplewire.model.canonical import canonical_lines
-from triplewire.model.terms import IRI, Literal, Term, Triple, term_to_json
+from triplewire.model.terms import IRI, Literal, Term, Triple, shortened, term_to_json
 
 Binding: TypeAlias = Mapping[str, Term]
 
@@ -58,7 +58,7 @@ class _Slots:
     __slots__ = ("bindings", "construct", "matched_at", "origin", "publication", "subscription", "truncated")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Match(_Slots):
     """One publication that satisfies one subscription.
 
@@ -86,6 +86,24 @@ class Match(_Slots):
     def revision(self) -> str:
         """16 hexadecimal digits that change with the text of the subscription; "" of a match that no engine made."""
         return self.origin.revision(self.subscription) if self.origin is not None else ""
+
+    def __repr__(self) -> str:
+        count = f"{len(self.bindings)}{'+' if self.truncated else ''} binding{'s' * (len(self.bindings) != 1)}"
+        first = next(iter(self.bindings), {})
+        values = ", ".join(f"?{shortened(name, 20)} = {shortened(str(term), 40)}" for name, term in first.items())
+        text = f"{shortened(self.subscription, 60)!r} matches {shortened(self.publication, 80)!r}: {count}"
+        return f"<Match {text}{', ' * bool(values)}{shortened(values, 160)}>"
+
+    def _repr_html_(self) -> str:
+        """The bindings as a table, in notebooks."""
+        # programs outside of notebooks do without
+        from triplewire.model.html import ROWS, table, term_text
+
+        names = list(dict.fromkeys(name for binding in self.bindings[:ROWS] for name in binding))
+        rows = ([term_text(binding[name]) if name in binding else "" for name in names] for binding in self.bindings)
+        more = " (truncated)" if self.truncated else ""
+        caption = f"{self.subscription} matches {self.publication}{more}"
+        return table(caption, [f"?{name}" for name in names], rows, len(self.bindings))
 
     def to_json(self, bindings: bool = True) -> dict[str, Any]:
         """The row of the JSON Lines output; terms as in SPARQL 1.1 JSON results. Without `bindings` it holds what the

@@ -11,8 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from triplewire.expected import expect, expect_text, refuse
 from triplewire.model.canonical import content_hash
-from triplewire.model.terms import IRI, Node, Term, Triple
+from triplewire.model.terms import IRI, Node, Term, Triple, shortened
 
 
 class Graph:
@@ -61,13 +62,14 @@ class Graph:
             yield triple.object
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Publication:
     """A small RDF graph with an identity. Two publications are equal when all their fields are.
 
     `id` is an IRI or any string, unique per source; `source` says where it came from (feed URL, file, topic);
     `published` is the instant that the source states, in UTC, or None where it states none (then arrival counts);
-    `attachments` are byte strings that operators may read; `notes` says what was repaired while reading.
+    `attachments` are byte strings that operators may read; `notes` says what was repaired while reading. Any iterable
+    of triples will do, and plain tuples of three terms become triples. Raises `ArgumentError` for anything else.
     """
 
     id: str
@@ -76,6 +78,29 @@ class Publication:
     published: dt.datetime | None = None
     attachments: Mapping[str, bytes] = field(default_factory=dict, compare=False)
     notes: tuple[str, ...] = field(default=(), compare=False)
+
+    def __post_init__(self) -> None:
+        if type(self.triples) is not tuple or not _ONLY_TRIPLES.issuperset(map(type, self.triples)):
+            object.__setattr__(self, "triples", _made_triples(self.triples))
+        if not (isinstance(self.id, str) and isinstance(self.source, str) and type(self.attachments) is dict):
+            expect_text("Publication(id)", self.id)
+            expect_text("Publication(source=...)", self.source)
+            expect("Publication(attachments=...)", self.attachments, Mapping, "a mapping of names to bytes")
+        if self.published is not None:
+            expect("Publication(published=...)", self.published, dt.datetime, "a datetime.datetime, or None")
+
+    def __repr__(self) -> str:
+        source = f" from {shortened(self.source)!r}" if self.source else ""
+        count = len(self.triples)
+        return f"<Publication {shortened(self.id)!r}{source}: {count} triple{'s' * (count != 1)}>"
+
+    def _repr_html_(self) -> str:
+        """The publication as a table, in notebooks."""
+        # programs outside of notebooks do without
+        from triplewire.model.html import table, term_text
+
+        rows = (tuple(map(term_text, triple)) for triple in self.triples)
+        return table(repr(self)[1:-1], ("subject", "predicate", "object"), rows, len(self.triples))
 
     @cached_property
     def graph(self) -> Graph:
@@ -86,3 +111,20 @@ class Publication:
     def content_hash(self) -> str:
         """SHA-256 (hex) of the graph, independent of its blank node labels: `triplewire.model.canonical`."""
         return content_hash(self.triples)
+
+
+_ONLY_TRIPLES = frozenset((Triple,))
+
+
+def _made_triples(given: object) -> tuple[Triple, ...]:
+    """The triples of an iterable of triples or of plain tuples of three terms. Raises `ArgumentError`."""
+    where, wanted = "Publication(triples)", "an iterable of triples"
+    remedy = "read(path) makes publications of files, Triple(IRI(...), IRI(...), Literal(...)) a triple"
+    if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
+        raise refuse(where, wanted, given, remedy)
+    triples = []
+    for number, triple in enumerate(given, 1):
+        if not isinstance(triple, tuple) or len(triple) != 3:
+            raise refuse(where, f"{wanted}, of which number {number} is a tuple of three terms", triple, remedy)
+        triples.append(triple if isinstance(triple, Triple) else Triple(*triple))
+    return tuple(triples)

@@ -8,7 +8,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, Self, TypeAlias
+
+from triplewire.errors import ArgumentError
+from triplewire.expected import expect_text, refuse
+
+if TYPE_CHECKING:
+    from triplewire.model.values import PythonValue
 
 RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 RDFS = "http://www.w3.org/2000/01/rdf-schema#"
@@ -17,43 +23,90 @@ XSD_STRING = XSD + "string"
 LANG_STRING = RDF + "langString"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False, init=False)
 class IRI:
-    """An absolute IRI, without the angle brackets."""
+    """An absolute IRI, without the angle brackets. Raises `ArgumentError` where `value` is no text."""
 
     value: str
+
+    def __init__(self, value: str) -> None:
+        if not isinstance(value, str):
+            raise refuse("IRI(value)", "a text (str)", value)
+        _set_value(self, value)
+
+    def __repr__(self) -> str:
+        return f"IRI({shortened(self.value)!r})"
 
     def __str__(self) -> str:
         return f"<{_escape_iri(self.value)}>"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False, init=False)
 class BlankNode:
-    """A blank node. Its label is local to its publication."""
+    """A blank node. Its label is local to its publication. Raises `ArgumentError` where it is no text."""
 
     label: str
+
+    def __init__(self, label: str) -> None:
+        if not isinstance(label, str):
+            raise refuse("BlankNode(label)", "a text (str)", label)
+        _set_label(self, label)
+
+    def __repr__(self) -> str:
+        return f"BlankNode({shortened(self.label)!r})"
 
     def __str__(self) -> str:
         return f"_:{self.label}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False, init=False)
 class Literal:
-    """A literal: lexical form, datatype IRI, and the language tag (lower case) of an rdf:langString."""
+    """A literal: lexical form, datatype IRI, and the language tag (lower case) of an rdf:langString.
+
+    `Literal("chat", language="fr")` is a language-tagged string, as `Literal.tagged("chat", "fr")`. Raises
+    `ArgumentError` where one of the three is no text, and where there is a tag beside a datatype other than
+    rdf:langString.
+    """
 
     lexical: str
     datatype: str = XSD_STRING
     language: str = ""
 
+    def __init__(self, lexical: str, datatype: str = XSD_STRING, language: str = "") -> None:
+        if language or not (isinstance(lexical, str) and isinstance(datatype, str) and isinstance(language, str)):
+            datatype, language = _tag(lexical, datatype, language)
+        _set_lexical(self, lexical)
+        _set_datatype(self, datatype)
+        _set_language(self, language)
+
     @classmethod
     def tagged(cls, lexical: str, language: str) -> Literal:
         """A language-tagged string. Tags are case-insensitive (RDF 1.1, 3.3), so they are stored in lower case."""
-        return cls(lexical, LANG_STRING, language.lower())
+        return cls(lexical, LANG_STRING, language)
 
     @property
     def has_text(self) -> bool:
         """Is it plain, xsd:string or language-tagged? Only these have words (semantics, section 5)."""
         return self.datatype == XSD_STRING or bool(self.language)
+
+    def to_python(self) -> PythonValue:
+        """The value as Python's: `int`, `Decimal`, `float`, `bool`, `datetime`, `date`, `time`, `timedelta`, `bytes`.
+
+        The text where the datatype has no Python type, and where the lexical form is not valid for it or Python cannot
+        hold it (the year 10000). See `triplewire.model.values`.
+        """
+        if not self.datatype.startswith(XSD):
+            return self.lexical
+        # few programs need it, and it brings decimal and datetime along
+        from triplewire.model.values import python_value
+
+        return python_value(self.lexical, self.datatype.removeprefix(XSD))
+
+    def __repr__(self) -> str:
+        text = f"Literal({shortened(self.lexical)!r}"
+        if self.language:
+            return f"{text}, language={self.language!r})"
+        return f"{text})" if self.datatype == XSD_STRING else f"{text}, {shortened(self.datatype)!r})"
 
     def __str__(self) -> str:
         quoted = f'"{_escape_string(self.lexical)}"'
@@ -62,19 +115,78 @@ class Literal:
         return quoted if self.datatype == XSD_STRING else f"{quoted}^^<{_escape_iri(self.datatype)}>"
 
 
+# the constructors fill slots through these, in half the time that those of `dataclass` take
+_set_value = IRI.__dict__["value"].__set__
+_set_label = BlankNode.__dict__["label"].__set__
+_set_lexical, _set_datatype, _set_language = (
+    Literal.__dict__[name].__set__ for name in ("lexical", "datatype", "language")
+)
+
+
+def _tag(lexical: object, datatype: object, language: object) -> tuple[str, str]:
+    """The datatype and the language of a tagged string. Raises `ArgumentError` where one of them is no text, and where
+    there is another datatype."""
+    expect_text("Literal(lexical)", lexical, "write the value as text, as in Literal(str(5), datatype)")
+    expect_text("Literal(datatype=...)", datatype, "an IRI has its text as .value")
+    expect_text("Literal(language=...)", language)
+    datatype, language = str(datatype), str(language)
+    if datatype not in (LANG_STRING, XSD_STRING):
+        raise ArgumentError(
+            f"a literal has a language or a datatype, not both, got {language[:40]!r} and <{datatype[:80]}>",
+            source="Literal(language=...)",
+            remedy="leave one of them out",
+        )
+    return LANG_STRING, language.lower()
+
+
 Term: TypeAlias = IRI | BlankNode | Literal
 Node: TypeAlias = IRI | BlankNode
 
 
-class Triple(NamedTuple):
-    """One edge of a publication's graph."""
-
+class _Edge(NamedTuple):
     subject: Node
     predicate: IRI
     object: Term
 
+
+class Triple(_Edge):
+    """One edge of a publication's graph: subject, predicate, object.
+
+    Raises `ArgumentError` where one of them is no term of its place. `Triple._make` does not look at them: readers use
+    it for terms that they have made.
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, subject: Node, predicate: IRI, object: Term) -> Self:
+        if not (isinstance(subject, _NODES) and isinstance(predicate, IRI) and isinstance(object, _TERMS)):
+            raise _no_triple(subject, predicate, object)
+        return tuple.__new__(cls, (subject, predicate, object))
+
+    def __repr__(self) -> str:
+        return f"Triple({self.subject!r}, {self.predicate!r}, {self.object!r})"
+
     def __str__(self) -> str:
         return f"{self.subject} {self.predicate} {self.object} ."
+
+
+_NODES = (IRI, BlankNode)
+_TERMS = (IRI, BlankNode, Literal)
+_MAKE_TERMS = "IRI(text), BlankNode(label) and Literal(text) make terms"
+
+
+def _no_triple(subject: object, predicate: object, object_: object) -> ArgumentError:
+    """What is wrong with one of the three."""
+    if not isinstance(subject, _NODES):
+        return refuse("Triple(subject)", "a term (IRI or BlankNode)", subject, _MAKE_TERMS)
+    if not isinstance(predicate, IRI):
+        return refuse("Triple(predicate)", "a term (IRI)", predicate, _MAKE_TERMS)
+    return refuse("Triple(object)", "a term (IRI, BlankNode or Literal)", object_, _MAKE_TERMS)
+
+
+def shortened(text: str, most: int = 120) -> str:
+    """The text, or its begin and end with three dots between them: for `repr`."""
+    return text if len(text) <= most else f"{text[: most - most // 4 - 3]}...{text[-(most // 4) :]}"
 
 
 RDF_TYPE = IRI(RDF + "type")

@@ -116,21 +116,25 @@ def _line(error: BaseException, path: str) -> int:
 
 def _checked(path: str, place: int, entry: Any) -> Operator:
     """The object, if it is an operator."""
-    name, parameters = getattr(entry, "name", None), getattr(entry, "parameters", None)
-    wrong = ""
-    if isinstance(entry, type):
-        wrong = f"is the class {entry.__name__}, not an object of it"
-    elif not isinstance(name, str) or not _NAME.fullmatch(name):
-        wrong = f"has no name of letters, digits, _ and - ({name!r:.60})"
-    elif not isinstance(parameters, tuple) or not all(isinstance(p, Parameter) for p in parameters):
-        wrong = f"({name}) has no tuple of Parameter as its parameters"
-    elif not callable(getattr(entry, "evaluate", None)):
-        wrong = f"({name}) has no method evaluate(publication, arguments)"
-    if wrong:
-        what = f"number {place} of its {ATTRIBUTE} {wrong}"
+    if fault := fault_of(entry):
+        what = f"number {place} of its {ATTRIBUTE} {fault}"
         raise _failure(path, what, "see `triplewire.extend.Operator`")
     operator: Operator = entry
     return operator
+
+
+def fault_of(operator: Any) -> str:
+    """Why this is no operator: what stands after its name in a message; "" where it is one."""
+    name, parameters = getattr(operator, "name", None), getattr(operator, "parameters", None)
+    if isinstance(operator, type):
+        return f"is the class {operator.__name__}, not an object of it"
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        return f"has no name of letters, digits, _ and - ({name!r:.60})"
+    if not isinstance(parameters, tuple) or not all(isinstance(p, Parameter) for p in parameters):
+        return f"({name}) has no tuple of Parameter as its parameters"
+    if not callable(getattr(operator, "evaluate", None)):
+        return f"({name}) has no method evaluate(publication, arguments)"
+    return ""
 
 
 def _failure(path: str | Path, what: str, remedy: str, *, line: int = 0) -> OperatorError:

@@ -24,6 +24,7 @@ from triplewire.languages.sources.files import read_subscriptions
 from triplewire.model.operator import Operator
 from triplewire.operators.files import OperatorFile, operators_of
 from triplewire.pipeline.filter import PackedEngine
+from triplewire.pipeline.given import check_compiling, check_rows, check_subscriptions
 from triplewire.pipeline.rows import OUTCOME_ROWS, REFUSAL_FIELDS, columns_of
 from triplewire.read.taxonomy import load_taxonomy
 
@@ -54,6 +55,7 @@ def match_publications(
     `on_refusal`, and without it is raised. Refused publications and pairs are left out here: see `outcomes` and
     `dead_letters`.
     """
+    check_rows("match_publications(df)", df)
     packed = compile_filter(
         subscriptions,
         taxonomy=taxonomy,
@@ -101,6 +103,8 @@ def compile_filter(
     matcher, an entailment and settings of its own, those given here are not looked at; `operators` are those files that
     give the engine its own. Raises `OperatorError` where such a file gives none.
     """
+    check_subscriptions(subscriptions)
+    check_compiling(taxonomy, operators, settings, on_refusal, on_warning)
     if isinstance(subscriptions, PackedEngine):
         return subscriptions
     if isinstance(subscriptions, Engine):

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 from triplewire.engine.tiers.kernels import TIER
 from triplewire.errors import TriplewireError
 from triplewire.kernel_cache import FOLDER
+from triplewire.pipeline.given import check_session_arguments
 from triplewire.pipeline.java import Java, use_java
 
 if TYPE_CHECKING:
@@ -78,6 +79,7 @@ def spark_session(
     With `log`, the output of the JVM and its Python workers goes to that file. Raises `TriplewireError` where Spark or
     Java is missing or Spark does not start.
     """
+    check_session_arguments(name, master, config, log)
     running = running_session()
     if running is not None:
         return running

@@ -21,6 +21,7 @@ from triplewire.config import Settings
 from triplewire.encode.schema import to_batch
 from triplewire.errors import ReadError, Refusal
 from triplewire.model.publication import Publication
+from triplewire.pipeline.given import check_reading, check_session
 from triplewire.pipeline.rows import PUBLICATION_ROWS, columns_of, refused, storable_text, widened
 from triplewire.read import read, read_document
 from triplewire.read.sources import files_below
@@ -57,6 +58,8 @@ def publications(
     stream the listings of `triplewire.pipeline.arrivals`, as `triplewire.pipeline.run` does: `listed_publications`.
     Raises `ReadError` when there is nothing at `path`.
     """
+    check_session("publications(spark)", spark)
+    check_reading(path, split, settings)
     settings = settings or Settings()
     remote = is_remote(path)
     roots = [str(path)] if remote else local_roots(path)

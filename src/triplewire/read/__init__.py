@@ -8,6 +8,7 @@ parsing process (`worker`), where `decode` runs it through `guard`, the parser (
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -40,20 +41,24 @@ def read(
     # `import triplewire` comes by here, and does without the parsing process, unpacking and NumPy behind these
     from triplewire.config import Settings
     from triplewire.read.documents import read_document
-    from triplewire.read.sources import documents
+    from triplewire.read.sources import check_reading, check_sources, documents
 
-    settings = settings or Settings()
-    for name, data in documents(*sources, settings=settings, on_refusal=on_refusal):
-        yield from read_document(
+    check_sources("read", sources)
+    check_reading("read", split, base, settings, on_refusal, loader)
+    limits = settings or Settings()
+    return chain.from_iterable(
+        read_document(
             data,
             name,
             base=base,
             split=split,
-            settings=settings,
+            settings=limits,
             on_refusal=on_refusal,
             loader=loader,
             as_written=as_written,
         )
+        for name, data in documents(*sources, settings=limits, on_refusal=on_refusal)
+    )
 
 
 def __getattr__(name: str) -> Any:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 from triplewire.config import Settings
 from triplewire.errors import ReadError, Refusal
+from triplewire.expected import expect, expect_text
 from triplewire.model.publication import Publication
 from triplewire.read.guard import check_size
 from triplewire.read.gunzip import gunzip
@@ -18,9 +19,8 @@ from triplewire.read.rdf.contexts import Loader, with_contexts
 from triplewire.read.rdf.split import by_subject
 from triplewire.read.rdf.surrogates import replaced
 from triplewire.read.sniff import sniff
+from triplewire.read.sources import check_reading
 from triplewire.read.syntax import Syntax
-
-SPLITS = ("item", "document", "subject")
 
 
 def read_document(
@@ -45,12 +45,16 @@ def read_document(
     Raises the first `ReadError`; with `on_refusal` each becomes a `Refusal` instead and the rest is read. What was read
     although it is ill-formed is told to `on_refusal` too, as a `Refusal` of kind "warning", and in `Publication.notes`.
     """
+    kinds = (bytes, bytearray, memoryview)
+    expect("read_document(data)", data, kinds, "the bytes of a document", "read(path) reads files")
+    expect_text("read_document(source)", source)
+    check_reading("read_document", split, base, settings, on_refusal, loader)
     settings = settings or Settings()
     document = document_iri(source)
     source = replaced(source)  # a file name may be no UTF-8; the document's IRI keeps its bytes
     publications: list[Publication] = []
     try:
-        data = gunzip(data, settings.max_input_bytes)
+        data = gunzip(bytes(data), settings.max_input_bytes)
         syntax = sniff(data, source)
         request = Request(b"", syntax, document, source, base, split, settings, as_written=as_written)
         publications.extend(_publications(data, request, on_refusal, loader))
@@ -66,8 +70,6 @@ def _publications(
     data: bytes, request: Request, on_refusal: Callable[[Refusal], None] | None, loader: Loader | None
 ) -> Iterator[Publication]:
     """The publications of an unpacked document, parsed in the parsing process; `request` is how to read it."""
-    if request.split not in SPLITS:
-        raise ReadError(f"there is no split {request.split!r}", remedy=f"known: {', '.join(SPLITS)}")
     check_size(data, request.syntax, request.settings)
     if request.syntax is Syntax.N_QUADS:
         yield from _lines(data, request, on_refusal)

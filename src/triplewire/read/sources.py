@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import io
 import os
+import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import BinaryIO, TypeAlias
+from typing import Any, BinaryIO, TextIO, TypeAlias
 
 from triplewire.config import Settings
 from triplewire.errors import ReadError, Refusal
+from triplewire.expected import expect, expect_callable, expect_path, expect_text, refuse
 from triplewire.read.names import STDIN
 
-Source: TypeAlias = "str | os.PathLike[str] | bytes | BinaryIO"
-"""A file, a folder (all files below), `-` (standard input), the bytes of a document, or a binary stream of one."""
+Source: TypeAlias = "str | os.PathLike[str] | bytes | bytearray | memoryview | BinaryIO | TextIO"
+"""A file, a folder (all files below), `-` (standard input), the bytes of a document, or a stream of one."""
+
+SPLITS = ("item", "document", "subject")
 
 _PIECE = 1 << 20  # bytes of a stream that are read at once
+_TEXT = re.compile(r"\A\s*[<{@]|\n")  # a document, not the name of one
+_ENCODING = re.compile(rb"""\A((?:\xef\xbb\xbf)?\s*<\?xml\s[^>]*?encoding\s*=\s*["'])[A-Za-z0-9._-]+""")
 
 
 def documents(
@@ -35,6 +42,37 @@ def documents(
                 yield name, data
 
 
+def check_sources(where: str, sources: Iterable[object]) -> None:
+    """Raises `ArgumentError` where one is no source."""
+    remedy = "io.BytesIO(data) and io.StringIO(text) are streams of a text; several sources are read(*sources)"
+    for source in sources:
+        if isinstance(source, str | os.PathLike):
+            expect_path(f"{where}(source)", source)
+            if isinstance(source, str) and _TEXT.search(source) and not os.path.exists(source):
+                raise refuse(f"{where}(source)", "the path of a file", source, "read(io.StringIO(text)) reads a text")
+        elif not isinstance(source, bytes | bytearray | memoryview) and not callable(getattr(source, "read", None)):
+            raise refuse(f"{where}(source)", "a path, the bytes of a document, or a stream", source, remedy)
+
+
+def check_reading(
+    where: str,
+    split: object,
+    base: object = "",
+    settings: object = None,
+    on_refusal: object = None,
+    loader: object = None,
+) -> None:
+    """Raises `ArgumentError` where an argument of `read` has a wrong type, and `ReadError` where there is no such
+    split."""
+    if split not in SPLITS:
+        raise ReadError(f"there is no split {split!r}", remedy=f"known: {', '.join(SPLITS)}")
+    expect_text(f"{where}(base=...)", base)
+    if settings is not None:
+        expect(f"{where}(settings=...)", settings, Settings, "Settings, or None")
+    expect_callable(f"{where}(on_refusal=...)", on_refusal)
+    expect_callable(f"{where}(loader=...)", loader)
+
+
 def files_below(folder: Path) -> Iterator[Path]:
     """All files below a folder, sorted by path; those whose name begins with a dot are left out."""
     for entry in sorted(folder.rglob("*")):
@@ -45,8 +83,9 @@ def files_below(folder: Path) -> Iterator[Path]:
 def _documents(source: Source, settings: Settings) -> Iterator[tuple[str, Callable[[], bytes]]]:
     """Each document of a source: its name, and how to get its bytes."""
     limit = settings.max_input_bytes
-    if isinstance(source, bytes):
-        yield "", lambda: source
+    if isinstance(source, bytes | bytearray | memoryview):
+        data = bytes(source)
+        yield "", lambda: data
     elif isinstance(source, str | os.PathLike):
         if source == "-":
             yield STDIN, lambda: _bounded(sys.stdin.buffer, STDIN, limit)
@@ -55,9 +94,10 @@ def _documents(source: Source, settings: Settings) -> Iterator[tuple[str, Callab
         for file in files_below(path) if path.is_dir() else [path]:
             yield str(file), lambda file=file: _from_file(file, limit)  # type: ignore[misc]  # mypy cannot type the default
     else:
-        name = getattr(source, "name", "")
-        name = STDIN if source is sys.stdin.buffer else name if isinstance(name, str) else ""
-        yield name, lambda: _bounded(source, name, limit)
+        stream: Any = source.buffer if isinstance(source, io.TextIOWrapper) else source
+        name = getattr(stream, "name", "")
+        name = STDIN if stream is sys.stdin.buffer else name if isinstance(name, str) else ""
+        yield name, lambda: _bounded(stream, name, limit)
 
 
 def _from_file(path: Path, limit: int) -> bytes:
@@ -65,16 +105,22 @@ def _from_file(path: Path, limit: int) -> bytes:
         return _bounded(stream, str(path), limit, os.fstat(stream.fileno()).st_size)
 
 
-def _bounded(stream: BinaryIO, name: str, limit: int, expected: int = 0) -> bytes:
-    """All bytes of a stream of about the `expected` size. Room is made for what comes, not for what may come."""
+def _bounded(stream: Any, name: str, limit: int, expected: int = 0) -> bytes:
+    """All bytes of a stream of about the `expected` size; the text of one that gives text, in UTF-8. Room is made for
+    what comes, not for what may come."""
     pieces: list[bytes] = []
-    room, wanted = limit + 1, expected + 1
+    room, wanted, is_text = limit + 1, expected + 1, False
     while room > 0 and (data := stream.read(min(room, wanted))):
+        if isinstance(data, str):
+            is_text, data = True, data.encode("utf-8", "surrogatepass")  # the guard refuses what is not UTF-8
+        elif not isinstance(data, bytes):
+            raise refuse("read(source)", "a stream whose read() gives bytes or text", data)
         pieces.append(data)
         room, wanted = room - len(data), _PIECE
     if room <= 0:
         raise ReadError(f"it has more than {limit:,} bytes", source=name, remedy="raise max_input_bytes")
-    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+    whole = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+    return _ENCODING.sub(rb"\1UTF-8", whole, count=1) if is_text else whole
 
 
 def _unreadable(name: str, error: OSError) -> ReadError:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from triplewire.config import Settings
 from triplewire.errors import ReadError, TaxonomyError
+from triplewire.expected import expect, expect_path
 from triplewire.ir.taxonomy import Taxonomy
 from triplewire.model.terms import IRI, RDF_TYPE, RDFS, Literal, Triple
 from triplewire.read.documents import read_document
@@ -53,6 +54,9 @@ def load_taxonomy(path: str | os.PathLike[str], settings: Settings | None = None
 
     Raises `TaxonomyError` naming the file and the line, or the cycle.
     """
+    expect_path("load_taxonomy(path)", path)
+    if settings is not None:
+        expect("load_taxonomy(settings)", settings, Settings, "Settings, or None")
     source = str(path)
     settings = settings or Settings()
     try:

@@ -25,8 +25,10 @@ from triplewire.ir.evaluation.evaluate import World, evaluate
 from triplewire.ir.nodes import And, Bind, Call, Filter, Minus, Not, Optional, Or, Pattern, Values, Where
 from triplewire.ir.show import show
 from triplewire.ir.subscription import Subscription
+from triplewire.model.html import lines_of_text
 from triplewire.model.match import Binding, bindings_to_json
 from triplewire.model.publication import Publication
+from triplewire.model.terms import shortened
 
 Within: TypeAlias = Callable[[Where], Where]
 """Puts a group at its place in the whole subscription, after the parts before it."""
@@ -72,7 +74,7 @@ class Finding:
             yield from part.lines(indent + "    ")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Explanation:
     """Why `subscription` matches `publication`, or why not. `str()` is for people, `to_json()` for programs.
 
@@ -108,11 +110,23 @@ class Explanation:
             "unknown": list(self.unknown),
         }
 
-    def __str__(self) -> str:
-        said = "matches" if self.matched else "does not match"
+    @property
+    def _said(self) -> str:
         if not self.matched and self.unknown:
-            said = "is undecided for"
-        lines = [f"{self.subscription} {said} {self.publication}"]
+            return "is undecided for"
+        return "matches" if self.matched else "does not match"
+
+    def __repr__(self) -> str:
+        pair = f"{shortened(self.subscription, 60)!r} {self._said} {shortened(self.publication, 80)!r}"
+        because = f": {shortened(self.failing.part, 160)}" if self.failing is not None else ""
+        return f"<Explanation {pair}{because}>"
+
+    def _repr_html_(self) -> str:
+        """The text of `str()`, in notebooks."""
+        return lines_of_text(str(self))
+
+    def __str__(self) -> str:
+        lines = [f"{self.subscription} {self._said} {self.publication}"]
         if self.solutions > 1:
             lines[0] += f" ({self.solutions}{' or more' if self.truncated else ''} solutions; the first:)"
         for finding in self.findings:

@@ -14,7 +14,6 @@ from triplewire.ir.values.numbers import (
     DOUBLE,
     FLOAT,
     INTEGER,
-    MAX_DIGITS,
     ExpressionError,
     Number,
     number_literal,
@@ -25,6 +24,7 @@ from triplewire.ir.values.numbers import (
 )
 from triplewire.ir.values.truth import FALSE, TRUE
 from triplewire.model.terms import IRI, XSD_STRING, Literal, Term
+from triplewire.model.values import MAX_DIGITS
 
 _SPACE = " \t\n\r"  # dropped at both ends of a string that is cast
 

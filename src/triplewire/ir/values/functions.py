@@ -23,6 +23,7 @@ from triplewire.ir.values.numbers import DECIMAL, INTEGER, ExpressionError, Numb
 from triplewire.ir.values.strings import compatible, like, simple, string_of
 from triplewire.model.references import is_absolute, resolve
 from triplewire.model.terms import IRI, LANG_STRING, BlankNode, Literal, Term
+from triplewire.model.values import MAX_DIGITS
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,7 @@ def _moment(term: Term, fields: str) -> Moment:
 def _lenient_number(a: Sequence[Term], _: Surroundings) -> Term:
     """What lenient comparison reads: the text, whatever the datatype. A decimal, so that arithmetic is exact."""
     value = None if isinstance(a[0], BlankNode) else numbers.lenient_number(label_of(a[0]))
-    if value is None or abs(value.adjusted()) + len(value.as_tuple().digits) >= numbers.MAX_DIGITS:
+    if value is None or abs(value.adjusted()) + len(value.as_tuple().digits) >= MAX_DIGITS:
         raise ExpressionError(f"{a[0]} does not read as a number, or has too many digits")
     return number_literal(Number(DECIMAL, value))
 

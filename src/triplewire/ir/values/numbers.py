@@ -15,14 +15,12 @@ from decimal import Decimal
 from typing import NamedTuple, TypeAlias
 
 from triplewire.model.terms import XSD, Literal
+from triplewire.model.values import DECIMAL_FORM, DOUBLE_FORM, INTEGER_BOUNDS, INTEGER_FORM, MAX_DIGITS
 
 INTEGER, DECIMAL, FLOAT, DOUBLE = range(4)
 """The kinds of numbers, in the order of promotion."""
 
 DATATYPES = (XSD + "integer", XSD + "decimal", XSD + "float", XSD + "double")
-MAX_DIGITS = 4_000
-"""Longer integers and decimals are not computed with (XSD asks for 18 digits)."""
-
 _FRACTION_DIGITS = 18  # of a quotient of decimals
 _TOO_LARGE = 10**MAX_DIGITS
 _CONTEXT = decimal.Context(
@@ -44,32 +42,13 @@ class Number(NamedTuple):
     value: Value
 
 
-_BOUNDS: dict[str, tuple[int | None, int | None]] = {
-    "integer": (None, None),
-    "nonPositiveInteger": (None, 0),
-    "negativeInteger": (None, -1),
-    "nonNegativeInteger": (0, None),
-    "positiveInteger": (1, None),
-    "long": (-(2**63), 2**63 - 1),
-    "int": (-(2**31), 2**31 - 1),
-    "short": (-(2**15), 2**15 - 1),
-    "byte": (-(2**7), 2**7 - 1),
-    "unsignedLong": (0, 2**64 - 1),
-    "unsignedInt": (0, 2**32 - 1),
-    "unsignedShort": (0, 2**16 - 1),
-    "unsignedByte": (0, 2**8 - 1),
-}
-_KINDS = {XSD + name: INTEGER for name in _BOUNDS} | {
+_KINDS = {XSD + name: INTEGER for name in INTEGER_BOUNDS} | {
     DATATYPES[DECIMAL]: DECIMAL,
     DATATYPES[FLOAT]: FLOAT,
     DATATYPES[DOUBLE]: DOUBLE,
 }
 NUMERIC = frozenset(_KINDS)
 """The datatypes whose values are numbers, the thirteen integer types among them."""
-
-_INTEGER = re.compile(r"[+-]?[0-9]+")
-_DECIMAL = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)")
-_DOUBLE = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?INF|NaN")
 
 
 def read_number(lexical: str, datatype: str) -> Number | None:
@@ -78,16 +57,16 @@ def read_number(lexical: str, datatype: str) -> Number | None:
     if kind is None:
         return None
     if kind == INTEGER:
-        if len(lexical) > MAX_DIGITS or not _INTEGER.fullmatch(lexical):
+        if len(lexical) > MAX_DIGITS or not INTEGER_FORM.fullmatch(lexical):
             return None
         value = int(lexical)
-        least, most = _BOUNDS[datatype[len(XSD) :]]
+        least, most = INTEGER_BOUNDS[datatype[len(XSD) :]]
         valid = (least is None or least <= value) and (most is None or value <= most)
         return Number(INTEGER, value) if valid else None
     if kind == DECIMAL:
-        valid = len(lexical) <= MAX_DIGITS and _DECIMAL.fullmatch(lexical) is not None
+        valid = len(lexical) <= MAX_DIGITS and DECIMAL_FORM.fullmatch(lexical) is not None
         return Number(DECIMAL, Decimal(lexical)) if valid else None
-    if not _DOUBLE.fullmatch(lexical):
+    if not DOUBLE_FORM.fullmatch(lexical):
         return None
     number = float(lexical)  # float() knows INF and NaN, too
     return Number(kind, to_float32(number) if kind == FLOAT else number)

@@ -110,7 +110,7 @@ def _term(entry: str) -> Term:
 
 def _triples(numbers: list[int], terms: list[Any]) -> list[Triple]:
     parts = iter([terms[n] for n in numbers])
-    return [Triple(*three) for three in zip(parts, parts, parts, strict=True)]
+    return list(map(Triple._make, zip(parts, parts, parts, strict=True)))
 
 
 def publications_frame(publications: Iterable[Publication], *, end: bool, problems: Iterable[Problem] = ()) -> bytes:

@@ -88,7 +88,7 @@ class Terms:
     def statement(self, quad: ox.Quad) -> Statement:
         """A quad as graph name and triple."""
         graph = None if isinstance(quad.graph_name, ox.DefaultGraph) else self.term(quad.graph_name)
-        triple = Triple(self.term(quad.subject), self.term(quad.predicate), self.term(quad.object))  # type: ignore[arg-type]  # the parser yields nodes there
+        triple = Triple._make((self.term(quad.subject), self.term(quad.predicate), self.term(quad.object)))
         return graph, triple  # type: ignore[return-value]  # a graph name is a node
 
 

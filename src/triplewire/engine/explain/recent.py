@@ -1,0 +1,98 @@
+"""From a match back to its subscription and publication: both are there as long as somebody holds the match result."""
+
+from __future__ import annotations
+
+import threading
+from weakref import WeakSet
+
+import numpy as np
+
+from triplewire.engine.given import check_publication
+from triplewire.engine.result import MatchResult, Part
+from triplewire.errors import ArgumentError, SubscriptionError
+from triplewire.expected import refuse
+from triplewire.ir.subscription import Subscription
+from triplewire.matchers import Snapshot
+from triplewire.model.match import Match
+from triplewire.model.publication import Publication
+
+_WHERE = "explain(match)"
+
+
+class Recent:
+    """The match results of an engine that are still held elsewhere. It keeps none of them alive."""
+
+    def __init__(self) -> None:
+        self._parts: WeakSet[Part] = WeakSet()
+        self._lock = threading.Lock()
+
+    def keep(self, result: MatchResult) -> MatchResult:
+        """Remember a result for as long as it is held; returns it."""
+        with self._lock:
+            self._parts.update(result.parts)
+        return result
+
+    def __len__(self) -> int:
+        """How many parts of match results are held."""
+        return len(self._parts)
+
+    def pair(
+        self, snapshot: Snapshot, subscription: str | Match, publication: Publication | None
+    ) -> tuple[Subscription, Publication]:
+        """The subscription and the publication that a caller names: by id, or by a match.
+
+        Of a match, the subscription is the one that matched, even if it was removed since. Raises `SubscriptionError`
+        where there is none, and `ArgumentError` where the publication is missing or is another one.
+        """
+        if isinstance(subscription, Match):
+            return self._of_match(snapshot, subscription, publication)
+        if not isinstance(subscription, str):
+            raise refuse("explain(subscription)", "the id of a subscription (str), or a Match", subscription)
+        registered = snapshot.get(subscription)
+        if registered is None:
+            raise SubscriptionError("there is no subscription of this id", source=subscription)
+        check_publication("explain(publication)", publication)
+        assert publication is not None
+        return registered, publication
+
+    def _of_match(
+        self, snapshot: Snapshot, match: Match, publication: Publication | None
+    ) -> tuple[Subscription, Publication]:
+        part = self._part_of(match)
+        registered = (part.snapshot if part is not None else snapshot).get(match.subscription)
+        if registered is None:
+            raise SubscriptionError(
+                "the match's subscription is not registered", source=match.subscription, remedy="subscribe it again"
+            )
+        if publication is not None:
+            check_publication("explain(publication)", publication)
+            if publication.id != match.publication:
+                what = f"the match is one of {match.publication!r}, the publication given is {publication.id!r}"
+                raise ArgumentError(what, source=_WHERE)
+            return registered, publication
+        remedy = "give it as well: engine.explain(match, publication)"
+        if part is None:
+            what = f"the publication {match.publication!r} is missing: the match result that held it is gone"
+            raise ArgumentError(what, source=_WHERE, remedy=remedy)
+        graphs = {item.graph.triples: item for item in map(part.chunk.publication, _numbers(part, match))}
+        if len(graphs) != 1:
+            what = f"{len(graphs)} publications of the id {match.publication!r} were matched together"
+            raise ArgumentError(what, source=_WHERE, remedy=remedy)
+        return registered, next(iter(graphs.values()))
+
+    def _part_of(self, match: Match) -> Part | None:
+        """The part of a match result that has the match."""
+        with self._lock:
+            parts = [part for part in self._parts if part.matched_at == match.matched_at]
+        return next((part for part in parts if _numbers(part, match)), None)
+
+
+def _numbers(part: Part, match: Match) -> list[int]:
+    """The numbers of the chunk's publications that have the match's id and matched its subscription."""
+    numbers = [number for number, id in enumerate(part.publications) if id == match.publication]
+    if not numbers:
+        return []
+    rows = np.flatnonzero(np.isin(part.rows.publication, numbers))
+    ids = part.snapshot.ids(part.rows.subscription[rows])
+    of_subscription = [row for row, id in zip(rows, ids, strict=True) if id == match.subscription]
+    return sorted({int(part.rows.publication[row]) for row in of_subscription})

@@ -1,0 +1,164 @@
+"""What callers hand to the engine, checked before anything is changed: texts, operators, publications, Arrow tables."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from triplewire.config import Settings
+from triplewire.errors import ArgumentError
+from triplewire.expected import expect, expect_callable, expect_path, expect_text, expect_texts, refuse, shown
+from triplewire.ir.evaluation.evaluate import World
+from triplewire.ir.subscription import Subscription
+from triplewire.ir.taxonomy import EMPTY, Taxonomy
+from triplewire.model.publication import Publication
+from triplewire.operators import built_in_operators
+from triplewire.operators.files import fault_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_READ = "match(read(path)) or match_files(path) take files"
+_PREFIXES = "a mapping of prefixes to namespace IRIs (texts)"
+
+
+def world_of(where: str, taxonomy: object, operators: Any, settings: Any) -> World:
+    """What subscriptions are evaluated with: those given, or the defaults. The taxonomy may be the path of its file.
+
+    Raises `ArgumentError` where one of them is something else, and what `load_taxonomy` raises.
+    """
+    check_settings(where, settings)
+    check_operators(where, operators)
+    limits = settings or Settings()
+    called = built_in_operators() if operators is None else operators
+    return World(_taxonomy(where, taxonomy, limits), called, limits)
+
+
+def _taxonomy(where: str, taxonomy: Any, settings: Settings) -> Taxonomy:
+    if taxonomy is None:
+        return EMPTY
+    if isinstance(taxonomy, Taxonomy):
+        return taxonomy
+    expect_path(f"{where}(taxonomy=...)", taxonomy, "load_taxonomy(path) makes a Taxonomy of a file")
+    # most programs have no taxonomy, or have read it already
+    from triplewire.read.taxonomy import load_taxonomy
+
+    return load_taxonomy(taxonomy, settings)
+
+
+def check_loading(path: object, matcher: object, operators: object, settings: object) -> None:
+    """Raises `ArgumentError` where one of the arguments of `Engine.load` has a wrong type."""
+    expect_path("load(path)", path)
+    if matcher is not None:
+        expect_text("load(matcher=...)", matcher)
+    check_operators("load", operators)
+    check_settings("load", settings)
+
+
+def check_settings(where: str, settings: object) -> None:
+    """Raises `ArgumentError` where these are no settings, nor None."""
+    if settings is not None:
+        expect(f"{where}(settings=...)", settings, Settings, "Settings, or None", "such as Settings(max_bindings=5)")
+
+
+def check_operators(where: str, operators: object) -> None:
+    """Raises `ArgumentError` where this is neither None nor a mapping of names to operators."""
+    if operators is None:
+        return
+    where = f"{where}(operators=...)"
+    example = 'for example {"near": Near()}, with an object as in triplewire.extend.Operator'
+    if not isinstance(operators, Mapping):
+        raise refuse(where, "a mapping of names to operators", operators, example)
+    for name, operator in operators.items():
+        expect_text(where, name, example)
+        if fault := fault_of(operator):
+            raise ArgumentError(f"the operator {name!r} {fault}", source=where, remedy=example)
+
+
+def check_query(query: object, language: object, id: object, prefixes: object, base: object) -> None:
+    """Raises `ArgumentError` where one of the arguments of `Engine.subscribe` has a wrong type."""
+    parsed = query if isinstance(query, Subscription) else None
+    if parsed is None:
+        remedy = (
+            "load_subscriptions(path) reads files" if isinstance(query, os.PathLike) else "parse makes a Subscription"
+        )
+        expect("subscribe(query)", query, str, "a query text or a Subscription", remedy)
+    for name, value in (("language", language), ("id", id), ("base", base)):
+        expect_text(f"subscribe({name}=...)", value)
+    expect_texts("subscribe(prefixes=...)", prefixes, _PREFIXES)
+    if parsed is not None:
+        for name in ("id", "language", "text", "base"):
+            expect_text(f"subscribe: the subscription's {name}", getattr(parsed, name))
+
+
+def check_id(where: str, id: object) -> None:
+    """Raises `ArgumentError` where this is no id of a subscription."""
+    expect(where, id, str, "the id of a subscription (str)", "a Subscription has it as .id")
+
+
+def subscription_files(
+    paths: object, on_refusal: object, on_warning: object, progress: object, ids: object
+) -> list[str | os.PathLike[str]]:
+    """The paths, of one or of many. Raises `ArgumentError` where an argument of `load_subscriptions` is wrong."""
+    name = "load_subscriptions"
+    for argument, function in (("on_refusal", on_refusal), ("on_warning", on_warning), ("progress", progress)):
+        expect_callable(f"{name}({argument}=...)", function)
+    if ids is not None:
+        if isinstance(ids, str | bytes) or not isinstance(ids, Iterable):
+            raise refuse(f"{name}(ids=...)", "several ids", ids, "a single one is [id]")
+        for id in ids:
+            expect_text(f"{name}(ids=...)", id)
+    if isinstance(paths, bytes) or not isinstance(paths, str | os.PathLike | Iterable):
+        raise refuse(f"{name}(paths)", "a path, or several", paths)
+    listed = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+    for path in listed:
+        expect_path(f"{name}(paths)", path)
+    return listed
+
+
+def each_publication(given: object) -> Iterator[Publication]:
+    """One publication, or those of an iterable. Raises `ArgumentError` where it is, or gives, something else."""
+    if isinstance(given, Publication):
+        return iter((given,))
+    wanted = "a publication, or an iterable of them"
+    if isinstance(given, str | bytes | os.PathLike) or not isinstance(given, Iterable):
+        raise refuse("match(publications)", wanted, given, _READ)
+    if isinstance(given, Mapping):
+        raise refuse("match(publications)", wanted, given, "match(mapping.values()) takes what it holds")
+    return _checked(given)
+
+
+def _checked(given: Iterable[object]) -> Iterator[Publication]:
+    for number, publication in enumerate(given, 1):
+        if not isinstance(publication, Publication):
+            what = f"expected publications, got {shown(publication)} as number {number}"
+            raise ArgumentError(what, source="match(publications)", remedy="Publication(id, triples) makes one")
+        yield publication
+
+
+def check_publication(where: str, publication: object) -> None:
+    """Raises `ArgumentError` where this is no publication."""
+    remedy = "the publication itself, not its id: read(path) gives publications"
+    expect(where, publication, Publication, "a Publication", remedy)
+
+
+def record_batches(given: Any) -> list[pa.RecordBatch]:
+    """The batches of a batch, of a table, or of what gives Arrow columns (a data frame of Polars or pandas, a reader).
+
+    Raises `ArgumentError` where it is nothing of that.
+    """
+    # as in `Engine.match_batch`
+    import pyarrow as pa
+
+    if isinstance(given, pa.RecordBatch):
+        return [given]
+    if isinstance(given, pa.Table):
+        return list(given.to_batches())
+    if not hasattr(given, "__arrow_c_stream__"):
+        remedy = "triplewire.encode.schema.to_batch makes a batch of publications"
+        raise refuse("match_batch(batch)", "an Arrow RecordBatch or Table", given, remedy)
+    try:
+        return list(pa.table(given).to_batches())
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise ArgumentError(f"its Arrow columns cannot be read: {error}", source="match_batch(batch)") from error

@@ -1,0 +1,1 @@
+"""The subscriptions of a snapshot as Python's collections: a sequence (`registered`), the rules by id (`rules`)."""

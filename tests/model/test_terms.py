@@ -1,0 +1,59 @@
+"""Terms as programs make them: languages, what `repr` shows, and copies."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import pickle
+
+import pytest
+
+from triplewire.model.match import Match
+from triplewire.model.publication import Publication
+from triplewire.model.terms import IRI, LANG_STRING, XSD, XSD_STRING, BlankNode, Literal, Triple
+
+TERMS = [
+    IRI("urn:a"),
+    BlankNode("b"),
+    Literal("x"),
+    Literal("5", XSD + "integer"),
+    Literal.tagged("chat", "FR"),
+    Triple(IRI("urn:s"), IRI("urn:p"), Literal("o")),
+]
+
+
+@pytest.mark.parametrize("term", TERMS, ids=str)
+def test_copies_are_equal_and_nothing_changes_a_term(term: IRI | BlankNode | Literal | Triple) -> None:
+    assert pickle.loads(pickle.dumps(term)) == copy.deepcopy(term) == term
+    assert hash(copy.copy(term)) == hash(term)
+    assert type(copy.copy(term)) is type(term)
+    for name in ("value", "label", "lexical", "datatype", "subject"):
+        if hasattr(term, name):
+            with pytest.raises(AttributeError):
+                setattr(term, name, "y")
+    assert eval(repr(term)) == term  # as it is written here
+
+
+def test_a_language_makes_a_tagged_string() -> None:
+    tagged = Literal.tagged("chat", "fr")
+    assert Literal("chat", language="fr") == tagged
+    assert Literal("chat", language="FR") == tagged
+    assert Literal("chat", XSD_STRING, "fr") == Literal("chat", LANG_STRING, "fr") == tagged
+    assert tagged.datatype == LANG_STRING
+    assert tagged.has_text
+    assert dataclasses.replace(tagged, lexical="chien") == Literal.tagged("chien", "fr")
+
+
+@pytest.mark.parametrize("size", [1, 1_000_000])
+def test_what_is_shown_is_short(size: int) -> None:
+    """No title, id or query of a megabyte fills the screen."""
+    long = "a<b>\n" * size
+    terms = [IRI("urn:" + long), BlankNode(long), Literal(long), Literal("x", long), Literal("x", language="e" * 9)]
+    assert max(len(repr(term)) for term in terms) < 400
+    triples = tuple(Triple(IRI(f"urn:{n}"), IRI("urn:p"), Literal(long)) for n in range(3))
+    publication = Publication(long, triples, long)
+    assert len(repr(publication)) < 400
+    assert "3 triples" in repr(publication)
+    match = Match(long, long, ({long: Literal(long), "y": IRI(long)},) * 5, True)
+    assert len(repr(match)) < 400
+    assert "5+ bindings" in repr(match)
