@@ -93,8 +93,8 @@ def match_command(
 
     clock, report = Clock.of_process(), Report()
     with clock("load"):
-        engine = new_engine(taxonomy, matcher, settings_from_environment(), entailment, operators or ())
         prepare_kernels(matcher)
+        engine = new_engine(taxonomy, matcher, settings_from_environment(), entailment, operators or ())
         load(engine, subscriptions, report)
     show: Show = None
     if bindings:
@@ -118,18 +118,24 @@ def prepare_kernels(matcher: str, tier: str = "auto") -> None:
     """Have it said when somebody waits for kernels, and when there can be none; wait where the user wants that. `tier`
     is that of this process and those that it starts, unless the user named one."""
     # --help does without the engine
-    from triplewire import plugins
     from triplewire.engine.tiers.kernels import KERNELS, TIER
     from triplewire.select.index import IndexMaker
 
     os.environ.setdefault(TIER, tier)
-    KERNELS.tell = _say_compiling
-    if not isinstance(plugins.find("matcher", matcher), IndexMaker):
-        return
-    if KERNELS.tier == "compiled":
+    KERNELS.tell, KERNELS.warn = _say_compiling, say
+    if isinstance(found_matcher(matcher), IndexMaker) and KERNELS.are_usable() and KERNELS.tier == "compiled":
         KERNELS.wait()
-    elif KERNELS.tier == "auto" and not KERNELS.are_usable():
-        say("no folder for compiled code can be written: matching is interpreted; set TRIPLEWIRE_CACHE")
+
+
+def found_matcher(name: str) -> object:
+    """The matcher of this name; one that is not there is wrong usage."""
+    from triplewire import plugins  # as above
+
+    try:
+        matcher: object = plugins.find("matcher", name)
+    except TriplewireError as error:
+        raise typer.BadParameter(str(error), param_hint="--matcher") from error
+    return matcher
 
 
 def _say_compiling() -> None:
@@ -162,15 +168,11 @@ def new_engine(
 ) -> Engine:
     """An engine without subscriptions; `operators` are files of them."""
     # --help does without the engine and the parsers behind these
-    from triplewire import plugins
     from triplewire.engine import Engine
     from triplewire.operators.files import operators_of
     from triplewire.read.taxonomy import load_taxonomy
 
-    try:
-        plugins.find("matcher", matcher)
-    except TriplewireError as error:
-        raise typer.BadParameter(str(error), param_hint="--matcher") from error
+    found_matcher(matcher)
     classes = load_taxonomy(taxonomy, settings) if taxonomy is not None else None
     called = operators_of(operators_from(operators)) if operators else None
     return Engine(taxonomy=classes, matcher=matcher, operators=called, settings=settings, entailment=entailment)
