@@ -27,9 +27,11 @@ def engine(matcher: str) -> Engine:
 
 
 def said(case: dict[str, Any]) -> tuple[str, ...]:
-    return engine("reference").subscribe(
-        case["query"], case.get("language", "sparql"), id="case", base=case.get("base", "")
-    ).warnings
+    return (
+        engine("reference")
+        .subscribe(case["query"], case.get("language", "sparql"), id="case", base=case.get("base", ""))
+        .warnings
+    )
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])

@@ -26,12 +26,12 @@ from triplewire.cli.arguments import (
     Split,
     SplitOption,
     SubscriptionFiles,
-    TaxonomyFile,
-    check_files,
+    TaxonomyFiles,
     operators_from,
     settings_from_environment,
 )
-from triplewire.cli.report import Report, one_line, say
+from triplewire.cli.inputs.files import check_files
+from triplewire.cli.report import Report, counted, one_line, say
 from triplewire.errors import Refusal, TriplewireError
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def run_command(
     ],
     subscriptions: SubscriptionFiles,
     output: Annotated[Path, typer.Option(metavar="DIR", help="Where matches/ and dead-letter/ go.")],
-    taxonomy: TaxonomyFile = None,
+    taxonomy: TaxonomyFiles = None,
     operators: OperatorFiles = None,
     streaming: Annotated[
         bool, typer.Option("--streaming", help="Only what is new since the last run with this output, exactly once.")
@@ -118,7 +118,8 @@ def _pair(text: str) -> tuple[str, str]:
 
 def _told(summary: Summary) -> str:
     refused = f", {summary.refused:,} refused" if summary.refused else ""
-    return f"{summary.matches:,} matches in {summary.publications:,} publications{refused}"
+    matches = counted(summary.matches, "match", "matches")
+    return f"{matches} in {counted(summary.publications, 'publication')}{refused}"
 
 
 def _prepare(
@@ -129,7 +130,7 @@ def _prepare(
     *,
     streaming: bool = False,
     split: str = Split.ITEM,
-    taxonomy: Path | None = None,
+    taxonomy: Sequence[Path] | None = None,
     matcher: str = "trie",
     entailment: str = Entailment.NONE,
     operators: Sequence[Path] = (),
@@ -142,7 +143,7 @@ def _prepare(
     from triplewire.pipeline.sinks import Output
     from triplewire.pipeline.sources import check_source, local_path
 
-    check_files(subscriptions, [taxonomy] if taxonomy else [])
+    check_files(subscriptions, taxonomy or ())
     settings = settings_from_environment()
     operator_files = operators_from(operators)
     try:
@@ -268,7 +269,7 @@ def demo_command(
 
     report = Report()
     begun = time.perf_counter()
-    job = _prepare(source, [subscriptions], output, report, taxonomy=taxonomy)
+    job = _prepare(source, [subscriptions], output, report, taxonomy=[taxonomy])
     picked: list[tuple[str, str, str]] = []
     job.look = lambda outcomes: picked.extend(demo.pick(outcomes))
     with _spark(job, "", dict(QUICK_START)) as spark:

@@ -40,6 +40,7 @@ from triplewire.matchers import Chunk, Snapshot
 from triplewire.model.operator import Operator
 from triplewire.model.publication import Publication
 from triplewire.operators import built_in_operators
+from triplewire.read.rdf.contexts import Loader
 from triplewire.read.sources import Source
 
 if TYPE_CHECKING:
@@ -216,17 +217,19 @@ class Engine:
         split: str = "item",
         on_refusal: Callable[[Refusal], None] | None = None,
         clock: Clock | None = None,
+        loader: Loader | None = None,
     ) -> Iterator[MatchResult]:
         """Match the publications of files, folders and streams, as `triplewire.read` takes them, a chunk at a time.
 
         Faster than `match(read(...))` where the matcher takes columns and a file is plain N-Quads or N-Triples, and the
         same otherwise. A publication that cannot be read goes to `on_refusal`; without it, the first one is raised as
-        `ReadError`. With a `clock`, the time of the stages goes there, and not to the results.
+        `ReadError`. With a `clock`, the time of the stages goes there, and not to the results. `loader` as for
+        `triplewire.read`.
         """
         mine, portion = clock or Clock(), Portion()
         with mine("load"):
             snapshot = self._current.for_matching(lambda: publications_of(sources))
-        for whole in chunks_of_files(sources, split, self._compiler, mine, on_refusal, snapshot.columnar):
+        for whole in chunks_of_files(sources, split, self._compiler, mine, on_refusal, snapshot.columnar, loader):
             for chunk in portion.parts(whole):
                 rows = snapshot.match(chunk, mine)
                 portion.record(len(chunk), len(rows))

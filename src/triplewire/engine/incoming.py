@@ -22,6 +22,7 @@ from triplewire.model.publication import Publication
 from triplewire.read import read_document
 from triplewire.read.gunzip import gunzip_padded
 from triplewire.read.names import document_iri
+from triplewire.read.rdf.contexts import Loader
 from triplewire.read.sniff import HEAD, begins_as_lines, sniff
 from triplewire.read.sources import Source, documents
 from triplewire.read.syntax import Syntax
@@ -87,8 +88,10 @@ def chunks_of_files(
     clock: Clock,
     on_refusal: Callable[[Refusal], None] | None,
     columnar: bool,
+    loader: Loader | None = None,
 ) -> Iterator[Chunk]:
-    """The publications of files, folders and streams; `columnar`: as columns where that is possible."""
+    """The publications of files, folders and streams; `columnar`: as columns where that is possible. `loader` gives
+    JSON-LD contexts."""
     settings = compiler.world.settings
     direct = columnar and split == "item" and compiler.entailment == "none"
     waiting: list[Publication] = []
@@ -107,7 +110,7 @@ def chunks_of_files(
             yield Chunk(batch=batch, source=name)
             continue
         with clock("read"):
-            waiting += read_document(data, name, split=split, settings=settings, on_refusal=on_refusal)
+            waiting += read_document(data, name, split=split, settings=settings, on_refusal=on_refusal, loader=loader)
         while len(waiting) >= CHUNK:
             yield from chunks_of(iter(waiting[:CHUNK]), compiler, clock)
             del waiting[:CHUNK]

@@ -114,7 +114,9 @@ class Taxonomy:
         if len(self.classes) > _MOST_COMPARED:
             return ""
         if isinstance(cls, IRI):
-            return next(iter(get_close_matches(cls.value[:_LONGEST_NAME], sorted(self.classes), n=1, cutoff=_ALIKE)), "")
+            return next(
+                iter(get_close_matches(cls.value[:_LONGEST_NAME], sorted(self.classes), n=1, cutoff=_ALIKE)), ""
+            )
         names = {name for name, iris in self.names.items() if not iris.isdisjoint(self.classes)}
         names |= {re.split(r"[/#:]", iri)[-1] for iri in self.classes} if cls.iri else self.classes
         return next(iter(get_close_matches(cls.text[:_LONGEST_NAME], sorted(names), n=1, cutoff=_ALIKE)), "")

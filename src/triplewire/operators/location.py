@@ -15,6 +15,7 @@ GEO = "http://www.w3.org/2003/01/geo/wgs84_pos#"
 LATITUDE, LONGITUDE = IRI(GEO + "lat"), IRI(GEO + "long")
 EDGES = ("south", "west", "north", "east")
 POLE = 90  # degrees
+_FORM = f"write locIn({', '.join(EDGES)})"
 
 
 def loc_in(publication: Publication, arguments: tuple[Argument, ...]) -> bool:
@@ -54,9 +55,9 @@ def check_box(arguments: tuple[Argument, ...]) -> Iterator[str]:
     edges = {edge: _degrees(a, edge) for a, edge in zip(arguments, EDGES, strict=True) if a is not None}
     south, north = edges.get("south"), edges.get("north")
     if south is not None and north is not None and south > north:
-        yield f"no place lies in this box: its south, {south}, is above its north, {north}; write locIn({', '.join(EDGES)})"
+        yield f"no place lies in this box: its south, {south}, is above its north, {north}; {_FORM}"
     elif (south is not None and south > POLE) or (north is not None and north < -POLE):
-        yield f"no place lies in this box: latitudes go from -{POLE} to {POLE}; write locIn({', '.join(EDGES)})"
+        yield f"no place lies in this box: latitudes go from -{POLE} to {POLE}; {_FORM}"
 
 
 LOC_IN = function_operator("locIn", [Parameter(edge) for edge in EDGES], loc_in, check_box)

@@ -14,6 +14,7 @@ from triplewire.read.names import document_iri
 from triplewire.read.process.client import CLIENT
 from triplewire.read.process.frames import Request
 from triplewire.read.process.pieces import Collected, pieces
+from triplewire.read.rdf.bundled import BUNDLED_ONLY, ContextLoader
 from triplewire.read.rdf.contexts import Loader, with_contexts
 from triplewire.read.rdf.split import by_subject
 from triplewire.read.rdf.surrogates import replaced
@@ -37,8 +38,9 @@ def read_document(
 
     `source` is its path or IRI ("" for none): it becomes `Publication.source` and, as an IRI, the id of a document
     that is one publication. `base` resolves relative IRIs (default: the document's IRI). `split` is "item" (feed items
-    and named graphs), "document" (a feed whole) or "subject". `loader` fetches JSON-LD contexts; without one they are
-    refused. The limits of `settings` hold for size, nesting, triples, terms and the time of parsing.
+    and named graphs), "document" (a feed whole) or "subject". `loader` gives JSON-LD contexts; without one, those that
+    are not bundled (`triplewire.read.rdf.bundled`) are refused. The limits of `settings` hold for size, nesting,
+    triples, terms and the time of parsing.
 
     Raises the first `ReadError`; with `on_refusal` each becomes a `Refusal` instead and the rest is read.
     """
@@ -75,9 +77,24 @@ def _publications(
     if syntax is Syntax.N_QUADS:
         yield from _lines(data, Request(b"", syntax, document, source, base, split, settings), on_refusal)
         return
-    if syntax is Syntax.JSON_LD and loader is not None:
-        data = with_contexts(data, loader, base or document, settings)
-    yield from CLIENT.ask(Request(data, syntax, document, source, base, split, settings)).publications
+    if syntax is Syntax.JSON_LD:
+        data = _with_known_contexts(data, loader, base or document, settings)
+    publications = CLIENT.ask(Request(data, syntax, document, source, base, split, settings)).publications
+    if syntax is Syntax.JSON_LD and b"@" not in data and not any(one.triples for one in publications):
+        raise ReadError(
+            "this JSON says nothing: it is no JSON Feed, and JSON-LD without a triple",
+            remedy="look whether it is an error message; JSON-LD needs an @context, or IRIs as its names",
+        )
+    yield from publications
+
+
+def _with_known_contexts(data: bytes, loader: Loader | None, base: str, settings: Settings) -> bytes:
+    """A JSON-LD document with the contexts that it names, where a loader is given, or they are bundled."""
+    if loader is None:
+        loader = BUNDLED_ONLY
+    if isinstance(loader, ContextLoader) and not loader.is_asked(data):
+        return data  # what it would have to fetch is refused where it is parsed
+    return with_contexts(data, loader, base, settings)
 
 
 def _lines(data: bytes, request: Request, on_refusal: Callable[[Refusal], None] | None) -> Iterator[Publication]:

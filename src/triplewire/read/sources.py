@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,6 +16,7 @@ from triplewire.read.names import STDIN
 Source: TypeAlias = "str | os.PathLike[str] | bytes | BinaryIO"
 """A file, a folder (all files below), `-` (standard input), the bytes of a document, or a binary stream of one."""
 
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _PIECE = 1 << 20  # bytes of a stream that are read at once
 
 
@@ -53,7 +55,7 @@ def _documents(source: Source, settings: Settings) -> Iterator[tuple[str, Callab
             return
         path = Path(source)
         for file in files_below(path) if path.is_dir() else [path]:
-            yield str(file), lambda file=file: _from_file(file, limit)  # type: ignore[misc]  # mypy cannot type the default
+            yield str(file if file is not path else source), lambda file=file: _from_file(file, limit)  # type: ignore[misc]  # mypy cannot type the default
     else:
         name = getattr(source, "name", "")
         name = STDIN if source is sys.stdin.buffer else name if isinstance(name, str) else ""
@@ -78,4 +80,6 @@ def _bounded(stream: BinaryIO, name: str, limit: int, expected: int = 0) -> byte
 
 
 def _unreadable(name: str, error: OSError) -> ReadError:
+    if _ADDRESS.match(name):
+        return ReadError("this is an address, and nothing is fetched", source=name, remedy="hand in what was fetched")
     return ReadError(f"the file cannot be read: {error.strerror or error}", source=name)

@@ -41,14 +41,32 @@ _LOWER, _UPPER = frozenset((">", ">=", "=")), frozenset(("<", "<=", "="))
 _OF_TEXT = frozenset(("CONTAINS", "STRSTARTS", "STRENDS", "REGEX"))
 _TRUTHS = (Compare, TextTest, InstanceOf, FullText, AllOf, AnyOf, Negate, In, Exists, Holds)
 _RESULTS = {
-    **dict.fromkeys("STRLEN YEAR MONTH DAY HOURS MINUTES SECONDS ABS CEIL FLOOR ROUND".split(), NUMBER),
-    **dict.fromkeys("STR LANG UCASE LCASE ENCODE_FOR_URI TZ SUBSTR STRBEFORE STRAFTER REPLACE CONCAT".split(), TEXT),
-    **dict.fromkeys("MD5 SHA1 SHA256 SHA384 SHA512".split(), TEXT),
-    **dict.fromkeys("BOUND ISIRI ISBLANK ISLITERAL ISNUMERIC LANGMATCHES SAMETERM".split(), BOOLEAN),
+    **dict.fromkeys(
+        ["STRLEN", "YEAR", "MONTH", "DAY", "HOURS", "MINUTES", "SECONDS", "ABS", "CEIL", "FLOOR", "ROUND"], NUMBER
+    ),
+    **dict.fromkeys(
+        [
+            "STR",
+            "LANG",
+            "UCASE",
+            "LCASE",
+            "ENCODE_FOR_URI",
+            "TZ",
+            "SUBSTR",
+            "STRBEFORE",
+            "STRAFTER",
+            "REPLACE",
+            "CONCAT",
+        ],
+        TEXT,
+    ),
+    **dict.fromkeys(["MD5", "SHA1", "SHA256", "SHA384", "SHA512"], TEXT),
+    **dict.fromkeys(["BOUND", "ISIRI", "ISBLANK", "ISLITERAL", "ISNUMERIC", "LANGMATCHES", "SAMETERM"], BOOLEAN),
     **dict.fromkeys(_OF_TEXT, BOOLEAN),
     **dict.fromkeys(("IRI", "DATATYPE"), IRI_KIND),
     **{XSD + name: NUMBER for name in ("integer", "decimal", "float", "double")},
-    **{XSD + "string": TEXT, XSD + "boolean": BOOLEAN},
+    XSD + "string": TEXT,
+    XSD + "boolean": BOOLEAN,
 }
 """What functions and casts give, where that does not depend on their arguments."""
 
@@ -78,7 +96,7 @@ def constrained(node: object) -> Variable | None:
     return None
 
 
-# --- conditions that must hold together --------------------------------------------------------------------------------
+# --- conditions that must hold together ------------------------------------------------------------------------------
 
 
 def contradictions(conditions: Iterable[Expression]) -> Iterator[str]:
@@ -166,7 +184,7 @@ def _compares(op: str, left: _Bound, right: _Bound) -> bool:
         return False
 
 
-# --- one comparison ------------------------------------------------------------------------------------------------------
+# --- one comparison --------------------------------------------------------------------------------------------------
 
 
 def incomparable(node: Compare) -> str:

@@ -78,7 +78,7 @@ def schema_warning(named: Iterable[int]) -> str:
     only = set(named) - {0}
     if len(only) != 1:
         return ""
-    mine, other = (SCHEMAS if only == {1} else SCHEMAS[::-1])
+    mine, other = SCHEMAS if only == {1} else SCHEMAS[::-1]
     prefix = "schemas" if only == {1} else "schema"
     return (
         f"this names terms of {mine} only: publications that use {other} are missed, as these are different IRIs; "
