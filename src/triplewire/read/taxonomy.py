@@ -58,6 +58,8 @@ def load_taxonomy(
     """
     given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
     files = [file for path in map(Path, given) for file in (files_below(path) if path.is_dir() else [path])]
+    if not files:
+        raise TaxonomyError("the folder holds no file", source=", ".join(map(str, given)))
     pairs: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for file in files:
         for table, rows in _statements(file, settings or Settings()).items():

@@ -131,7 +131,7 @@ def _read_near(tokens: Tokens) -> _Written:
 
 def _read_gap(tokens: Tokens) -> tuple[int, int]:
     if not tokens.at("["):
-        tokens.fail(tokens.peek(), f"found {tokens.peek()}, expected a number of words", "did you mean ftNEAR[0,3]?")
+        tokens.fail(tokens.peek(), f"found {tokens.peek()}, expected '['", "did you mean ftNEAR[0,3]?")
     start = tokens.expect("[")
     least = _read_count(tokens)
     tokens.expect(",")
