@@ -13,7 +13,11 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"
 SECONDS = 600
-DATA = ("triplewire/py.typed", "triplewire/ir/advice/vocabularies.txt", "triplewire/read/rdf/known_contexts/SOURCES.txt")
+DATA = (
+    "triplewire/py.typed",
+    "triplewire/ir/advice/vocabularies.txt",
+    "triplewire/read/rdf/known_contexts/SOURCES.txt",
+)
 
 
 def run(*command: object, **environment: str) -> subprocess.CompletedProcess[str]:

@@ -80,7 +80,7 @@ def _publications(
     if syntax is Syntax.JSON_LD:
         data = _with_known_contexts(data, loader, base or document, settings)
     publications = CLIENT.ask(Request(data, syntax, document, source, base, split, settings)).publications
-    if syntax is Syntax.JSON_LD and b"@" not in data and not any(one.triples for one in publications):
+    if syntax is Syntax.JSON_LD and b"@" not in data and not any(publication.triples for publication in publications):
         raise ReadError(
             "this JSON says nothing: it is no JSON Feed, and JSON-LD without a triple",
             remedy="look whether it is an error message; JSON-LD needs an @context, or IRIs as its names",

@@ -119,9 +119,11 @@ def _contradiction(name: str, conditions: Sequence[Expression]) -> str:
         kind = _kind(bound)
         if texts and bound.coercion is Coercion.STRICT and bound.op != "!=" and kind and not kind.startswith(TEXT):
             return f"{shown} cannot be a text, as full text and its like ask, and {bound}"
-    for one, other in combinations(bounds, 2):
-        if one.coercion is other.coercion and (_differ(one, other) or _is_empty(one, other) or _is_empty(other, one)):
-            return f"no value is both {one} and {other}: the conditions on {shown} never hold together"
+    for first, second in combinations(bounds, 2):
+        if first.coercion is second.coercion and (
+            _differ(first, second) or _is_empty(first, second) or _is_empty(second, first)
+        ):
+            return f"no value is both {first} and {second}: the conditions on {shown} never hold together"
     return ""
 
 
@@ -143,11 +145,11 @@ def _kind(bound: _Bound) -> str:
     return "a date" if lenient_instant(text) is not None else ""
 
 
-def _differ(one: _Bound, other: _Bound) -> bool:
+def _differ(first: _Bound, second: _Bound) -> bool:
     """Do the two ask for values of different kinds? Anything may be unequal to a constant, in strict comparison."""
-    if one.coercion is Coercion.STRICT and "!=" in (one.op, other.op):
+    if first.coercion is Coercion.STRICT and "!=" in (first.op, second.op):
         return False
-    kinds = _kind(one), _kind(other)
+    kinds = _kind(first), _kind(second)
     return bool(kinds[0] and kinds[1]) and kinds[0] != kinds[1]
 
 
@@ -164,11 +166,11 @@ def _is_empty(lower: _Bound, upper: _Bound) -> bool:
     return _compares("=", upper, lower) and bool({lower.op, upper.op} & {"<", ">"})
 
 
-def _are_unequal(one: _Bound, other: _Bound) -> bool:
+def _are_unequal(first: _Bound, second: _Bound) -> bool:
     """Are they certainly different values? A label that is also an IRI equals two terms."""
-    if any(isinstance(bound.constant, Label) and bound.constant.iri for bound in (one, other)):
+    if any(isinstance(bound.constant, Label) and bound.constant.iri for bound in (first, second)):
         return False
-    return _compares("!=", one, other)
+    return _compares("!=", first, second)
 
 
 def _compares(op: str, left: _Bound, right: _Bound) -> bool:

@@ -141,8 +141,8 @@ def _scopes(where: Where) -> Iterator[Scope]:
         group, around = waiting.pop()
         count += 1
         parts = list(_flat(group))
-        conditions = [one for part in parts if isinstance(part, Filter) for one in _all_of(part.condition)]
-        scope = (*around, *(one for one in conditions if constrained(one) is not None))
+        conditions = [condition for part in parts if isinstance(part, Filter) for condition in _all_of(part.condition)]
+        scope = (*around, *(condition for condition in conditions if constrained(condition) is not None))
         yield scope
         for condition in conditions:
             if isinstance(condition, AnyOf):
