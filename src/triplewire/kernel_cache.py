@@ -91,9 +91,22 @@ def cache_folders(environment: Mapping[str, str]) -> Iterator[Path]:
     if os.path.isabs(base):
         yield Path(base) / "triplewire"
     yield KERNELS / "__pycache__"
-    own = Path(tempfile.gettempdir()) / f"triplewire-{os.getuid() if hasattr(os, 'getuid') else 'cache'}"
-    if _is_private(own):
+    own = _temporary()
+    if own is not None and _is_private(own):
         yield own
+
+
+def _temporary() -> Path | None:
+    """A folder of this user among the temporary ones; None where no temporary file can be made."""
+    try:
+        return Path(tempfile.gettempdir()) / f"triplewire-{os.getuid() if hasattr(os, 'getuid') else 'cache'}"
+    except OSError:
+        return None
+
+
+def is_temporary(folder: Path) -> bool:
+    """Is it the last resort: a folder that may be gone at the next start?"""
+    return folder.parent == _temporary()
 
 
 def _is_private(folder: Path) -> bool:
@@ -120,7 +133,8 @@ def choose(folders: Iterator[Path], key: str) -> Path | None:
 def _is_writable(folder: Path) -> bool:
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        tempfile.TemporaryFile(dir=folder).close()
+        with tempfile.TemporaryFile(dir=folder, buffering=0) as file:
+            file.write(b"0")  # a full disk lets files be made
     except OSError:
         return False
     return True

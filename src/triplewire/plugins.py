@@ -37,6 +37,13 @@ def names(family: str) -> list[str]:
     return built_in + sorted({e.name for e in entry_points(group=f"triplewire.{family}")} - set(built_in))
 
 
+def registered(family: str, name: str) -> str:
+    """The name as it is registered, which may be given in any case of letters; as given where there is none."""
+    if name in BUILT_IN[family]:
+        return name
+    return next((known for known in names(family) if known.casefold() == name.casefold()), name)
+
+
 def find(family: str, name: str) -> Any:
     """The plug-in itself. Raises `TriplewireError` that lists the known names."""
     place = BUILT_IN[family].get(name)

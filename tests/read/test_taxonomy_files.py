@@ -65,8 +65,30 @@ def test_a_damaged_file_is_refused(name: str, tmp_path: Path) -> None:
 def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(TaxonomyError, match="cannot be read: No such file"):
         load_taxonomy(tmp_path / "absent.ttl")
-    with pytest.raises(TaxonomyError, match="cannot be read: Is a directory"):
+    with pytest.raises(TaxonomyError, match="the folder holds no file"):
         load_taxonomy(tmp_path)
+
+
+def test_a_folder_and_several_files_are_one_taxonomy(tmp_path: Path) -> None:
+    below = tmp_path / "below"
+    below.mkdir()
+    (below / "a.tsv").write_text("Robin\tBird\n")
+    (below / "b.ttl").write_text(
+        "@prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> . <urn:Bird> rdfs:subClassOf <urn:Animal> ."
+    )
+    (tmp_path / "c.tsv").write_text("Bird\tThing\n")
+    taxonomy = load_taxonomy([below, tmp_path / "c.tsv"])
+    assert taxonomy.superclasses == {
+        "Robin": frozenset(("Bird",)),
+        "Bird": frozenset(("Thing",)),
+        "urn:Bird": frozenset(("urn:Animal",)),
+    }
+    (tmp_path / "d.tsv").write_text("Thing\tRobin\n")
+    with pytest.raises(TaxonomyError, match="cycle"):
+        load_taxonomy([below, tmp_path / "c.tsv", tmp_path / "d.tsv"])
+    (below / "wrong.tsv").write_text("Robin\tBird\n\tBird\n")
+    with pytest.raises(TaxonomyError, match=r"wrong\.tsv:2"):
+        load_taxonomy(below)
 
 
 def test_a_taxonomy_may_be_larger_than_a_publication(tmp_path: Path) -> None:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import enum
-import functools
-import inspect
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from triplewire.cli.inputs.files import file_argument
 from triplewire.cli.report import one_line, say
 from triplewire.config import Settings
 from triplewire.errors import TriplewireError
@@ -18,7 +19,7 @@ from triplewire.errors import TriplewireError
 if TYPE_CHECKING:
     from triplewire.operators.files import OperatorFile
 
-SPREADING = ("--subscriptions", "--publications", "--operators")
+SPREADING = ("--subscriptions", "--publications", "--operators", "--taxonomy")
 
 
 def repeat_options(arguments: Iterable[str]) -> list[str]:
@@ -54,29 +55,55 @@ class Split(enum.StrEnum):
     SUBJECT = "subject"
 
 
+class ContextFile(NamedTuple):
+    """A file with the JSON-LD context of an address."""
+
+    address: str
+    file: Path
+
+
+def context_argument(text: str) -> ContextFile:
+    """`URL=FILE`. Raises `BadParameter` where there is no such file."""
+    for match in re.finditer("=", text):
+        address, file = text[: match.start()], Path(text[match.end() :])
+        if address and file.is_file():
+            return ContextFile(address, file)
+    raise typer.BadParameter(f"{text!r} is not URL=FILE with a file that is there")
+
+
 SubscriptionFiles = Annotated[
     list[Path],
     typer.Option(
         "--subscriptions",
         metavar="FILE...",
+        parser=file_argument,
         help="Queries: .gql .rq .mdv .pred (one each), .jsonl .parquet (many), or folders of them.",
     ),
 ]
-PublicationFiles = Annotated[
-    list[Path],
+TaxonomyFiles = Annotated[
+    list[Path] | None,
     typer.Option(
-        "--publications", metavar="FILE...", help="RDF documents and feeds, or folders of them; - is standard input."
+        "--taxonomy",
+        metavar="FILE...",
+        parser=file_argument,
+        help="The class hierarchy: RDFS, OWL, SKOS, or two columns; files, or folders of them.",
     ),
 ]
-TaxonomyFile = Annotated[
-    Path | None,
-    typer.Option("--taxonomy", metavar="FILE", help="The class hierarchy: RDFS, OWL, SKOS, or two columns."),
+ContextFiles = Annotated[
+    list[ContextFile] | None,
+    typer.Option(
+        "--context",
+        metavar="URL=FILE",
+        parser=context_argument,
+        help="The JSON-LD context of an address; may be repeated. Those of schema.org and ActivityStreams are there.",
+    ),
 ]
 OperatorFiles = Annotated[
     list[Path] | None,
     typer.Option(
         "--operators",
         metavar="FILE.py...",
+        parser=file_argument,
         help="Operators of your own: Python files with an attribute `operators`. They are run.",
     ),
 ]
@@ -92,35 +119,12 @@ AsWrittenOption = Annotated[
 ]
 
 
-class Reading(NamedTuple):
-    """How documents are read: the options `--split` and `--as-written`."""
+@dataclass(frozen=True)
+class Reading:
+    """How documents are read; a group of options (`triplewire.cli.inputs.groups`)."""
 
-    split: Split = Split.ITEM
-    as_written: bool = False
-
-
-DEFAULT_READING = Reading()
-
-
-def takes_reading(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command with an argument `reading` the options that make a `Reading`."""
-
-    @functools.wraps(command)
-    def with_options(*, split: SplitOption, as_written: AsWrittenOption, **others: Any) -> None:
-        command(reading=Reading(split, as_written), **others)
-
-    options = [
-        inspect.Parameter("split", inspect.Parameter.KEYWORD_ONLY, default=Split.ITEM, annotation=SplitOption),
-        inspect.Parameter("as_written", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=AsWrittenOption),
-    ]
-    parameters = []
-    for parameter in inspect.signature(command, eval_str=True).parameters.values():
-        own = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)]
-        parameters += options if parameter.name == "reading" else own
-    with_options.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # what Typer looks at
-    with_options.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    del with_options.__wrapped__  # or its annotations would count
-    return with_options
+    split: SplitOption = Split.ITEM
+    as_written: AsWrittenOption = False
 
 
 def settings_from_environment() -> Settings:
@@ -143,13 +147,3 @@ def operators_from(files: Iterable[Path]) -> tuple[OperatorFile, ...]:
     except TriplewireError as error:
         raise typer.BadParameter(one_line(str(error)), param_hint="--operators") from error
     return read
-
-
-def check_files(*groups: Iterable[Path]) -> None:
-    """Raises `BadParameter` where a file does not exist, or standard input is given twice."""
-    files = [file for group in groups for file in group]
-    for file in files:
-        if str(file) != "-" and not file.exists():
-            raise typer.BadParameter(f"{file} does not exist")
-    if sum(str(file) == "-" for file in files) > 1:
-        raise typer.BadParameter("standard input (-) can be given once only")

@@ -6,12 +6,11 @@ from typing import Annotated
 
 import typer
 
-from triplewire.cli import bench, explain, match, pipeline, read, warm_up
+from triplewire.cli import bench, check, explain, match, pipeline, read, warm_up
 from triplewire.cli.version import show_version
 
 app = typer.Typer(
     name="triplewire",
-    add_completion=False,
     no_args_is_help=True,
     rich_markup_mode=None,  # plain text keeps the line breaks of the examples, and starts in half the time
     pretty_exceptions_enable=False,
@@ -20,6 +19,9 @@ app = typer.Typer(
 app.command("read", short_help="Show the publications in files.")(read.read_command)
 app.command("match", short_help="Match publications against subscriptions.")(match.match_command)
 app.command("explain", short_help="Say why a subscription matches a publication, or not.")(explain.explain_command)
+app.command("check", short_help="Check subscriptions and taxonomies: errors, and what cannot match.")(
+    check.check_command
+)
 app.command("bench", short_help="Measure matching on the papers' workloads.")(bench.bench_command)
 app.command("warm-up", short_help="Compile the matching loops now, for images and clusters.")(warm_up.warm_up_command)
 app.add_typer(pipeline.app, name="pipeline")

@@ -17,12 +17,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from triplewire.cli.report import one_line
+from triplewire.cli.output import title
+from triplewire.cli.report import counted, one_line
 from triplewire.engine import Engine, Explanation
 from triplewire.engine.explain.explanation import Finding, Verdict
 from triplewire.errors import Refusal, TriplewireError
 from triplewire.model.publication import Publication
-from triplewire.model.terms import IRI, Literal
 from triplewire.pipeline.run import Summary
 from triplewire.pipeline.sinks import DEAD_LETTER, MATCHES
 from triplewire.read import read
@@ -48,7 +48,6 @@ _HIDDEN = re.compile(r"\?\.\d+ = ")  # a variable that the parser invented
 _COMPARES = re.compile(r" is ([<>=!]+) ")
 _DATATYPE = re.compile(r'"([^"]*)"\^\^\S+')
 _NUMBER = re.compile(r"""['"]([-+]?[0-9.]+)['"]""")
-_NAMED = ("title", "name", "label")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,17 +95,6 @@ def explained(picked: Iterable[tuple[str, str, str]], engine: Engine, split: str
 
 def _counted_already(refusal: Refusal) -> None:
     """Ignores a refusal, which the run has reported already."""
-
-
-def title(publication: Publication) -> str:
-    """The title, name or label of a publication: that of the resource with its id, else the first one; "" for none."""
-    names = [
-        (t.subject, t.object.lexical)
-        for t in publication.triples
-        if isinstance(t.object, Literal) and re.split(r"[/#]", t.predicate.value)[-1] in _NAMED
-    ]
-    own = [text for subject, text in names if subject == IRI(publication.id)]
-    return (own or [text for _, text in names] or [""])[0]
 
 
 # --- reasons ---------------------------------------------------------------------------------------------------------
@@ -167,11 +155,16 @@ def show(lines: list[Shown], summary: Summary, engine: Engine, folder: Path) -> 
     if lines:
         console.print(table)
     if len(lines) < summary.matches:
-        print(f"... {len(lines):,} of {summary.matches:,} matches are shown, at most {OF_EACH} of a subscription")
+        shown = f"{len(lines):,} of {counted(summary.matches, 'match', 'matches')}"
+        print(f"... {shown} are shown, at most {OF_EACH} of a subscription")
     silent = sorted({subscription.id for subscription in engine.subscriptions} - {line.subscription for line in lines})
-    print(f"\n{summary.matches:,} matches of {len(engine.subscriptions):,} subscriptions in ", end="")
+    matches = counted(summary.matches, "match", "matches")
+    print(f"\n{matches} of {counted(len(engine.subscriptions), 'subscription')} in ", end="")
     refused = "1 input was" if summary.refused == 1 else f"{summary.refused:,} inputs were"
-    print(f"{summary.publications:,} publications; {refused} refused" + (" (see above)" if summary.refused else ""))
+    print(
+        f"{counted(summary.publications, 'publication')}; {refused} refused"
+        + (" (see above)" if summary.refused else "")
+    )
     if silent:
         print(f"without a match: {', '.join(silent)}")
     print(f"\nThe result as Parquet: {folder}/{MATCHES}, what was refused: {folder}/{DEAD_LETTER}\nTry next:")

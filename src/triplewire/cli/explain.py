@@ -4,27 +4,24 @@ from __future__ import annotations
 
 import enum
 import json
-from typing import Annotated
+import sys
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from triplewire.cli import output
-from triplewire.cli.arguments import (
-    DEFAULT_READING,
-    Entailment,
-    EntailmentOption,
-    OperatorFiles,
-    PublicationFiles,
-    Reading,
-    SubscriptionFiles,
-    TaxonomyFile,
-    check_files,
-    settings_from_environment,
-    takes_reading,
-)
-from triplewire.cli.match import load, new_engine, read_chunks
-from triplewire.cli.report import Report
+from triplewire.cli.inputs.engines import read_chunks
+from triplewire.cli.inputs.files import refuse_nothing
+from triplewire.cli.inputs.given import Inputs
+from triplewire.cli.inputs.groups import grouped
+from triplewire.cli.report import Report, counted, say
 from triplewire.errors import Refusal, TriplewireError
+
+if TYPE_CHECKING:
+    from triplewire.engine import Engine, Explanation
+    from triplewire.model.publication import Publication
+
+SHOWN_IDS = 10  # of subscriptions among which the user has to choose
 
 
 class Format(enum.StrEnum):
@@ -34,51 +31,70 @@ class Format(enum.StrEnum):
     JSON = "json"
 
 
-@takes_reading
+@grouped
 def explain_command(
-    subscription: Annotated[str, typer.Option(metavar="ID", help="The subscription to explain.")],
-    subscriptions: SubscriptionFiles,
-    publications: PublicationFiles,
+    inputs: Inputs,
+    subscription: Annotated[
+        str, typer.Option(metavar="ID", help="The subscription to explain; may be left out where there is only one.")
+    ] = "",
     publication: Annotated[str, typer.Option(metavar="ID", help="The publication; default: each one.")] = "",
-    taxonomy: TaxonomyFile = None,
-    operators: OperatorFiles = None,
+    only_matches: Annotated[
+        bool, typer.Option("--only-matches", help="Pass over publications that do not match.")
+    ] = False,
     form: Annotated[Format, typer.Option("--format", help="Text for people, or JSON Lines.")] = Format.TEXT,
-    reading: Reading = DEFAULT_READING,
-    entailment: EntailmentOption = Entailment.NONE,
 ) -> None:
     """
     \b
     triplewire explain --subscription olympics --subscriptions queries.jsonl --publications feed.xml
+    triplewire explain 'SELECT ?t { ?item rss:title ?t }' feeds/ --only-matches
 
     Say which patterns, constraints, words, positions and classes decided a match; for a miss, the first part of the
     subscription that failed.
     """
-    check_files(subscriptions, publications, [taxonomy] if taxonomy else [])
-    report = Report()
-    engine = new_engine(taxonomy, "reference", settings_from_environment(), entailment, operators or ())
-    load(engine, subscriptions, report, only=subscription)
+    given, report = inputs.sorted_out(), Report()
+    engine = given.engine("reference")
+    given.subscribe(engine, report, only=subscription)
+    if len(engine.subscriptions) > 1:
+        ids = ", ".join(registered.id for registered in engine.subscriptions[:SHOWN_IDS])
+        raise typer.BadParameter(f"name one of the subscriptions: {ids}", param_hint="--subscription")
     if not engine.subscriptions:
-        report.say(f"there is no subscription {subscription!r} in these files")
+        what = f"subscription {subscription!r}" if subscription else "subscription"
+        report.say(f"there is no {what} in these files")
         raise typer.Exit(report.exit_code or 2)
-    is_there = False
+    asked = matched = triples = 0
     with output.text_output(None) as stream:
-        for chunk in read_chunks(publications, reading, report, streaming=True):
-            for candidate in chunk:
-                if publication and candidate.id != publication:
-                    continue
-                is_there = True
-                try:
-                    explanation = engine.explain(subscription, candidate)
-                except TriplewireError as error:
-                    report.refuse(Refusal.of("pair", f"{candidate.id} {subscription}", error))
-                    continue
-                if form is Format.JSON:
-                    stream.write(json.dumps(explanation.to_json(), ensure_ascii=False) + "\n")
-                else:
-                    stream.write(f"{explanation}\n\n")
-    if not is_there and not report.refused:
-        report.say(
-            f"there is no publication {publication!r} in these files" if publication else "there is no publication"
-        )
-        raise typer.Exit(2 if publication else 0)
+        chunks = read_chunks(given.filled(report), inputs.reading, report, loader=given.loader, streaming=True)
+        for candidate in (candidate for chunk in chunks for candidate in chunk):
+            triples += len(candidate.triples)
+            if publication and candidate.id != publication:
+                continue
+            asked += 1
+            explanation = _explained(engine, candidate, report)
+            matched += explanation is not None and explanation.matched
+            if explanation is not None and (explanation.matched or not only_matches):
+                stream.write(_shown(explanation, form))
+    if not inputs.allow_empty:
+        refuse_nothing(given.publications, triples, report)
+    report.finish()
+    if asked and sys.stderr.isatty():
+        say(f"{matched:,} of {counted(asked, 'publication')} {'matches' if matched == 1 else 'match'}")
+    if publication and not asked and not report.refused:
+        report.say(f"there is no publication {publication!r} in these files")
+        raise typer.Exit(2)
     raise typer.Exit(report.exit_code)
+
+
+def _explained(engine: Engine, publication: Publication, report: Report) -> Explanation | None:
+    """The explanation of the only subscription; None where it is refused."""
+    subscription = engine.subscriptions[0].id
+    try:
+        return engine.explain(subscription, publication)
+    except TriplewireError as error:
+        report.refuse(Refusal.of("pair", f"{publication.id} {subscription}", error))
+        return None
+
+
+def _shown(explanation: Explanation, form: Format) -> str:
+    if form is Format.JSON:
+        return json.dumps(explanation.to_json(), ensure_ascii=False) + "\n"
+    return f"{explanation}\n\n"

@@ -7,39 +7,23 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from triplewire.cli import output
-from triplewire.cli.arguments import (
-    DEFAULT_READING,
-    Entailment,
-    EntailmentOption,
-    OperatorFiles,
-    PublicationFiles,
-    Reading,
-    SubscriptionFiles,
-    TaxonomyFile,
-    check_files,
-    operators_from,
-    settings_from_environment,
-    takes_reading,
-)
-from triplewire.cli.report import Report, say
-from triplewire.errors import TriplewireError
+from triplewire.cli.inputs.engines import found_matcher
+from triplewire.cli.inputs.files import refuse_nothing
+from triplewire.cli.inputs.given import Given, Inputs
+from triplewire.cli.inputs.groups import grouped
+from triplewire.cli.report import Report, counted, say
 
 if TYPE_CHECKING:
     from triplewire.cli.matches import Collected, Ordered, Show
-    from triplewire.config import Settings
     from triplewire.engine import Engine
     from triplewire.engine.stats import Clock, Stats
-    from triplewire.model.publication import Publication
-
-CHUNK = 64  # publications held at a time
 
 
 class Format(enum.StrEnum):
@@ -55,12 +39,9 @@ StatsFile = Annotated[
 ]
 
 
-@takes_reading
+@grouped
 def match_command(
-    subscriptions: SubscriptionFiles,
-    publications: PublicationFiles,
-    taxonomy: TaxonomyFile = None,
-    operators: OperatorFiles = None,
+    inputs: Inputs,
     matcher: MatcherOption = "trie",
     form: Annotated[
         Format | None, typer.Option("--format", help="Default: a table on a terminal, JSON Lines elsewhere.")
@@ -71,20 +52,23 @@ def match_command(
     bindings: Annotated[
         bool, typer.Option("--bindings/--no-bindings", help="Leave the bindings out, for volume.")
     ] = True,
-    reading: Reading = DEFAULT_READING,
-    entailment: EntailmentOption = Entailment.NONE,
     stats: StatsFile = None,
+    refusals: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write each refusal, as a JSON object a line.")
+    ] = None,
 ) -> None:
     """
     \b
+    triplewire match 'SELECT ?t { ?item rss:title ?t }' feeds/
     triplewire match --subscriptions queries.jsonl --publications feeds/ --format jsonl
     curl -s https://example.org/feed.xml | triplewire match --subscriptions *.rq --publications -
 
     Match publications against subscriptions. Rows are ordered by publication, then by subscription.
     """
-    check_files(subscriptions, publications, [taxonomy] if taxonomy else [])
+    given = inputs.sorted_out()
     output.check_writable(file, (".jsonl", ".parquet"))
     output.check_writable(stats, option="--stats")
+    output.check_writable(refusals, option="--refusals")
     if file is not None and form is Format.TABLE:
         raise typer.BadParameter("a table is for the terminal; leave --format or --output out", param_hint="--format")
     if file is None and form is None:
@@ -93,23 +77,25 @@ def match_command(
     from triplewire.cli.matches import Collected
     from triplewire.engine.stats import Clock
 
-    clock, report = Clock.of_process(), Report()
-    with clock("load"):
-        engine = new_engine(taxonomy, matcher, settings_from_environment(), entailment, operators or ())
-        prepare_kernels(matcher)
-        load(engine, subscriptions, report)
-    show: Show = None
-    if bindings:
-        show = output.bindings_short if form is Format.TABLE else "json"
-    begun, collected = time.perf_counter(), Collected(show)
-    totals = _matched(engine, publications, reading, collected, report, clock)
-    with clock("write"):
-        write(collected.ordered(), form, file)
+    clock = Clock.of_process()
+    with ExitStack() as ended:
+        report = Report(output.recorder(ended.enter_context(output.text_output(refusals))) if refusals else None)
+        with clock("load"):
+            prepare_kernels(matcher)
+            engine = given.engine(matcher)
+            given.subscribe(engine, report)
+        show: Show = None
+        if bindings:
+            show = output.bindings_short if form is Format.TABLE else "json"
+        begun, collected = time.perf_counter(), Collected(show)
+        totals = _matched(engine, given, collected, report, clock)
+        with clock("write"):
+            write(collected.ordered(), form, file)
+        report.finish()
     if file is not None or sys.stderr.isatty():
-        seconds = time.perf_counter() - begun
-        cost = f"{totals.publications:,} publications, {len(engine.subscriptions):,} subscriptions, {seconds:.1f} s"
-        count = f"{len(collected):,} {'match' if len(collected) == 1 else 'matches'}"
-        say(f"{count} ({cost})" + (f" written to {file}" if file else ""))
+        counts = (counted(totals.publications, "publication"), counted(len(engine.subscriptions), "subscription"))
+        cost = f"{', '.join(counts)}, {time.perf_counter() - begun:.1f} s"
+        say(f"{counted(len(collected), 'match', 'matches')} ({cost})" + (f" written to {file}" if file else ""))
     if stats is not None:
         with output.text_output(stats) as stream:
             stream.write(json.dumps(totals.to_json(clock.seconds()), indent=1) + "\n")
@@ -120,18 +106,13 @@ def prepare_kernels(matcher: str, tier: str = "auto") -> None:
     """Have it said when somebody waits for kernels, and when there can be none; wait where the user wants that. `tier`
     is that of this process and those that it starts, unless the user named one."""
     # --help does without the engine
-    from triplewire import plugins
     from triplewire.engine.tiers.kernels import KERNELS, TIER
     from triplewire.select.index import IndexMaker
 
     os.environ.setdefault(TIER, tier)
-    KERNELS.tell = _say_compiling
-    if not isinstance(plugins.find("matcher", matcher), IndexMaker):
-        return
-    if KERNELS.tier == "compiled":
+    KERNELS.tell, KERNELS.warn = _say_compiling, say
+    if isinstance(found_matcher(matcher), IndexMaker) and KERNELS.are_usable() and KERNELS.tier == "compiled":
         KERNELS.wait()
-    elif KERNELS.tier == "auto" and not KERNELS.are_usable():
-        say("no folder for compiled code can be written: matching is interpreted; set TRIPLEWIRE_CACHE")
 
 
 def _say_compiling() -> None:
@@ -139,20 +120,19 @@ def _say_compiling() -> None:
         say("compiling for this processor: about a minute, the first time only (triplewire warm-up does it before)")
 
 
-def _matched(
-    engine: Engine, publications: Iterable[Path], reading: Reading, collected: Collected, report: Report, clock: Clock
-) -> Stats:
-    """Match the files and collect the rows; returns what it took."""
+def _matched(engine: Engine, given: Given, collected: Collected, report: Report, clock: Clock) -> Stats:
+    """Match the publications and collect the rows; returns what it took."""
     from triplewire.engine.stats import Stats  # as above
 
     totals = Stats()
     with report.progress("publications") as advance:
         for result in engine.match_files(
-            *map(str, publications),
-            split=reading.split.value,
-            as_written=reading.as_written,
+            *map(str, given.filled(report)),
+            split=given.inputs.split.value,
+            as_written=given.inputs.as_written,
             on_refusal=report.refuse,
             clock=clock,
+            loader=given.loader,
         ):
             advance(result.publications)
             totals.add(result.stats)
@@ -160,64 +140,9 @@ def _matched(
                 report.refuse(refusal)
             with clock("bindings" if collected.show else "write"):
                 collected.add(result)
+    if not given.inputs.allow_empty:
+        refuse_nothing(given.publications, totals.triples, report)
     return totals
-
-
-def new_engine(
-    taxonomy: Path | None, matcher: str, settings: Settings, entailment: str = "none", operators: Sequence[Path] = ()
-) -> Engine:
-    """An engine without subscriptions; `operators` are files of them."""
-    # --help does without the engine and the parsers behind these
-    from triplewire import plugins
-    from triplewire.engine import Engine
-    from triplewire.operators.files import operators_of
-    from triplewire.read.taxonomy import load_taxonomy
-
-    try:
-        plugins.find("matcher", matcher)
-    except TriplewireError as error:
-        raise typer.BadParameter(str(error), param_hint="--matcher") from error
-    classes = load_taxonomy(taxonomy, settings) if taxonomy is not None else None
-    called = operators_of(operators_from(operators)) if operators else None
-    return Engine(taxonomy=classes, matcher=matcher, operators=called, settings=settings, entailment=entailment)
-
-
-def load(engine: Engine, files: Iterable[Path], report: Report, *, only: str = "") -> None:
-    """Register the subscriptions of the files, or the one of id `only`; what is refused is reported."""
-    loaded = 0
-    with report.progress("subscriptions") as advance:
-
-        def progress(count: int) -> None:
-            nonlocal loaded
-            advance(count - loaded)
-            loaded = count
-
-        engine.load_subscriptions(
-            map(str, files),
-            on_refusal=report.refuse,
-            on_warning=lambda id_, warning: report.warn(id_, [warning]),
-            progress=progress,
-            ids=[only] if only else None,
-        )
-
-
-def read_chunks(
-    files: Iterable[Path], reading: Reading, report: Report, *, streaming: bool = False
-) -> Iterator[list[Publication]]:
-    """The publications of the files, a few at a time; what is refused is reported."""
-    # --help does without the parsers behind this
-    from triplewire.read import read
-
-    publications = read(
-        *map(str, files),
-        split=reading.split.value,
-        as_written=reading.as_written,
-        settings=settings_from_environment(),
-        on_refusal=report.refuse,
-    )
-    with report.counting(publications, "publications", streaming=streaming) as counted:
-        while chunk := list(islice(counted, CHUNK)):
-            yield chunk
 
 
 def write(rows: Ordered, form: Format | None, file: Path | None) -> None:

@@ -5,9 +5,12 @@ A file is written under a temporary name and renamed when it is complete.
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import os
+import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
@@ -15,9 +18,16 @@ from typing import IO
 import typer
 
 from triplewire.cli.report import leave, one_line
+from triplewire.errors import Refusal
 from triplewire.ir.show import show_term
 from triplewire.model.match import Binding, Match
+from triplewire.model.namespaces import shorten
+from triplewire.model.publication import Publication
+from triplewire.model.terms import IRI, Literal
 
+_IRI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:\S")
+_LEAST_COLUMN, _PADDING = 8, 2  # characters
+_NAMED = frozenset(("title", "name", "label"))
 SHOWN_BINDINGS, SHOWN_CHARACTERS = 3, 60  # of one match in a table; characters of one term
 
 
@@ -32,32 +42,65 @@ def bindings_short(match: Match) -> str:
 
 def _short(binding: Binding) -> str:
     """A binding on one line, with long terms shortened."""
-    terms = ((name, one_line(show_term(term))) for name, term in binding.items())
-    shortened = (
-        (name, text if len(text) <= SHOWN_CHARACTERS else text[: SHOWN_CHARACTERS - 3] + "...") for name, text in terms
-    )
-    return "  ".join(f"?{name} = {text}" for name, text in shortened)
+    terms = ((name, show_term(term)) for name, term in binding.items())
+    return "  ".join(f"?{name} = {shortened(text)}" for name, text in terms)
+
+
+def shortened(text: str) -> str:
+    """The text on one line, cut where it is longer than a table shows. No IRI is cut."""
+    text = one_line(text)
+    if len(text) <= SHOWN_CHARACTERS or (text.startswith("<") and text.endswith(">")):
+        return text
+    return text[: SHOWN_CHARACTERS - 3] + "..."
+
+
+def title(publication: Publication) -> str:
+    """The title, name or label of a publication: that of the resource with its id, else the first one; "" for none."""
+    names = [
+        (t.subject, t.object.lexical)
+        for t in publication.triples
+        if isinstance(t.object, Literal) and re.split(r"[/#]", t.predicate.value)[-1] in _NAMED
+    ]
+    own = [text for subject, text in names if subject == IRI(publication.id)]
+    return (own or [text for _, text in names] or [""])[0]
 
 
 def print_table(columns: Iterable[str], rows: Iterable[tuple[str, ...]], empty: str) -> None:
-    """Print a table, as wide as the terminal, or `empty` where there are no rows. Without a terminal: plain text."""
+    """Print a table, as wide as the terminal, or `empty` where there are no rows. Without a terminal: plain text.
+
+    No IRI is broken: where the columns are too narrow for that, each row is shown as lines."""
     # imported only where a table is shown: loading it takes a tenth of a second
     from rich import box
+    from rich.cells import cell_len
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False)
-    for column in columns:
-        table.add_column(column, overflow="fold")
-    for row in rows:
-        table.add_row(*(Text("\n".join(map(one_line, cell.split("\n")))) for cell in row))
+    cells = [[_lines_of(cell) for cell in row] for row in rows]
+    if not cells:
+        print(empty)
+        return
     # no terminal wraps the lines of a file
     console = Console(width=None if sys.stdout.isatty() else 200)
-    if table.row_count:
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False)
+    longest = 0
+    for number, column in enumerate(columns):
+        words = [word for row in cells for word in row[number].split() if _IRI.search(word)]
+        least = max(map(cell_len, words), default=0)
+        longest += max(least, _LEAST_COLUMN) + _PADDING
+        table.add_column(column, overflow="fold", min_width=least or None)
+    for row in cells:
+        table.add_row(*map(Text, row))
+    if longest <= console.width:
         console.print(table)
-    else:
-        print(empty)
+        return
+    for row in cells:  # a table would break IRIs: each row as lines of its own, which the terminal may wrap
+        print(row[0], *(f"  {line}" for cell in row[1:] for line in cell.split("\n") if line), sep="\n")
+
+
+def _lines_of(cell: str) -> str:
+    """The lines of a cell without control characters, an IRI as a prefixed name where its prefix is known."""
+    return "\n".join(shorten(line) or one_line(line) for line in cell.split("\n"))
 
 
 @contextmanager
@@ -105,3 +148,12 @@ def check_writable(path: Path | None, suffixes: tuple[str, ...] = (), option: st
     place = path if path.exists() and not path.is_file() else path.resolve().parent  # as `whole_file` writes it
     if path.is_dir() or not os.access(place, os.W_OK):
         raise typer.BadParameter(f"{path} cannot be written", param_hint=option)
+
+
+def recorder(stream: IO[str]) -> Callable[[Refusal], None]:
+    """A function that writes refusals to a stream, as JSON objects, one a line."""
+
+    def record(refusal: Refusal) -> None:
+        stream.write(json.dumps(dataclasses.asdict(refusal), ensure_ascii=False) + "\n")
+
+    return record

@@ -22,19 +22,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from triplewire.cli.arguments import (
-    DEFAULT_READING,
     Entailment,
     EntailmentOption,
     OperatorFiles,
     Reading,
     SubscriptionFiles,
-    TaxonomyFile,
-    check_files,
+    TaxonomyFiles,
     operators_from,
     settings_from_environment,
-    takes_reading,
 )
-from triplewire.cli.report import Report, one_line, say
+from triplewire.cli.inputs.files import check_files
+from triplewire.cli.inputs.groups import grouped
+from triplewire.cli.report import Report, counted, one_line, say
 from triplewire.errors import Refusal, TriplewireError
 
 if TYPE_CHECKING:
@@ -78,18 +77,19 @@ Conf = Annotated[
 
 
 @app.command("run")
-@takes_reading
+@grouped
 def run_command(
     source: Annotated[
         str, typer.Option("--input", metavar="DIR", help="RDF documents and feeds: a file, folder or glob, or a URL.")
     ],
     subscriptions: SubscriptionFiles,
     output: Annotated[Path, typer.Option(metavar="DIR", help="Where matches/ and dead-letter/ go.")],
-    taxonomy: TaxonomyFile = None,
+    taxonomy: TaxonomyFiles = None,
     operators: OperatorFiles = None,
     streaming: Streaming = False,
     watch: Watch = 0,
-    reading: Reading = DEFAULT_READING,
+    *,
+    reading: Reading,
     matcher: Annotated[
         str, typer.Option(metavar="NAME", help="How pairs are found; the answers are the same.")
     ] = "trie",
@@ -169,7 +169,8 @@ def _settings_of_stream(config: dict[str, str]) -> dict[str, Any]:
 def _told(summary: Summary) -> str:
     refused = f", {summary.refused:,} refused" if summary.refused else ""
     repeats = f", {summary.repeats:,} told before" if summary.repeats else ""
-    return f"{summary.matches:,} matches in {summary.publications:,} publications{repeats}{refused}"
+    matches = counted(summary.matches, "match", "matches")
+    return f"{matches} in {counted(summary.publications, 'publication')}{repeats}{refused}"
 
 
 def _prepare(
@@ -179,8 +180,8 @@ def _prepare(
     report: Report,
     *,
     streaming: bool = False,
-    reading: Reading = DEFAULT_READING,
-    taxonomy: Path | None = None,
+    reading: Reading,
+    taxonomy: Sequence[Path] | None = None,
     matcher: str = "trie",
     entailment: str = Entailment.NONE,
     operators: Sequence[Path] = (),
@@ -193,7 +194,7 @@ def _prepare(
     from triplewire.pipeline.sinks import Output
     from triplewire.pipeline.sources import check_source, local_path
 
-    check_files(subscriptions, [taxonomy] if taxonomy else [])
+    check_files(subscriptions, taxonomy or ())
     settings = settings_from_environment()
     operator_files = operators_from(operators)
     try:
@@ -329,7 +330,7 @@ def demo_command(
 
     report = Report()
     begun = time.perf_counter()
-    job = _prepare(source, [subscriptions], output, report, taxonomy=taxonomy)
+    job = _prepare(source, [subscriptions], output, report, reading=Reading(), taxonomy=[taxonomy])
     picked: list[tuple[str, str, str]] = []
     job.look = lambda outcomes: picked.extend(demo.pick(outcomes))
     with _spark(job, "", dict(QUICK_START)) as spark:

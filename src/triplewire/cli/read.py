@@ -5,14 +5,20 @@ from __future__ import annotations
 import enum
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from triplewire.cli import output
-from triplewire.cli.arguments import DEFAULT_READING, Reading, check_files, takes_reading
-from triplewire.cli.match import read_chunks
+from triplewire.cli.arguments import ContextFiles, Reading
+from triplewire.cli.inputs.engines import read_chunks
+from triplewire.cli.inputs.files import check_files, refuse_hollow, refuse_nothing
+from triplewire.cli.inputs.groups import grouped
+from triplewire.cli.output import shortened, title
 from triplewire.cli.report import Report
+
+if TYPE_CHECKING:
+    from triplewire.model.publication import Publication
 
 
 class Format(enum.StrEnum):
@@ -22,7 +28,7 @@ class Format(enum.StrEnum):
     TABLE = "table"
 
 
-@takes_reading
+@grouped
 def read_command(
     files: Annotated[
         list[Path], typer.Argument(metavar="FILE...", help="RDF documents, feeds, folders; - is standard input.")
@@ -30,8 +36,13 @@ def read_command(
     form: Annotated[
         Format | None, typer.Option("--format", help="Default: a table on a terminal, N-Quads elsewhere.")
     ] = None,
-    reading: Reading = DEFAULT_READING,
+    *,
+    reading: Reading,
     file: Annotated[Path | None, typer.Option("--output", metavar="FILE", help="Write N-Quads to a file.")] = None,
+    context: ContextFiles = None,
+    allow_empty: Annotated[
+        bool, typer.Option("--allow-empty", help="Inputs that hold nothing are as they should be.")
+    ] = False,
 ) -> None:
     """
     \b
@@ -42,6 +53,7 @@ def read_command(
     named graph whose name is its id.
     """
     # imported here so that --help does not load the model
+    from triplewire.read.rdf.bundled import ContextLoader
     from triplewire.read.write import to_nquads
 
     check_files(files)
@@ -50,28 +62,37 @@ def read_command(
         raise typer.BadParameter("a table is for the terminal; leave --format or --output out", param_hint="--format")
     if form is None:
         form = Format.TABLE if file is None and sys.stdout.isatty() else Format.NQUADS
-    report = Report()
+    report, loader = Report(), ContextLoader(dict(context or ()))
     rows: list[tuple[str, ...]] = []
-    written = 0
+    written = triples = 0
+    filled = files if allow_empty else refuse_hollow(files, report)
     with output.text_output(file) as stream:
-        for chunk in read_chunks(files, reading, report, streaming=file is None and form is Format.NQUADS):
+        streaming = file is None and form is Format.NQUADS
+        for chunk in read_chunks(filled, reading, report, loader=loader, streaming=streaming):
             for publication in chunk:
+                triples += len(publication.triples)
                 if form is Format.NQUADS:
                     written += 1
                     stream.write(to_nquads(publication, written))
-                    continue
-                instant = publication.published
-                rows.append(
-                    (
-                        publication.id,
-                        publication.source,
-                        instant.strftime("%Y-%m-%d %H:%M") if instant else "",
-                        f"{len(publication.triples):,}",
-                        "\n".join(publication.notes),
-                    )
-                )
+                else:
+                    rows.append(_row(publication))
         if form is Format.TABLE:
             output.print_table(
-                ("publication", "source", "published (UTC)", "triples", "notes"), rows, "no publications"
+                ("publication", "title", "source", "published (UTC)", "triples", "notes"), rows, "no publications"
             )
+    if not allow_empty:
+        refuse_nothing(files, triples, report)
     raise typer.Exit(report.exit_code)
+
+
+def _row(publication: Publication) -> tuple[str, ...]:
+    """What a table shows of a publication."""
+    instant = publication.published
+    return (
+        publication.id,
+        shortened(title(publication)),
+        publication.source,
+        instant.strftime("%Y-%m-%d %H:%M") if instant else "",
+        f"{len(publication.triples):,}",
+        "\n".join(publication.notes),
+    )

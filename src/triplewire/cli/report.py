@@ -45,11 +45,22 @@ def to_nowhere(stream: TextIO) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
-class Report:
-    """Writes refusals and warnings, above the progress bar if there is one, and counts refusals."""
+def counted(count: int, singular: str, plural: str = "") -> str:
+    """The number with its noun, as "1 match" or "2,000 matches"."""
+    return f"{count:,} {singular if count == 1 else plural or singular + 's'}"
 
-    def __init__(self) -> None:
+
+class Report:
+    """Writes refusals and warnings, above the progress bar if there is one, and counts refusals.
+
+    Each input that is refused is named. Pairs that are refused for one reason, and warnings of one text, are told once
+    and counted: `finish` says how many more there were. `record` gets every refusal.
+    """
+
+    def __init__(self, record: Callable[[Refusal], None] | None = None) -> None:
         self.refused = 0
+        self._record = record
+        self._repeated: dict[str, int] = {}
         self._progress: Progress | None = None
 
     @property
@@ -60,11 +71,26 @@ class Report:
     def refuse(self, refusal: Refusal) -> None:
         """Write a line about a refused input; a warning, of an input that was read all the same, does not count."""
         self.refused += not refusal.is_warning
-        self.say(one_line(str(refusal)))
+        if self._record is not None:
+            self._record(refusal)
+        if refusal.kind != "pair" or self._is_new(f"refused pairs: {refusal.reason}"):
+            self.say(one_line(str(refusal)))
+
+    def _is_new(self, cause: str) -> bool:
+        """Is it told for the first time?"""
+        count = self._repeated[cause] = self._repeated.get(cause, -1) + 1
+        return not count
+
+    def finish(self) -> None:
+        """Say how often what was told once came again."""
+        for cause, count in self._repeated.items():
+            if count:
+                self.say(one_line(f"... and {count:,} more of this kind: {cause}"))
+        self._repeated.clear()
 
     def warn(self, subscription: str, warnings: Iterable[str]) -> None:
         """Write a line for each warning about a subscription."""
-        for warning in warnings:
+        for warning in filter(self._is_new, warnings):
             self.say(one_line(f"warning subscription {subscription}: {warning}"))
 
     def say(self, text: str) -> None:

@@ -6,11 +6,12 @@ The languages themselves: `triplewire.languages`.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from triplewire.errors import SubscriptionError, TriplewireError
+from triplewire.ir.advice.questions import questions_of
 from triplewire.ir.entailment import with_subclasses
 from triplewire.ir.evaluation.evaluate import World
 from triplewire.ir.nodes import Call, InstanceOf, Label
@@ -19,7 +20,7 @@ from triplewire.ir.subscription import Subscription
 from triplewire.ir.taxonomy import Taxonomy
 from triplewire.ir.walk import walk
 from triplewire.languages import parse
-from triplewire.model.operator import Operator
+from triplewire.model.operator import Operator, warnings_of_call
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI
 
@@ -53,11 +54,24 @@ class Compiler:
         return self.checked(subscription) if full else subscription
 
     def checked(self, subscription: Subscription) -> Subscription:
-        """The subscription with the warnings that the taxonomy gives. Raises `SubscriptionError` for an operator that
-        is not there."""
-        check_operators(subscription, self.world.operators)
-        warnings = dict.fromkeys((*subscription.warnings, *unknown_classes(subscription, self.world.taxonomy)))
-        return replace(subscription, warnings=tuple(warnings))
+        """The subscription with all its warnings. Raises `SubscriptionError` for an operator that is not there, and for
+        constants that it refuses."""
+        nodes = list(walk(subscription.where))
+        template = [term for triple in subscription.construct or () for term in triple]
+        warnings = dict.fromkeys(subscription.warnings)
+        warnings |= dict.fromkeys(questions_of(subscription.where, nodes, template).warnings())
+        for node in nodes:
+            if isinstance(node, Call):
+                warnings |= dict.fromkeys(call_warnings(node, subscription.id, self.world.operators))
+            elif isinstance(node, InstanceOf) and (warning := class_warning(node.cls, self.world.taxonomy)):
+                warnings[warning] = None
+        return replace(subscription, warnings=tuple(warnings)) if warnings else subscription
+
+    def check_calls(self, subscription: Subscription) -> None:
+        """Raises what `checked` raises, without a look at anything that only warns."""
+        for node in walk(subscription.where):
+            if isinstance(node, Call):
+                call_warnings(node, subscription.id, self.world.operators)
 
     def is_plain(self, subscription: Subscription) -> bool:
         """Is the subscription what its text gives by itself, without other rules?"""
@@ -93,32 +107,29 @@ def id_is_taken(id: str) -> SubscriptionError:
     return SubscriptionError("the id is taken", source=id, remedy="choose another, or unsubscribe the first one")
 
 
-def check_operators(subscription: Subscription, operators: Mapping[str, Operator]) -> None:
-    """Raises `SubscriptionError` when the subscription calls an operator that is not there, or with other arguments."""
-    for node in walk(subscription.where):
-        if not isinstance(node, Call):
-            continue
-        operator = operators.get(node.operator)
-        if operator is None:
-            known = ", ".join(sorted(operators)) or "none"
-            raise SubscriptionError(
-                f"there is no operator named {node.operator!r}", source=subscription.id, remedy=f"known: {known}"
-            )
-        if len(operator.parameters) != len(node.arguments):
-            what = f"{node.operator} takes {len(operator.parameters)} arguments, not {len(node.arguments)}"
-            raise SubscriptionError(what, source=subscription.id)
-
-
-def unknown_classes(subscription: Subscription, taxonomy: Taxonomy) -> Iterator[str]:
-    """A warning for each class of the subscription that the taxonomy does not know (semantics, section 4)."""
-    for node in walk(subscription.where):
-        if isinstance(node, InstanceOf) and (warning := class_warning(node.cls, taxonomy)):
-            yield warning
+def call_warnings(call: Call, source: str, operators: Mapping[str, Operator]) -> tuple[str, ...]:
+    """What the operator says of the constants of a call. Raises `SubscriptionError` when the operator is not there,
+    takes other arguments, or refuses these. `source`: the subscription's id."""
+    operator = operators.get(call.operator)
+    if operator is None:
+        known = ", ".join(sorted(operators)) or "none"
+        raise SubscriptionError(
+            f"there is no operator named {call.operator!r}", source=source, remedy=f"known: {known}"
+        )
+    if len(operator.parameters) != len(call.arguments):
+        what = f"{call.operator} takes {len(operator.parameters)} arguments, not {len(call.arguments)}"
+        raise SubscriptionError(what, source=source)
+    try:
+        return warnings_of_call(operator, call.arguments)
+    except ValueError as error:
+        raise SubscriptionError(f"{call.operator}: {error}", source=source) from error
 
 
 def class_warning(cls: IRI | Label, taxonomy: Taxonomy) -> str:
-    """What to say of a class that the taxonomy does not know; "" of one that it knows."""
+    """What to say of a class that the taxonomy does not know (semantics, section 4); "" of one that it knows."""
     if taxonomy.resolve(cls):
         return ""
     name = cls.text if isinstance(cls, Label) else show(cls)
-    return f"the taxonomy knows no class {name!r}: only direct instances can match"
+    near = taxonomy.class_like(cls)
+    meant = f"; did you mean {show(IRI(near)) if isinstance(cls, IRI) else near}?" if near else ""
+    return f"the taxonomy knows no class {name!r}: only direct instances can match{meant}"

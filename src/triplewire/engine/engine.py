@@ -24,7 +24,7 @@ from triplewire.engine import given
 from triplewire.engine.compiler import Compiler, id_is_taken
 from triplewire.engine.current import Current, publications_of
 from triplewire.engine.explain.recent import Recent
-from triplewire.engine.incoming import Portion, chunks_of, chunks_of_batches, chunks_of_files
+from triplewire.engine.incoming import Portion, Reading, chunks_of, chunks_of_batches, chunks_of_files
 from triplewire.engine.result import MatchResult
 from triplewire.engine.stats import Clock
 from triplewire.engine.store import directory as store
@@ -42,6 +42,7 @@ from triplewire.matchers import Chunk, Snapshot
 from triplewire.model.match import Match
 from triplewire.model.operator import Operator
 from triplewire.model.publication import Publication
+from triplewire.read.rdf.contexts import Loader
 from triplewire.read.sources import Source, check_reading, check_sources
 
 if TYPE_CHECKING:
@@ -61,10 +62,10 @@ class Engine:
     """Subscriptions, a taxonomy, operators and limits; matches publications against them.
 
     `taxonomy` answers class constraints, and may be the path of its file; `matcher` names a matcher (all give the same
-    answers); `operators` are those that calls may name, by name (default: the built-in ones); `settings` are the
-    limits. `entailment="rdfs"` applies the taxonomy's rdfs:subPropertyOf, rdfs:domain and rdfs:range to each
-    publication and lets an `rdf:type` pattern with a constant class, of any language, take in the subclasses. Any
-    number of threads may call any method: a match call works on the subscriptions that were registered when it began.
+    answers); `operators` are those that calls may name (default: the built-in ones); `settings` are the limits.
+    `entailment="rdfs"` applies the taxonomy's rdfs:subPropertyOf, rdfs:domain and rdfs:range to each publication and
+    lets an `rdf:type` pattern with a constant class take in the subclasses. Any number of threads may call any method:
+    a match call works on the subscriptions that were registered when it began.
     """
 
     def __init__(
@@ -186,8 +187,7 @@ class Engine:
 
     def _load(self, files: list[File], refuse: Refuse, warn: Warn | None, ids: frozenset[str] | None) -> Iterator[int]:
         """Register the subscriptions of files; yields how many more, now and then."""
-        # it brings Arrow along, which takes a fifth of a second to load
-        from triplewire.engine.loading import load
+        from triplewire.engine.loading import load  # it brings Arrow along, which takes a fifth of a second to load
 
         yield from load(files, self._compiler, self._current, refuse, warn, ids)
 
@@ -239,6 +239,7 @@ class Engine:
         as_written: bool = False,
         on_refusal: Callable[[Refusal], None] | None = None,
         clock: Clock | None = None,
+        loader: Loader | None = None,
     ) -> Iterator[MatchResult]:
         """Match the publications of files, folders and streams, as `triplewire.read` takes them, a chunk at a time.
 
@@ -246,17 +247,16 @@ class Engine:
         without it, the first `ReadError` is raised. With a `clock`, the time of the stages goes there.
         """
         check_sources("match_files", sources)
-        check_reading("match_files", split, on_refusal=on_refusal)
-        return self._each_result(sources, split, as_written, on_refusal, clock)
+        check_reading("match_files", split, on_refusal=on_refusal, loader=loader)
+        return self._each_result(sources, Reading(split, as_written, loader), on_refusal, clock)
 
     def _each_result(
-        self, sources: Sequence[Source], split: str, as_written: bool, on_refusal: Refuse | None, clock: Clock | None
+        self, sources: Sequence[Source], reading: Reading, on_refusal: Refuse | None, clock: Clock | None
     ) -> Iterator[MatchResult]:
         mine, portion = clock or Clock(), Portion()
         with mine("load"):
             snapshot = self._current.for_matching(lambda: publications_of(sources))
-        columnar = snapshot.columnar
-        for whole in chunks_of_files(sources, split, self._compiler, mine, on_refusal, columnar, as_written):
+        for whole in chunks_of_files(sources, reading, self._compiler, mine, on_refusal, snapshot.columnar):
             for chunk in portion.parts(whole):
                 rows = snapshot.match(chunk, mine)
                 portion.record(len(chunk), len(rows))

@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from triplewire.encode.batch import Batch
 from triplewire.engine.compiler import Compiler
@@ -22,6 +22,7 @@ from triplewire.model.publication import Publication
 from triplewire.read import read_document
 from triplewire.read.gunzip import gunzip_padded
 from triplewire.read.names import document_iri
+from triplewire.read.rdf.contexts import Loader
 from triplewire.read.sniff import HEAD, begins_as_lines, sniff
 from triplewire.read.sources import Source, documents
 from triplewire.read.syntax import Syntax
@@ -83,19 +84,25 @@ def chunks_of(publications: Iterator[Publication], compiler: Compiler, clock: Cl
         yield Chunk(entailed, given=portion)
 
 
+class Reading(NamedTuple):
+    """How files are read, as for `triplewire.read`."""
+
+    split: str
+    as_written: bool
+    loader: Loader | None
+
+
 def chunks_of_files(
     sources: Sequence[Source],
-    split: str,
+    reading: Reading,
     compiler: Compiler,
     clock: Clock,
     on_refusal: Callable[[Refusal], None] | None,
     columnar: bool,
-    as_written: bool = False,
 ) -> Iterator[Chunk]:
-    """The publications of files, folders and streams; `columnar`: as columns where that is possible; `as_written`:
-    as for `triplewire.read`."""
+    """The publications of files, folders and streams; `columnar`: as columns where that is possible."""
     settings = compiler.world.settings
-    direct = columnar and split == "item" and compiler.entailment == "none"
+    direct = columnar and reading.split == "item" and compiler.entailment == "none"
     waiting: list[Publication] = []
 
     inputs = documents(*sources, settings=settings, on_refusal=on_refusal)
@@ -113,8 +120,9 @@ def chunks_of_files(
             continue
         with clock("read"):
             waiting += read_document(
-                data, name, split=split, settings=settings, on_refusal=on_refusal, as_written=as_written
-            )
+                data, name, split=reading.split, settings=settings, on_refusal=on_refusal, loader=reading.loader,
+                as_written=reading.as_written,
+            )  # fmt: skip
         while len(waiting) >= CHUNK:
             yield from chunks_of(iter(waiting[:CHUNK]), compiler, clock)
             del waiting[:CHUNK]

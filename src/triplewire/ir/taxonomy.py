@@ -6,9 +6,11 @@ own rdf:type triples. `triplewire.read.taxonomy` reads files.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from functools import cached_property
 from typing import TypeAlias
 
@@ -21,6 +23,7 @@ from triplewire.model.terms import IRI, RDF_TYPE, BlankNode, Literal, Node, Term
 
 Pairs: TypeAlias = Iterable[tuple[str, str]]
 _LONGEST_NAME = 1_024  # characters of a literal that may be the name of a class or instance in a namespace
+_MOST_COMPARED, _ALIKE = 2_000, 0.8  # classes that are compared with an unknown one; how much, of 1, must be the same
 _SHOWN = 20  # classes of a cycle that an error names
 DECLARES = frozenset(
     (
@@ -108,6 +111,18 @@ class Taxonomy:
         if isinstance(cls, IRI):
             return NONE
         return (self.names.get(cls.text, NONE) | frozenset((cls.text,))) & self.classes
+
+    def class_like(self, cls: IRI | Label) -> str:
+        """The class, or for a label the name, that is nearly the unknown one; "" where none is, or there are many."""
+        if len(self.classes) > _MOST_COMPARED:
+            return ""
+        if isinstance(cls, IRI):
+            return next(
+                iter(get_close_matches(cls.value[:_LONGEST_NAME], sorted(self.classes), n=1, cutoff=_ALIKE)), ""
+            )
+        names = {name for name, iris in self.names.items() if not iris.isdisjoint(self.classes)}
+        names |= {re.split(r"[/#:]", iri)[-1] for iri in self.classes} if cls.iri else self.classes
+        return next(iter(get_close_matches(cls.text[:_LONGEST_NAME], sorted(names), n=1, cutoff=_ALIKE)), "")
 
     def meant(self, cls: IRI | Label) -> frozenset[str]:
         """The same as `resolve`, but an unknown class means the class of that IRI, which rdf:type triples may name."""

@@ -3,16 +3,11 @@
 Machine code is cached under a key of all files in this package (`triplewire.kernel_cache`): kernels may call helpers
 of any of them. `prefetch` is a single instruction and generated with `llvmlite`, the compiler of Numba. Without a
 compiler (`NUMBA_DISABLE_JIT=1`) they run as plain Python, with the same results; so they do where no folder can be
-written.
+written (`triplewire.kernels.shared.compiled.IS_COMPILED`).
 """
 
 from __future__ import annotations
 
-import numba
-
-from triplewire import kernel_cache
 from triplewire.kernels import locator
 
 locator.register()
-if kernel_cache.folder() is None:
-    numba.config.DISABLE_JIT = True  # type: ignore[attr-defined]  # Numba sets its settings by name

@@ -9,9 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 from llvmlite import ir
-from numba import config, types
+from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
+
+from triplewire.kernels.shared.compiled import IS_COMPILED
 
 _READ, _KEEP, _DATA = 0, 3, 1  # what LLVM's `prefetch` takes
 _tools: Any = cgutils  # they have no types
@@ -37,4 +39,4 @@ def _nothing(array: Any, row: Any) -> None:
     """The kernels as plain Python do without."""
 
 
-prefetch: Any = _nothing if getattr(config, "DISABLE_JIT", False) else intrinsic(_typed)
+prefetch: Any = intrinsic(_typed) if IS_COMPILED else _nothing

@@ -33,7 +33,8 @@ def parse(
     rules: Mapping[str, Subscription] | None = None,
     settings: Settings | None = None,
 ) -> Subscription:
-    """Compile a query text of one of the languages "gql", "sparql", "mdv", "predicates" (or an installed plug-in's).
+    """Compile a query text of one of the languages "gql", "sparql", "mdv", "predicates" (or an installed plug-in's),
+    in any case of letters.
 
     `id` names the subscription and stands in error messages. `operators` (default: the built-in ones) are those that
     a call may name; `rules` are other MDV rules, by id, that a search clause may name.
@@ -61,6 +62,7 @@ def parse(
         rules=seen,
         settings=_DEFAULTS if settings is None else settings,
     )
+    language = plugins.registered("language", language)
     compile_text: Language = plugins.find("language", language)
     parsed = compile_text(text, context)
     subscription = Subscription(

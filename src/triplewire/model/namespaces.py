@@ -25,6 +25,7 @@ PREDECLARED: Mapping[str, str] = MappingProxyType(
         "geo": "http://www.w3.org/2003/01/geo/wgs84_pos#",
         "org": "http://www.w3.org/ns/org#",
         "schema": "http://schema.org/",
+        "schemas": "https://schema.org/",
         "rss": RSS,
         "content": "http://purl.org/rss/1.0/modules/content/",
         "prov": "http://www.w3.org/ns/prov#",

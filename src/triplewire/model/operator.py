@@ -1,17 +1,18 @@
 """The protocol of expensive operators (operators paper, section 3): predicates over a whole publication.
 
 An operator gets the publication and its arguments and returns false, true, or a finite set of bindings. The built-in
-ones and the registry: `triplewire.operators`.
+ones and the registry: `triplewire.operators`. An operator may check the constants of a call, once, when a
+subscription is registered (`ChecksConstants`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, runtime_checkable
 
 from triplewire.model.publication import Publication
-from triplewire.model.terms import Term
+from triplewire.model.terms import IRI, Literal, Term
 
 Argument: TypeAlias = Term | None
 """A constant or a bound variable's value; None stands for an output, which the answer binds."""
@@ -41,3 +42,25 @@ class Operator(Protocol):
 
     def evaluate(self, publication: Publication, arguments: tuple[Argument, ...]) -> Verdict:
         """Does it hold? Any exception makes the call unknown, and is reported."""
+
+
+@runtime_checkable
+class ChecksConstants(Protocol):
+    """What an operator may have besides: a look at the constants of a call, before any publication comes."""
+
+    def check_constants(self, arguments: tuple[Argument, ...]) -> Iterable[str]:
+        """Warnings about a call with these constants; None stands for a variable. Raises `ValueError`, whose text says
+        what is wrong and what is expected, where the call could only fail."""
+
+
+def warnings_of_call(operator: Operator, arguments: Sequence[object]) -> tuple[str, ...]:
+    """The warnings of an operator about the arguments of a call. Raises `ValueError` where it refuses them."""
+    if not isinstance(operator, ChecksConstants):
+        return ()
+    constants = tuple([term if isinstance(term, IRI | Literal) else None for term in arguments])
+    try:
+        return tuple(operator.check_constants(constants))
+    except ValueError:
+        raise
+    except Exception as error:  # foreign code
+        raise ValueError(f"its check failed: {type(error).__name__}: {error}") from error

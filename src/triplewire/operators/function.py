@@ -1,6 +1,8 @@
 """Makes operators from functions, for programs that embed Triplewire.
 
 near = function_operator("near", [Parameter("distance", "m")], lambda publication, arguments: ...)
+
+A function may also check the constants of a call when a subscription is registered.
 """
 
 from __future__ import annotations
@@ -14,6 +16,12 @@ from triplewire.model.publication import Publication
 from triplewire.model.terms import BlankNode, Term
 
 Evaluate: TypeAlias = Callable[[Publication, tuple[Argument, ...]], Verdict]
+Check: TypeAlias = Callable[[tuple[Argument, ...]], Iterable[str]]
+
+
+def _nothing_to_say(arguments: tuple[Argument, ...]) -> tuple[str, ...]:
+    """The check of an operator that takes any constants."""
+    return ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,16 +31,20 @@ class FunctionOperator:
     name: str
     parameters: tuple[Parameter, ...]
     function: Evaluate
+    check_constants: Check = _nothing_to_say
 
     def evaluate(self, publication: Publication, arguments: tuple[Argument, ...]) -> Verdict:
         """The result of the function."""
         return self.function(publication, arguments)
 
 
-def function_operator(name: str, parameters: Iterable[Parameter | str], function: Evaluate) -> FunctionOperator:
-    """An operator of this name. A parameter given as a string takes no unit."""
+def function_operator(
+    name: str, parameters: Iterable[Parameter | str], function: Evaluate, check: Check = _nothing_to_say
+) -> FunctionOperator:
+    """An operator of this name. A parameter given as a string takes no unit. `check` as in
+    `triplewire.model.operator.ChecksConstants`."""
     formal = tuple(Parameter(p) if isinstance(p, str) else p for p in parameters)
-    return FunctionOperator(name, formal, function)
+    return FunctionOperator(name, formal, function, check)
 
 
 def text_of(argument: Argument, parameter: str) -> str:

@@ -19,9 +19,7 @@ def in_language(publication: Publication, arguments: tuple[Argument, ...]) -> bo
     Basic filtering of RFC 4647, section 3.3.1; `*` is any language. Raises `ValueError` where the code is no language
     range.
     """
-    code = _tag(text_of(arguments[0], "code"))
-    if not _RANGE.fullmatch(code):
-        raise ValueError(f"code is {code!r}, which is no language range such as en or pt-BR")
+    code = _language_range(arguments[0])
     for triple in publication.graph.triples:
         value = triple.object
         if not isinstance(value, Literal):
@@ -30,6 +28,20 @@ def in_language(publication: Publication, arguments: tuple[Argument, ...]) -> bo
         if any(_matches(tag, code) for tag in map(_tag, tags) if tag):
             return True
     return False
+
+
+def check_code(arguments: tuple[Argument, ...]) -> tuple[str, ...]:
+    """No warnings. Raises `ValueError` where a constant code is no language range."""
+    if arguments[0] is not None:
+        _language_range(arguments[0])
+    return ()
+
+
+def _language_range(argument: Argument) -> str:
+    code = _tag(text_of(argument, "code"))
+    if not _RANGE.fullmatch(code):
+        raise ValueError(f"code is {code!r}, which is no language range such as en or pt-BR")
+    return code
 
 
 def _tag(text: str) -> str:
@@ -42,4 +54,4 @@ def _matches(tag: str, code: str) -> bool:
     return code == "*" or tag == code or tag.startswith(code + "-")
 
 
-LANGUAGE = function_operator("language", ["code"], in_language)
+LANGUAGE = function_operator("language", ["code"], in_language, check_code)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from decimal import Decimal
 
 from triplewire.ir.values.numbers import lenient_number
@@ -13,6 +14,8 @@ from triplewire.operators.function import function_operator, text_of
 GEO = "http://www.w3.org/2003/01/geo/wgs84_pos#"
 LATITUDE, LONGITUDE = IRI(GEO + "lat"), IRI(GEO + "long")
 EDGES = ("south", "west", "north", "east")
+POLE = 90  # degrees
+_FORM = f"write locIn({', '.join(EDGES)})"
 
 
 def loc_in(publication: Publication, arguments: tuple[Argument, ...]) -> bool:
@@ -47,4 +50,14 @@ def _numbers(publication: Publication, subject: Node, predicate: IRI) -> list[De
     return [number for number in (lenient_number(literal.lexical) for literal in literals) if number is not None]
 
 
-LOC_IN = function_operator("locIn", [Parameter(edge) for edge in EDGES], loc_in)
+def check_box(arguments: tuple[Argument, ...]) -> Iterator[str]:
+    """Warnings about a box of constants in which no place lies. Raises `ValueError` for an edge that is no number."""
+    edges = {edge: _degrees(a, edge) for a, edge in zip(arguments, EDGES, strict=True) if a is not None}
+    south, north = edges.get("south"), edges.get("north")
+    if south is not None and north is not None and south > north:
+        yield f"no place lies in this box: its south, {south}, is above its north, {north}; {_FORM}"
+    elif (south is not None and south > POLE) or (north is not None and north < -POLE):
+        yield f"no place lies in this box: latitudes go from -{POLE} to {POLE}; {_FORM}"
+
+
+LOC_IN = function_operator("locIn", [Parameter(edge) for edge in EDGES], loc_in, check_box)

@@ -40,7 +40,7 @@ def match_publications(
     df: DataFrame,
     subscriptions: Subscriptions,
     *,
-    taxonomy: str | Path | None = None,
+    taxonomy: str | Path | Sequence[str | Path] | None = None,
     matcher: str = "trie",
     entailment: str = "none",
     operators: Sequence[OperatorFile] = (),
@@ -89,7 +89,7 @@ def dead_letters(outcomes: DataFrame) -> DataFrame:
 def compile_filter(
     subscriptions: Subscriptions,
     *,
-    taxonomy: str | Path | None = None,
+    taxonomy: str | Path | Sequence[str | Path] | None = None,
     matcher: str = "trie",
     entailment: str = "none",
     operators: Sequence[OperatorFile] = (),
@@ -111,7 +111,7 @@ def compile_filter(
         return PackedEngine.of(subscriptions, operators)
     settings = settings or Settings()
     refuse = on_refusal or raise_refusal
-    classes = load_taxonomy(taxonomy, settings) if taxonomy is not None else None
+    classes = load_taxonomy(taxonomy, settings) if taxonomy else None
     called = operators_of(operators)
     engine = Engine(taxonomy=classes, matcher=matcher, entailment=entailment, operators=called, settings=settings)
     for subscription in _each(subscriptions, called, settings, refuse):

@@ -15,6 +15,7 @@ from triplewire.read.names import document_iri
 from triplewire.read.process.client import CLIENT
 from triplewire.read.process.frames import Request
 from triplewire.read.process.pieces import Collected, pieces
+from triplewire.read.rdf.bundled import BUNDLED_ONLY, ContextLoader
 from triplewire.read.rdf.contexts import Loader, with_contexts
 from triplewire.read.rdf.split import by_subject
 from triplewire.read.rdf.surrogates import replaced
@@ -38,9 +39,10 @@ def read_document(
 
     `source` is its path or IRI ("" for none): it becomes `Publication.source` and, as an IRI, the id of a document
     that is one publication. `base` resolves relative IRIs (default: the document's IRI). `split` is "item" (feed items
-    and named graphs), "document" (a feed whole) or "subject". `loader` fetches JSON-LD contexts; without one they are
-    refused. The limits of `settings` hold for size, nesting, triples, terms and the time of parsing. `as_written`
-    leaves the texts of feeds as they are: without types, dates as they stand, markup and all (`docs/feeds.md`).
+    and named graphs), "document" (a feed whole) or "subject". `loader` gives JSON-LD contexts; without one, those that
+    are not bundled (`triplewire.read.rdf.bundled`) are refused. The limits of `settings` hold for size, nesting,
+    triples, terms and the time of parsing. `as_written` leaves the texts of feeds as they are: without types, dates as
+    they stand, markup and all (`docs/feeds.md`).
 
     Raises the first `ReadError`; with `on_refusal` each becomes a `Refusal` instead and the rest is read. What was read
     although it is ill-formed is told to `on_refusal` too, as a `Refusal` of kind "warning", and in `Publication.notes`.
@@ -74,9 +76,18 @@ def _publications(
     if request.syntax is Syntax.N_QUADS:
         yield from _lines(data, request, on_refusal)
         return
-    if request.syntax is Syntax.JSON_LD and loader is not None:
-        data = with_contexts(data, loader, request.base or request.document, request.settings)
+    if request.syntax is Syntax.JSON_LD:
+        data = _with_known_contexts(data, loader, request.base or request.document, request.settings)
     reply = CLIENT.ask(dataclasses.replace(request, data=data))
+    if (
+        request.syntax is Syntax.JSON_LD
+        and b"@" not in data
+        and not any(publication.triples for publication in reply.publications)
+    ):
+        raise ReadError(
+            "this JSON says nothing: it is no JSON Feed, and JSON-LD without a triple",
+            remedy="look whether it is an error message; JSON-LD needs an @context, or IRIs as its names",
+        )
     yield from reply.publications
     for problem in reply.problems:
         problem.error.source = request.source or request.document
@@ -84,6 +95,15 @@ def _publications(
             on_refusal(problem.refusal(request.source or request.document))
         elif not problem.is_warning:
             raise problem.error
+
+
+def _with_known_contexts(data: bytes, loader: Loader | None, base: str, settings: Settings) -> bytes:
+    """A JSON-LD document with the contexts that it names, where a loader is given, or they are bundled."""
+    if loader is None:
+        loader = BUNDLED_ONLY
+    if isinstance(loader, ContextLoader) and not loader.is_asked(data):
+        return data  # what it would have to fetch is refused where it is parsed
+    return with_contexts(data, loader, base, settings)
 
 
 def _lines(data: bytes, request: Request, on_refusal: Callable[[Refusal], None] | None) -> Iterator[Publication]:

@@ -20,6 +20,7 @@ Source: TypeAlias = "str | os.PathLike[str] | bytes | bytearray | memoryview | B
 
 SPLITS = ("item", "document", "subject")
 
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _PIECE = 1 << 20  # bytes of a stream that are read at once
 _TEXT = re.compile(r"\A\s*[<{@]|\n")  # a document, not the name of one
 _ENCODING = re.compile(rb"""\A((?:\xef\xbb\xbf)?\s*<\?xml\s[^>]*?encoding\s*=\s*["'])[A-Za-z0-9._-]+""")
@@ -92,7 +93,7 @@ def _documents(source: Source, settings: Settings) -> Iterator[tuple[str, Callab
             return
         path = Path(source)
         for file in files_below(path) if path.is_dir() else [path]:
-            yield str(file), lambda file=file: _from_file(file, limit)  # type: ignore[misc]  # mypy cannot type the default
+            yield str(file if file is not path else source), lambda file=file: _from_file(file, limit)  # type: ignore[misc]  # mypy cannot type the default
     else:
         stream: Any = source.buffer if isinstance(source, io.TextIOWrapper) else source
         name = getattr(stream, "name", "")
@@ -124,4 +125,6 @@ def _bounded(stream: Any, name: str, limit: int, expected: int = 0) -> bytes:
 
 
 def _unreadable(name: str, error: OSError) -> ReadError:
+    if _ADDRESS.match(name):
+        return ReadError("this is an address, and nothing is fetched", source=name, remedy="hand in what was fetched")
     return ReadError(f"the file cannot be read: {error.strerror or error}", source=name)

@@ -10,7 +10,7 @@ import io
 import os
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from triplewire.ir.taxonomy import Taxonomy
 from triplewire.model.terms import IRI, RDF_TYPE, RDFS, Literal, Triple
 from triplewire.read.documents import read_document
 from triplewire.read.gunzip import gunzip
+from triplewire.read.sources import files_below
 
 SKOS = "http://www.w3.org/2004/02/skos/core#"
 _PAIRS = {
@@ -42,8 +43,10 @@ _RDF = re.compile(
 _SAMPLE = 20  # lines that decide whether a file is two columns
 
 
-def load_taxonomy(path: str | os.PathLike[str], settings: Settings | None = None) -> Taxonomy:
-    """The taxonomy in a file, gzipped or not.
+def load_taxonomy(
+    paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], settings: Settings | None = None
+) -> Taxonomy:
+    """The taxonomy in a file, in the files below a folder, or in several of these together; gzipped or not.
 
     RDF in any syntax: rdfs:subClassOf, skos:broader and skos:narrower between IRIs make the hierarchy, rdf:type the
     instances, rdfs:label, skos:prefLabel and skos:altLabel the names. rdfs:subPropertyOf, rdfs:domain and rdfs:range
@@ -54,17 +57,35 @@ def load_taxonomy(path: str | os.PathLike[str], settings: Settings | None = None
 
     Raises `TaxonomyError` naming the file and the line, or the cycle.
     """
-    expect_path("load_taxonomy(path)", path)
     if settings is not None:
         expect("load_taxonomy(settings)", settings, Settings, "Settings, or None")
-    source = str(path)
-    settings = settings or Settings()
+    given = list(paths) if isinstance(paths, Iterable) and not isinstance(paths, str) else [paths]
+    for path in given:
+        expect_path("load_taxonomy(path)", path)
+    files = [file for path in map(Path, given) for file in (files_below(path) if path.is_dir() else [path])]
+    if not files:
+        raise TaxonomyError("the folder holds no file", source=", ".join(map(str, given)))
+    pairs: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    for file in files:
+        for table, rows in _statements(file, settings or Settings()).items():
+            pairs[table] += rows
+    subclasses = pairs.pop("subclasses", [])
     try:
-        data = gunzip(Path(path).read_bytes(), settings.max_input_bytes)
+        return Taxonomy.build(subclasses, **pairs)
+    except TaxonomyError as error:
+        error.source = error.source or ", ".join(map(str, given))
+        raise
+
+
+def _statements(file: Path, settings: Settings) -> dict[str, list[tuple[str, str]]]:
+    """What a file states, as the arguments of `Taxonomy.build`."""
+    source = str(file)
+    try:
+        data = gunzip(file.read_bytes(), settings.max_input_bytes)
         separator = _separator(data, source)
         if separator:
-            return Taxonomy.build(_two_columns(data, separator, source))
-        return _from_triples(_triples(data, source, settings))
+            return {"subclasses": list(_two_columns(data, separator, source))}
+        return _of_triples(_triples(data, source, settings))
     except TaxonomyError as error:
         error.source = error.source or source
         raise
@@ -84,8 +105,8 @@ def _triples(data: bytes, source: str, settings: Settings) -> Iterator[Triple]:
         yield from publication.triples
 
 
-def _from_triples(triples: Iterator[Triple]) -> Taxonomy:
-    """The taxonomy that triples state; others are ignored."""
+def _of_triples(triples: Iterator[Triple]) -> dict[str, list[tuple[str, str]]]:
+    """What triples state; others are ignored."""
     pairs: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for subject, predicate, value in triples:
         if not isinstance(subject, IRI):
@@ -97,8 +118,7 @@ def _from_triples(triples: Iterator[Triple]) -> Taxonomy:
                 pairs[_PAIRS[predicate.value]].append((subject.value, value.value))
         elif isinstance(value, Literal) and predicate.value in _NAMES:
             pairs["names"].append((subject.value, value.lexical))
-    subclasses = pairs.pop("subclasses", [])
-    return Taxonomy.build(subclasses, **pairs)
+    return pairs
 
 
 def _separator(data: bytes, source: str) -> str:

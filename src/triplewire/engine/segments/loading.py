@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from array import array
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -22,12 +23,15 @@ from triplewire.engine.segments.segment import Segment, Selection, selection_of
 from triplewire.engine.segments.snapshot import LARGE, SegmentSnapshot
 from triplewire.engine.segments.texts import Texts, TextWriter
 from triplewire.errors import Refusal, TriplewireError
-from triplewire.ir.nodes import Call, InstanceOf, Label
+from triplewire.ir.advice.conditions import contradictions
+from triplewire.ir.advice.questions import conditions_of, questions_of
+from triplewire.ir.advice.vocabularies import schema_of, schema_warning, term_warning
+from triplewire.ir.nodes import Call, Expression, InstanceOf, Label
 from triplewire.ir.normal_form.clauses import normal_form
 from triplewire.ir.subscription import Subscription
 from triplewire.ir.walk import walk
 from triplewire.languages.sources.files import ParsedRow
-from triplewire.languages.templates.parameters import Parameters
+from triplewire.languages.templates.parameters import Parameters, content
 from triplewire.languages.templates.template import Conjunction, Template, replaced
 from triplewire.model.terms import IRI
 
@@ -149,7 +153,10 @@ class Loader:
         )
 
     def _add_compiled(self, subscription: Subscription, plain: bool, warn: Tell | None) -> bytes:
-        subscription = self._compiler.checked(subscription)
+        if warn is None and plain:  # then it is made anew from its text, with its warnings, when somebody asks for it
+            self._compiler.check_calls(subscription)
+        else:
+            subscription = self._compiler.checked(subscription)
         if warn is not None:
             for warning in subscription.warnings:
                 warn(subscription.id, warning)
@@ -186,16 +193,32 @@ class Loader:
         return facts
 
     def _warnings(self, template: Template | Conjunction, parameters: Parameters) -> dict[str, None]:
-        """The warnings that the text gives, and those of classes that the taxonomy does not know."""
+        """The warnings that `Compiler.checked` gives the subscription of this text."""
         warnings = dict.fromkeys(template.warnings)
-        for part, own in template.parts(parameters):
-            classes = self._facts(part).classes
-            if classes:
+        schemas: set[int] = set()
+        together: list[Expression] = []  # conditions of all parts of a conjunction
+        parts = list(template.parts(parameters))
+        for part, own in parts:
+            facts = self._facts(part)
+            schemas |= facts.schemas
+            warnings |= facts.fixed
+            for number in facts.iris:
+                iri = content(own[number])
+                schemas.add(schema_of(iri))
+                if warning := term_warning(iri):
+                    warnings[warning] = None
+            if facts.classes or facts.asks or facts.conditions:
                 replacement = part.replacement(own)
-                for cls in classes:
-                    warning = self._warning(replaced(cls, replacement))
-                    if warning:
+                for cls in facts.classes:
+                    if warning := self._warning(replaced(cls, replacement)):
                         warnings[warning] = None
+                if facts.asks:
+                    warnings |= dict.fromkeys(replaced(facts.asked, replacement).of_conditions())
+                if len(parts) > 1:
+                    together += replaced(facts.conditions, replacement)
+        warnings |= dict.fromkeys(contradictions(together))
+        if warning := schema_warning(schemas):
+            warnings[warning] = None
         return warnings
 
     def _warning(self, cls: Class) -> str:
@@ -232,6 +255,16 @@ class _Facts:
 
     def __init__(self, template: Template) -> None:
         nodes = list(walk(template.stated))
+        questions = questions_of(template.stated, nodes)
+        varying = {content(template.placeholders[number].example): number for number in template.varying}
+        fixed = [iri for iri in questions.iris if iri.value not in varying]
+        self.iris = [varying[iri.value] for iri in questions.iris if iri.value in varying]
+        self.schemas = {schema_of(iri.value) for iri in fixed}
+        self.fixed = dict.fromkeys(filter(None, (term_warning(iri.value) for iri in fixed)))
+        self.fixed |= dict.fromkeys(replace(questions, iris=(), comparisons=(), scopes=()).warnings())
+        self.asked = replace(questions, unbound=(), iris=(), empty=())
+        self.asks = bool(questions.comparisons or questions.scopes)
+        self.conditions = conditions_of(template.stated)
         self.calls = any(isinstance(node, Call) for node in nodes)
         self.classes = [node.cls for node in nodes if isinstance(node, InstanceOf)]
         self.is_one_selection = template.ask or not template.has_variables

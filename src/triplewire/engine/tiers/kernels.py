@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -33,14 +34,20 @@ LOAD_SECONDS = 1.0
 _LOOK_SECONDS, _ASK_SECONDS = 0.2, 5.0  # between two looks at the disk, and between two background processes
 _COMPILE, _LOAD = "triplewire.engine.tiers.warm_up:run_kernels", "triplewire.engine.tiers.warm_up:load_kernels"
 # by their names: they stand above, as they run a whole engine
+NO_FOLDER = "no folder for compiled code can be written: matching is interpreted, which is slower; set TRIPLEWIRE_CACHE"
+TEMPORARY = (
+    "compiled code is kept in {folder}, as no other folder can be written; set TRIPLEWIRE_CACHE to keep it for good"
+)
 
 
 class Kernels:
     """The state of a process, for any number of threads. `tell` is called when somebody begins to wait for compiling,
-    `compiled` with the name of each kernel that this process has compiled meanwhile."""
+    `compiled` with the name of each kernel that this process has compiled meanwhile, `warn` once, where compiled code
+    can be kept nowhere or not for long."""
 
     def __init__(self) -> None:
         self.tell: Callable[[], None] = lambda: None
+        self.warn: Callable[[str], None] = _warn
         self.compiled: Callable[[str], None] = lambda name: None
         self.spent = 0.0  # seconds of interpreted matching
         self._is_loaded = False
@@ -50,6 +57,7 @@ class Kernels:
         self._loading = threading.local()
         self._child: subprocess.Popen[bytes] | None = None
         self._failed = False
+        self._has_warned = False
 
     # --- states
 
@@ -63,15 +71,23 @@ class Kernels:
 
     def are_usable(self) -> bool:
         """May they be used at all? Not where they are not wanted, or compiled code can be kept nowhere."""
-        tier = self.tier
-        return tier != "interpreted" and (_without_compiler() or kernel_cache.folder() is not None)
+        if self.tier == "interpreted":
+            return False
+        if _without_compiler():
+            return True
+        folder = kernel_cache.folder()
+        if not self._has_warned and (folder is None or kernel_cache.is_temporary(folder)):
+            self._has_warned = True
+            self.warn(NO_FOLDER if folder is None else TEMPORARY.format(folder=folder.parent))
+        return folder is not None
 
     def are_loaded(self) -> bool:
         """Can they be called at once, as far as this thread is concerned?"""
         if self._is_loaded or getattr(self._loading, "now", False):
             return True
-        tier = self.tier
-        return tier == "compiled" or (tier == "auto" and _without_compiler())
+        if self.tier == "compiled":
+            return self.are_usable()
+        return self.tier == "auto" and _without_compiler()
 
     def are_compiled(self) -> bool:
         """Are all on disk? The disk is looked at now and then."""
@@ -162,6 +178,10 @@ class Kernels:
             self._child.returncode = 0  # so that nothing waits for the parent's child
         self._child = None
         self._lock = threading.Lock()
+
+
+def _warn(text: str) -> None:
+    warnings.warn(text, RuntimeWarning, stacklevel=2)
 
 
 def _without_compiler() -> bool:

@@ -7,13 +7,14 @@ from collections.abc import Callable
 from decimal import ROUND_DOWN, Decimal
 
 from triplewire.ir.values.compare import BOOLEAN, BOOLEANS, Text, Value, value_of
-from triplewire.ir.values.dates import DATE, DATE_TIME, Moment, moment_literal, read_moment
+from triplewire.ir.values.dates import DATE, DATE_TIME, DURATIONS, MOMENTS, TIME, Moment, moment_literal, read_moment
 from triplewire.ir.values.numbers import (
     DATATYPES,
     DECIMAL,
     DOUBLE,
     FLOAT,
     INTEGER,
+    NUMERIC,
     ExpressionError,
     Number,
     number_literal,
@@ -101,6 +102,48 @@ def _to_date_time(term: Term) -> Literal:
     return moment_literal(value, DATE_TIME)
 
 
+def _to_date(term: Term) -> Literal:
+    value = _value(term)
+    if isinstance(value, Text) and not value.language:
+        value = read_moment(value.lexical.strip(_SPACE), DATE)
+    if not isinstance(value, Moment) or value.datatype not in (DATE_TIME, DATE):
+        raise _fail(term, DATE)
+    return moment_literal(value, DATE)
+
+
+def _to_time(term: Term) -> Literal:
+    value = _value(term)
+    if isinstance(value, Moment) and value.datatype == DATE_TIME:
+        return Literal(moment_literal(value, DATE_TIME).lexical.partition("T")[2], TIME)
+    return _read_as(TIME)(term)
+
+
+def _to_derived_integer(datatype: str) -> Callable[[Term], Literal]:
+    def cast(term: Term) -> Literal:
+        text = _to_number(INTEGER)(term).lexical
+        if read_number(text, datatype) is None:
+            raise _fail(term, datatype)
+        return Literal(text, datatype)
+
+    return cast
+
+
+def _read_as(datatype: str) -> Callable[[Term], Literal]:
+    """A cast from the same type, and from a string that is written as one."""
+
+    def cast(term: Term) -> Literal:
+        value = _value(term)
+        if isinstance(term, Literal) and value is not None:
+            if term.datatype == datatype:
+                return term
+            literal = Literal(term.lexical.strip(_SPACE), datatype)
+            if isinstance(value, Text) and not value.language and value_of(literal) is not None:
+                return literal
+        raise _fail(term, datatype)
+
+    return cast
+
+
 def _to_string(term: Term) -> Literal:
     if isinstance(term, IRI):
         return Literal(term.value)
@@ -135,6 +178,12 @@ CASTS: dict[str, Callable[[Term], Literal]] = {
     DATATYPES[DOUBLE]: _to_number(DOUBLE),
     BOOLEAN: _to_boolean,
     DATE_TIME: _to_date_time,
+    DATE: _to_date,
+    TIME: _to_time,
     XSD_STRING: _to_string,
+    **{datatype: _to_derived_integer(datatype) for datatype in NUMERIC.difference(DATATYPES)},
+    **{datatype: _read_as(datatype) for datatype in (MOMENTS | DURATIONS) - {DATE_TIME, DATE, TIME}},
 }
-"""By datatype IRI. A cast raises `ExpressionError` on a term without a value of that type."""
+"""By datatype IRI: all datatypes that have values here.
+
+A cast raises `ExpressionError` on a term without a value of that type."""

@@ -70,6 +70,7 @@ _FORMS = {
 }
 DATE_TIME = XSD + "dateTime"
 DATE = XSD + "date"
+TIME = XSD + "time"
 MOMENTS = frozenset(_FORMS)
 """The datatypes whose values are moments."""
 HAS_FIELD = {

@@ -3,7 +3,8 @@
 A helper is a part of its callers: LLVM optimises it there, and inlines it. It has no machine code of its own, no
 wrapper for calls from Python, and no reference counts, which makes it quicker to compile and to run. Therefore it may
 neither make arrays nor return any. Called from Python, a helper runs as plain Python. Without a compiler
-(`NUMBA_DISABLE_JIT=1`) all of them do. Why this leans on parts of Numba: `docs/decisions/021-shared-kernel-helpers.md`.
+(`NUMBA_DISABLE_JIT=1`), and where machine code can be kept nowhere, all of them do. Why this leans on parts of Numba:
+`docs/decisions/021-shared-kernel-helpers.md`.
 """
 
 from __future__ import annotations
@@ -17,13 +18,18 @@ from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 from numba.core.registry import CPUDispatcher
 
+from triplewire import kernel_cache
+
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 _njit: Any = numba.njit  # of some options its types know nothing
 _types: Any = types
 _SHARED = {"nogil": True, "no_cfunc_wrapper": True}
 _HELPER = {"nopython": True, "forceinline": True, "no_cpython_wrapper": True, "_nrt": False, **_SHARED}
-_is_compiled = not getattr(config, "DISABLE_JIT", False)
+
+IS_COMPILED = not getattr(config, "DISABLE_JIT", False) and kernel_cache.folder() is not None
+"""Are kernels compiled in this process? Numba's own setting does not say so: it reads it anew with each compilation of
+other code, and it holds for other code, too."""
 
 
 class _Part(JITCodeLibrary):
@@ -104,18 +110,18 @@ def called_helper(function: _Function) -> _Function:
 
 
 def _helper(function: _Function, options: dict[str, Any]) -> _Function:
-    made: Any = Helper(function, targetoptions=options, pipeline_class=_Pipeline) if _is_compiled else function
+    made: Any = Helper(function, targetoptions=options, pipeline_class=_Pipeline) if IS_COMPILED else function
     return made  # type: ignore[no-any-return]
 
 
 def kernel(function: _Function) -> _Function:
     """Compile a function that Python calls, and keep its machine code on disk. It makes no arrays."""
-    made: Any = _njit(cache=True, _nrt=False, **_SHARED)(function)
+    made: Any = _njit(cache=True, _nrt=False, **_SHARED)(function) if IS_COMPILED else function
     return made  # type: ignore[no-any-return]
 
 
 def allocating_kernel(function: _Function) -> _Function:
     """The same for a function that makes arrays. It counts references to them, which takes time in loops: those belong
     into helpers."""
-    made: Any = _njit(cache=True, **_SHARED)(function)
+    made: Any = _njit(cache=True, **_SHARED)(function) if IS_COMPILED else function
     return made  # type: ignore[no-any-return]

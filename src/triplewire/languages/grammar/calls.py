@@ -7,13 +7,14 @@ declares for that parameter. The operators themselves: `triplewire.operators`. S
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from triplewire.ir.nodes import Call, Variable
 from triplewire.languages.grammar.bare import NamesInForce, Raw, literal, read_raw
 from triplewire.languages.grammar.quantities import convert, units_like
-from triplewire.languages.grammar.tokens import Token
+from triplewire.languages.grammar.tokens import Token, Tokens
 from triplewire.model.namespaces import PREDECLARED
-from triplewire.model.operator import Operator
+from triplewire.model.operator import Operator, warnings_of_call
 from triplewire.model.terms import IRI, Literal
 
 NAMESPACE = PREDECLARED["op"]
@@ -65,7 +66,17 @@ def _arguments(names: NamesInForce, token: Token, operator: Operator) -> tuple[V
             f"not {len(arguments)}",
             f"write {operator.name}({', '.join(parameter.name for parameter in parameters)})",
         )
+    refuse_constants(tokens, token, operator, arguments)
     return tuple(arguments)
+
+
+def refuse_constants(tokens: Tokens, token: Token, operator: Operator, arguments: Sequence[object]) -> None:
+    """Refuse a call, written at `token`, whose constants the operator could only fail on."""
+    try:
+        warnings_of_call(operator, arguments)
+    except ValueError as error:
+        wanted = ", ".join(parameter.name for parameter in operator.parameters)
+        tokens.fail(token, f"{operator.name}: {error}", f"write {operator.name}({wanted})")
 
 
 def _argument(names: NamesInForce, unit: str) -> Variable | IRI | Literal:

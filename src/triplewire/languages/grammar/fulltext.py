@@ -25,6 +25,15 @@ from triplewire.languages.grammar.strings import string_value
 from triplewire.languages.grammar.tokens import Token, Tokens
 
 TOKENIZERS = ("default", "unicode")
+_MEANT = {
+    **dict.fromkeys(("AND", "&&", "&"), "ftAND"),
+    **dict.fromkeys(("OR", "||", "|"), "ftOR"),
+    **dict.fromkeys(("NOT", "!"), "ftAND ftNOT"),
+    **dict.fromkeys(("NEAR", "FTNEXT", "WITHIN"), "ftNEAR[0,3]"),
+}
+"""What may follow a full-text expression by mistake, and what was meant."""
+
+_COMPARISONS = frozenset(("=", "!=", "<", "<=", ">", ">="))
 MAX_GAP = 1_000_000  # words; no literal has as many
 
 
@@ -68,7 +77,21 @@ def parse_expression(tokens: Tokens) -> TextExpression:
     Raises `LanguageError`: a string without a word, `*` elsewhere than at the end of a string, an unknown stemmer or
     analyser, an operand that ftNEAR cannot take.
     """
-    return _Compiler(tokens).compile(_read_or(tokens), Analyzer())
+    written = _read_or(tokens)
+    _refuse_other_spelling(tokens)
+    return _Compiler(tokens).compile(written, Analyzer())
+
+
+def _refuse_other_spelling(tokens: Tokens) -> None:
+    """Refuse what joins full-text expressions in other languages. In GQL a comparison that begins with a constant may
+    follow."""
+    token, ahead = tokens.peek(), 1
+    meant = _MEANT.get(token.text.upper())
+    while tokens.peek(ahead).text == "(":
+        ahead += 1
+    follows = tokens.peek(ahead).kind == "string" and tokens.peek(ahead + 1).text not in _COMPARISONS
+    if meant is not None and follows:
+        tokens.fail(token, f"found {token} in a full-text expression", f"did you mean {meant}?")
 
 
 def _read_or(tokens: Tokens) -> _Written:
@@ -107,6 +130,8 @@ def _read_near(tokens: Tokens) -> _Written:
 
 
 def _read_gap(tokens: Tokens) -> tuple[int, int]:
+    if not tokens.at("["):
+        tokens.fail(tokens.peek(), f"found {tokens.peek()}, expected '['", "did you mean ftNEAR[0,3]?")
     start = tokens.expect("[")
     least = _read_count(tokens)
     tokens.expect(",")
@@ -126,12 +151,15 @@ def _read_count(tokens: Tokens) -> int:
 
 
 def _read_primary(tokens: Tokens) -> _Written:
+    if tokens.at("NOT", "!"):
+        tokens.fail(tokens.peek(), f"found {tokens.peek()} in a full-text expression", "did you mean ftNOT?")
     token = tokens.accept_kind("string")
     if token is not None:
         return _String(token, string_value(tokens, token), _read_options(tokens))
     if not tokens.accept("("):
         tokens.unexpected("a string, ftNOT or '(' of a full-text expression")
     inner = _read_or(tokens)
+    _refuse_other_spelling(tokens)
     tokens.expect(")")
     options = _read_options(tokens)
     return _Group(inner, options)

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 
 from triplewire.config import Settings
 from triplewire.errors import Refusal, SubscriptionError, TriplewireError
+from triplewire.plugins import registered
 
 _BATCH = 1_024  # rows of a Parquet file held at a time
 _SPARE = 1 << 20  # bytes of a line beside its query
@@ -141,7 +142,7 @@ def _row(value: Any, source: str, record: int) -> Row | Refusal:
     wrong = (prefixes and _wrong_prefixes(prefixes)) or (base and _wrong_base(base))
     if wrong:
         return refused(source, record, wrong, id=known)
-    return Row(known, language, query, prefixes, base, source, record)
+    return Row(known, registered("language", language), query, prefixes, base, source, record)
 
 
 def _wrong_prefixes(prefixes: Any) -> str:

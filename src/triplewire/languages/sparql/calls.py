@@ -6,6 +6,7 @@ The operators themselves: `triplewire.operators`.
 from __future__ import annotations
 
 from triplewire.ir.nodes import Call, Variable
+from triplewire.languages.grammar.calls import refuse_constants
 from triplewire.languages.grammar.tokens import Token
 from triplewire.languages.sparql.functions import Arity
 from triplewire.languages.sparql.terms import TermReader
@@ -58,4 +59,5 @@ def call(terms: TermReader, token: Token, name: str) -> Call:
             f"the operator {name!r} takes {Arity(len(wanted), len(wanted))}, not {len(arguments)}",
             f"write {name}({', '.join(wanted)})",
         )
+    refuse_constants(tokens, token, operator, arguments)
     return Call(name, tuple(arguments))

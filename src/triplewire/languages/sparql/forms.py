@@ -73,6 +73,11 @@ def _selected(terms: TermReader, groups: Groups) -> list[SelectItem]:
             items.append(SelectItem(token, variable, None))
         elif items:
             groups.expressions.refuse_aggregate(token)
+            if token.text == ",":
+                written = " ".join(f"?{item.variable.name}" for item in items)
+                following = tokens.peek(1)
+                more = f" {following.text}" if following.kind == "variable" else ""
+                tokens.fail(token, "found ',' between selected variables", f"did you mean SELECT {written}{more}?")
             return items
         else:
             groups.expressions.refuse_aggregate(token)

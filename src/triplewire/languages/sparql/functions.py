@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from triplewire.model.terms import XSD
+from triplewire.ir.values import casts
 
 
 class Arity(NamedTuple):
@@ -46,8 +46,8 @@ FUNCTIONS: dict[str, Arity] = {
 SYNONYMS = {"URI": "IRI", "ISURI": "ISIRI"}
 """Other spellings of the same function (17.4.2.1, 17.4.2.8)."""
 
-CASTS = frozenset(XSD + name for name in ["integer", "decimal", "float", "double", "string", "boolean", "dateTime"])
-"""Datatype IRIs that are called as functions (17.5)."""
+CASTS = frozenset(casts.CASTS)
+"""Datatype IRIs that are called as functions (17.5, and the other datatypes of XSD that have values here)."""
 
 AGGREGATES = frozenset(["COUNT", "SUM", "MIN", "MAX", "AVG", "SAMPLE", "GROUP_CONCAT"])
 

@@ -71,7 +71,7 @@ def check_contexts(data: bytes, value: Any) -> None:
                     f"the context {address!r} would have to be fetched",
                     line=line,
                     column=column,
-                    remedy="put the context into the document, or hand in a loader",
+                    remedy="put the context into the document, or hand in a loader (--context URL=FILE)",
                 )
             waiting.extend(item for key, item in node.items() if key not in literal)
 

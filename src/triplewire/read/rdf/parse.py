@@ -149,7 +149,10 @@ def syntax_error(error: SyntaxError, syntax: Syntax) -> ReadError:
     """The parser's error as a `ReadError`: its position goes to the fields and out of the message."""
     message = str(error.msg)
     if "LoadDocumentCallback" in message:
-        return ReadError("a context would have to be fetched", remedy="put it into the document, or hand in a loader")
+        return ReadError(
+            "a context would have to be fetched",
+            remedy="put it into the document, or hand in a loader (--context URL=FILE)",
+        )
     if message.startswith("Parser error at "):
         message = message.partition(": ")[2] or message
     return ReadError(f"not {syntax.value}: {message}", line=error.lineno or 0, column=error.offset or 0)

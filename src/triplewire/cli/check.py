@@ -1,0 +1,160 @@
+"""The command `triplewire check`: are these subscriptions and taxonomies right, and can they match?"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from triplewire.cli import output
+from triplewire.cli.arguments import OperatorFiles, TaxonomyFiles, operators_from, settings_from_environment
+from triplewire.cli.inputs.files import check_files, file_argument
+from triplewire.cli.report import counted, one_line, say
+from triplewire.errors import Refusal, TaxonomyError, TriplewireError
+
+if TYPE_CHECKING:
+    from triplewire.engine.compiler import Compiler
+    from triplewire.ir.taxonomy import Taxonomy
+
+ERROR, WARNING = "error", "warning"
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """What is wrong, or may be: `kind` is "error" or "warning", `subject` an id or a file, `where` the position."""
+
+    kind: str
+    subject: str
+    where: str
+    text: str
+    remedy: str = ""
+
+    @classmethod
+    def of(cls, refusal: Refusal) -> Remark:
+        """An error."""
+        return cls(ERROR, refusal.subject, refusal.where, refusal.reason, refusal.remedy)
+
+    def __str__(self) -> str:
+        known = self.where or self.subject
+        place = known if self.subject in known else f"{known} {self.subject}"
+        return f"{place}: {self.kind}: {self.text}" + (f"; {self.remedy}" if self.remedy else "")
+
+
+def check_command(
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FILE...", parser=file_argument, help="Subscriptions and taxonomies, or folders; - is JSON Lines."
+        ),
+    ],
+    taxonomy: TaxonomyFiles = None,
+    operators: OperatorFiles = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+) -> None:
+    """
+    \b
+    triplewire check queries/
+    triplewire check storms.rq harbours.mdv classes.ttl
+
+    Parse subscriptions and taxonomies. Errors are what `match` would refuse; warnings say what can never match: a
+    variable that nothing binds, an empty interval, a term that its vocabulary does not have, a class that the taxonomy
+    lacks. A file that is not named as one of subscriptions is read as a taxonomy, which holds for the subscriptions.
+    The exit code is 1 where there are errors.
+    """
+    # --help does without the engine and the parsers behind these
+    from triplewire.engine.compiler import Compiler
+    from triplewire.ir.evaluation.evaluate import World
+    from triplewire.operators.files import operators_of
+
+    check_files(files, taxonomy or ())
+    subscriptions, taxonomies = parted(files)
+    remarks: list[Remark] = []
+    classes = _taxonomy([*(taxonomy or ()), *taxonomies], remarks)
+    settings = settings_from_environment()
+    compiler = Compiler(World(classes, operators_of(operators_from(operators or ())), settings))
+    count = _check(subscriptions, compiler, remarks)
+    with output.text_output(None) as stream:
+        for remark in remarks:
+            text = json.dumps(asdict(remark), ensure_ascii=False) if as_json else one_line(str(remark))
+            stream.write(text + "\n")
+    errors = sum(remark.kind == ERROR for remark in remarks)
+    checked = [counted(count, "subscription")] if subscriptions or not taxonomies else []
+    if taxonomies or taxonomy:
+        checked.append(f"a taxonomy of {counted(len(classes.classes), 'class', 'classes')}")
+    say(f"{' and '.join(checked)}: {counted(errors, 'error')}, {counted(len(remarks) - errors, 'warning')}")
+    raise typer.Exit(1 if errors else 0)
+
+
+def parted(files: Iterable[Path]) -> tuple[list[Path], list[Path]]:
+    """Files of subscriptions, and those of taxonomies; folders are replaced by the files below them."""
+    # --help does without the parsers behind these
+    from triplewire.languages.sources.files import LANGUAGES
+    from triplewire.read.sources import files_below
+
+    kinds = {*LANGUAGES, ".jsonl", ".parquet"}
+    subscriptions: list[Path] = []
+    taxonomies: list[Path] = []
+    for given in files:
+        for file in files_below(given) if given.is_dir() else [given]:
+            is_query = str(file) == "-" or Path(file.name.removesuffix(".gz")).suffix in kinds
+            (subscriptions if is_query else taxonomies).append(file)
+    return subscriptions, taxonomies
+
+
+def _taxonomy(files: list[Path], remarks: list[Remark]) -> Taxonomy:
+    """The taxonomy of all files that can be read; what is wrong with the others becomes a remark."""
+    # --help does without the readers behind these
+    from triplewire.ir.taxonomy import EMPTY
+    from triplewire.read.taxonomy import load_taxonomy
+
+    readable: list[Path] = []
+    settings = settings_from_environment()
+    for file in files:
+        try:
+            alone = load_taxonomy(file, settings)
+        except TaxonomyError as error:
+            remarks.append(Remark.of(Refusal.of("taxonomy", str(file), error)))
+            continue
+        readable.append(file)
+        if not alone.classes:
+            remarks.append(Remark(WARNING, str(file), str(file), "it states no class", "a taxonomy needs subclasses"))
+    try:
+        return load_taxonomy(readable, settings) if readable else EMPTY
+    except TaxonomyError as error:  # a cycle over several files
+        remarks.append(Remark.of(Refusal.of("taxonomy", "", error)))
+        return EMPTY
+
+
+def _check(files: list[Path], compiler: Compiler, remarks: list[Remark]) -> int:
+    """Compile the subscriptions of the files. Returns how many there are, those with errors too."""
+    from triplewire.languages.sources.files import read_rows  # --help does without the parsers
+
+    refused: list[Refusal] = []
+    world, count = compiler.world, 0
+
+    def told() -> Iterator[Remark]:
+        while refused:
+            yield Remark.of(refused.pop(0))
+
+    rows = read_rows(
+        map(str, files), None, operators=world.operators, settings=world.settings, on_refusal=refused.append
+    )
+    for parsed in rows:
+        count += 1 + len(refused)
+        remarks.extend(told())
+        assert parsed.subscription is not None
+        row = parsed.row
+        place = f"{row.source} (record {row.record})" if row.record else row.source
+        try:
+            warnings = compiler.checked(parsed.subscription).warnings
+        except TriplewireError as error:
+            remarks.append(Remark.of(row.refusal(error)))
+            continue
+        remarks.extend(Remark(WARNING, row.id, place, warning) for warning in warnings)
+    count += len(refused)
+    remarks.extend(told())
+    return count

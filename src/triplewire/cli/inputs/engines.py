@@ -1,0 +1,87 @@
+"""Engines, subscriptions and publications as a command line asks for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from triplewire.cli.arguments import Reading, operators_from, settings_from_environment
+from triplewire.cli.report import Report
+from triplewire.errors import TriplewireError
+
+if TYPE_CHECKING:
+    from triplewire.engine import Engine
+    from triplewire.model.publication import Publication
+    from triplewire.read.rdf.contexts import Loader
+
+CHUNK = 64  # publications held at a time
+
+
+def found_matcher(name: str) -> object:
+    """The matcher of this name; one that is not there is wrong usage."""
+    from triplewire import plugins  # --help does without the engine
+
+    try:
+        matcher: object = plugins.find("matcher", name)
+    except TriplewireError as error:
+        raise typer.BadParameter(str(error), param_hint="--matcher") from error
+    return matcher
+
+
+def new_engine(
+    taxonomy: Sequence[Path], matcher: str, entailment: str = "none", operators: Sequence[Path] = ()
+) -> Engine:
+    """An engine without subscriptions, with the limits of the environment; `operators` are files of them."""
+    # --help does without the engine and the parsers behind these
+    from triplewire.engine import Engine
+    from triplewire.operators.files import operators_of
+    from triplewire.read.taxonomy import load_taxonomy
+
+    found_matcher(matcher)
+    settings = settings_from_environment()
+    classes = load_taxonomy(taxonomy, settings) if taxonomy else None
+    called = operators_of(operators_from(operators)) if operators else None
+    return Engine(taxonomy=classes, matcher=matcher, operators=called, settings=settings, entailment=entailment)
+
+
+def load(engine: Engine, files: Iterable[Path], report: Report, *, only: str = "") -> None:
+    """Register the subscriptions of the files, or the one of id `only`; what is refused is reported."""
+    loaded = 0
+    with report.progress("subscriptions") as advance:
+
+        def progress(count: int) -> None:
+            nonlocal loaded
+            advance(count - loaded)
+            loaded = count
+
+        engine.load_subscriptions(
+            map(str, files),
+            on_refusal=report.refuse,
+            on_warning=lambda id_, warning: report.warn(id_, [warning]),
+            progress=progress,
+            ids=[only] if only else None,
+        )
+
+
+def read_chunks(
+    files: Iterable[Path], reading: Reading, report: Report, *, loader: Loader, streaming: bool = False
+) -> Iterator[list[Publication]]:
+    """The publications of the files, a few at a time; what is refused is reported."""
+    # --help does without the parsers behind this
+    from triplewire.read import read
+
+    publications = read(
+        *map(str, files),
+        split=reading.split.value,
+        as_written=reading.as_written,
+        settings=settings_from_environment(),
+        on_refusal=report.refuse,
+        loader=loader,
+    )
+    with report.counting(publications, "publications", streaming=streaming) as counted:
+        while chunk := list(islice(counted, CHUNK)):
+            yield chunk

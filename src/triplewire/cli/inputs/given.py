@@ -1,0 +1,140 @@
+"""The inputs of `match` and `explain`: subscriptions in files or on the command line, publications, and what they mean.
+
+triplewire match 'SELECT ...' feed.xml
+triplewire match --subscriptions queries/ --publications feeds/
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from triplewire.cli.arguments import (
+    AsWrittenOption,
+    ContextFiles,
+    Entailment,
+    EntailmentOption,
+    OperatorFiles,
+    Reading,
+    Split,
+    SplitOption,
+    TaxonomyFiles,
+)
+from triplewire.cli.inputs.engines import load, new_engine
+from triplewire.cli.inputs.files import check_files, file_argument, refuse_hollow
+from triplewire.cli.report import Report
+from triplewire.errors import Refusal, TriplewireError
+
+if TYPE_CHECKING:
+    from triplewire.engine import Engine
+    from triplewire.read.rdf.contexts import Loader
+
+QUERY_ID = "query"
+"""The id of the query that stands on the command line."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inputs:
+    """What the user named. The methods say what that means."""
+
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="QUERY|FILE", show_default=False, help="A query, then publications."),
+    ] = None
+    query: Annotated[str, typer.Option(metavar="TEXT", help="A query; its id is `query`.")] = ""
+    language: Annotated[str, typer.Option(metavar="NAME", help="Of the query: sparql, gql, mdv or predicates.")] = (
+        "sparql"
+    )
+    subscriptions: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--subscriptions",
+            metavar="FILE...",
+            parser=file_argument,
+            help="Queries: .gql .rq .mdv .pred (one each), .jsonl .parquet (many), folders of them; - is JSON Lines.",
+        ),
+    ] = None
+    publications: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--publications",
+            metavar="FILE...",
+            parser=file_argument,
+            help="RDF documents and feeds, or folders of them; - is standard input.",
+        ),
+    ] = None
+    taxonomy: TaxonomyFiles = None
+    operators: OperatorFiles = None
+    context: ContextFiles = None
+    split: SplitOption = Split.ITEM
+    as_written: AsWrittenOption = False
+    entailment: EntailmentOption = Entailment.NONE
+    allow_empty: Annotated[
+        bool, typer.Option("--allow-empty", help="Inputs that hold nothing are as they should be.")
+    ] = False
+
+    @property
+    def reading(self) -> Reading:
+        """How the publications are read."""
+        return Reading(self.split, self.as_written)
+
+    def sorted_out(self) -> Given:
+        """What is a query, and what a file. Raises `BadParameter` where that is not clear, or a file is not there."""
+        words, query, subscriptions = list(self.words or ()), self.query, list(self.subscriptions or ())
+        if words and not query and not subscriptions:
+            first = words.pop(0)
+            if first != "-" and not any(map(str.isspace, first)) and file_argument(first).exists():
+                subscriptions = [Path(first)]
+            else:
+                query = first
+        if not query and not subscriptions:
+            raise typer.BadParameter("give a query: triplewire match 'SELECT ...' FILE..., --query or --subscriptions")
+        publications = list(self.publications or ())
+        if words and publications:
+            raise typer.BadParameter(f"{words[0]}: give publications either behind --publications or alone")
+        publications += map(file_argument, words)
+        if not publications:
+            raise typer.BadParameter("give publications: files or folders behind the query, or --publications")
+        check_files(subscriptions, publications, self.taxonomy or ())
+        return Given(self, query, subscriptions, publications)
+
+
+@dataclass(frozen=True)
+class Given:
+    """A query, files of subscriptions, and files of publications, all of which are there."""
+
+    inputs: Inputs
+    query: str
+    subscriptions: list[Path]
+    publications: list[Path]
+    loader: Loader = field(init=False)
+
+    def __post_init__(self) -> None:
+        # --help does without the readers behind this
+        from triplewire.read.rdf.bundled import ContextLoader
+
+        object.__setattr__(self, "loader", ContextLoader(dict(self.inputs.context or ())))
+
+    def engine(self, matcher: str) -> Engine:
+        """An engine without subscriptions. Raises `BadParameter` where there is no such matcher."""
+        inputs = self.inputs
+        return new_engine(inputs.taxonomy or (), matcher, inputs.entailment, operators=inputs.operators or ())
+
+    def filled(self, report: Report) -> list[Path]:
+        """The publications, without those files that hold nothing, which are refused unless the user allows them."""
+        return self.publications if self.inputs.allow_empty else refuse_hollow(self.publications, report)
+
+    def subscribe(self, engine: Engine, report: Report, *, only: str = "") -> None:
+        """Register the query and the subscriptions of the files, or the one of id `only`. What is refused is
+        reported."""
+        if self.query and only in ("", QUERY_ID):
+            try:
+                registered = engine.subscribe(self.query, self.inputs.language, id=QUERY_ID)
+                report.warn(QUERY_ID, registered.warnings)
+            except TriplewireError as error:
+                report.refuse(Refusal.of("subscription", QUERY_ID, error))
+        if self.subscriptions:
+            load(engine, self.subscriptions, report, only=only)

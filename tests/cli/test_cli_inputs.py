@@ -1,0 +1,162 @@
+"""What a command is given: a query on the command line, addresses, contexts, taxonomies; inputs that hold nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cli.runner import triplewire
+
+TITLES = "SELECT ?t WHERE { ?s <http://e.org/title> ?t }"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [TITLES, "a.ttl", "b.ttl"],
+        ["--query", TITLES, "a.ttl", "b.ttl"],
+        ["--query", TITLES, "--publications", "a.ttl", "b.ttl"],
+        ["--language", "SparQL", TITLES, "--publications", "a.ttl", "b.ttl"],
+        ["--language", "Gql", "SELECT ?t WHERE (?s, <http://e.org/title>, ?t)", "a.ttl", "b.ttl"],
+    ],
+)
+def test_a_query_on_the_command_line(folder: Path, arguments: list[str]) -> None:
+    done = triplewire("match", *arguments)
+    assert (done.code, done.err) == (0, "")
+    assert [(row["subscription"], row["bindings"][0]["t"]["value"]) for row in done.rows] == [
+        ("query", "Olympic games in Rio"),
+        ("query", "Winter"),
+    ]
+
+
+def test_a_subscription_file_instead_of_a_query(folder: Path) -> None:
+    done = triplewire("match", "title.rq", "a.ttl")
+    assert [row["subscription"] for row in done.rows] == ["title"]
+
+
+def test_a_query_beside_files_and_from_standard_input(folder: Path) -> None:
+    row = json.dumps({"id": "other", "language": "SPARQL", "query": TITLES})
+    done = triplewire("match", "--query", TITLES, "--subscriptions", "-", "--publications", "a.ttl", stdin=row.encode())
+    assert [row["subscription"] for row in done.rows] == ["other", "query"]
+
+
+def test_a_wrong_query_is_refused(folder: Path) -> None:
+    done = triplewire("match", "SELECT ?t, ?u WHERE { ?s ?t ?u }", "a.ttl")
+    assert (done.code, done.out) == (1, "")
+    assert "refused subscription query:1:10: found ','" in done.err
+    assert "did you mean SELECT ?t ?u?" in done.err
+
+
+@pytest.mark.parametrize("command", ["match", "explain"])
+def test_an_address_is_not_fetched(folder: Path, command: str) -> None:
+    done = triplewire(command, TITLES, "https://example.org/feed.xml")
+    assert done.code == 2
+    assert "https://example.org/feed.xml is an address, and nothing is fetched" in done.err
+    assert "curl -sL https://example.org/feed.xml | triplewire" in done.err
+
+
+EMPTY = {"an empty folder": "empty", "an empty file": "nothing.ttl", "a page of JSON": "page.json", "a pipe": "-"}
+
+
+@pytest.mark.parametrize("source", EMPTY.values(), ids=EMPTY)
+@pytest.mark.parametrize("command", [["match", TITLES], ["explain", TITLES], ["read"]], ids=lambda command: command[0])
+def test_nothing_in_is_said(folder: Path, command: list[str], source: str) -> None:
+    (folder / "empty").mkdir()
+    (folder / "nothing.ttl").touch()
+    (folder / "page.json").write_text('{"error": "rate limit exceeded"}')
+    done = triplewire(*command, source)
+    assert done.code == 1
+    assert not done.out or "the publication has no triples" in done.out
+    assert len(done.err.splitlines()) == 1
+    assert ("standard input" if source == "-" else source) in done.err
+    allowed = triplewire(*command, source, "--allow-empty")
+    assert allowed.code == (1 if source == "page.json" else 0)
+
+
+def test_an_empty_file_beside_others_is_said(folder: Path) -> None:
+    (folder / "nothing.ttl").touch()
+    done = triplewire("match", TITLES, "a.ttl", "nothing.ttl")
+    assert (done.code, len(done.rows)) == (1, 1)
+    assert "refused publication nothing.ttl: the file is empty" in done.err
+
+
+OPERATORS = """
+from triplewire.extend import Parameter
+
+class Failing:
+    name, parameters = "failing", (Parameter("x"),)
+
+    def evaluate(self, publication, arguments):
+        raise RuntimeError("out of order")
+
+operators = (Failing(),)
+"""
+
+
+def test_refusals_of_one_cause_are_counted(folder: Path) -> None:
+    (folder / "failing.py").write_text(OPERATORS)
+    (folder / "failing.pred").write_text("failing(1)")
+    done = triplewire(
+        *("match", "--subscriptions", "failing.pred", "--publications", "a.ttl", "b.ttl", "many.nq"),
+        *("--operators", "failing.py", "--refusals", "refusals.jsonl"),
+    )
+    assert done.code == 1
+    first, more = done.err.splitlines()
+    assert "refused pair" in first
+    assert more.startswith("... and 4 more of this kind: refused pairs: the operator failing failed")
+    rows = [json.loads(line) for line in (folder / "refusals.jsonl").read_text().splitlines()]
+    assert len({row["subject"] for row in rows}) == 5
+    assert {row["kind"] for row in rows} == {"pair"}
+
+
+def test_warnings_of_one_text_are_counted(folder: Path) -> None:
+    rows = [{"id": f"q{n}", "language": "sparql", "query": f"ASK {{ ?s rss:titel {n} }}"} for n in range(5)]
+    (folder / "typing.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    done = triplewire("match", "--subscriptions", "typing.jsonl", "--publications", "a.ttl")
+    assert done.code == 0
+    assert [line.partition(":")[0] for line in done.err.splitlines()] == [
+        "warning subscription q0",
+        "... and 4 more of this kind",
+    ]
+
+
+def test_contexts_and_taxonomies(folder: Path) -> None:
+    (folder / "page.jsonld").write_text('{"@context": "https://e.org/c", "@id": "http://e.org/x", "title": "Mine"}')
+    (folder / "context.json").write_text('{"@context": {"title": "http://e.org/title"}}')
+    (folder / "more.tsv").write_text("http://e.org/Weather\thttp://e.org/Thing\n")
+    context = ["--context", "https://e.org/c=context.json"]
+    assert triplewire("match", TITLES, "page.jsonld", *context).rows[0]["publication"].endswith("page.jsonld")
+    assert "Mine" in triplewire("read", "page.jsonld", *context).out
+    assert triplewire("match", TITLES, "page.jsonld", "--context", "https://e.org/c=absent.json").code == 2
+    isa = "SELECT ?s WHERE ((?s, *, *) SUCHTHAT (?s ISA <= <http://e.org/Thing>))"
+    arguments = ["match", "--language", "gql", isa, "b.ttl", "--taxonomy"]
+    assert len(triplewire(*arguments, "classes.tsv", "more.tsv").rows) == 1
+    assert not triplewire(*arguments, "classes.tsv").rows
+
+
+def test_only_matches_and_the_only_subscription(folder: Path) -> None:
+    query = 'SELECT ?t { ?s <http://e.org/title> ?t FILTER ftcontains(?t, "winter") }'
+    done = triplewire("explain", query, "a.ttl", "b.ttl", "--only-matches")
+    assert done.code == 0
+    assert done.out.count("query ") == done.out.count("query matches") == 1
+    several = triplewire("explain", "--subscriptions", "title.rq", "year.gql", "--publications", "a.ttl")
+    assert several.code == 2
+    assert "name one of the subscriptions: title, year" in several.err
+
+
+def test_shell_completion() -> None:
+    environment = {
+        **os.environ,
+        "_TRIPLEWIRE_COMPLETE": "complete_bash",
+        "COMP_WORDS": "triplewire ch",
+        "COMP_CWORD": "1",
+    }
+    done = subprocess.run(
+        [sys.executable, "-m", "triplewire"], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.stdout.split() == ["check"], done.stderr

@@ -1,0 +1,87 @@
+"""A process that can write nowhere, or only to temporary folders, still answers, and says so once.
+
+Not even root writes past a file-size limit of zero, so these are real processes without mocks. The package is copied,
+as its own folder may hold compiled kernels.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from triplewire import kernel_cache
+from triplewire.engine.tiers.kernels import TIER
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="limits of processes are those of Unix")
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+MATCH = (
+    *("-m", "triplewire", "match", "--subscriptions", str(EXAMPLES / "subscriptions/puffin-chicks.rq")),
+    *("--publications", str(EXAMPLES / "publications/feeds/bird-log.atom")),
+)
+OTHER_CODE = """
+import numba
+import triplewire.kernels.text.words
+print(numba.njit(lambda number: number + 1)(1))
+import triplewire.kernels.trie.atoms
+"""
+ASKED = "from triplewire.engine.tiers.kernels import KERNELS; print(KERNELS.are_usable(), KERNELS.are_usable())"
+
+
+@pytest.fixture
+def installed(tmp_path: Path) -> dict[str, str]:
+    """The environment of a process whose package holds no compiled kernels, and whose home cannot be made."""
+    package = tmp_path / "src" / "triplewire"
+    shutil.copytree(kernel_cache.KERNELS.parent, package, ignore=shutil.ignore_patterns("__pycache__"))
+    (package / "kernels" / "__pycache__").write_text("a file, where a folder would have to be")
+    dropped = (kernel_cache.FOLDER, "NUMBA_CACHE_DIR", "XDG_CACHE_HOME", TIER)
+    environment = {name: value for name, value in os.environ.items() if name not in dropped}
+    (tmp_path / "temporary").mkdir()
+    home = package / "__init__.py" / "home"  # below a file
+    return environment | {"PYTHONPATH": str(tmp_path / "src"), "HOME": str(home), "TMPDIR": str(tmp_path / "temporary")}
+
+
+def run(environment: dict[str, str], *arguments: str, limit: bool = True) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-B", *arguments]
+    if limit:
+        command = ["sh", "-c", 'ulimit -f 0; exec "$@"', "sh", *command]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=300)
+
+
+@pytest.mark.parametrize("matcher", ["trie", "everything", "reference"])
+@pytest.mark.parametrize("tier", ["auto", "compiled", "interpreted"])
+def test_matching_where_nothing_can_be_written(installed: dict[str, str], matcher: str, tier: str) -> None:
+    done = run({**installed, TIER: tier}, *MATCH, "--matcher", matcher)
+    assert done.returncode == 0, done.stderr
+    assert [json.loads(line)["subscription"] for line in done.stdout.splitlines()] == ["puffin-chicks"] * 2
+    said = done.stderr.splitlines()
+    if matcher == "reference" or tier == "interpreted":
+        assert not said
+    else:
+        assert len(said) == 1
+        assert "no folder for compiled code can be written: matching is interpreted" in said[0]
+
+
+def test_a_program_hears_of_it_once(installed: dict[str, str]) -> None:
+    done = run(installed, "-c", ASKED)
+    assert done.stdout == "False False\n"
+    assert done.stderr.count("no folder for compiled code can be written") == 1
+
+
+def test_kernels_go_on_as_plain_python_when_other_code_is_compiled(installed: dict[str, str]) -> None:
+    """Numba reads its settings anew with each compilation of other code."""
+    done = run(installed, "-c", OTHER_CODE)
+    assert (done.returncode, done.stdout) == (0, "2\n"), done.stderr
+
+
+def test_the_last_resort_is_a_temporary_folder(installed: dict[str, str]) -> None:
+    done = run(installed, "-c", ASKED, limit=False)
+    assert done.stdout == "True True\n"
+    assert done.stderr.count("compiled code is kept in") == 1
+    assert str(Path(installed["TMPDIR"], f"triplewire-{os.getuid()}")) in done.stderr
