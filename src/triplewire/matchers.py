@@ -47,12 +47,14 @@ Detail: TypeAlias = "tuple[tuple[Binding, ...], Template | None]"
 class Details:
     """Of some matches: the bindings of each, which may be made while they are taken; about how many these are; and by
     place the templates of those that have one. `texts` makes JSON text of the bindings without their objects, where
-    that is possible; either the one or the other is asked for, and once."""
+    that is possible; either the one or the other is asked for, and once. `cut`: the places of those that have, or may
+    have, more bindings than these."""
 
     bindings: Iterable[tuple[Binding, ...]]
     count: int
     templates: Mapping[int, Template]
     texts: Callable[[], TextColumn] | None = None
+    cut: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
 
     def as_text(self) -> TextColumn:
         """The bindings of each match as JSON text (`triplewire.model.match.bindings_text`)."""
@@ -175,6 +177,7 @@ class Rows:
 
     `publication` are numbers in the chunk, `subscription` numbers of the snapshot; `failures` has
     (publication, subscription, error), several of one pair where its outcome depends on several operators that failed.
+    `truncated` becomes true where listing the bindings of a match passes a limit that finding it did not.
     `atoms`, `candidates` and `verified` count what the stages looked at. `details` is set where the matches' bindings
     are known already. `compiled`: kernels found them, not the interpreted tier.
     """

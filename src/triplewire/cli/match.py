@@ -149,11 +149,11 @@ def _matched(
             *map(str, publications), split=split.value, on_refusal=report.refuse, clock=clock
         ):
             advance(result.publications)
-            totals.add(result.stats)
             for refusal in result.refusals:
                 report.refuse(refusal)
             with clock("bindings" if collected.show else "write"):
                 collected.add(result)
+            totals.add(result.stats)  # only now, as listing bindings may find that some are cut
     return totals
 
 

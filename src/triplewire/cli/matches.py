@@ -115,11 +115,11 @@ class Collected:
             rows = part.rows
             columns = rows.publication, rows.subscription, rows.truncated
             if self.show is not None:
-                columns = part.publication, part.subscription, part.truncated
                 if self.show == "json":
                     self._texts += part.texts()
                 else:
                     self._shown += map(self.show, part)
+                columns = part.publication, part.subscription, part.truncated  # as listing bindings may find them cut
             used, number = _numbered(columns[0])
             ids = part.publications
             number += np.int32(len(self._names))

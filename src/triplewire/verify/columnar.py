@@ -22,8 +22,8 @@ from triplewire.clauses.table import CALLS, DISTINCT, EXACT
 from triplewire.clauses.view import View
 from triplewire.encode.batch import Ids
 from triplewire.encode.decode import Decoder
-from triplewire.errors import TriplewireError
-from triplewire.ir.evaluation.evaluate import Answer, World, evaluate
+from triplewire.errors import LimitError, TriplewireError
+from triplewire.ir.evaluation.evaluate import Answer, CallResults, World, evaluate
 from triplewire.ir.nodes import Expression
 from triplewire.ir.subscription import Subscription
 from triplewire.kernels.joins.alike import forms
@@ -152,7 +152,7 @@ class Columnar:
     ) -> Bindings:
         """The bindings of pairs that match, in their order. Those of a subscription that its clauses do not say are
         what `triplewire.ir.evaluation.evaluate` answers; so are those that are cut, where `Cuts` does not find the
-        same. Raises what it raises. Pairs of one publication and the same clauses are solved once. `calls` are those
+        same. Past `max_steps` there are fewer, and the answer says so. Pairs of one publication and the same clauses are solved once. `calls` are those
         that have been made already."""
         batch = view.batch
         publications, calls = publications or Decoder(batch).publication, calls or CallTable()
@@ -169,7 +169,7 @@ class Columnar:
             if rows is not None and rows.shape == (found.count[at], found.width[at]):
                 own[at] = rows
             else:
-                found.answers[at] = evaluate(one, publications(place), self._world, calls.of(place))
+                found.answers[at] = self._listed(one, publications(place), calls.of(place))
         return found.replaced(own)
 
     def _solved(
@@ -186,6 +186,13 @@ class Columnar:
         solved = self._solver.solve(view.batch, view.features, pairs, True, publications)
         found = gathered(solved, pairs, self._most)
         return found, ~exact | found.more | (solved.outcome >= UNKNOWN)
+
+    def _listed(self, subscription: Subscription, publication: Publication, calls: CallResults) -> Answer:
+        """The bindings of a match: past `max_steps` those found so far, and maybe none."""
+        try:
+            return evaluate(subscription, publication, self._world, calls, listing=True)
+        except LimitError:
+            return Answer((), truncated=True)
 
     @cached_property
     def _forms(self) -> Ids:

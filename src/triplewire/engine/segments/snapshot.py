@@ -205,6 +205,7 @@ class SegmentSnapshot:
         owner = np.empty(len(places), np.int64)  # which of `parts` each is in
         parts: list[Details] = []
         rows_of: list[NDArray[np.int64]] = []
+        cut = [np.zeros(0, np.int64)]
         templates: dict[int, Template] = {}
         for layer, mine, local in self._by_layer(numbers):
             found = layer.segment.details(chunk, publication[mine], local)
@@ -213,6 +214,7 @@ class SegmentSnapshot:
             owner[mine] = len(parts)
             parts.append(found)
             rows_of.append(mine)
+            cut.append(mine[found.cut])
             templates.update({int(mine[place]): template for place, template in found.templates.items()})
         bindings = [iter(found.bindings) for found in parts]
         taken = map(next, map(bindings.__getitem__, owner.tolist()))
@@ -221,6 +223,7 @@ class SegmentSnapshot:
             sum(found.count for found in parts),
             templates,
             lambda: TextColumn.scattered(zip(rows_of, (found.as_text() for found in parts), strict=True), len(places)),
+            np.concatenate(cut),
         )
 
     # --- look-ups

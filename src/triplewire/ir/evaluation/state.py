@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeAlias
@@ -20,7 +20,7 @@ from triplewire.ir.taxonomy import EMPTY, Taxonomy
 from triplewire.ir.values.functions import Surroundings
 from triplewire.model.operator import Operator
 from triplewire.model.publication import Publication
-from triplewire.model.terms import Term
+from triplewire.model.terms import Term, Triple
 
 __all__ = ["CallResults", "Evaluation", "Result", "Row", "Solution", "World"]
 
@@ -65,6 +65,8 @@ class Evaluation:
         self.results: Mapping[CallKey, Result] = {} if results is None else results
         self.open: dict[CallKey, None] = {}  # the calls met that have not been made
         self.doubtful = False  # has an unknown call been met?
+        self.fitting: dict[tuple[int | Term | None, ...], Iterable[Triple]] = {}
+        """By the identity of a triple pattern and the terms that it is given: the triples that fit it."""
 
     def step(self, count: int = 1) -> None:
         """Count candidate triples and rows looked at, and work that comes with them. Raises `LimitError` past the
