@@ -106,3 +106,8 @@ class Refusal:
                 place = whole
         text = f"refused {self.kind} {place}: {self.reason}"
         return f"{text}; {self.remedy}" if self.remedy else text
+
+
+def raise_refusal(refusal: Refusal) -> None:
+    """What becomes of the refusal of a subscription where nobody asks for refusals. Raises `SubscriptionError`."""
+    raise SubscriptionError(refusal.reason, source=refusal.where or refusal.subject, remedy=refusal.remedy)

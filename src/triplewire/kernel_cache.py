@@ -85,7 +85,7 @@ def named_places(environment: Mapping[str, str]) -> Iterator[Path]:
             yield Path(environment[name]).absolute()
 
 
-def places(environment: Mapping[str, str]) -> Iterator[Path]:
+def cache_folders(environment: Mapping[str, str]) -> Iterator[Path]:
     """The other folders that may hold compiled kernels, the first choice first."""
     base = environment.get("XDG_CACHE_HOME") or os.path.join(environment.get("HOME") or "", ".cache")
     if os.path.isabs(base):
@@ -130,8 +130,8 @@ def _is_writable(folder: Path) -> bool:
 def folder() -> Path | None:
     """The folder of compiled kernels that this process uses: one that is named, else one that holds all kernels, else
     one that can be written. None where there is none."""
-    complete = (own for place in places(os.environ) if is_complete(own := place / f"{_PREFIX}{key()}"))
-    return choose(named_places(os.environ), key()) or next(complete, None) or choose(places(os.environ), key())
+    complete = (own for place in cache_folders(os.environ) if is_complete(own := place / f"{_PREFIX}{key()}"))
+    return choose(named_places(os.environ), key()) or next(complete, None) or choose(cache_folders(os.environ), key())
 
 
 # --- what is in it ---------------------------------------------------------------------------------------------------

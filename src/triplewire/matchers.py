@@ -45,10 +45,10 @@ Detail: TypeAlias = "tuple[tuple[Binding, ...], Template | None]"
 
 @dataclass(frozen=True, slots=True)
 class Details:
-    """Of some matches: the bindings of each, which may be made while they are taken; about how many these are; and by
-    place the templates of those that have one. `texts` makes JSON text of the bindings without their objects, where
-    that is possible; either the one or the other is asked for, and once. `cut`: the places of those that have, or may
-    have, more bindings than these."""
+    """What matches have beside their rows. `bindings`: of each match; they may be made while they are taken. `count`:
+    about how many bindings these are. `templates`: place of a match -> its CONSTRUCT template. `texts` makes JSON text
+    of the bindings without their objects, where that is possible. Ask for bindings or for texts, and once. `cut`: the
+    places of the matches that have, or may have, more bindings than these."""
 
     bindings: Iterable[tuple[Binding, ...]]
     count: int
@@ -63,10 +63,10 @@ class Details:
         return TextColumn.of([utf8(bindings_text(bindings)) for bindings in self.bindings])
 
     @classmethod
-    def of(cls, some: Sequence[Detail]) -> Details:
+    def of(cls, details: Sequence[Detail]) -> Details:
         """Those of matches whose bindings are known."""
-        bindings = [found for found, _ in some]
-        templates = {place: template for place, (_, template) in enumerate(some) if template is not None}
+        bindings = [made for made, _ in details]
+        templates = {place: template for place, (_, template) in enumerate(details) if template is not None}
         return cls(bindings, sum(map(len, bindings)), templates)
 
 
@@ -88,7 +88,8 @@ class Chunk:
     """Some publications on their way through the stages: as objects, as a batch, or both.
 
     Whichever form is missing is made of the other one when it is asked for. A batch knows neither source nor date nor
-    attachments: `source` is where a batch was read; `one` gives the publication of a number where there is more to it.
+    attachments: `source` is where a batch was read; `read_publication` gives the publication of a number where there is
+    more to it.
     """
 
     def __init__(
@@ -97,12 +98,12 @@ class Chunk:
         batch: Batch | None = None,
         *,
         source: str = "",
-        one: Callable[[int], Publication] | None = None,
+        read_publication: Callable[[int], Publication] | None = None,
         whole: tuple[Chunk, int, int] | None = None,
     ) -> None:
         assert publications is not None or batch is not None or whole is not None
         self._source = source
-        self._one = one
+        self._read_publication = read_publication
         self._publications = publications
         self._batch = batch
         self._decoder: Decoder | None = None
@@ -117,11 +118,11 @@ class Chunk:
         """The publications first .. last - 1. What a snapshot works out for the whole serves all parts."""
         if (first, last) == (0, len(self)):
             return self
-        one = self._one
+        read = self._read_publication
         return Chunk(
             None if self._publications is None else self._publications[first:last],
             source=self._source,
-            one=None if one is None else lambda number: one(first + number),
+            read_publication=None if read is None else lambda number: read(first + number),
             whole=(self, first, last),
         )
 
@@ -157,8 +158,8 @@ class Chunk:
         """One of the publications."""
         if self._publications is not None:
             return self._publications[number]
-        if self._one is not None:
-            return self._one(number)
+        if self._read_publication is not None:
+            return self._read_publication(number)
         return replace(self.decoder.publication(number), source=self._source)
 
     @property

@@ -27,10 +27,7 @@ BUILT_IN: dict[str, dict[str, str]] = {
         "everything": "triplewire.select.everything:EVERYTHING",
         "trie": "triplewire.select.trie.maker:TRIE",
     },
-    "operator": {
-        "locIn": "triplewire.operators.location:LOC_IN",
-        "language": "triplewire.operators.language:LANGUAGE",
-    },
+    "operator": {"locIn": "triplewire.operators.location:LOC_IN", "language": "triplewire.operators.language:LANGUAGE"},
 }
 
 

@@ -13,7 +13,7 @@ from triplewire import plugins
 from triplewire.bench import measure
 from triplewire.bench.experiments import EXPERIMENTS
 from triplewire.bench.plot import to_svg
-from triplewire.bench.report import Row, from_line, summary, table_line, to_line
+from triplewire.bench.report import Figure, from_line, summary, table_line, to_line
 from triplewire.bench.workloads import catalogue as workloads
 from triplewire.bench.workloads.catalogue import WORKLOADS, Place
 
@@ -102,22 +102,26 @@ def test_every_target_of_the_full_run_is_named() -> None:
 
 
 def test_rows_say_whether_their_target_is_met() -> None:
-    assert Row("w", "n", 1.0, "s").met is None
-    assert Row("w", "n", 1.0, "s", 1.0).met
-    assert not Row("w", "n", 1.1, "s", 1.0).met
-    assert Row("w", "n", 2.0, "x", 1.8, at_least=True).met
-    missed = Row("w", "n", 0.9, "x", 1.8, at_least=True)
+    assert Figure("w", "n", 1.0, "s").met is None
+    assert Figure("w", "n", 1.0, "s", 1.0).met
+    assert not Figure("w", "n", 1.1, "s", 1.0).met
+    assert Figure("w", "n", 2.0, "x", 1.8, at_least=True).met
+    missed = Figure("w", "n", 0.9, "x", 1.8, at_least=True)
     assert missed.missed_by() == "50% short"
-    assert Row("w", "n", 15.0, "s", 10.0).missed_by() == "50% over"
-    assert Row("w", "n", None, "s", 10.0, note="no room").missed_by() == "no room"
-    assert Row("w", "n", 15.0, "s", 10.0, note="a.b 90%").missed_by() == "50% over (a.b 90%)"
+    assert Figure("w", "n", 15.0, "s", 10.0).missed_by() == "50% over"
+    assert Figure("w", "n", None, "s", 10.0, note="no room").missed_by() == "no room"
+    assert Figure("w", "n", 15.0, "s", 10.0, note="a.b 90%").missed_by() == "50% over (a.b 90%)"
     assert "MISSED, 50% short" in table_line(missed)
-    assert list(summary([missed, Row("w", "m", 1, "s", 2)])) == ["1 of 2 targets met", "missed: w: n: 50% short"]
+    assert list(summary([missed, Figure("w", "m", 1, "s", 2)])) == ["1 of 2 targets met", "missed: w: n: 50% short"]
     assert from_line(to_line(missed)) == missed
 
 
 def test_the_picture_shows_targets_where_there_are_any() -> None:
-    rows = [Row("w", "<n>", 3.0, "us/x", 2.0), Row("w", "fast", 5_000.0, "x", 1_000, at_least=True), Row("w", "c", 7)]
+    rows = [
+        Figure("w", "<n>", 3.0, "us/x", 2.0),
+        Figure("w", "fast", 5_000.0, "x", 1_000, at_least=True),
+        Figure("w", "c", 7),
+    ]
     picture = to_svg(rows, "a & b")
     tree = ET.fromstring(picture)
     assert picture.count("<rect") == 2

@@ -13,7 +13,7 @@ from unittest import mock
 import pytest
 
 from cli.runner import triplewire
-from triplewire.cli.arguments import spread
+from triplewire.cli.arguments import repeat_options
 
 COMMAND = [sys.executable, "-c", "from triplewire.cli import main; main()"]
 
@@ -99,7 +99,7 @@ SPREAD = [
 
 @pytest.mark.parametrize(("given", "expected"), SPREAD, ids=[given for given, _ in SPREAD])
 def test_spread(given: str, expected: str) -> None:
-    assert spread(given.split()) == expected.split()
+    assert repeat_options(given.split()) == expected.split()
 
 
 def test_a_fault_is_one_line_and_70(folder: Path) -> None:

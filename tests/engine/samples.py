@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
+import threading
+from collections.abc import Callable
 
 from triplewire import IRI, Literal, Publication, Triple
 from triplewire.extend import Argument, Parameter, Verdict
@@ -41,3 +43,34 @@ class Stub:
         """The answer for the publication's id."""
         self.calls += 1
         return self.answers[publication.id]
+
+
+def read_while_writing(write: Callable[[int], None], read: Callable[[], None], writers: int, readers: int = 2) -> None:
+    """Call `write` in so many threads, with their numbers, and `read` in others again and again until all have written.
+    Fails where any of them fails."""
+    failures = list[BaseException]()
+    stop = threading.Event()
+
+    def write_once(number: int) -> None:
+        try:
+            write(number)
+        except BaseException as error:
+            failures.append(error)
+
+    def read_on() -> None:
+        try:
+            while not stop.is_set():
+                read()
+        except BaseException as error:
+            failures.append(error)
+
+    reading = [threading.Thread(target=read_on) for _ in range(readers)]
+    writing = [threading.Thread(target=write_once, args=(number,)) for number in range(writers)]
+    for thread in reading + writing:
+        thread.start()
+    for thread in writing:
+        thread.join()
+    stop.set()
+    for thread in reading:
+        thread.join()
+    assert not failures

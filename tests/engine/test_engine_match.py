@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-import threading
 from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from engine.samples import EX, Stub, iri, item
+from engine.samples import EX, Stub, iri, item, read_while_writing
 from triplewire import (
     BlankNode,
     Engine,
@@ -143,37 +142,20 @@ def test_threads(matcher: str) -> None:
     """Readers always see a whole state: the pair of subscriptions registered and removed together stays together."""
     engine = Engine(matcher=matcher)
     engine.subscribe(TITLES, id="always")
-    publication, failures = item("p", "x"), list[BaseException]()
-    stop = threading.Event()
+    publication = item("p", "x")
 
     def work(number: int) -> None:
-        try:
-            for turn in range(40):
-                engine.subscribe(TITLES, id=f"{number}-{turn}")
-                assert engine.unsubscribe(f"{number}-{turn}")
-        except BaseException as error:
-            failures.append(error)
+        for turn in range(40):
+            engine.subscribe(TITLES, id=f"{number}-{turn}")
+            assert engine.unsubscribe(f"{number}-{turn}")
 
     def look() -> None:
-        try:
-            while not stop.is_set():
-                found = [match.subscription for match in engine.match(publication)]
-                assert found == sorted(found)
-                assert "always" in found
-                assert len(found) <= 4
-        except BaseException as error:
-            failures.append(error)
+        ids = [match.subscription for match in engine.match(publication)]
+        assert ids == sorted(ids)
+        assert "always" in ids
+        assert len(ids) <= 4
 
-    readers = [threading.Thread(target=look) for _ in range(2)]
-    writers = [threading.Thread(target=work, args=(n,)) for n in range(3)]
-    for thread in readers + writers:
-        thread.start()
-    for thread in writers:
-        thread.join()
-    stop.set()
-    for thread in readers:
-        thread.join()
-    assert not failures
+    read_while_writing(work, look, writers=3)
     assert pairs(engine.match(publication)) == [("p", "always")]
 
 

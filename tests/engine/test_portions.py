@@ -51,7 +51,7 @@ def test_a_part_has_what_its_publications_have(columns: bool) -> None:
 
 def test_parts_ask_for_what_there_is_more_of_a_publication() -> None:
     some = [item(f"p{n}", "title") for n in range(6)]
-    part = Chunk(batch=encoding.encode(some), one=lambda number: some[number]).part(2, 5)
+    part = Chunk(batch=encoding.encode(some), read_publication=lambda number: some[number]).part(2, 5)
     assert [part.publication(number) for number in range(3)] == some[2:5]
 
 

@@ -1,4 +1,7 @@
-"""What stands in no file: homes for the homeless, unfinished business, one machine's places, doors for foreign code."""
+"""What stands in no file: homes for the homeless, unfinished business, one machine's places, doors for foreign code.
+
+Nor do names that say nothing of what they hold.
+"""
 
 from __future__ import annotations
 
@@ -83,3 +86,50 @@ def test_no_door_for_foreign_code(path: Path) -> None:
             assert not foreign or shown(path) in ALLOWED_FOREIGN, (
                 f"{shown(path)}:{node.lineno}: {name} can run foreign code"
             )
+
+
+# names that say nothing of what a variable holds
+EMPTY_WORDS = {"found", "some", "one", "kept", "lazy"}
+
+
+def _named(node: ast.AST) -> str:
+    """The name that a node gives to a variable, a parameter, a field or a function; "" for any other node."""
+    if isinstance(node, ast.Name):
+        return node.id if isinstance(node.ctx, ast.Store) else ""
+    if isinstance(node, ast.Attribute):
+        return node.attr if isinstance(node.ctx, ast.Store) else ""
+    if isinstance(node, ast.arg):
+        return node.arg
+    if isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar | ast.FunctionDef | ast.ClassDef):
+        return node.name or ""
+    return ""
+
+
+@pytest.mark.parametrize(
+    ("source", "names"),
+    [
+        ("found = 1", {"found"}),
+        ("def f(a, *, some): pass", {"f", "a", "some"}),
+        ("def f():\n    for one, b in (): pass", {"f", "one", "b"}),
+        ("[lazy for lazy in ()]", {"lazy"}),
+        ("if kept := 1: pass", {"kept"}),
+        ("class C:\n    found: int", {"C", "found"}),
+        ("self.kept = found", {"kept"}),
+        ("match 1:\n    case [some, *one]: pass", {"some", "one"}),
+    ],
+)
+def test_names_are_seen(source: str, names: set[str]) -> None:
+    assert {_named(node) for node in ast.walk(ast.parse(source))} - {""} == names
+
+
+@pytest.mark.parametrize("path", package_files(), ids=shown)
+def test_names_say_what_they_hold(path: Path) -> None:
+    empty = [
+        f"{shown(path)}:{getattr(node, 'lineno', 0)}: {_named(node)}"
+        for node in ast.walk(tree(path))
+        if _named(node) in EMPTY_WORDS
+    ]
+    assert not empty, (
+        "these names say that there is something, not what it is: name what it holds, in a word of the glossary in "
+        "docs/architecture.md\n" + "\n".join(empty)
+    )

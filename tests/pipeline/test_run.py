@@ -21,9 +21,9 @@ from triplewire.engine import Engine
 from triplewire.errors import Refusal, SubscriptionError, TriplewireError
 from triplewire.languages import parse
 from triplewire.model.match import bindings_to_json
-from triplewire.pipeline.filter import Filter
+from triplewire.pipeline.filter import PackedEngine
 from triplewire.pipeline.jobs import compile_filter, match_publications
-from triplewire.pipeline.run import Run, Summary
+from triplewire.pipeline.run import PipelineRun, Summary
 from triplewire.pipeline.sinks import Output
 from triplewire.pipeline.sources import publications
 from triplewire.read import read
@@ -39,12 +39,12 @@ Row = tuple[str, str, str, bool]
 
 
 def run(
-    spark: SparkSession, source: Path, packed: Filter, folder: Path, *, streaming: bool = False, **more: object
+    spark: SparkSession, source: Path, packed: PackedEngine, folder: Path, *, streaming: bool = False, **more: object
 ) -> tuple[Summary, list[Refusal]]:
     """One run, and what it reported."""
     output, said = Output(folder), list[Refusal]()
     output.prepare(source, streaming)
-    job = Run(str(source), packed, output, on_refusal=said.append, **more)  # type: ignore[arg-type]  # tests' own options
+    job = PipelineRun(str(source), packed, output, on_refusal=said.append, **more)  # type: ignore[arg-type]  # tests' own options
     summary = job.stream(spark) if streaming else job.batch(spark)
     output._lock.close()  # type: ignore[union-attr]  # as the end of the process does
     return summary, said
@@ -81,7 +81,7 @@ def embedded(source: Path, engine: Engine) -> tuple[list[Row], list[Refusal]]:
 
 
 @pytest.fixture(scope="module")
-def coast() -> Filter:
+def coast() -> PackedEngine:
     return compile_filter(EXAMPLES / "subscriptions", taxonomy=EXAMPLES / "taxonomy.ttl")
 
 
@@ -94,7 +94,7 @@ def copied(source: Path, names: Iterable[str], target: Path) -> None:
 # --- the same answers ------------------------------------------------------------------------------------------------
 
 
-def agree(spark: SparkSession, source: Path, packed: Filter, tmp_path: Path) -> list[Row]:
+def agree(spark: SparkSession, source: Path, packed: PackedEngine, tmp_path: Path) -> list[Row]:
     """Batch, stream and engine give the same rows and the same refusals; what they gave."""
     wanted, refused = embedded(source, packed.engine())
     for streaming in (False, True):
@@ -107,7 +107,7 @@ def agree(spark: SparkSession, source: Path, packed: Filter, tmp_path: Path) -> 
     return wanted
 
 
-def test_on_the_examples(spark: SparkSession, coast: Filter, tmp_path: Path) -> None:
+def test_on_the_examples(spark: SparkSession, coast: PackedEngine, tmp_path: Path) -> None:
     rows = agree(spark, EXAMPLES / "publications", coast, tmp_path)
     subscriptions = {one.id for one in coast.engine().subscriptions}
     assert subscriptions - {row[1] for row in rows} == {"kraken"}, "each example matches, and this one does not"
@@ -133,7 +133,7 @@ def test_on_a_slice_of_the_mixed_workload(spark: SparkSession, tmp_path: Path) -
             engine.subscribe(sparql(tuples), id=str(number))
         if len(engine.subscriptions) == 40:
             break
-    assert len(agree(spark, source, Filter.of(engine), tmp_path)) > 100
+    assert len(agree(spark, source, PackedEngine.of(engine), tmp_path)) > 100
 
 
 def sparql(tuples: list[list[object]]) -> str:
@@ -148,7 +148,7 @@ def sparql(tuples: list[list[object]]) -> str:
     return f"SELECT * WHERE {{ {' . '.join(patterns)} {' '.join(filters)} }}"
 
 
-def test_as_data_frames(spark: SparkSession, coast: Filter) -> None:
+def test_as_data_frames(spark: SparkSession, coast: PackedEngine) -> None:
     """`match_publications` takes files, compiled subscriptions, an engine; the answers are the same."""
     source = EXAMPLES / "publications"
     df = publications(spark, source).cache()
@@ -179,7 +179,7 @@ def test_a_refused_subscription_is_raised_or_handed_over(spark: SparkSession, tm
     assert [refusal.subject for refusal in refusals] == ["wrong"]
 
 
-def test_workers_compile_once(spark: SparkSession, coast: Filter) -> None:
+def test_workers_compile_once(spark: SparkSession, coast: PackedEngine) -> None:
     """Task after task in the same worker process: the engine is compiled in the first only."""
     df = publications(spark, EXAMPLES / "publications").repartition(4)
 
@@ -230,7 +230,7 @@ def test_dead_letters(spark: SparkSession, tmp_path: Path, streaming: bool) -> N
         assert ds.dataset(file).schema.names == ["kind", "subject", "where", "reason", "remedy"]
 
 
-def test_a_stream_records_what_it_passes_over(spark: SparkSession, coast: Filter, tmp_path: Path) -> None:
+def test_a_stream_records_what_it_passes_over(spark: SparkSession, coast: PackedEngine, tmp_path: Path) -> None:
     source = tmp_path / "in"
     copied(EXAMPLES / "publications", ["tides.nq"], source)
     shutil.copy(EXAMPLES / "publications" / "walks.trig", source / "_walks.trig")
@@ -244,7 +244,9 @@ def test_a_stream_records_what_it_passes_over(spark: SparkSession, coast: Filter
 # --- exactly once ----------------------------------------------------------------------------------------------------
 
 
-def test_a_stream_goes_on_and_a_replay_changes_nothing(spark: SparkSession, coast: Filter, tmp_path: Path) -> None:
+def test_a_stream_goes_on_and_a_replay_changes_nothing(
+    spark: SparkSession, coast: PackedEngine, tmp_path: Path
+) -> None:
     feeds, source, out = EXAMPLES / "publications" / "feeds", tmp_path / "in", tmp_path / "out"
     copied(feeds, ["bird-log.atom", "festival.rss"], source)
     first, _ = run(spark, source, coast, out, streaming=True)
@@ -272,14 +274,16 @@ def test_a_stream_goes_on_and_a_replay_changes_nothing(spark: SparkSession, coas
 
 
 @pytest.mark.parametrize("streaming", [False, True])
-def test_an_empty_folder(spark: SparkSession, coast: Filter, tmp_path: Path, streaming: bool) -> None:
+def test_an_empty_folder(spark: SparkSession, coast: PackedEngine, tmp_path: Path, streaming: bool) -> None:
     (tmp_path / "in").mkdir()
     summary, said = run(spark, tmp_path / "in", coast, tmp_path / "out", streaming=streaming)
     assert (summary.publications, summary.matches, summary.refused, said) == (0, 0, 0, [])
     assert (rows_in(tmp_path / "out"), dead_letters_in(tmp_path / "out")) == ([], [])
 
 
-def test_a_batch_run_takes_the_place_of_the_one_before(spark: SparkSession, coast: Filter, tmp_path: Path) -> None:
+def test_a_batch_run_takes_the_place_of_the_one_before(
+    spark: SparkSession, coast: PackedEngine, tmp_path: Path
+) -> None:
     source, out = tmp_path / "in", tmp_path / "out"
     copied(EXAMPLES / "publications", ["tides.nq", "walks.trig"], source)
     run(spark, source, coast, out)

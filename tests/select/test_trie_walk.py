@@ -132,7 +132,7 @@ def test_a_workspace_is_kept_unless_it_has_grown_large(monkeypatch: pytest.Monke
         assert accepted(selected(built, [about("word")]), 0) == [0]
         assert len(workspaces.idle) == 1
     first = workspaces.idle[0]
-    workspaces.idle.extend([Workspace(index.trie, clauses.facts, len(clauses)) for _ in range(pool.MOST)])
+    workspaces.idle.extend([Workspace(index.trie, clauses) for _ in range(pool.MOST)])
     selected(built, [about("word")])
     assert len(workspaces.idle) == pool.MOST
     assert workspaces.idle[0] is first

@@ -91,18 +91,18 @@ def test_a_complete_folder_is_taken_though_it_cannot_be_written(
 def test_the_order_of_places() -> None:
     environment = {kernel_cache.FOLDER: "/a", "NUMBA_CACHE_DIR": "/b", "XDG_CACHE_HOME": "/c"}
     assert list(kernel_cache.named_places(environment)) == [Path("/a"), Path("/b")]
-    assert list(kernel_cache.places(environment))[:2] == [Path("/c/triplewire"), KERNELS / "__pycache__"]
-    assert next(kernel_cache.places({})) == KERNELS / "__pycache__"
+    assert list(kernel_cache.cache_folders(environment))[:2] == [Path("/c/triplewire"), KERNELS / "__pycache__"]
+    assert next(kernel_cache.cache_folders({})) == KERNELS / "__pycache__"
 
 
 @pytest.mark.skipif(not hasattr(os, "getuid"), reason="users are told apart on Unix")
 def test_a_temporary_folder_that_others_can_write_is_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     own = tmp_path / f"triplewire-{os.getuid()}"
-    assert own in kernel_cache.places({})
+    assert own in kernel_cache.cache_folders({})
     assert own.stat().st_mode & 0o777 == 0o700
     own.chmod(0o777)
-    assert own not in kernel_cache.places({})
+    assert own not in kernel_cache.cache_folders({})
 
 
 def test_folders_of_other_keys_are_swept_away(tmp_path: Path) -> None:

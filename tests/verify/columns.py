@@ -18,7 +18,7 @@ from triplewire.ir.normal_form.clauses import normal_form
 from triplewire.ir.subscription import Subscription
 from triplewire.model.publication import Publication
 from triplewire.model.terms import Term
-from triplewire.verify.columnar import Columnar, Verdict
+from triplewire.verify.columnar import Columnar, Verified
 from triplewire.verify.objects import objects
 
 Row = frozenset[tuple[str, Term]]
@@ -54,14 +54,14 @@ class Columns:
         view = View.of(encode(publications), clauses, world)
         return cls(publications, subscriptions, world, view, clauses, columnar, asked)
 
-    def verdict(self) -> Verdict:
+    def verdict(self) -> Verified:
         """Every clause against every publication."""
         clauses = self.clauses.count
         publication = np.repeat(np.arange(len(self.publications), dtype=np.int32), clauses)
         clause = np.tile(np.arange(clauses, dtype=np.int32), len(self.publications))
         return self.columnar.verify(self.view, publication, clause, self.publications.__getitem__)
 
-    def bindings(self, verdict: Verdict) -> list[list[Row]]:
+    def bindings(self, verdict: Verified) -> list[list[Row]]:
         """The rows of each match, as sets of names and terms, asked for in reverse order."""
         found = self.columnar.bindings(
             self.view,

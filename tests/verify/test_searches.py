@@ -21,7 +21,7 @@ from triplewire.kernels.joins.solutions import ANSWER, ASKED, FAILED, FALSE, TRU
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, XSD, BlankNode, Literal, Term
 from triplewire.verify.answers import Answers, ResidualTests, no_groups
-from triplewire.verify.searches import Search, Text
+from triplewire.verify.searches import LiteralText, Search
 
 WRITTEN = ["run", "Running", "runs", "cafe", "Café", "CAF\u00c9S", "\u65e5\u672c", "a_b"]
 written = st.sampled_from(WRITTEN)
@@ -84,7 +84,7 @@ def test_as_the_reference(expressions: list[TextExpression], terms: list[Term], 
 @settings(max_examples=400, deadline=None)
 @given(expressions, texts)
 def test_where_steps_abound_every_search_answers(expression: TextExpression, text: str) -> None:
-    assert Search(expression)(Text(text), 1_000_000) is satisfies(expression, text)
+    assert Search(expression)(LiteralText(text), 1_000_000) is satisfies(expression, text)
 
 
 few = st.sampled_from(["a", "b", "ab"])

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from triplewire.bench import measure
 from triplewire.bench.measure import Timed
-from triplewire.bench.report import Row
+from triplewire.bench.report import Figure
 from triplewire.bench.workloads.catalogue import (
     RTF_SUBSCRIPTIONS,
     SEED,
@@ -54,7 +54,7 @@ class Experiment:
     workload: str
     about: str
     prepare: Callable[[Place], list[Case]]
-    measure: Callable[[Place, list[Case], str], Iterator[Row]]
+    measure: Callable[[Place, list[Case], str], Iterator[Figure]]
     apart: bool = False  # each case in a process of its own
 
 
@@ -87,7 +87,7 @@ def _allowed(micros: float, timing: Timed, wanted: bool) -> float | None:
     return micros + timing.matches * NANOSECONDS_A_MATCH / 1e3 if wanted else None
 
 
-def _explained(row: Row, work: Callable[[], object]) -> Row:
+def _explained(row: Figure, work: Callable[[], object]) -> Figure:
     """The row. Where its target is missed, its note is a profile of the work."""
     return replace(row, note=measure.profile(work)) if row.met is False else row
 
@@ -98,19 +98,19 @@ def _explained(row: Row, work: Callable[[], object]) -> Row:
 def _plain(workload: str) -> Experiment:
     """The experiment that every workload has."""
 
-    def run(place: Place, cases: list[Case], matcher: str) -> Iterator[Row]:
+    def run(place: Place, cases: list[Case], matcher: str) -> Iterator[Figure]:
         for case in cases:
             yield from _figures(workload, place, case, matcher)
-            yield Row(workload, f"{case.label}: peak memory", measure.most_bytes() / MEGA, "MB")
+            yield Figure(workload, f"{case.label}: peak memory", measure.most_bytes() / MEGA, "MB")
 
     return Experiment(workload, "counts, times, memory", WORKLOADS[workload], run, apart=True)
 
 
-def _figures(workload: str, place: Place, case: Case, matcher: str) -> Iterator[Row]:
+def _figures(workload: str, place: Place, case: Case, matcher: str) -> Iterator[Figure]:
     """The counts and times of one case. RTF with 50 % text has targets."""
 
-    def row(name: str, value: float, unit: str = "", target: float | None = None) -> Row:
-        return Row(workload, f"{case.label}: {name}", value, unit, target)
+    def row(name: str, value: float, unit: str = "", target: float | None = None) -> Figure:
+        return Figure(workload, f"{case.label}: {name}", value, unit, target)
 
     aimed = workload == "rtf" and case.label == "50 % text" and place.sized(RTF_SUBSCRIPTIONS) == RTF_SUBSCRIPTIONS
     inputs = _inputs(place, case)
@@ -142,7 +142,9 @@ def _figures(workload: str, place: Place, case: Case, matcher: str) -> Iterator[
         timed = row("bindings, when asked for", asked, "us/match", BINDING_MICROS if aimed else None)
         yield _explained(timed, lambda: _binding_micros(engine, inputs))
     if aimed:
-        threads = Row(workload, "two threads over one", _two_threads(engine, source), "x", TWO_THREADS, at_least=True)
+        threads = Figure(
+            workload, "two threads over one", _two_threads(engine, source), "x", TWO_THREADS, at_least=True
+        )
         yield _explained(threads, lambda: measure.match(engine, source))
 
 
@@ -188,13 +190,15 @@ def _two_threads(engine: Engine, source: measure.Input) -> float:
 # --- two matchers ----------------------------------------------------------------------------------------------------
 
 
-def compare(workload: str, place: Place, cases: list[Case], first: str, second: str) -> Iterator[Row]:
+def compare(workload: str, place: Place, cases: list[Case], first: str, second: str) -> Iterator[Figure]:
     """Compare two matchers on the same cases, with alternating runs."""
     for case in cases:
         yield from _compared(workload, place, case, first, second, None)
 
 
-def _compared(workload: str, place: Place, case: Case, first: str, second: str, target: float | None) -> Iterator[Row]:
+def _compared(
+    workload: str, place: Place, case: Case, first: str, second: str, target: float | None
+) -> Iterator[Figure]:
     """The times of two matchers on one case, their matches, and the ratio of the times."""
     names = (first, second)
     engines = [measure.load(name, case.subscriptions) for name in names]
@@ -207,15 +211,17 @@ def _compared(workload: str, place: Place, case: Case, first: str, second: str, 
             timings.append(measure.timed(engine, source, runs=1))
     for name, timings in zip(names, runs, strict=True):
         micros = statistics.median(t.micros for t in timings)
-        yield Row(workload, f"{case.label}: {name}, from N-Quads", micros, MICROS)
+        yield Figure(workload, f"{case.label}: {name}, from N-Quads", micros, MICROS)
     counts = [timings[0].stats.matches for timings in runs]
-    yield Row(workload, f"{case.label}: publications", source.count)
-    yield Row(workload, f"{case.label}: matches of {first} over those of {second}", counts[0] / max(1, counts[1]), "x")
+    yield Figure(workload, f"{case.label}: publications", source.count)
+    yield Figure(
+        workload, f"{case.label}: matches of {first} over those of {second}", counts[0] / max(1, counts[1]), "x"
+    )
     ratio = statistics.median(b.seconds / a.seconds for a, b in zip(*runs, strict=True))
-    yield Row(workload, f"{case.label}: {first} faster than {second}", ratio, "x", target, at_least=True)
+    yield Figure(workload, f"{case.label}: {first} faster than {second}", ratio, "x", target, at_least=True)
 
 
-def _over_reference(place: Place, cases: list[Case], matcher: str) -> Iterator[Row]:
+def _over_reference(place: Place, cases: list[Case], matcher: str) -> Iterator[Figure]:
     """A matcher against "reference"."""
     full = place.size is None
     yield from _compared("rtf", place, cases[0], matcher, "reference", OVER_REFERENCE if full else None)
@@ -234,7 +240,7 @@ def _grown_cases(place: Place) -> list[Case]:
     ]
 
 
-def _growth(place: Place, cases: list[Case], matcher: str) -> Iterator[Row]:
+def _growth(place: Place, cases: list[Case], matcher: str) -> Iterator[Figure]:
     """Ten times the subscriptions with the same matches; then subscriptions that are added one at a time."""
     figures: list[Timed] = []
     full = place.size is None
@@ -242,15 +248,15 @@ def _growth(place: Place, cases: list[Case], matcher: str) -> Iterator[Row]:
         engine = _load(place, case, matcher).engine
         source = measure.affordable(engine, _inputs(place, case))
         figures.append(measure.timed(engine, source))
-        yield Row("rtf", f"{case.label}: match rows from an encoded batch", figures[-1].encoded_micros, MICROS)
-        yield Row("rtf", f"{case.label}: matches a publication", figures[-1].matches)
+        yield Figure("rtf", f"{case.label}: match rows from an encoded batch", figures[-1].encoded_micros, MICROS)
+        yield Figure("rtf", f"{case.label}: matches a publication", figures[-1].matches)
     ratio = figures[1].encoded_micros / figures[0].encoded_micros
-    grown = Row("rtf", f"{cases[1].label} over {cases[0].label}, same matches", ratio, "x", GROWTH if full else None)
+    grown = Figure("rtf", f"{cases[1].label} over {cases[0].label}, same matches", ratio, "x", GROWTH if full else None)
     yield _explained(grown, lambda: measure.match(engine, source))
     yield from _one_at_a_time(engine, place, source, full)
 
 
-def _one_at_a_time(engine: Engine, place: Place, source: measure.Input, full: bool) -> Iterator[Row]:
+def _one_at_a_time(engine: Engine, place: Place, source: measure.Input, full: bool) -> Iterator[Figure]:
     """Add subscriptions one at a time. After each tenth one, the next match is timed, and right after it a match
     without all new ones, several times: other load of the machine affects both alike."""
     newcomers = rtf_case(place, 50, _SUBSCRIBED, seed=SEED + 1)
@@ -268,9 +274,9 @@ def _one_at_a_time(engine: Engine, place: Place, source: measure.Input, full: bo
             for n, earlier in enumerate(rows[: number + 1]):
                 engine.subscribe(earlier["query"], earlier["language"], id=f"new{n}")
     name = f"subscribe, with {len(engine.subscriptions):,} standing"
-    yield Row("rtf", name, statistics.median(millis), "ms", SUBSCRIBE_MILLIS if full else None)
+    yield Figure("rtf", name, statistics.median(millis), "ms", SUBSCRIBE_MILLIS if full else None)
     percent = statistics.median(slower)
-    last = Row("rtf", "next match slower by", percent, "%", SLOWER_PERCENT if full else None)
+    last = Figure("rtf", "next match slower by", percent, "%", SLOWER_PERCENT if full else None)
     yield _explained(last, lambda: measure.match(engine, source))
 
 
@@ -281,19 +287,19 @@ def _same_structure_cases(place: Place) -> list[Case]:
     return [same_structure(place, size, windows=windows) for windows in (False, True) for size in sizes]
 
 
-def _same_structure(place: Place, cases: list[Case], matcher: str) -> Iterator[Row]:
+def _same_structure(place: Place, cases: list[Case], matcher: str) -> Iterator[Figure]:
     """A thousand times the subscriptions with the same matches."""
     figures = []
     for case in cases:
         engine = _load(place, case, matcher).engine
         figures.append(measure.timed(engine, measure.affordable(engine, _inputs(place, case))))
-        yield Row("cluster", f"{case.label}: match rows from an encoded batch", figures[-1].encoded_micros, MICROS)
-        yield Row("cluster", f"{case.label}: matches a publication", figures[-1].matches)
+        yield Figure("cluster", f"{case.label}: match rows from an encoded batch", figures[-1].encoded_micros, MICROS)
+        yield Figure("cluster", f"{case.label}: matches a publication", figures[-1].matches)
     target = FLAT if place.size is None else None
     for at, aim in ((0, target), (2, None)):  # windows have no target
         few, many = cases[at : at + 2]
         ratio = figures[at + 1].encoded_micros / figures[at].encoded_micros
-        yield Row("cluster", f"{many.label} over {few.label}, same matches", ratio, "x", aim)
+        yield Figure("cluster", f"{many.label} over {few.label}, same matches", ratio, "x", aim)
 
 
 # --- ten million -----------------------------------------------------------------------------------------------------
@@ -303,24 +309,24 @@ def _huge_cases(place: Place) -> list[Case]:
     return [rtf_case(place, 50, place.sized(HUGE), seed=SEED + 2, label=f"{place.sized(HUGE):,} queries")]
 
 
-def _huge(place: Place, cases: list[Case], matcher: str) -> Iterator[Row]:
+def _huge(place: Place, cases: list[Case], matcher: str) -> Iterator[Figure]:
     """Loading and matching ten million queries."""
     case, full = cases[0], place.size is None
     source = measure.split_publications(case.publications, (1, 16, _HUGE_PUBLICATIONS), place.work)
     loaded = _load(place, case, matcher)
     minutes = loaded.seconds / 60
-    yield Row("rtf", f"{case.label}: load", minutes, "min", HUGE_MINUTES if full else None)
-    yield Row("rtf", f"{case.label}: index memory", loaded.index_bytes / MEGA, "MB")
+    yield Figure("rtf", f"{case.label}: load", minutes, "min", HUGE_MINUTES if full else None)
+    yield Figure("rtf", f"{case.label}: index memory", loaded.index_bytes / MEGA, "MB")
     engine = loaded.engine
     used = measure.affordable(engine, source)
     timing = measure.timed(engine, used)
-    yield Row("rtf", f"{case.label}: publications", timing.stats.publications)
-    yield Row("rtf", f"{case.label}: matches a publication", timing.matches)
+    yield Figure("rtf", f"{case.label}: publications", timing.stats.publications)
+    yield Figure("rtf", f"{case.label}: matches a publication", timing.matches)
     name = f"{case.label}: match rows from N-Quads bytes"
-    timed = Row("rtf", name, timing.micros, MICROS, _allowed(HUGE_MICROS, timing, full))
+    timed = Figure("rtf", name, timing.micros, MICROS, _allowed(HUGE_MICROS, timing, full))
     yield _explained(timed, lambda: measure.match(engine, used))
     peak = measure.most_bytes() / GIGA
-    yield Row("rtf", f"{case.label}: peak memory, load and match", peak, "GB", HUGE_GIGABYTES if full else None)
+    yield Figure("rtf", f"{case.label}: peak memory, load and match", peak, "GB", HUGE_GIGABYTES if full else None)
 
 
 def _reference_cases(place: Place) -> list[Case]:

@@ -22,7 +22,7 @@ from types import CodeType
 from triplewire.config import Settings
 from triplewire.engine import Engine
 from triplewire.engine.stats import Clock, Stats, peak_bytes
-from triplewire.errors import Refusal, SubscriptionError
+from triplewire.errors import SubscriptionError
 
 RUNS = 5
 _PROFILED = 5  # functions that a profile names
@@ -34,13 +34,9 @@ INCOMING = ("read", "encode")  # the stages before there is a batch
 def load(matcher: str, path: Path) -> Engine:
     """An engine with the subscriptions of a file. Raises `SubscriptionError` where one is refused, as no generated one
     is wrong."""
-
-    def refuse(refusal: Refusal) -> None:
-        raise SubscriptionError(refusal.reason, source=refusal.where or refusal.subject, remedy=refusal.remedy)
-
     limit = max(Settings().max_input_bytes, path.stat().st_size)
     engine = Engine(matcher=matcher, settings=Settings(max_input_bytes=limit))
-    engine.load_subscriptions(path, on_refusal=refuse)
+    engine.load_subscriptions(path)
     engine.settle()
     return engine
 

@@ -10,13 +10,13 @@ import math
 from collections.abc import Sequence
 from html import escape
 
-from triplewire.bench.report import Row
+from triplewire.bench.report import Figure
 
 _LEFT, _WIDTH, _BAR, _GAP, _TOP = 470, 520, 16, 8, 48
 _MET, _MISSED, _PLAIN = "#2c7a4b", "#b3392f", "#4a6fa5"
 
 
-def to_svg(rows: Sequence[Row], title: str) -> str:
+def to_svg(rows: Sequence[Figure], title: str) -> str:
     """The SVG of the rows of a run."""
     bars = [(row, _share(row)) for row in rows if row.target and row.value]
     label = "value in parts of the target (line: the target; longer than the line is worse)"
@@ -39,7 +39,7 @@ def to_svg(rows: Sequence[Row], title: str) -> str:
     return "\n".join([*parts, "</svg>", ""])
 
 
-def _share(row: Row) -> float:
+def _share(row: Figure) -> float:
     """The value as a fraction of the target; above 1 is worse."""
     assert row.value
     assert row.target
@@ -57,7 +57,7 @@ def _length(value: float, low: float, high: float) -> float:
     return max(2.0, (math.log10(value) - low) / (high - low) * _WIDTH)
 
 
-def _bar(row: Row, y: int, length: float) -> list[str]:
+def _bar(row: Figure, y: int, length: float) -> list[str]:
     """A bar with its name and its value."""
     colour = _PLAIN if row.met is None else _MET if row.met else _MISSED
     name = escape(f"{row.workload}: {row.name}")

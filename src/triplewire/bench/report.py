@@ -9,7 +9,7 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class Figure:
     """One figure. `target` is its upper bound, or with `at_least` its lower bound; None where it has none. `value` is
     None where it could not be measured. `note` says why, or how the time was spent where a target is missed."""
 
@@ -50,14 +50,14 @@ class Row:
         return f"{by} ({self.note})" if self.note else by
 
 
-def to_line(row: Row) -> str:
+def to_line(row: Figure) -> str:
     """A row for another process of the same run."""
     return json.dumps(asdict(row))
 
 
-def from_line(line: str) -> Row:
+def from_line(line: str) -> Figure:
     """The row that `to_line` wrote."""
-    return Row(**json.loads(line))
+    return Figure(**json.loads(line))
 
 
 WIDTHS = (12, 62, 14, 17, 14)
@@ -69,7 +69,7 @@ def table_head() -> str:
     return f"{'workload':{workload}} {'figure':{name}} {'value':>{value}} {'unit':{unit}} {'target':>{target}}"
 
 
-def table_line(row: Row) -> str:
+def table_line(row: Figure) -> str:
     """One row of the table."""
     workload, name, value, unit, target = WIDTHS
     bound = "" if row.target is None else f"{'>=' if row.at_least else '<='} {_shown(row.target)}"
@@ -82,7 +82,7 @@ def table_line(row: Row) -> str:
     ).rstrip()
 
 
-def summary(rows: Iterable[Row]) -> Iterator[str]:
+def summary(rows: Iterable[Figure]) -> Iterator[str]:
     """The number of targets that were met, and each one that was not."""
     named = [row for row in rows if row.target is not None]
     if not named:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from triplewire.bench.experiments import EXPERIMENTS, compare, from_json, to_json
-from triplewire.bench.report import Row, from_line, to_line
+from triplewire.bench.report import Figure, from_line, to_line
 from triplewire.bench.workloads.catalogue import WORKLOADS, Place
 from triplewire.errors import TriplewireError
 
@@ -24,7 +24,7 @@ ALL = "all"
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class BenchPlan:
     """What to run: a workload, or all of them. `compared` names two matchers, or is empty."""
 
     workload: str
@@ -40,7 +40,7 @@ class Plan:
         return list(WORKLOADS if self.compared else EXPERIMENTS)
 
 
-def run(plan: Plan, progress: Callable[[str], None]) -> Iterator[Row]:
+def run(plan: BenchPlan, progress: Callable[[str], None]) -> Iterator[Figure]:
     """The rows of all experiments, as they are measured. An experiment that fails gives a row that says so."""
     names = plan.names()
     with tempfile.TemporaryDirectory(prefix="triplewire-bench-") as folder:
@@ -51,7 +51,7 @@ def run(plan: Plan, progress: Callable[[str], None]) -> Iterator[Row]:
                 yield from _experiment(plan, name, folder)
             except _Failed as failure:
                 progress(str(failure))
-                yield Row(experiment.workload, f"{experiment.about}: failed", None, "", 0.0, note=str(failure))
+                yield Figure(experiment.workload, f"{experiment.about}: failed", None, "", 0.0, note=str(failure))
             progress(f"[{number}/{len(names)}] done in {time.perf_counter() - begun:.0f} s")
 
 
@@ -59,7 +59,7 @@ class _Failed(Exception):
     """A step ended with an error."""
 
 
-def _experiment(plan: Plan, name: str, folder: str) -> Iterator[Row]:
+def _experiment(plan: BenchPlan, name: str, folder: str) -> Iterator[Figure]:
     """The rows of one experiment. Raises `_Failed`."""
     job: dict[str, Any] = {
         "name": name, "work": folder, "size": plan.size, "data": None if plan.data is None else str(plan.data),

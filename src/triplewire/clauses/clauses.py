@@ -20,7 +20,7 @@ from triplewire.clauses.node_tests.table import Tests
 from triplewire.clauses.table import ClauseTable
 from triplewire.encode.names import Names
 
-VERSION = 8  # of the arrays that are saved
+VERSION = 9  # of the arrays that are saved
 
 
 @dataclass(frozen=True)

@@ -71,7 +71,8 @@ def features(batch: Batch, terms: Names, tests: Tests, world: World) -> Features
     pairs = _of_texts(batch.terms, tests, world.settings.max_literal_bytes)
     (low, high), points = places(batch, tests.scales, tests.groups)
     pairs += points
-    node_offset, node_term, node_test = _no_nodes(len(batch))
+    node_offset, no_ids = np.zeros(len(batch) + 1, np.int64), np.zeros(0, np.int32)
+    node_term, node_test = no_ids, no_ids
     if tests.classes is not None:
         classes = ClassFeatures(batch, tests.classes.index(world.taxonomy), _text_hashes(batch.terms))
         static = classes.static()
@@ -79,10 +80,6 @@ def features(batch: Batch, terms: Names, tests: Tests, world: World) -> Features
         node_offset, node_term, node_test = without(classes.stated(), static, len(batch), len(tests))
     offset, test = gathered(slices, pairs, len(batch.terms), len(tests))
     return Features(find_terms(terms, batch.terms), offset, test, low, high, node_offset, node_term, node_test)
-
-
-def _no_nodes(publications: int) -> tuple[Offsets, Ids, Ids]:
-    return np.zeros(publications + 1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.int32)
 
 
 def _text_hashes(terms: Terms) -> Hashes:

@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 
 from triplewire.encode.batch import Bytes, Ids
-from triplewire.kernels.shared.columns import Clauses, fixed
+from triplewire.kernels.shared.columns import ClauseColumns, fixed
 
 EXACT = 1  # flag of a subscription: its clauses are equivalent to it (`triplewire.ir.normal_form.clauses`)
 ASK = 2  # flag: one empty binding
@@ -42,9 +42,9 @@ class ClauseTable:
         return len(self.flags)
 
     @cached_property
-    def columns(self) -> Clauses:
+    def columns(self) -> ClauseColumns:
         """The clauses as kernels take them."""
-        return Clauses(*fixed(self.pattern_offset, self.pattern, self.test_offset, self.test_variable, self.test))
+        return ClauseColumns(*fixed(self.pattern_offset, self.pattern, self.test_offset, self.test_variable, self.test))
 
     def owners(self) -> Ids:
         """The subscription of each clause."""

@@ -39,13 +39,13 @@ def _run(arguments: list[str]) -> int:
 
         show_version()
         return 0
-    from triplewire.cli.arguments import spread
+    from triplewire.cli.arguments import repeat_options
     from triplewire.cli.commands import app
     from triplewire.cli.report import one_line, say, to_nowhere
     from triplewire.errors import TriplewireError
 
     try:
-        app(spread(arguments), prog_name="triplewire")
+        app(repeat_options(arguments), prog_name="triplewire")
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else 0
     except TriplewireError as error:

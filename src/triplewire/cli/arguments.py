@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 SPREADING = ("--subscriptions", "--publications", "--operators")
 
 
-def spread(arguments: Iterable[str]) -> list[str]:
+def repeat_options(arguments: Iterable[str]) -> list[str]:
     """The arguments with an option that takes several files repeated before each of them, as Typer needs it."""
     out: list[str] = []
     option, values, literal = "", 0, False
@@ -63,18 +63,12 @@ SubscriptionFiles = Annotated[
 PublicationFiles = Annotated[
     list[Path],
     typer.Option(
-        "--publications",
-        metavar="FILE...",
-        help="RDF documents and feeds, or folders of them; - is standard input.",
+        "--publications", metavar="FILE...", help="RDF documents and feeds, or folders of them; - is standard input."
     ),
 ]
 TaxonomyFile = Annotated[
     Path | None,
-    typer.Option(
-        "--taxonomy",
-        metavar="FILE",
-        help="The class hierarchy: RDFS, OWL, SKOS, or two columns.",
-    ),
+    typer.Option("--taxonomy", metavar="FILE", help="The class hierarchy: RDFS, OWL, SKOS, or two columns."),
 ]
 OperatorFiles = Annotated[
     list[Path] | None,
@@ -85,8 +79,7 @@ OperatorFiles = Annotated[
     ),
 ]
 EntailmentOption = Annotated[
-    Entailment,
-    typer.Option(help="rdfs: properties and classes also mean those below them, by the taxonomy file."),
+    Entailment, typer.Option(help="rdfs: properties and classes also mean those below them, by the taxonomy file.")
 ]
 SplitOption = Annotated[
     Split,

@@ -16,7 +16,7 @@ from triplewire.cli.report import say
 from triplewire.errors import TriplewireError
 
 if TYPE_CHECKING:
-    from triplewire.bench.report import Row
+    from triplewire.bench.report import Figure
 
 DATA_VARIABLE = "TRIPLEWIRE_BENCH_DATA"
 WORKLOADS = ("rtf", "gtopss", "cluster", "mdv", "mixed", "adversarial")
@@ -53,7 +53,7 @@ def bench_command(
     from triplewire import plugins
     from triplewire.bench.plot import to_svg
     from triplewire.bench.report import summary, table_head, table_line
-    from triplewire.bench.run import ALL, Plan, run
+    from triplewire.bench.run import ALL, BenchPlan, run
 
     if workload not in (*WORKLOADS, ALL):
         raise typer.BadParameter(f"{workload!r}; known: {', '.join((*WORKLOADS, ALL))}", param_hint="WORKLOAD")
@@ -68,10 +68,10 @@ def bench_command(
         if file is not None and (file.is_dir() or not os.access(file.resolve().parent, os.W_OK)):
             raise typer.BadParameter(f"{file} cannot be written", param_hint=option)
     prepare_kernels(matcher, "compiled")
-    rows: list[Row] = []
+    rows: list[Figure] = []
     with output.text_output(None) as stream:
         print(table_head(), file=stream, flush=True)
-        for row in run(Plan(workload, matcher, compare or (), subscriptions, data), say):
+        for row in run(BenchPlan(workload, matcher, compare or (), subscriptions, data), say):
             rows.append(row)
             print(table_line(row), file=stream, flush=True)
         for line in summary(rows):

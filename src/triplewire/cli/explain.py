@@ -58,23 +58,23 @@ def explain_command(
     if not engine.subscriptions:
         report.say(f"there is no subscription {subscription!r} in these files")
         raise typer.Exit(report.exit_code or 2)
-    found = False
+    is_there = False
     with output.text_output(None) as stream:
         for chunk in read_chunks(publications, split, report, streaming=True):
-            for one in chunk:
-                if publication and one.id != publication:
+            for candidate in chunk:
+                if publication and candidate.id != publication:
                     continue
-                found = True
+                is_there = True
                 try:
-                    explanation = engine.explain(subscription, one)
+                    explanation = engine.explain(subscription, candidate)
                 except TriplewireError as error:
-                    report.refuse(Refusal.of("pair", f"{one.id} {subscription}", error))
+                    report.refuse(Refusal.of("pair", f"{candidate.id} {subscription}", error))
                     continue
                 if form is Format.JSON:
                     stream.write(json.dumps(explanation.to_json(), ensure_ascii=False) + "\n")
                 else:
                     stream.write(f"{explanation}\n\n")
-    if not found and not report.refused:
+    if not is_there and not report.refused:
         report.say(
             f"there is no publication {publication!r} in these files" if publication else "there is no publication"
         )

@@ -158,11 +158,7 @@ def _matched(
 
 
 def new_engine(
-    taxonomy: Path | None,
-    matcher: str,
-    settings: Settings,
-    entailment: str = "none",
-    operators: Sequence[Path] = (),
+    taxonomy: Path | None, matcher: str, settings: Settings, entailment: str = "none", operators: Sequence[Path] = ()
 ) -> Engine:
     """An engine without subscriptions; `operators` are files of them."""
     # --help does without the engine and the parsers behind these

@@ -195,12 +195,12 @@ def write_json_lines(stream: IO[str], rows: Ordered) -> None:
     ends = _pieces((b', "truncated": false}\n', b', "truncated": true}\n'))
     together = LINES[bindings is not None]
     for start in range(0, len(rows), together):
-        some = slice(start, start + together)
-        columns = [publications.take(of_numbers(rows.publication[some]))]
-        columns.append(subscriptions.take(of_numbers(rows.subscription[some])))
+        portion = slice(start, start + together)
+        columns = [publications.take(of_numbers(rows.publication[portion]))]
+        columns.append(subscriptions.take(of_numbers(rows.subscription[portion])))
         if bindings is not None:
-            columns.append(bindings.encoded(some).dictionary_decode().cast(pa.large_binary()))
-        columns.append(ends.take(of_numbers(rows.truncated[some].astype(np.int8))))
+            columns.append(bindings.encoded(portion).dictionary_decode().cast(pa.large_binary()))
+        columns.append(ends.take(of_numbers(rows.truncated[portion].astype(np.int8))))
         lines = pc.binary_join_element_wise(*columns, of_strings([b""])[0])
         end = np.frombuffer(lines.buffers()[1], np.int64)[len(lines)]
         stream.write(lines.buffers()[2].slice(0, end).to_pybytes().decode())
@@ -221,14 +221,14 @@ def write_parquet(path: Path, rows: Ordered) -> None:
     with pq.ParquetWriter(path, pa.schema(schema), store_schema=False) as writer:
         group = ROW_GROUP if bindings is None else BINDINGS_ROW_GROUP
         for start in range(0, len(rows), group):
-            some = slice(start, start + group)
+            portion = slice(start, start + group)
             columns = {
-                "publication": pa.DictionaryArray.from_arrays(of_numbers(rows.publication[some]), publications),
-                "subscription": pa.DictionaryArray.from_arrays(of_numbers(rows.subscription[some]), subscriptions),
-                "truncated": of_bools(rows.truncated[some]),
+                "publication": pa.DictionaryArray.from_arrays(of_numbers(rows.publication[portion]), publications),
+                "subscription": pa.DictionaryArray.from_arrays(of_numbers(rows.subscription[portion]), subscriptions),
+                "truncated": of_bools(rows.truncated[portion]),
             }
             if bindings is not None:
-                columns["bindings"] = bindings.encoded(some)
+                columns["bindings"] = bindings.encoded(portion)
             writer.write_batch(pa.record_batch([columns[name] for name in schema], schema=writer.schema), group)
 
 

@@ -37,7 +37,7 @@ from triplewire.errors import Refusal, TriplewireError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from triplewire.pipeline.run import Run, Summary
+    from triplewire.pipeline.run import PipelineRun, Summary
 
 app = typer.Typer(
     help="Publications against subscriptions on Spark, with Parquet as the result.",
@@ -133,12 +133,12 @@ def _prepare(
     matcher: str = "trie",
     entailment: str = Entailment.NONE,
     operators: Sequence[Path] = (),
-) -> Run:
+) -> PipelineRun:
     """Everything that can go wrong before Spark is started, which takes seconds."""
     # --help does without the parsers, Arrow and the engine behind these
     from triplewire import plugins
     from triplewire.pipeline.jobs import compile_filter
-    from triplewire.pipeline.run import Run
+    from triplewire.pipeline.run import PipelineRun
     from triplewire.pipeline.sinks import Output
     from triplewire.pipeline.sources import check_source, local_path
 
@@ -170,11 +170,11 @@ def _prepare(
         on_refusal=refuse,
         on_warning=lambda name, warning: report.warn(name, [warning]),
     )
-    return Run(source, packed, target, tuple(refused), str(split), settings, on_refusal=report.refuse)
+    return PipelineRun(source, packed, target, tuple(refused), str(split), settings, on_refusal=report.refuse)
 
 
 @contextmanager
-def _spark(job: Run, master: str, config: dict[str, str]) -> Iterator[SparkSession]:
+def _spark(job: PipelineRun, master: str, config: dict[str, str]) -> Iterator[SparkSession]:
     """A session for the job, with progress on standard error; Spark's failures become one sentence."""
     # Spark takes a second to load, and is an extra
     from triplewire.pipeline.session import failures, session_for

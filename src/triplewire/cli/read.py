@@ -24,8 +24,7 @@ class Format(enum.StrEnum):
 
 def read_command(
     files: Annotated[
-        list[Path],
-        typer.Argument(metavar="FILE...", help="RDF documents, feeds, folders; - is standard input."),
+        list[Path], typer.Argument(metavar="FILE...", help="RDF documents, feeds, folders; - is standard input.")
     ],
     form: Annotated[
         Format | None, typer.Option("--format", help="Default: a table on a terminal, N-Quads elsewhere.")

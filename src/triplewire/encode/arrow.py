@@ -17,7 +17,7 @@ from triplewire.config import MOST, Settings
 from triplewire.encode.batch import IRI_KIND, LITERAL_KIND, Batch, Bytes, Ids, Offsets
 from triplewire.encode.columns import made, sorted_triples
 from triplewire.encode.interning import Interner
-from triplewire.encode.schema import INSTANT
+from triplewire.encode.schema import INSTANT, is_text
 from triplewire.kernels.text import scan as kernels
 
 _CHUNK = 16_384  # terms between scanner and tables: what fits a processor's cache
@@ -27,10 +27,10 @@ _UNUSUAL = frozenset(b'<"')  # what may not be in an IRI, besides what the scann
 def encode_arrow(batch: pa.RecordBatch, settings: Settings | None = None) -> Batch | None:
     """The publications of a batch whose columns are as in `triplewire.encode.schema.PUBLICATIONS`. None where a row is
     no publication, or has more than `settings.max_triples` triples, or where a term is not plain."""
-    found = _columns(batch)
-    if found is None or not _has_good_dates(batch):
+    stated = _columns(batch)
+    if stated is None or not _has_good_dates(batch):
         return None
-    ids, counts, columns = found
+    ids, counts, columns = stated
     if int(counts.max(initial=0)) > (settings or Settings()).max_triples:
         return None
     with np.errstate(over="ignore"):  # hashes; only where kernels are not compiled
@@ -66,9 +66,9 @@ def _columns(batch: pa.RecordBatch) -> tuple[list[str], NDArray[np.int64], list[
         return None
     parts = members.flatten()
     places = [members.type.get_field_index(name) for name in "spo"]
-    if min(places) < 0 or any(parts[place].null_count or not _is_text(parts[place].type) for place in places):
+    if min(places) < 0 or any(parts[place].null_count or not is_text(parts[place].type) for place in places):
         return None
-    if not _is_text(ids.type):
+    if not is_text(ids.type):
         return None
     try:
         texts: list[str] = ids.to_pylist()
@@ -79,15 +79,11 @@ def _columns(batch: pa.RecordBatch) -> tuple[list[str], NDArray[np.int64], list[
     return texts, triples.value_lengths().to_numpy(), [parts[place].cast(pa.large_string()) for place in places]
 
 
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
-
-
 def _has_good_dates(batch: pa.RecordBatch) -> bool:
     """Would the optional columns be read, too?"""
     if "source" in batch.schema.names:
         kind = batch.schema.field("source").type if batch.schema.names.count("source") == 1 else None
-        if kind is None or not (_is_text(kind) or pa.types.is_null(kind)):
+        if kind is None or not (is_text(kind) or pa.types.is_null(kind)):
             return False
     if "published" not in batch.schema.names:
         return True

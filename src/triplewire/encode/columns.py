@@ -48,9 +48,9 @@ def sorted_triples(
     order, scratch = np.empty(count, np.int32), np.empty(count, np.int32)
     triple_kernels.sort_statements(publication, subject, predicate, object_, terms, publications, order, scratch)
     offset = np.empty(publications + 1, np.int64)
-    found = [np.empty(count, np.int32) for _ in range(3)]
-    kept = triple_kernels.distinct_triples(publication, subject, predicate, object_, order, offset, *found)
-    return Triples(offset, *(column[:kept] for column in found))
+    columns = [np.empty(count, np.int32) for _ in range(3)]
+    distinct = triple_kernels.distinct_triples(publication, subject, predicate, object_, order, offset, *columns)
+    return Triples(offset, *(column[:distinct] for column in columns))
 
 
 def numbers(columns: Columns) -> tuple[NDArray[np.float64], Bytes]:

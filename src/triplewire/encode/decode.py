@@ -17,10 +17,10 @@ class Decoder:
 
     def term(self, number: int) -> Term:
         """The term with this number."""
-        found = self._terms.get(number)
-        if found is None:
-            found = self._terms[number] = self._made(number)
-        return found
+        term = self._terms.get(number)
+        if term is None:
+            term = self._terms[number] = self._made(number)
+        return term
 
     def _made(self, number: int) -> Term:
         terms = self._batch.terms

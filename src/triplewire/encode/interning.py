@@ -30,9 +30,9 @@ class _Table:
         self.slots: Ids = np.full(2, -1, np.int32)
 
     @property
-    def columns(self) -> kernels.Terms:
+    def columns(self) -> kernels.Interned:
         """The table as kernels take it."""
-        return kernels.Terms(self.rows, self.slots)
+        return kernels.Interned(self.rows, self.slots)
 
     def reserve(self, count: int, more: int) -> None:
         """Make room for `more` rows, besides the `count` that are there."""

@@ -67,11 +67,11 @@ class Names:
     def extended(self, other: Names, numbers: NDArray[np.integer[Any]]) -> tuple[Names, Ids]:
         """This table with some strings of another one of its sort behind its own, as far as they are new; and the
         number of each of those strings here."""
-        own, found = other.taken(numbers), np.empty(len(numbers), np.int32)
-        theirs = kernels.Texts(*fixed(own.text, own.offset[:-1], own.offset[1:], own.kind, *_NO_SUFFIXES))
-        kernels.find(theirs, fixed_array(own.hash), self.table, found)
-        fresh = np.flatnonzero(found < 0)
-        found[fresh] = len(self) + np.arange(len(fresh), dtype=np.int32)
+        own, number_here = other.taken(numbers), np.empty(len(numbers), np.int32)
+        theirs = kernels.Spans(*fixed(own.text, own.offset[:-1], own.offset[1:], own.kind, *_NO_SUFFIXES))
+        kernels.find(theirs, fixed_array(own.hash), self.table, number_here)
+        fresh = np.flatnonzero(number_here < 0)
+        number_here[fresh] = len(self) + np.arange(len(fresh), dtype=np.int32)
         more = own.taken(fresh)
         hashes = np.concatenate((self.hash, more.hash))
         return Names(
@@ -81,7 +81,7 @@ class Names:
             _slots(hashes),
             self.seed,
             np.concatenate((self.kind, more.kind)),
-        ), found
+        ), number_here
 
     def find(self, string: bytes) -> int:
         """The number of a string, or -1."""
@@ -95,14 +95,14 @@ class Names:
 
     def find_all(self, text: Bytes, start: Offsets, end: Offsets, hashes: Hashes) -> Ids:
         """The number of each span of `text`, or -1. The hashes are those of this table's seed."""
-        found = np.empty(len(start), np.int32)
-        kernels.find(kernels.Texts.of(text, start, end), fixed_array(hashes), self.table, found)
-        return found
+        numbers = np.empty(len(start), np.int32)
+        kernels.find(kernels.Spans.of(text, start, end), fixed_array(hashes), self.table, numbers)
+        return numbers
 
     @property
-    def table(self) -> kernels.Table:
+    def table(self) -> kernels.StringTable:
         """The table as kernels take it."""
-        return kernels.Table(*fixed(self.text, self.offset, self.kind, self.hash, self.slots))
+        return kernels.StringTable(*fixed(self.text, self.offset, self.kind, self.hash, self.slots))
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """All of it, for `from_arrays`."""
@@ -120,7 +120,7 @@ def _gathered(names: Names, numbers: NDArray[np.integer[Any]]) -> tuple[Bytes, O
     np.cumsum(lengths, out=offset[1:])
     text = np.empty(offset[-1], np.uint8)
     start = names.offset[:-1][numbers]
-    kernels.gather(fixed_array(names.text), fixed_array(start), fixed_array(offset), text)
+    kernels.copy_strings(fixed_array(names.text), fixed_array(start), fixed_array(offset), text)
     return text, offset
 
 
@@ -129,7 +129,7 @@ def _slots(hashes: Hashes) -> Ids:
     there, and seldom meets another then."""
     room = 16 if len(hashes) < _SMALL else 2
     slots = np.empty(1 << max((room * len(hashes)).bit_length(), 1), np.int32)
-    kernels.build(hashes, slots)
+    kernels.fill_slots(hashes, slots)
     return slots
 
 
@@ -161,9 +161,7 @@ def _key(term: Term) -> tuple[int, str, str]:
     return BLANK_KIND, term.label, ""
 
 
-def term_columns(
-    terms: Sequence[Term],
-) -> tuple[Bytes, Offsets, Offsets, Bytes, Ids, tuple[str, ...], Hashes]:
+def term_columns(terms: Sequence[Term]) -> tuple[Bytes, Offsets, Offsets, Bytes, Ids, tuple[str, ...], Hashes]:
     """The columns text, start, end, kind, suffix, suffixes and hash of these terms, as in `Terms` of a batch."""
     keys = [_key(term) for term in terms]
     suffixes = {"": 0}
@@ -189,10 +187,10 @@ def term_names(terms: Sequence[Term]) -> Names:
 def find_terms(names: Names, terms: Terms) -> Ids:
     """The number that each term of a batch has in a table of terms, or -1."""
     suffix_text, suffix_offset = joined([_encoded(text) for text in terms.suffixes])
-    found = np.empty(len(terms), np.int32)
+    numbers = np.empty(len(terms), np.int32)
     theirs = terms.text, terms.start, terms.end, terms.kind, terms.suffix, suffix_text, suffix_offset
-    kernels.find(kernels.Texts(*fixed(*theirs)), fixed_array(terms.hash), names.table, found)
-    return found
+    kernels.find(kernels.Spans(*fixed(*theirs)), fixed_array(terms.hash), names.table, numbers)
+    return numbers
 
 
 def _encoded(text: str) -> bytes:

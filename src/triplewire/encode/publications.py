@@ -69,8 +69,8 @@ def _distinct(columns: Columns) -> tuple[Columns, Ids]:
     rows, numbers = np.empty((size, kernels.COLUMNS), np.uint64), np.empty(size, np.int32)
     slots = np.empty(1 << (2 * size).bit_length(), np.int32)
     first = np.empty(size, np.int64)
-    found = kernels.Terms(rows, slots)
-    count = kernels.intern_spans(wide(c.text), c.start, c.end, c.kind, c.suffix, found, first, numbers)
+    table = kernels.Interned(rows, slots)
+    count = kernels.intern_spans(wide(c.text), c.start, c.end, c.kind, c.suffix, table, first, numbers)
     if count < 0:
         count = _intern_by_dictionary(columns, first, numbers)
     f = first[:count]

@@ -147,7 +147,7 @@ def _strings(batch: pa.RecordBatch, name: str, optional: bool = False) -> list[s
     if optional and name not in batch.schema.names:
         return [None] * batch.num_rows
     column = _column(batch, name)
-    if not (_is_text(column.type) or pa.types.is_null(column.type)):
+    if not (is_text(column.type) or pa.types.is_null(column.type)):
         raise _wrong(f"the column {name!r} is {column.type}, not string")
     texts: list[str | None] = column.cast(pa.string()).to_pylist()
     return texts
@@ -164,7 +164,8 @@ def _instants(batch: pa.RecordBatch) -> list[dt.datetime | None]:
     return [instant and instant.astimezone(dt.UTC) for instant in instants]
 
 
-def _is_text(kind: pa.DataType) -> bool:
+def is_text(kind: pa.DataType) -> bool:
+    """Is it one of Arrow's types of strings?"""
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
@@ -173,6 +174,6 @@ def _is_triples(kind: pa.DataType) -> bool:
         return False
     members = kind.value_type
     return all(
-        members.get_field_index(name) >= 0 and _is_text(members.field(members.get_field_index(name)).type)
+        members.get_field_index(name) >= 0 and is_text(members.field(members.get_field_index(name)).type)
         for name in "spo"
     )

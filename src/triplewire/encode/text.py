@@ -30,9 +30,9 @@ _LETTERS_AND_DIGITS = re.compile(r"[^\W_]+")
 def has_text(kind: Bytes, suffix: Ids, suffixes: tuple[str, ...]) -> NDArray[np.bool_]:
     """Which terms have text: plain, xsd:string and language-tagged literals."""
     plain = np.array([not text or text[0] == "@" for text in suffixes], np.bool_)
-    found: NDArray[np.bool_] = plain[suffix]
-    found &= kind == LITERAL_KIND
-    return found
+    is_text: NDArray[np.bool_] = plain[suffix]
+    is_text &= kind == LITERAL_KIND
+    return is_text
 
 
 def words_of_terms(text: Bytes, start: Offsets, end: Offsets, wanted: NDArray[np.bool_]) -> Words:
@@ -109,9 +109,9 @@ def _words_by_dictionary(text: Bytes, start: Offsets, end: Offsets, wanted: NDAr
     ids: list[int] = []
     counts = np.zeros(len(start) + 1, np.int64)
     for term in np.flatnonzero(wanted).tolist():
-        found = analyse(text[start[term] : end[term]].tobytes().decode("utf-8", "surrogatepass"), Analyzer())
-        ids += [numbers.setdefault(word, len(numbers)) for word in found]
-        counts[term + 1] = len(found)
+        words = analyse(text[start[term] : end[term]].tobytes().decode("utf-8", "surrogatepass"), Analyzer())
+        ids += [numbers.setdefault(word, len(numbers)) for word in words]
+        counts[term + 1] = len(words)
     distinct = [word.encode("utf-8", "surrogatepass") for word in numbers]
     ends = np.cumsum(np.fromiter(map(len, distinct), np.int64, len(distinct)))
     starts = np.concatenate((np.zeros(1, np.int64), ends))[: len(ends)]

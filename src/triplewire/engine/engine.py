@@ -30,7 +30,7 @@ from triplewire.engine.stats import Clock
 from triplewire.engine.store import directory as store
 from triplewire.engine.store import rows as saved_rows
 from triplewire.engine.tiers.matcher import empty_snapshot
-from triplewire.errors import LimitError, Refusal, SubscriptionError, TriplewireError
+from triplewire.errors import LimitError, Refusal, SubscriptionError, TriplewireError, raise_refusal
 from triplewire.ir.checks import check
 from triplewire.ir.evaluation.evaluate import World
 from triplewire.ir.subscription import Subscription
@@ -167,7 +167,7 @@ class Engine:
         author should know; `progress` gets the number of those registered so far, now and then. With `ids`, others
         than these are passed over.
         """
-        refuse = _raise if on_refusal is None else on_refusal
+        refuse = raise_refusal if on_refusal is None else on_refusal
         files = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
         wanted = None if ids is None else frozenset(ids)
         if wanted is None:
@@ -342,15 +342,12 @@ class Engine:
                 return
         with saved.subscriptions as lines:
             rows = {row["id"]: row for row in (saved_rows.parsed_row(line, source) for line in lines)}
-        found = saved_rows.compiled_rows(rows, compiler, source)
-        for plain, some in groupby(found, lambda one: not rows[one.id].get("rules")):
-            while together := [saved_rows.checked(one, compiler, source) for one in islice(some, LOADED_TOGETHER)]:
+        subscriptions = saved_rows.compiled_rows(rows, compiler, source)
+        for plain, group in groupby(subscriptions, lambda subscription: not rows[subscription.id].get("rules")):
+            checked = (saved_rows.checked(subscription, compiler, source) for subscription in group)
+            while together := list(islice(checked, LOADED_TOGETHER)):
                 self._current.snapshot = self._snapshot.changed(together, (), plain=plain)
         self._current.settle()
-
-
-def _raise(refusal: Refusal) -> None:
-    raise SubscriptionError(refusal.reason, source=refusal.where or refusal.subject, remedy=refusal.remedy)
 
 
 def _matched(snapshot: Snapshot, chunks: Iterable[Chunk], clock: Clock) -> MatchResult:

@@ -72,12 +72,12 @@ def chunks_of(publications: Iterator[Publication], compiler: Compiler, clock: Cl
     """Publications as chunks, with all that follows from them where entailment is on."""
     while True:
         with clock("read"):
-            some = list(islice(publications, CHUNK))
-        if not some:
+            portion = list(islice(publications, CHUNK))
+        if not portion:
             return
         with clock("encode"):
-            some = [compiler.entailed(one) for one in some]
-        yield Chunk(some)
+            portion = [compiler.entailed(publication) for publication in portion]
+        yield Chunk(portion)
 
 
 def chunks_of_files(
@@ -93,10 +93,10 @@ def chunks_of_files(
     direct = columnar and split == "item" and compiler.entailment == "none"
     waiting: list[Publication] = []
 
-    found = documents(*sources, settings=settings, on_refusal=on_refusal)
+    inputs = documents(*sources, settings=settings, on_refusal=on_refusal)
     while True:
         with clock("read"):
-            document = next(found, None)
+            document = next(inputs, None)
         if document is None:
             break
         name, data = document
@@ -129,10 +129,10 @@ def chunk_of_columns(rows: pa.RecordBatch, compiler: Compiler, clock: Clock) -> 
         return None
 
     @lru_cache(maxsize=_RECENT)
-    def one(number: int) -> Publication:
+    def read_publication(number: int) -> Publication:
         return next(from_batch(rows.slice(number, 1), settings=settings))
 
-    return Chunk(batch=batch, one=one)
+    return Chunk(batch=batch, read_publication=read_publication)
 
 
 def _columns(data: bytes, name: str, compiler: Compiler, clock: Clock) -> Batch | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import islice
+from operator import attrgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,29 +53,29 @@ class ReferenceSnapshot:
         """See `triplewire.matchers.Snapshot`."""
         recent, count = dict(self._recent), self._count
         for id_ in removed:
-            if self._found(recent, id_) is not None:
+            if self._lookup(recent, id_) is not None:
                 recent[id_] = None
                 count -= 1
-        for one in added:
-            recent.pop(one.id, None)  # it goes to the end
-            recent[one.id] = one
+        for subscription in added:
+            recent.pop(subscription.id, None)  # it goes to the end
+            recent[subscription.id] = subscription
         count += len(added)
         if len(recent) ** 2 <= max(len(self._stated), _RECENT**2):
             return ReferenceSnapshot(self._meaning, self._stated, recent, count, self._stage)
-        whole = {id_: one for id_, one in self._stated.items() if id_ not in recent}
-        whole |= {id_: one for id_, one in recent.items() if one is not None}
+        whole = {id_: subscription for id_, subscription in self._stated.items() if id_ not in recent}
+        whole |= {id_: subscription for id_, subscription in recent.items() if subscription is not None}
         return ReferenceSnapshot(self._meaning, whole, {}, count, self._stage)
 
     def due(self) -> Callable[[], Install] | None:
         """Nothing."""
         return None
 
-    def _found(self, recent: Mapping[str, Subscription | None], id: str) -> Subscription | None:
+    def _lookup(self, recent: Mapping[str, Subscription | None], id: str) -> Subscription | None:
         return recent[id] if id in recent else self._stated.get(id)
 
     def get(self, id: str) -> Subscription | None:
         """See `triplewire.matchers.Snapshot`."""
-        return self._found(self._recent, id)
+        return self._lookup(self._recent, id)
 
     def __contains__(self, id: object) -> bool:
         return isinstance(id, str) and self.get(id) is not None
@@ -87,17 +88,15 @@ class ReferenceSnapshot:
         return islice(self._each(), start, None)
 
     def _each(self) -> Iterator[Subscription]:
-        for id_, one in self._stated.items():
+        for id_, subscription in self._stated.items():
             if id_ not in self._recent:
-                yield one
-        for found in self._recent.values():
-            if found is not None:
-                yield found
+                yield subscription
+        yield from (added for added in self._recent.values() if added is not None)
 
     def _meant(self) -> tuple[Subscription, ...]:
         """The subscriptions as they are evaluated, by number. At worst two threads make them at once."""
         if self._sorted is None:
-            self._sorted = tuple(sorted(map(self._meaning.meant, self._each()), key=lambda one: one.id))
+            self._sorted = tuple(sorted(map(self._meaning.meant, self._each()), key=attrgetter("id")))
         return self._sorted
 
     def match(self, chunk: Chunk, stage: Stage) -> Rows:
@@ -111,10 +110,10 @@ class ReferenceSnapshot:
         failures: list[tuple[int, int, TriplewireError]] = []
         triples, candidates = 0, len(chunk) * len(subscriptions)
         for row in range(len(chunk)):
-            one = chunk.publication(row)
-            triples += len(one.triples)
+            current = chunk.publication(row)
+            triples += len(current.triples)
             with stage("verify"):
-                outcomes = self._stage.decide(one, subscriptions, {})
+                outcomes = self._stage.decide(current, subscriptions, {})
             for number, outcome in enumerate(outcomes):
                 if isinstance(outcome, TriplewireError):
                     failures.append((row, number, outcome))

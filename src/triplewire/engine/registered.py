@@ -35,8 +35,8 @@ class Registered(Sequence[Subscription]):
         if not numbers:
             return ()
         first, last = min(numbers), max(numbers)
-        some = tuple(islice(self._snapshot.all(first), last - first + 1))
-        return tuple(some[number - first] for number in numbers)
+        span = tuple(islice(self._snapshot.all(first), last - first + 1))
+        return tuple(span[number - first] for number in numbers)
 
     def __contains__(self, subscription: object) -> bool:
         return isinstance(subscription, Subscription) and self._snapshot.get(subscription.id) == subscription

@@ -84,10 +84,10 @@ class Part:
         """The matches one by one: where none is kept, their memory is used again."""
         start, count, ids = 0, _AT_ONCE, _Ids.of(self.snapshot, self.rows.subscription)
         while start < len(self):
-            found, rows = self._rows(start, start + count, ids)
+            binding_count, rows = self._rows(start, start + count, ids)
             yield matches_of(rows, self.matched_at)
             start += count
-            count = _next_count(count, found)
+            count = _next_count(count, binding_count)
 
     def texts(self) -> Iterator[TextColumn]:
         """The bindings as JSON text, of some matches at a time, in their order."""
@@ -125,8 +125,8 @@ class Part:
         if templates:
             bindings = list(bindings)
             graphs = [
-                construct(templates[place], found) if place in templates else None
-                for place, found in enumerate(bindings)
+                construct(templates[place], own_bindings) if place in templates else None
+                for place, own_bindings in enumerate(bindings)
             ]
         few = range(_NAMED, len(places), _NAMED)
         texts = np.split(ids.texts(self.rows.subscription[places]), few)

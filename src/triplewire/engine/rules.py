@@ -15,13 +15,13 @@ class Rules(Mapping[str, Subscription]):
         self._snapshot = snapshot
 
     def __getitem__(self, name: str) -> Subscription:
-        found = self._snapshot.get(name)
-        if found is None or found.language != "mdv":
+        rule = self._snapshot.get(name)
+        if rule is None or rule.language != "mdv":
             raise KeyError(name)
-        return found
+        return rule
 
     def __iter__(self) -> Iterator[str]:
-        return (one.id for one in self._snapshot.all() if one.language == "mdv")
+        return (rule.id for rule in self._snapshot.all() if rule.language == "mdv")
 
     def __len__(self) -> int:
         return sum(1 for _ in self)

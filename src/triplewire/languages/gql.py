@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from triplewire.ir.nodes import ANY, And, Filter, Holds, Label, Pattern, PatternTerm, Variable, Where
 from triplewire.languages.context import Context, Parsed
-from triplewire.languages.grammar.bare import BareTokens, Names, bounded, literal, read_raw
+from triplewire.languages.grammar.bare import BareTokens, NamesInForce, bounded, literal, read_raw
 from triplewire.languages.grammar.calls import call_ahead, read_call
-from triplewire.languages.grammar.conditions import Conditions
+from triplewire.languages.grammar.conditions import ConditionReader
 from triplewire.languages.grammar.tokens import END, Token
 from triplewire.model.namespaces import label_iri
 from triplewire.model.terms import IRI
@@ -32,8 +32,8 @@ def parse(text: str, context: Context) -> Parsed:
 class _Query:
     def __init__(self, text: str, context: Context) -> None:
         self._tokens = BareTokens(text, context)
-        self._names = Names(self._tokens)
-        self._conditions = Conditions(self._names)
+        self._names = NamesInForce(self._tokens)
+        self._conditions = ConditionReader(self._names)
         self._selected: list[Token] | None = None  # None is `*`
         self._bound: dict[str, None] = {}  # in order of appearance
         self._parts: list[Where] = []

@@ -20,10 +20,11 @@ from triplewire.ir.nodes import And, Call, Coercion, Compare, Expression, Filter
 from triplewire.ir.values.numbers import MAX_DIGITS, lenient_number
 from triplewire.ir.walk import walk
 from triplewire.languages.context import Context, Parsed
-from triplewire.languages.grammar.bare import COMPARISONS, BareTokens, Names, bounded, literal, number, read_raw
+from triplewire.languages.grammar.bare import COMPARISONS, BareTokens, NamesInForce, bounded, literal, read_raw
 from triplewire.languages.grammar.calls import call_ahead, converted, read_call
-from triplewire.languages.grammar.conditions import FLIPPED, NUMERAL, TESTS, Conditions
+from triplewire.languages.grammar.conditions import FLIPPED, NUMERAL, TESTS, ConditionReader
 from triplewire.languages.grammar.quantities import UNITS
+from triplewire.languages.grammar.strings import number
 from triplewire.languages.grammar.tokens import END, Token
 from triplewire.model.terms import IRI, Literal
 
@@ -58,8 +59,8 @@ class _Constraint:
 class _Query:
     def __init__(self, text: str, context: Context) -> None:
         self._tokens = BareTokens(text, context)
-        self._names = Names(self._tokens)
-        self._conditions = Conditions(self._names)
+        self._names = NamesInForce(self._tokens)
+        self._conditions = ConditionReader(self._names)
         self._calls: list[Call] = []
         self._constraints: list[_Constraint | Filter] = []
         self._seen: dict[str, None] = {}  # all variables, in order of appearance

@@ -38,11 +38,7 @@ class Graph:
     def candidates(self, subject: Term | None, predicate: Term | None, object_: Term | None) -> Sequence[Triple]:
         """The shortest list with all triples of the given terms (`None` is any). It may have others too."""
         shortest: Sequence[Triple] = self.triples
-        for index, term in (
-            (self._by_subject, subject),
-            (self._by_object, object_),
-            (self._by_predicate, predicate),
-        ):
+        for index, term in ((self._by_subject, subject), (self._by_object, object_), (self._by_predicate, predicate)):
             if term is not None:
                 triples = index.get(term, ())
                 if len(triples) < len(shortest):

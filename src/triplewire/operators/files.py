@@ -61,16 +61,16 @@ def operators_of(files: Sequence[OperatorFile]) -> Mapping[str, Operator]:
     A file of the same text is run once a process. Raises `OperatorError` where a file cannot be run, has no
     `operators`, has something else among them, or gives a name that is taken.
     """
-    found = dict(built_in_operators())
-    owners = dict.fromkeys(found, "an installed operator")
+    operators = dict(built_in_operators())
+    owners = dict.fromkeys(operators, "an installed operator")
     for file in files:
         for operator in _operators(file):
             name = operator.name
-            if name in found:
+            if name in operators:
                 what = f"the name {name!r} is taken by {owners[name]}"
                 raise _failure(file.path, what, "give the operator another name")
-            found[name], owners[name] = operator, f"an operator of {file.path}"
-    return found
+            operators[name], owners[name] = operator, f"an operator of {file.path}"
+    return operators
 
 
 @lru_cache(maxsize=64)
@@ -84,7 +84,7 @@ def _operators(file: OperatorFile) -> tuple[Operator, ...]:
     except Exception as error:  # an iterable of foreign code may raise anything
         what = f"its {ATTRIBUTE} cannot be listed: {type(error).__name__}: {error}"
         raise _failure(file.path, what, _EXAMPLE) from None
-    return tuple([_checked(file.path, place, one) for place, one in enumerate(listed, 1)])
+    return tuple([_checked(file.path, place, entry) for place, entry in enumerate(listed, 1)])
 
 
 def _run(file: OperatorFile) -> ModuleType:
@@ -114,22 +114,22 @@ def _line(error: BaseException, path: str) -> int:
     return line
 
 
-def _checked(path: str, place: int, one: Any) -> Operator:
+def _checked(path: str, place: int, entry: Any) -> Operator:
     """The object, if it is an operator."""
-    name, parameters = getattr(one, "name", None), getattr(one, "parameters", None)
+    name, parameters = getattr(entry, "name", None), getattr(entry, "parameters", None)
     wrong = ""
-    if isinstance(one, type):
-        wrong = f"is the class {one.__name__}, not an object of it"
+    if isinstance(entry, type):
+        wrong = f"is the class {entry.__name__}, not an object of it"
     elif not isinstance(name, str) or not _NAME.fullmatch(name):
         wrong = f"has no name of letters, digits, _ and - ({name!r:.60})"
     elif not isinstance(parameters, tuple) or not all(isinstance(p, Parameter) for p in parameters):
         wrong = f"({name}) has no tuple of Parameter as its parameters"
-    elif not callable(getattr(one, "evaluate", None)):
+    elif not callable(getattr(entry, "evaluate", None)):
         wrong = f"({name}) has no method evaluate(publication, arguments)"
     if wrong:
         what = f"number {place} of its {ATTRIBUTE} {wrong}"
         raise _failure(path, what, "see `triplewire.extend.Operator`")
-    operator: Operator = one
+    operator: Operator = entry
     return operator
 
 

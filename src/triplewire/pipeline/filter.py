@@ -33,7 +33,7 @@ _loaded = 0
 
 
 @dataclass(frozen=True)
-class Filter:
+class PackedEngine:
     """The subscriptions, taxonomy and settings of an engine, ready to travel; called in a worker, it matches.
 
     `files` is a JSON object {file name: text}; `operators` are files of operators, run anew in each worker, which has
@@ -46,7 +46,7 @@ class Filter:
     operators: tuple[OperatorFile, ...] = field(default=(), repr=False)
 
     @classmethod
-    def of(cls, engine: Engine, operators: Sequence[OperatorFile] = ()) -> Filter:
+    def of(cls, engine: Engine, operators: Sequence[OperatorFile] = ()) -> PackedEngine:
         """Pack an engine; its own operators travel as the files that give them.
 
         Raises `StoreError` when one of its subscriptions cannot be compiled from its text again.
@@ -61,17 +61,17 @@ class Filter:
     def engine(self) -> Engine:
         """The engine, unpacked once a process and version."""
         global _loaded
-        found = _engines.get(self.version)
-        if found is None:
+        engine = _engines.get(self.version)
+        if engine is None:
             with tempfile.TemporaryDirectory(prefix="triplewire-") as folder:
                 for name, text in json.loads(self.files).items():
                     Path(folder, name).write_bytes(text.encode(*_TEXT))
-                found = _engines[self.version] = Engine.load(folder, operators=operators_of(self.operators))
+                engine = _engines[self.version] = Engine.load(folder, operators=operators_of(self.operators))
             _loaded += 1
             while len(_engines) > KEPT:
                 _engines.popitem(last=False)
         _engines.move_to_end(self.version)
-        return found
+        return engine
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Outcomes (`OUTCOME_ROWS`) of publications. A refused input (`PUBLICATION_ROWS`) is passed on as it is."""
@@ -82,19 +82,19 @@ class Filter:
                 yield widened(batch.filter(is_refusal).select(["refusal"]), OUTCOME_ROWS)
                 batch = batch.filter(pc.invert(is_refusal))
             refusals: list[Refusal] = []
-            found = engine.match_batch(batch, on_refusal=refusals.append)
-            yield widened(found, OUTCOME_ROWS, source=_sources(batch, found))
+            matches = engine.match_batch(batch, on_refusal=refusals.append)
+            yield widened(matches, OUTCOME_ROWS, source=_sources(batch, matches))
             yield refused(refusals, OUTCOME_ROWS)
 
 
-def _sources(publications: pa.RecordBatch, found: pa.RecordBatch) -> pa.Array:
+def _sources(publications: pa.RecordBatch, matches: pa.RecordBatch) -> pa.Array:
     """Where the publication of each match was read, as far as the publications say so; of several with one id, the
     last one counts."""
     if "source" not in publications.schema.names or not publications.num_rows:
-        return pa.nulls(found.num_rows, pa.string())
+        return pa.nulls(matches.num_rows, pa.string())
     backwards = of_numbers(np.arange(publications.num_rows)[::-1])
     ids, sources = (publications.column(name).take(backwards).cast(pa.string()) for name in ("id", "source"))
-    return sources.take(pc.index_in(found.column("publication"), value_set=ids))
+    return sources.take(pc.index_in(matches.column("publication"), value_set=ids))
 
 
 def loaded() -> int:

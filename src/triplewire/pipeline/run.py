@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from triplewire.config import Settings
 from triplewire.errors import Refusal, TriplewireError
-from triplewire.pipeline.filter import Filter
+from triplewire.pipeline.filter import PackedEngine
 from triplewire.pipeline.jobs import dead_letters, matches, outcomes
 from triplewire.pipeline.sinks import DEAD_LETTER, MATCHES, Output
 from triplewire.pipeline.sources import passed_over, publications
@@ -35,7 +35,7 @@ class Summary:
 
 
 @dataclass
-class Run:
+class PipelineRun:
     """One run: a source of publications, packed subscriptions, and an output folder that is prepared.
 
     `refused` are the subscriptions that `jobs.compile_filter` refused; they are written as dead letters too.
@@ -45,7 +45,7 @@ class Run:
     """
 
     source: str
-    subscriptions: Filter
+    subscriptions: PackedEngine
     output: Output
     refused: tuple[Refusal, ...] = ()
     split: str = "item"

@@ -34,7 +34,7 @@ from triplewire.verify.answers import ResidualTests
 from triplewire.verify.counts import StarCounts
 from triplewire.verify.cut import Cuts
 from triplewire.verify.operators import CallTable
-from triplewire.verify.rows import Bindings, distinct, gathered
+from triplewire.verify.rows import Bindings, bindings_of, distinct
 from triplewire.verify.solve import Pairs, Solver
 
 Publications = Callable[[int], Publication]
@@ -44,9 +44,9 @@ Failure = tuple[int, int, TriplewireError]
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """The pairs that match, each once; the pairs that could not be decided, with the reason; and the pairs
-    (publication, subscription) that operators have to decide."""
+class Verified:
+    """What became of pairs. Those that match are columns, each pair once. `failures` could not be decided, and say why.
+    `waiting` are the pairs (publication, subscription) that operators have to decide."""
 
     publication: Ids
     subscription: Ids
@@ -54,7 +54,7 @@ class Verdict:
     failures: list[Failure] = field(default_factory=list)
     waiting: list[tuple[int, int]] = field(default_factory=list)
 
-    def distinct(self) -> Verdict:
+    def distinct(self) -> Verified:
         """Each pair once, ascending: of the clauses of an ASK query each may be a match."""
         _, first = np.unique(self.publication.astype(np.int64) << 32 | self.subscription, return_index=True)
         return replace(
@@ -86,17 +86,11 @@ class Columnar:
         self._have_alternatives = clauses.have_alternatives
         exact = (table.flags & EXACT) != 0
         self._width = np.where(exact, table.selected, 0).astype(np.int32)
-        residual = ResidualTests(len(clauses.tests), expression, world)
+        residual = ResidualTests(len(clauses.tests), expression, lambda test: clauses.place(test)[0], world)
         self._counts = StarCounts(clauses)
         self._solver = Solver(clauses, self._width[self._owner], residual, world)
 
-    def verify(
-        self,
-        view: View,
-        publication: Ids,
-        clause: Ids,
-        publications: Publications | None = None,
-    ) -> Verdict:
+    def verify(self, view: View, publication: Ids, clause: Ids, publications: Publications | None = None) -> Verified:
         """Which pairs (publication, subscription) match, of these pairs (publication, clause)? `publications` gives a
         publication by its number, with all that is known of it; without it, with what the batch holds.
 
@@ -104,7 +98,7 @@ class Columnar:
         """
         counted = self._counts.count(view, publication, clause, self._most)
         joined = self._joined(view, counted.left_publication, counted.left_clause, publications)
-        verdict = Verdict(
+        verdict = Verified(
             np.concatenate((counted.publication, joined.publication)),
             np.concatenate((counted.subscription, joined.subscription)),
             np.concatenate((counted.truncated, joined.truncated)),
@@ -113,10 +107,10 @@ class Columnar:
         )
         return verdict.distinct() if self._have_alternatives else verdict
 
-    def _joined(self, view: View, publication: Ids, clause: Ids, publications: Publications | None) -> Verdict:
+    def _joined(self, view: View, publication: Ids, clause: Ids, publications: Publications | None) -> Verified:
         """The verdict on pairs (publication, clause) that a count does not decide."""
         if not len(clause):
-            return Verdict(publication, clause, np.zeros(0, np.bool_))
+            return Verified(publication, clause, np.zeros(0, np.bool_))
         batch, features = view.batch, view.features
         publications = publications or Decoder(batch).publication
         pairs, subscription = self._grouped(publication, clause)
@@ -126,10 +120,10 @@ class Columnar:
         unsure = np.flatnonzero(truncated & ~self._counted(pairs, subscription))
         step = max(_ROWS // self._most, 1)
         for again in (unsure[start : start + step] for start in range(0, len(unsure), step)):
-            some = pairs.taken(again)
-            solved = self._solver.solve(batch, features, some, True, publications)
+            portion = pairs.taken(again)
+            solved = self._solver.solve(batch, features, portion, True, publications)
             outcome[again] = solved.outcome
-            truncated[again] = gathered(solved, some, self._most).more
+            truncated[again] = bindings_of(solved, portion, self._most).more
         matches = exact & ((outcome == MATCH) | (outcome == TRUNCATED))
         failures: list[Failure] = []
         left = (outcome != MISS) & ~matches
@@ -140,7 +134,7 @@ class Columnar:
             answer = self._evaluated(where, number, publications, failures)
             matches[at] = answer is not None and bool(answer.bindings)
             truncated[at] = answer is not None and answer.truncated
-        return Verdict(pairs.publication[matches], subscription[matches], truncated[matches], failures, waiting)
+        return Verified(pairs.publication[matches], subscription[matches], truncated[matches], failures, waiting)
 
     def bindings(
         self,
@@ -152,25 +146,25 @@ class Columnar:
     ) -> Bindings:
         """The bindings of pairs that match, in their order. Those of a subscription that its clauses do not say are
         what `triplewire.ir.evaluation.evaluate` answers; so are those that are cut, where `Cuts` does not find the
-        same. Past `max_steps` there are fewer, and the answer says so. Pairs of one publication and the same clauses are solved once. `calls` are those
-        that have been made already."""
+        same. Past `max_steps` there are fewer, and the answer says so. Pairs of one publication and the same clauses
+        are solved once. `calls` are those that have been made already."""
         batch = view.batch
         publications, calls = publications or Decoder(batch).publication, calls or CallTable()
         number, first = distinct(publication.astype(np.int64) << 32 | self._forms[subscription])
         first = first[np.argsort(publication[first], kind="stable")]
-        found, unsure = self._solved(view, publication[first], subscription[first], publications)
+        bindings, unsure = self._solved(view, publication[first], subscription[first], publications)
         group = np.empty(len(first), np.int32)
         group[number[first]] = np.arange(len(first))
-        found = found.of_groups(group[number])
+        bindings = bindings.of_groups(group[number])
         cuts, own = Cuts(batch, publications, self._world), {}
-        for at in np.flatnonzero(unsure[found.group]).tolist():
-            one, place = self._subscription(int(subscription[at])), int(publication[at])
-            rows = cuts.rows(place, one) if found.more[at] else None
-            if rows is not None and rows.shape == (found.count[at], found.width[at]):
+        for at in np.flatnonzero(unsure[bindings.group]).tolist():
+            asked, place = self._subscription(int(subscription[at])), int(publication[at])
+            rows = cuts.rows(place, asked) if bindings.more[at] else None
+            if rows is not None and rows.shape == (bindings.count[at], bindings.width[at]):
                 own[at] = rows
             else:
-                found.answers[at] = self._listed(one, publications(place), calls.of(place))
-        return found.replaced(own)
+                bindings.answers[at] = self._listed(asked, publications(place), calls.of(place))
+        return bindings.replaced(own)
 
     def _solved(
         self, view: View, publication: Ids, subscription: Ids, publications: Publications
@@ -184,8 +178,8 @@ class Columnar:
         clauses = np.arange(offset[-1]) + np.repeat(begin - offset[:-1], lengths)
         pairs = Pairs(publication, offset, clauses.astype(np.int32), self._width[subscription])
         solved = self._solver.solve(view.batch, view.features, pairs, True, publications)
-        found = gathered(solved, pairs, self._most)
-        return found, ~exact | found.more | (solved.outcome >= UNKNOWN)
+        bindings = bindings_of(solved, pairs, self._most)
+        return bindings, ~exact | bindings.more | (solved.outcome >= UNKNOWN)
 
     def _listed(self, subscription: Subscription, publication: Publication, calls: CallResults) -> Answer:
         """The bindings of a match: past `max_steps` those found so far, and maybe none."""

@@ -32,7 +32,7 @@ class StarCounts:
     def __init__(self, clauses: Clauses) -> None:
         self._clauses = clauses
         self._marks = _marks(clauses)
-        self._scratch: Pool[kernels.Work] = Pool()
+        self._scratch: Pool[kernels.Scratch] = Pool()
 
     def count(self, view: View, publication: Ids, clause: Ids, most: int) -> Counted:
         """Of pairs (publication, clause): those that are matches, with at most `most` bindings or truncated, and those
@@ -42,13 +42,13 @@ class StarCounts:
             return Counted(publication, clause, np.zeros(0, np.bool_), publication, clause)
         owner, outcome = clauses.facts.owner, np.empty(pairs, np.uint8)
         with self._scratch.borrowed(kernels.scratch) as work:
-            kernels.settle(
+            kernels.decide(
                 publication, clause, owner, self._marks, clauses.table.columns, clauses.tests.columns, batch.triples,
                 view.features.columns, most, work, outcome,
             )  # fmt: skip
         matched, truncated = np.empty((2, pairs), np.int32), np.empty(pairs, np.bool_)
         left = np.empty((2, pairs), np.int32)
-        matches, rest = kernels.write(publication, clause, owner, outcome, matched, truncated, left)
+        matches, rest = kernels.write_outcomes(publication, clause, owner, outcome, matched, truncated, left)
         return Counted(matched[0, :matches], matched[1, :matches], truncated[:matches], left[0, :rest], left[1, :rest])
 
 

@@ -85,8 +85,8 @@ class _Graph:
         rows = slice(int(batch.offset[number]), int(batch.offset[number + 1]))
         stated = np.stack([column[rows] for column in (batch.subject, batch.predicate, batch.object)], axis=1)
         used, inverse = np.unique(stated, return_inverse=True)
-        found = list(map(decoder.term, used.tolist()))
-        order = sorted(range(len(found)), key=[term_key(term) for term in found].__getitem__)
+        unordered = list(map(decoder.term, used.tolist()))
+        order = sorted(range(len(unordered)), key=[term_key(term) for term in unordered].__getitem__)
         rank = np.empty(len(used), np.int32)
         rank[order] = np.arange(len(used))
         triple = rank[inverse].reshape(-1, 3)
@@ -95,7 +95,7 @@ class _Graph:
         for k in range(3):
             np.cumsum(np.bincount(triple[:, k], minlength=len(used)), out=offset[k, 1:])
         by_object, by_predicate = (np.argsort(triple[:, k], kind="stable") for k in (2, 1))
-        terms = [found[place] for place in order]
+        terms = [unordered[place] for place in order]
         numbers = {term: place for place, term in enumerate(terms)}
         return cls(np.append(used[order], -1), terms, numbers, triple, offset, np.stack((by_object, by_predicate)))
 
@@ -128,12 +128,12 @@ class _Search:
         asked = [part for part in parts if any(not atom.variables.isdisjoint(self._select) for atom in part.atoms)]
         for part in parts:
             if part not in asked:
-                found = self._searched([part], np.empty((1, 0), np.int32), np.zeros(2, np.int64), 0)
-                if found != 1:  # nothing, or too many steps
-                    return found == 0
-        found = self._searched(asked or list(parts), self.rows, self._slots, self.count)
-        self.count = max(found, 0)
-        return found >= 0
+                count = self._searched([part], np.empty((1, 0), np.int32), np.zeros(2, np.int64), 0)
+                if count != 1:  # nothing, or too many steps
+                    return count == 0
+        count = self._searched(asked or list(parts), self.rows, self._slots, self.count)
+        self.count = max(count, 0)
+        return count >= 0
 
     def _searched(self, parts: list[Run], rows: Ids, slots: NDArray[np.int64], count: int) -> int:
         """How many rows there are with the solutions of all parts; OVER where it takes too many steps."""
@@ -150,12 +150,12 @@ class _Search:
                 code.append(place if place is not None else -1 - number.setdefault(key, len(number)))
                 if label is not None:
                     tests.append((key, label))
-        tests += [(name, one.expression) for part in parts for one in part.conditions for name in one.variables]
+        tests += [(name, test.expression) for part in parts for test in part.conditions for name in test.variables]
         codes = np.array(code, np.int32).reshape(-1, 3)
         allowed = np.ones((len(number), len(graph.terms)), np.bool_)
         for key, test in tests:
             self._test(key, test, -1 - number[key], codes, allowed[number[key]])
-        needed = len({one for one in code if -rows.shape[1] <= one < 0})
+        needed = len({variable for variable in code if -rows.shape[1] <= variable < 0})
         return kernels.search(
             codes, needed, len(rows), self._world.settings.max_steps, graph.triple, graph.offset, graph.order, allowed,
             count, rows, slots,

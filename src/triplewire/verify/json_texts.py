@@ -22,7 +22,7 @@ from triplewire.encode.strings import TextColumn, joined, utf8
 from triplewire.kernels.joins import row_texts as rows_kernels
 from triplewire.kernels.shared.columns import fixed, fixed_array
 from triplewire.kernels.text import json_strings as kernels
-from triplewire.kernels.text.names import gather
+from triplewire.kernels.text.names import copy_strings
 from triplewire.model.match import bindings_text
 from triplewire.model.terms import IRI, BlankNode, Term, term_to_json
 from triplewire.verify.rows import Bindings
@@ -87,7 +87,7 @@ def _gathered(terms: Terms, ids: NDArray[np.int64]) -> tuple[Bytes, Offsets]:
     offset = np.zeros(len(ids) + 1, np.int64)
     np.cumsum(terms.end[ids] - start, out=offset[1:])
     text = np.empty(offset[-1], np.uint8)
-    gather(fixed_array(terms.text), fixed_array(start), fixed_array(offset), text)
+    copy_strings(fixed_array(terms.text), fixed_array(start), fixed_array(offset), text)
     return text, offset
 
 

@@ -30,20 +30,20 @@ Selects: TypeAlias = Sequence[Sequence[str]]
 ToTerm: TypeAlias = Callable[[int], Term]
 
 
-def shared(found: Bindings, selection: Ids, selections: Selects, term: ToTerm) -> Iterator[Made]:
+def shared(bindings: Bindings, selection: Ids, selections: Selects, term: ToTerm) -> Iterator[Made]:
     """The bindings of each pair; those of one selection that are the same are one object. `selection` is the place in
     `selections` of the selected variables, each once; `term` gives a term of the batch.
 
     They are made shortly before they are taken, and let go behind the last pair that has them: of many, where the one
     who takes them keeps none, a part is there at a time."""
-    return chain.from_iterable(_all_taken(found, selection, selections, term))
+    return chain.from_iterable(_all_taken(bindings, selection, selections, term))
 
 
-def _all_taken(found: Bindings, selection: Ids, selections: Selects, term: ToTerm) -> Iterator[Iterator[Made]]:
+def _all_taken(bindings: Bindings, selection: Ids, selections: Selects, term: ToTerm) -> Iterator[Iterator[Made]]:
     """The same in portions. Nothing is worked out before the first is asked for."""
-    number, first = found.alike(selection)
+    number, first = bindings.alike(selection)
     selects = [selections[place] for place in selection[first].tolist()]
-    yield from _taken(number, first, objects(found, first, selects, term))
+    yield from _taken(number, first, objects(bindings, first, selects, term))
 
 
 def _taken(number: Ids, first: Ids, portions: Iterator[list[Made]]) -> Iterator[Iterator[Made]]:
@@ -61,29 +61,31 @@ def _taken(number: Ids, first: Ids, portions: Iterator[list[Made]]) -> Iterator[
         begin = end
 
 
-def objects(found: Bindings, pairs: NDArray[np.integer[Any]], selects: Selects, term: ToTerm) -> Iterator[list[Made]]:
+def objects(
+    bindings: Bindings, pairs: NDArray[np.integer[Any]], selects: Selects, term: ToTerm
+) -> Iterator[list[Made]]:
     """The bindings of pairs, of some pairs at a time. `selects` are the selected variables of each, each once.
     Their order depends on the terms alone, not on what else is in the batch."""
-    if found.answers:
-        count = found.count.copy()
-        count[list(found.answers)] = 0  # their rows, if there are any, are not all or not those kept
-        found = replace(found, count=count)
-    for begin, end in _portions(found.count[pairs] * found.width[pairs], _TERMS):
-        some = pairs[begin:end]
-        steps, terms = _ordered(UsedTerms(found, some), term)
-        for start, stop in _portions(found.count[some], _ROWS):
+    if bindings.answers:
+        count = bindings.count.copy()
+        count[list(bindings.answers)] = 0  # their rows, if there are any, are not all or not those kept
+        bindings = replace(bindings, count=count)
+    for begin, end in _portions(bindings.count[pairs] * bindings.width[pairs], _TERMS):
+        portion = pairs[begin:end]
+        steps, terms = _ordered(UsedTerms(bindings, portion), term)
+        for start, stop in _portions(bindings.count[portion], _ROWS):
             with _uncollected():
                 made = _made(steps, terms, start, stop, selects[begin + start : begin + stop])
-            for place, pair in enumerate(some[start:stop].tolist() if found.answers else ()):
-                if pair in found.answers:
-                    made[place] = found.answers[pair].bindings
+            for place, pair in enumerate(portion[start:stop].tolist() if bindings.answers else ()):
+                if pair in bindings.answers:
+                    made[place] = bindings.answers[pair].bindings
             yield made
 
 
 def _ordered(used: UsedTerms, term: ToTerm) -> tuple[Steps, NDArray[Any]]:
     """The steps through rows, and the terms in their order, None for unbound."""
     stated = [term(number) if number >= 0 else None for number in used.ids.tolist()]
-    keys = [("",) if one is None else term_key(one) for one in stated]
+    keys = [("",) if value is None else term_key(value) for value in stated]
     order = np.array(sorted(range(len(stated)), key=keys.__getitem__), np.int64)
     terms = np.empty(len(stated), object)
     terms[:] = stated

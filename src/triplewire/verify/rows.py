@@ -61,9 +61,9 @@ class Bindings:
         """The same, where some pairs have as many other rows."""
         if not own:
             return self
-        start, group, some = self.start.copy(), self.group.copy(), list(own)
-        start[some], group[some] = len(self.rows) + ends(self.count[some] * self.width[some])[:-1], -1
-        rows = np.concatenate((self.rows, *(one.ravel() for one in own.values())))
+        start, group, pairs = self.start.copy(), self.group.copy(), list(own)
+        start[pairs], group[pairs] = len(self.rows) + ends(self.count[pairs] * self.width[pairs])[:-1], -1
+        rows = np.concatenate((self.rows, *(pair_rows.ravel() for pair_rows in own.values())))
         return replace(self, rows=rows, start=start, group=group)
 
 
@@ -83,7 +83,7 @@ def _numbered(
     return number, first[:count]
 
 
-def gathered(solved: Solved, pairs: Pairs, most: int) -> Bindings:
+def bindings_of(solved: Solved, pairs: Pairs, most: int) -> Bindings:
     """The rows of each pair, at most `most`: of a clause, the product of its components; of several clauses, the
     union."""
     pieces = solved.pieces

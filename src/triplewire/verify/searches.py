@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from triplewire.ir.fulltext.analysis import Words, words_of
+from triplewire.ir.fulltext.analysis import TextWords, words_of
 from triplewire.ir.fulltext.nodes import Analyzer, Near, Phrase, Prefix, TextAnd, TextExpression, TextNot, TextOr, Word
 from triplewire.ir.fulltext.search import COMPARED_AT_ONCE, any_between, satisfies
+from triplewire.ir.values.costs import of_words
 from triplewire.ir.walk import walk
 from triplewire.model.terms import Literal, Term
 
@@ -27,33 +28,33 @@ class _Reader:
 _READERS: dict[Analyzer, _Reader] = {}
 
 
-class Text(dict[_Reader, Words]):
+class LiteralText(dict[_Reader, TextWords]):
     """The text of one literal, with its words as each reader sees them."""
 
     def __init__(self, lexical: str) -> None:
         super().__init__()
         self.lexical = lexical
 
-    def __missing__(self, reader: _Reader) -> Words:
-        found = self[reader] = words_of(self.lexical, reader.analyzer)
-        return found
+    def __missing__(self, reader: _Reader) -> TextWords:
+        words = self[reader] = words_of(self.lexical, reader.analyzer)
+        return words
 
 
-class Texts(dict[int, Text | None]):
+class LiteralTexts(dict[int, LiteralText | None]):
     """The texts of terms by their numbers; None for those that have no words, which no full-text test holds of."""
 
     def __init__(self, term: Callable[[int], Term]) -> None:
         super().__init__()
         self._term = term
 
-    def __missing__(self, number: int) -> Text | None:
+    def __missing__(self, number: int) -> LiteralText | None:
         term = self._term(number)
-        found = self[number] = Text(term.lexical) if isinstance(term, Literal) and term.has_text else None
-        return found
+        text = self[number] = LiteralText(term.lexical) if isinstance(term, Literal) and term.has_text else None
+        return text
 
 
-_Test: TypeAlias = Callable[[Text], bool]
-_Starts: TypeAlias = Callable[[Text], list[int]]
+_Test: TypeAlias = Callable[[LiteralText], bool]
+_Starts: TypeAlias = Callable[[LiteralText], list[int]]
 """Where an operand of NEAR stands: the positions of its first words, ascending."""
 
 
@@ -68,15 +69,18 @@ class Search:
         analyzers = {node.analyzer for node in walk(expression) if isinstance(node, Word | Prefix)}
         self._readers = [_reader(analyzer) for analyzer in analyzers]
 
-    def __call__(self, text: Text | None, most: int) -> bool | None:
-        """Does the text satisfy it? None where that might take more than `most` steps."""
+    def __call__(self, text: LiteralText | None) -> bool:
+        """Does the text satisfy it?"""
+        return text is not None and self._test(text)
+
+    def steps(self, text: LiteralText | None, most: int) -> int:
+        """How many steps the plain evaluation takes for that at the most; more than `most` where that is not known."""
         if text is None:
-            return False
-        if self._steps:
-            for reader in self._readers:
-                if len(text[reader].words) * self._steps > most:
-                    return None
-        return self._test(text)
+            return 0
+        steps = sum(of_words(text.lexical, reader.analyzer) for reader in self._readers)
+        if self._steps and steps <= most:
+            steps += max(len(text[reader].words) for reader in self._readers) * self._steps
+        return steps
 
 
 def _reader(analyzer: Analyzer) -> _Reader:
@@ -90,7 +94,7 @@ def _steps(expression: TextExpression, in_near: bool = False) -> int:
         case Word() | Prefix():
             return in_near
         case Phrase(items):
-            return len(items) // COMPARED_AT_ONCE + in_near
+            return 1 + len(items) // COMPARED_AT_ONCE + in_near
         case Near(operands):
             return sum(_steps(operand, True) for operand in operands)
         case TextAnd(operands) | TextOr(operands):
@@ -125,7 +129,7 @@ def _test(expression: TextExpression) -> _Test:
 def _decided_by(answer: bool, tests: list[_Test]) -> _Test:
     """Has one of the tests this answer? Then it is that of the whole."""
 
-    def decided(text: Text) -> bool:
+    def decided(text: LiteralText) -> bool:
         for test in tests:
             if test(text) is answer:
                 return answer
@@ -141,18 +145,18 @@ def _near(near: Near) -> _Test:
     lengths = list(map(_length, near.operands))
     links = list(zip(others, lengths, lengths[1:], near.gaps, near.ordered, strict=False))
 
-    def test(text: Text) -> bool:
-        kept = first(text)
+    def test(text: LiteralText) -> bool:
+        places = first(text)
         for starts, before, own, (least, most), ordered in links:
-            if not kept:
+            if not places:
                 return False
-            kept = [
+            places = [
                 at
                 for at in starts(text)
-                if any_between(kept, at - before - most, at - before - least)
-                or (not ordered and any_between(kept, at + own + least, at + own + most))
+                if any_between(places, at - before - most, at - before - least)
+                or (not ordered and any_between(places, at + own + least, at + own + most))
             ]
-        return bool(kept)
+        return bool(places)
 
     return test
 
@@ -195,4 +199,4 @@ def _phrase(items: Sequence[Word | Prefix]) -> tuple[_Reader, tuple[str, ...]]:
 
 def _together(places: Iterable[list[int]]) -> list[int]:
     """Some lists of positions as one, ascending."""
-    return sorted({at for some in places for at in some})
+    return sorted({at for listed in places for at in listed})

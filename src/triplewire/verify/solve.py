@@ -26,11 +26,11 @@ from triplewire.kernels.joins import products as product_kernels
 from triplewire.kernels.joins import solutions as kernels
 from triplewire.kernels.joins.columns import (
     JoinedClauses,
-    LazyAnswers,
     NodeFeatures,
     PairColumns,
-    Rows,
+    ResidualAnswers,
     SearchState,
+    SolutionRows,
     SortedTriples,
     StarClauses,
 )
@@ -67,10 +67,10 @@ class Pairs:
         """The pairs as kernels take them."""
         return PairColumns(*fixed(self.publication, self.offset, self.clauses, self.width))
 
-    def taken(self, some: NDArray[np.int64]) -> Pairs:
+    def taken(self, numbers: NDArray[np.int64]) -> Pairs:
         """Some of the pairs."""
-        offset, places = slices(self.offset, some)
-        return Pairs(self.publication[some], offset, self.clauses[places], self.width[some])
+        offset, places = slices(self.offset, numbers)
+        return Pairs(self.publication[numbers], offset, self.clauses[places], self.width[numbers])
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +85,9 @@ class Solved:
     pieces: NDArray[np.int64]
 
 
-def _places(offset: Offsets | Ids, some: Ids) -> int:
+def _places(offset: Offsets | Ids, rows: Ids) -> int:
     """How long are the slices of some rows together?"""
-    return int((offset[some + 1] - offset[some]).sum())
+    return int((offset[rows + 1] - offset[rows]).sum())
 
 
 class _Inverse:
@@ -156,7 +156,7 @@ class Solver:
     def solve(
         self, batch: Batch, features: Features, pairs: Pairs, keep: bool, publications: Callable[[int], Publication]
     ) -> Solved:
-        """The outcome of each pair. Lazy tests are answered in between, and pairs that wait for them tried again."""
+        """The outcome of each pair. Residual predicates are answered in between; pairs that wait are tried again."""
         columns = batch.offset, _together(batch.subject, batch.predicate), batch.object
         triples = SortedTriples(*fixed(*columns, *_NO_KEYS))
         facts = NodeFeatures(
@@ -169,35 +169,41 @@ class Solver:
                 _together(features.node_term, features.node_test),
             )
         )
-        outcome, found = np.empty(len(pairs), np.uint8), []
+        outcome, parts = np.empty(len(pairs), np.uint8), []
         for start in range(0, len(pairs), _TOGETHER):
             end = min(start + _TOGETHER, len(pairs))
-            some = pairs if end - start == len(pairs) else pairs.taken(np.arange(start, end))
-            outcome[start:end], rows, pieces = self._multiplied(some, keep, features.term, triples, facts)
+            portion = pairs if end - start == len(pairs) else pairs.taken(np.arange(start, end))
+            outcome[start:end], rows, pieces = self._multiplied(portion, keep, features.term, triples, facts)
             pieces[:, 0] += start
-            found.append((rows, pieces))
+            parts.append((rows, pieces))
         left, decoder = np.flatnonzero(outcome == LEFT), Decoder(batch)
         if not len(left):
-            return _joined(outcome, found)
+            return _joined(outcome, parts)
         joined = pairs.taken(left)
         used, clauses = np.unique(joined.clauses, return_inverse=True)
         joined = replace(joined, clauses=clauses.astype(np.int32))
         joined_clauses = self._resolved(used, features.term)
         triples = SortedTriples(*triples[:3], *fixed(*_sort_triples(batch, joined.publication)))
         is_residual = (joined_clauses.condition[:, kernels.KIND] == RESIDUAL).any()
-        for start in range(0, len(joined), _AT_ONCE if is_residual else len(joined)):
-            waiting = np.arange(start, min(start + _AT_ONCE, len(joined)) if is_residual else len(joined))
+        groups = [np.arange(len(joined))]
+        if is_residual:
+            groups = np.split(groups[0], range(_AT_ONCE, len(joined), _AT_ONCE))
+        while groups:
+            waiting = groups.pop()
             answers = Answers(self._residual.scope)
             while len(waiting):
-                some = joined if len(waiting) == len(joined) else joined.taken(waiting)
-                own, rows, pieces = self._pass(some, keep, joined_clauses, triples, facts, answers)
+                portion = joined if len(waiting) == len(joined) else joined.taken(waiting)
+                own, rows, pieces = self._pass(portion, keep, joined_clauses, triples, facts, answers)
                 pieces[:, 0] = left[waiting[pieces[:, 0]]]
-                found.append((rows, pieces))
+                parts.append((rows, pieces))
                 outcome[left[waiting]] = own
                 waiting = waiting[own == UNKNOWN + kernels.UNSURE]
-                if len(waiting):
-                    self._residual.fill(answers, decoder.term, publications)
-        return _joined(outcome, found)
+                if len(waiting) and not self._residual.fill(answers, decoder.term, publications):
+                    apart = _by_publication(joined.publication, waiting)
+                    if len(apart) > 1:  # what is too much for one publication must not depend on the others
+                        groups += apart
+                        break
+        return _joined(outcome, parts)
 
     def _multiplied(
         self, pairs: Pairs, keep: bool, term: Ids, triples: SortedTriples, facts: NodeFeatures
@@ -209,22 +215,22 @@ class Solver:
         code = np.empty((_places(stated.pattern_offset, columns.clauses), 2), np.int32)
         few = np.diff(triples.offset) <= _FEW
         with self._inverses.borrowed(self._new_inverse) as inverse:
-            found = product_kernels.Stars(star, code, inverse.of(term))
-            stars = product_kernels.stars(columns, few, stated, found, outcome)
-        hit = np.empty((stars + 1 if keep else 1, 4), np.int64)
-        fitting = np.empty(4 * stars + self._patterns * (_FEW + 1), np.int32)
+            stars = product_kernels.Stars(star, code, inverse.of(term))
+            count = product_kernels.list_stars(columns, few, stated, stars, outcome)
+        hit = np.empty((count + 1 if keep else 1, 4), np.int64)
+        fitting = np.empty(4 * count + self._patterns * (_FEW + 1), np.int32)
         used, done = np.zeros(3, np.int64), 0
         hits = product_kernels.Hits(hit, fitting, used)
-        while done < stars:
+        while done < count:
             done = product_kernels.solve(
-                done, stars, cap, keep, columns.publication, stated, self._tests, triples, facts, found, hits
+                done, count, cap, keep, columns.publication, stated, self._tests, triples, facts, stars, hits
             )
-            if done < stars:
+            if done < count:
                 hits = product_kernels.Hits(_doubled(hits.hit), _doubled(hits.fitting), used)
-        rows, pieces = np.empty(used[product_kernels.SIZE], np.int32), np.empty((stars if keep else 0, 4), np.int64)
+        rows, pieces = np.empty(used[product_kernels.SIZE], np.int32), np.empty((count if keep else 0, 4), np.int64)
         frame = np.empty((self._patterns, 3), np.int64)
-        product_kernels.write(hits, found, frame, rows)
-        return outcome, rows, pieces[: product_kernels.outcomes(stars, cap, keep, star, outcome, pieces)]
+        product_kernels.write_solutions(hits, stars, frame, rows)
+        return outcome, rows, pieces[: product_kernels.pair_outcomes(count, cap, keep, star, outcome, pieces)]
 
     def _pass(
         self,
@@ -248,7 +254,7 @@ class Solver:
         while True:
             done = kernels.join(
                 done, columns, settings.max_bindings, keep, joined_clauses, triples, facts,
-                LazyAnswers(answers.scope, answers.known), search, outcome, Rows(rows, pieces, slots),
+                ResidualAnswers(answers.scope, answers.known), search, outcome, SolutionRows(rows, pieces, slots),
             )  # fmt: skip
             if done == len(pairs):
                 return outcome, rows[: state[kernels.ROWS]], pieces[: state[kernels.PIECES]]
@@ -266,6 +272,11 @@ def _residual_clauses(clauses: Clauses) -> NDArray[np.int64]:
     if not is_residual.any():
         return np.zeros(0, np.int64)
     return np.searchsorted(table.test_offset, np.flatnonzero(is_residual[table.test]), side="right") - 1
+
+
+def _by_publication(publication: Ids, pairs: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    """Some pairs, ascending by publication, in a group for each publication."""
+    return np.split(pairs, np.flatnonzero(np.diff(publication[pairs])) + 1)
 
 
 def _together(first: Ids, second: Ids) -> NDArray[np.int64]:
@@ -292,14 +303,14 @@ def _sort_triples(batch: Batch, publication: Ids) -> tuple[Offsets, NDArray[np.i
     return offset, keys
 
 
-def _joined(outcome: Bytes, found: list[tuple[Ids, NDArray[np.int64]]]) -> Solved:
+def _joined(outcome: Bytes, parts: list[tuple[Ids, NDArray[np.int64]]]) -> Solved:
     """The rows of several passes as one."""
-    if len(found) == 1:
-        return Solved(outcome, *found[0])
+    if len(parts) == 1:
+        return Solved(outcome, *parts[0])
     start = 0
-    for rows, pieces in found:
+    for rows, pieces in parts:
         pieces[:, 2] += start
         start += len(rows)
-    pieces = np.concatenate([pieces for _, pieces in found]) if found else np.zeros((0, 4), np.int64)
-    rows = np.concatenate([rows for rows, _ in found]) if found else np.zeros(0, np.int32)
+    pieces = np.concatenate([pieces for _, pieces in parts]) if parts else np.zeros((0, 4), np.int64)
+    rows = np.concatenate([rows for rows, _ in parts]) if parts else np.zeros(0, np.int32)
     return Solved(outcome, rows, pieces[np.argsort(pieces[:, 0], kind="stable")])

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import gc
 import json
-import threading
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from engine.samples import EX, item
+from engine.samples import EX, item, read_while_writing
 from triplewire import Engine, Publication, Settings
 from triplewire.clauses.clauses import VERSION
 from triplewire.engine import compiler
@@ -95,41 +94,24 @@ def test_changes_and_matches_in_many_threads() -> None:
     """While two threads change and merges go on, every match call sees each pair of subscriptions whole."""
     engine = Engine(matcher="trie", settings=Settings(merge_subscriptions=8))
     engine.subscribe(titles("word"), id="always")
-    publication, failures = item("p", "word"), list[BaseException]()
-    stop = threading.Event()
+    publication = item("p", "word")
 
     def work(number: int) -> None:
-        try:
-            for turn in range(150):
-                engine.subscribe(titles("word"), id=f"{number}-{turn}")
-                if turn >= 20:
-                    assert engine.unsubscribe(f"{number}-{turn - 20}")
-        except BaseException as error:
-            failures.append(error)
+        for turn in range(150):
+            engine.subscribe(titles("word"), id=f"{number}-{turn}")
+            if turn >= 20:
+                assert engine.unsubscribe(f"{number}-{turn - 20}")
 
     def look() -> None:
-        try:
-            while not stop.is_set():
-                ids = [match.subscription for match in engine.match(publication)]
-                assert ids == sorted(set(ids))
-                assert "always" in ids
-                for number in range(2):
-                    turns = sorted(int(id_.split("-")[1]) for id_ in ids if id_.startswith(f"{number}-"))
-                    assert turns == list(range(turns[0], turns[-1] + 1)) if turns else True
-                    assert len(turns) <= 21
-        except BaseException as error:
-            failures.append(error)
+        ids = [match.subscription for match in engine.match(publication)]
+        assert ids == sorted(set(ids))
+        assert "always" in ids
+        for number in range(2):
+            turns = sorted(int(id_.split("-")[1]) for id_ in ids if id_.startswith(f"{number}-"))
+            assert turns == list(range(turns[0], turns[-1] + 1)) if turns else True
+            assert len(turns) <= 21
 
-    readers = [threading.Thread(target=look) for _ in range(2)]
-    writers = [threading.Thread(target=work, args=(n,)) for n in range(2)]
-    for thread in readers + writers:
-        thread.start()
-    for thread in writers:
-        thread.join()
-    stop.set()
-    for thread in readers:
-        thread.join()
-    assert not failures
+    read_while_writing(work, look, writers=2)
     engine.settle()
     expected = sorted(["always", *(f"{number}-{turn}" for number in range(2) for turn in range(130, 150))])
     assert found(engine, "word") == expected

@@ -74,7 +74,7 @@ class _Publications:
         self._entity_property = names[:_ENTITY_PROPERTIES]
         self._record_property = names[_ENTITY_PROPERTIES:]
 
-    def one(self, number: int) -> Document:
+    def publication(self, number: int) -> Document:
         """The publication of this number."""
         subject = iri("entity", f"e{number}")
         statements: dict[Statement, None] = {}
@@ -151,7 +151,7 @@ class _Publications:
 def publications(count: int, seed: int = 4) -> list[Document]:
     """So many publications; the same for the same seed, and the first ones do not depend on the count."""
     source = _Publications(seed)
-    return [source.one(number) for number in range(count)]
+    return [source.publication(number) for number in range(count)]
 
 
 def _geometric(dice: plain_random.Random, stop: float) -> int:

@@ -107,12 +107,12 @@ class RtfQueries:
 
     def _grown(self, random: np.random.Generator, statement: NDArray[np.int64], slot: int) -> tuple[Rows, Rows]:
         corpus, size = self._corpus, len(statement)
-        kept = corpus.is_type[statement] | (random.random(size) < KEPT_OBJECT)
-        kept &= corpus.is_short[statement]
-        right = np.where(kept, self._object[corpus.object[statement]], self._variable[slot])
+        is_constant = corpus.is_type[statement] | (random.random(size) < KEPT_OBJECT)
+        is_constant &= corpus.is_short[statement]
+        right = np.where(is_constant, self._object[corpus.object[statement]], self._variable[slot])
         left = self._predicate[corpus.predicate[statement]]
-        any_left = kept & ~corpus.is_type[statement] & (random.random(size) < ANY_PREDICATE)
-        any_right = ~kept & (random.random(size) < ANY_OBJECT)
+        any_left = is_constant & ~corpus.is_type[statement] & (random.random(size) < ANY_PREDICATE)
+        any_right = ~is_constant & (random.random(size) < ANY_OBJECT)
         return np.where(any_left, self._any_predicate, left), np.where(any_right, self._any_object, right)
 
     def _drawn(self, random: np.random.Generator, size: int, slot: int) -> tuple[Rows, Rows]:

@@ -9,18 +9,14 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import TypeAlias
 from urllib.parse import unquote
 
-import numpy as np
-
-from triplewire.clauses.node_tests.columns import Arrays, grouped, to_bytes
-from triplewire.clauses.node_tests.lookup import TEXT_SEED
-from triplewire.clauses.node_tests.postings import Posting
-from triplewire.encode.batch import Ids, Offsets
+from triplewire.clauses.node_tests.columns import to_bytes
+from triplewire.clauses.node_tests.lookup import TEXT_SEED, KeyedTests
 from triplewire.encode.names import Names
 from triplewire.ir.entailment import NONE
 from triplewire.ir.nodes import Label, Relation
@@ -30,46 +26,20 @@ from triplewire.model.publication import Graph
 from triplewire.model.terms import IRI, Literal, Term
 
 Name: TypeAlias = IRI | Label
-Found: TypeAlias = frozenset[int]
+TestNumbers: TypeAlias = frozenset[int]
 NO_GRAPH = Graph(())
 _NEXT = "%[89AB][0-9A-F]"
 _CODES = re.compile(f"(%[0-7][0-9A-F]|%[CD][0-9A-F]{_NEXT}|%E[0-9A-F](?:{_NEXT}){{2}}|%F[0-9A-F](?:{_NEXT}){{3}})")
 _MOST_CODES = 5  # of one name, whose spellings are still told one by one
-_KEPT = 200_000  # terms whose tests are remembered
+_MOST_KNOWN = 200_000  # terms whose tests are remembered
 
 
 @dataclass(frozen=True)
-class Classes:
-    """The tests of each (relation, class), and the index over them for the taxonomy that was last asked."""
+class Classes(KeyedTests):
+    """The tests of each class, by (relation, IRI, and the name of a label), and the index over them for the taxonomy
+    that was last asked."""
 
-    asked: tuple[tuple[str, ...], ...]  # relation, IRI, and the name of a label
-    offset: Offsets
-    test: Ids
     _index: list[ClassIndex] = field(default_factory=list, compare=False, repr=False)
-
-    @classmethod
-    def collect(cls, pairs: Sequence[tuple[Posting, int]]) -> Classes | None:
-        """From postings "c" and their tests; None without any."""
-        if not pairs:
-            return None
-        keys = [tuple(map(str, posting[1:])) for posting, _ in pairs]
-        number = {key: at for at, key in enumerate(dict.fromkeys(keys))}
-        order, offset = grouped((number[key] for key in keys), len(number))
-        return cls(tuple(number), offset, np.array([test for _, test in pairs], np.int32)[order])
-
-    def meta(self) -> list[Any]:
-        """What is not in `arrays`, for JSON."""
-        return [list(key) for key in self.asked]
-
-    def arrays(self) -> Arrays:
-        """The rest."""
-        return {"offset": self.offset, "test": self.test}
-
-    @classmethod
-    def from_arrays(cls, arrays: Arrays, meta: Sequence[Sequence[str]]) -> Classes:
-        """What `arrays` and `meta` gave."""
-        a: dict[str, Any] = dict(arrays)
-        return cls(tuple(map(tuple, meta)), a["offset"], a["test"])
 
     def index(self, taxonomy: Taxonomy) -> ClassIndex:
         """The index for a taxonomy."""
@@ -90,20 +60,20 @@ class ClassIndex:
     """The tests under the classes of one taxonomy.
 
     Labels are told apart by the namespace in which they name a class, because a literal resolves as its class does:
-    each namespace is a `View`, that of IRIs and of labels without one is "".
+    each namespace is a `NamespaceView`, that of IRIs and of labels without one is "".
     """
 
     def __init__(self, taxonomy: Taxonomy, tests: Iterable[tuple[Relation, Name, list[int]]]) -> None:
         self.taxonomy = taxonomy
-        self.views: dict[str, View] = {}
+        self.views: dict[str, NamespaceView] = {}
         for relation, name, numbers in tests:
             namespace = namespace_of(name)
             view = self.views.get(namespace)
             if view is None:
-                view = self.views[namespace] = View(taxonomy, name if namespace else IRI(""))
+                view = self.views[namespace] = NamespaceView(taxonomy, name if namespace else IRI(""))
             view.add(relation, name, numbers)
-        self._kept: dict[Term, Found] = {}
-        self._instances: dict[str, Found] = {}
+        self._known: dict[Term, TestNumbers] = {}
+        self._instances: dict[str, TestNumbers] = {}
 
     @cached_property
     def texts(self) -> Names:
@@ -122,41 +92,41 @@ class ClassIndex:
     def spelled(self, iris: Iterable[str]) -> tuple[set[str], int]:
         """The texts that have one of these IRIs in one of the namespaces. They may be more than can be told: those have
         at most so many bytes as the number says."""
-        found: set[str] = set()
+        texts: set[str] = set()
         longest = 0
         starts = [namespace.rstrip(NOWHERE) for namespace in self.views if namespace]
         for iri in iris if starts else ():
             for start in starts:
                 if iri.startswith(start):
-                    texts = spellings(iri[len(start) :])
-                    found.update(texts or ())
-                    longest = longest if texts is not None else max(longest, len(iri) - len(start))
-        return found, longest
+                    own = spellings(iri[len(start) :])
+                    texts.update(own or ())
+                    longest = longest if own is not None else max(longest, len(iri) - len(start))
+        return texts, longest
 
     def names_of(self, text: str) -> Iterable[tuple[str, frozenset[str]]]:
         """The IRIs that a literal of this text stands for, by namespace."""
         return [(namespace, view.names_of(Literal(text))) for namespace, view in self.views.items()]
 
-    def static(self, term: Term) -> Found:
+    def static(self, term: Term) -> TestNumbers:
         """The tests that hold of a term by the taxonomy alone."""
-        found = self._kept.get(term)
-        if found is None:
-            if len(self._kept) >= _KEPT:
-                self._kept.clear()
-            found = self._kept[term] = NO_TESTS.union(*[view.static(term) for view in self.views.values()])
-        return found
+        tests = self._known.get(term)
+        if tests is None:
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
+            tests = self._known[term] = NO_TESTS.union(*[view.static(term) for view in self.views.values()])
+        return tests
 
-    def instances(self, cls: str) -> Found:
+    def instances(self, cls: str) -> TestNumbers:
         """The tests that hold of a node that the publication makes an instance of the class."""
-        found = self._instances.get(cls)
-        if found is None:
-            if len(self._instances) >= _KEPT:
+        tests = self._instances.get(cls)
+        if tests is None:
+            if len(self._instances) >= _MOST_KNOWN:
                 self._instances.clear()
-            found = self._instances[cls] = NO_TESTS.union(*[v.direct(cls, False) for v in self.views.values()])
-        return found
+            tests = self._instances[cls] = NO_TESTS.union(*[v.direct(cls, False) for v in self.views.values()])
+        return tests
 
 
-NO_TESTS: Found = frozenset()
+NO_TESTS: TestNumbers = frozenset()
 
 
 def spellings(name: str) -> list[str] | None:
@@ -167,12 +137,12 @@ def spellings(name: str) -> list[str] | None:
     parts = _CODES.split(name)  # text and codes in turn
     if len(parts) > 2 * _MOST_CODES + 1 or "%3F" in parts:  # %3F may be any lone surrogate
         return None
-    found = [""]
+    texts = [""]
     for number, part in enumerate(parts):
         character = unquote(part) if number % 2 else part
         ends = [part] if character == part or beside(character, "x", "x") != part else [part, character]
-        found = [text + end for text in found for end in ends]
-    return found
+        texts = [text + end for text in texts for end in ends]
+    return texts
 
 
 def namespace_of(name: Name) -> str:
@@ -187,7 +157,7 @@ NOWHERE = "\0"
 """The namespace of a label that is its own IRI."""
 
 
-class View:
+class NamespaceView:
     """The tests whose classes are named in one namespace. `example`: a class of them."""
 
     def __init__(self, taxonomy: Taxonomy, example: Name) -> None:
@@ -221,13 +191,13 @@ class View:
 
     def static(self, term: Term) -> set[int]:
         """The tests that hold of a term in a publication that says nothing of classes."""
-        found: set[int] = set()
+        tests: set[int] = set()
         for _, cls, is_class in self._taxonomy.readings(term, Relation.DESCENDANT, self._example, NO_GRAPH):
-            found.update(self.direct(cls, is_class))
+            tests.update(self.direct(cls, is_class))
         for _, cls, _ in self._taxonomy.readings(term, Relation.SUBCLASS, self._example, NO_GRAPH):
             for above in self._taxonomy.at_or_above(cls):
-                found.update(self.below.get(above, ()))
-        return found
+                tests.update(self.below.get(above, ()))
+        return tests
 
     def names_of(self, literal: Literal) -> frozenset[str]:
         """The IRIs that a literal stands for."""

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from triplewire.encode.batch import Bytes, Ids, Offsets
 from triplewire.encode.names import Names
 from triplewire.kernels.shared.columns import fixed_array
-from triplewire.kernels.text.names import gather
+from triplewire.kernels.text.names import copy_strings
 
 Arrays: TypeAlias = dict[str, NDArray[np.generic]]
 
@@ -56,7 +56,7 @@ class Strings(Sequence[bytes]):
         offset = np.zeros(len(rows) + 1, np.int64)
         np.cumsum(counts, out=offset[1:])
         text = np.empty(int(offset[-1]), np.uint8)
-        gather(fixed_array(self.text), fixed_array(self.offset[:-1][rows]), fixed_array(offset), text)
+        copy_strings(fixed_array(self.text), fixed_array(self.offset[:-1][rows]), fixed_array(offset), text)
         return Strings(text, offset)
 
     def names(self, seed: int) -> Names:
@@ -75,11 +75,11 @@ def ends(lengths: NDArray[np.integer[Any]]) -> Offsets:
     return offset
 
 
-def slices(offset: Offsets | Ids, some: NDArray[np.integer[Any]]) -> tuple[Offsets, NDArray[np.int64]]:
+def slices(offset: Offsets | Ids, rows: NDArray[np.integer[Any]]) -> tuple[Offsets, NDArray[np.int64]]:
     """The slices of some rows, put one behind the other: their offsets, and where all that is in them was."""
-    lengths = offset[some + 1] - offset[some]
+    lengths = offset[rows + 1] - offset[rows]
     own = ends(lengths)
-    return own, np.arange(own[-1]) + np.repeat(offset[:-1][some] - own[:-1], lengths)
+    return own, np.arange(own[-1]) + np.repeat(offset[:-1][rows] - own[:-1], lengths)
 
 
 def grouped(rows: Iterable[int] | NDArray[np.integer[Any]], count: int) -> tuple[Ids, Offsets]:

@@ -1,13 +1,12 @@
-"""Tests that ask for a whole text or a whole word: rows of a table of byte strings, each with its postings.
-
-The table itself: `triplewire.encode.names`.
+"""Tests under keys. `Lookup`: those that ask for a whole text or a whole word, as rows of a table of byte strings
+(`triplewire.encode.names`). `KeyedTests`: those that ask for a few strings, such as a relation and a class.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -19,6 +18,39 @@ from triplewire.encode.names import Names
 
 TEXT_SEED = 1
 """Texts are hashed as if they were IRIs, whatever they are."""
+
+
+@dataclass(frozen=True)
+class KeyedTests:
+    """Distinct keys of a few strings, each with a slice of tests."""
+
+    asked: tuple[tuple[str, ...], ...]
+    offset: Offsets
+    test: Ids
+
+    @classmethod
+    def collect(cls, pairs: Sequence[tuple[Posting, int]]) -> Self | None:
+        """From postings and their tests; None without any."""
+        if not pairs:
+            return None
+        keys = [tuple(map(str, posting[1:])) for posting, _ in pairs]
+        number = {key: at for at, key in enumerate(dict.fromkeys(keys))}
+        order, offset = grouped((number[key] for key in keys), len(number))
+        return cls(tuple(number), offset, np.array([test for _, test in pairs], np.int32)[order])
+
+    def meta(self) -> list[Any]:
+        """What is not in `arrays`, for JSON."""
+        return [list(key) for key in self.asked]
+
+    def arrays(self) -> Arrays:
+        """The rest."""
+        return {"offset": self.offset, "test": self.test}
+
+    @classmethod
+    def from_arrays(cls, arrays: Arrays, meta: Sequence[Sequence[str]]) -> Self:
+        """What `arrays` and `meta` gave."""
+        columns: dict[str, Any] = dict(arrays)
+        return cls(tuple(map(tuple, meta)), columns["offset"], columns["test"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +78,8 @@ class Lookup:
         names, rows = words.names(seed), np.arange(len(words), dtype=np.int64)
         if more:
             distinct = {word: at for at, word in enumerate(dict.fromkeys(more))}
-            names, found = names.extended(Names.build(list(distinct), seed), np.arange(len(distinct)))
-            rows = np.concatenate((rows, found[[distinct[word] for word in more]]))
+            names, number_of = names.extended(Names.build(list(distinct), seed), np.arange(len(distinct)))
+            rows = np.concatenate((rows, number_of[[distinct[word] for word in more]]))
         order, offset = grouped(rows, len(names))
         test = np.concatenate((tests, np.asarray(more_tests, np.int32)))[order]
         return cls(names, offset, test, np.zeros(0, np.int32))

@@ -90,12 +90,12 @@ def postings(test: Test) -> tuple[Posting, ...] | None:
 
 
 def _merged(parts: Iterable[tuple[Posting, ...] | None]) -> tuple[Posting, ...] | None:
-    found: list[Posting] = []
+    merged: list[Posting] = []
     for part in parts:
         if part is None or any(posting[1] in ORDERS for posting in part if posting[0] in ("n", "i", "N", "M")):
             return None
-        found += part
-    return tuple(dict.fromkeys(found))
+        merged += part
+    return tuple(dict.fromkeys(merged))
 
 
 def _of_text(expression: TextExpression) -> tuple[Posting, ...] | None:

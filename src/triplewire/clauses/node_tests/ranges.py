@@ -143,8 +143,8 @@ class ScaleTests:
     earlier: int
     point_offset: Offsets
     point_test: Ids
-    kept: dict[Literal, StrictPlaces | None] = field(default_factory=dict, compare=False, repr=False)
-    """Places of strict values, kept between batches (`triplewire.clauses.node_tests.values`)."""
+    known: dict[Literal, StrictPlaces | None] = field(default_factory=dict, compare=False, repr=False)
+    """Places of strict values, remembered between batches (`triplewire.clauses.node_tests.values`)."""
 
     def meta(self) -> list[Any]:
         """What is not in `arrays`, for JSON."""
@@ -153,10 +153,10 @@ class ScaleTests:
     def arrays(self) -> Arrays:
         """The rest."""
         scale = self.scale
-        found: Arrays = {"keys": scale.keys, "exact": scale.exact}
-        found |= {"lexical": scale.lexical.text, "lexical_offset": scale.lexical.offset}
-        found |= {"datatype": scale.datatype.text, "datatype_offset": scale.datatype.offset}
-        return found | {"point_offset": self.point_offset, "point_test": self.point_test}
+        arrays: Arrays = {"keys": scale.keys, "exact": scale.exact}
+        arrays |= {"lexical": scale.lexical.text, "lexical_offset": scale.lexical.offset}
+        arrays |= {"datatype": scale.datatype.text, "datatype_offset": scale.datatype.offset}
+        return arrays | {"point_offset": self.point_offset, "point_test": self.point_test}
 
     @classmethod
     def from_arrays(cls, arrays: Arrays, meta: Sequence[Any]) -> ScaleTests:
@@ -183,9 +183,9 @@ def collect_scales(pairs: Iterable[tuple[Posting, int]]) -> tuple[tuple[ScaleTes
     groups = 0
     for key in sorted(rows, key=str):
         scale, ranks = _build_scale(key, rows[key])
-        some = [(test, str(posting[1]), rank) for (_, posting, test), rank in zip(rows[key], ranks, strict=True)]
-        ordered = [row for row in some if row[1] in ORDERS]
-        points = [row for row in some if row[1] not in ORDERS]
+        ranked = [(test, str(posting[1]), rank) for (_, posting, test), rank in zip(rows[key], ranks, strict=True)]
+        ordered = [row for row in ranked if row[1] in ORDERS]
+        points = [row for row in ranked if row[1] not in ORDERS]
         later = earlier = -1
         if ordered:
             later, earlier = groups, groups + (key[0] == "M")

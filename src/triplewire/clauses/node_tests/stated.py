@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,12 +55,11 @@ class ClassFeatures:
         names, longest = self.index.names
         named = names.find_all(terms.text, terms.start, terms.end, self.text_hash) >= 0
         iris = np.flatnonzero(named & (terms.kind == IRI_KIND)).tolist()
-        some = ((row, self.index.static(IRI(text_of(terms, row)))) for row in iris)
-        others = ((row, self.index.static(Literal(text))) for row, text in self._literals(named, longest))
-        for found in (some, others):
-            for row, numbers in found:
-                rows += [row] * len(numbers)
-                tests += numbers
+        of_iris = ((row, self.index.static(IRI(text_of(terms, row)))) for row in iris)
+        of_literals = ((row, self.index.static(Literal(text))) for row, text in self._literals(named, longest))
+        for row, numbers in chain(of_iris, of_literals):
+            rows += [row] * len(numbers)
+            tests += numbers
         return np.array(rows, np.int32), np.array(tests, np.int32)
 
     def _literals(self, named: NDArray[np.bool_], longest: int) -> Iterator[tuple[int, str]]:
@@ -76,9 +76,9 @@ class ClassFeatures:
         publication, subject, cls = self.types
         distinct, place = np.unique(cls, return_inverse=True)
         tests = [sorted(self.index.instances(text_of(self.batch.terms, int(row)))) for row in distinct]
-        counts = np.array([len(some) for some in tests], np.int64)
+        counts = np.array([len(numbers) for numbers in tests], np.int64)
         first = np.cumsum(counts) - counts
-        flat = np.array([test for some in tests for test in some], np.int32)
+        flat = np.array([test for numbers in tests for test in numbers], np.int32)
         width = counts[place]
         at = np.arange(int(width.sum())) + np.repeat(first[place] - np.cumsum(width) + width, width)
         of_nodes = (np.repeat(publication, width), np.repeat(subject, width), flat[at])
@@ -100,9 +100,9 @@ class ClassFeatures:
         meant: dict[int, dict[str, list[int]]] = {}  # literal -> namespace -> typed IRIs
         for row, text in self._literals(named, longest):
             for namespace, iris in self.index.names_of(text):
-                found = [number[iri] for iri in iris if iri in number]
-                if found:
-                    meant.setdefault(row, {})[namespace] = found
+                typed_rows = [number[iri] for iri in iris if iri in number]
+                if typed_rows:
+                    meant.setdefault(row, {})[namespace] = typed_rows
         if not meant:
             return
         classes: dict[tuple[int, int], list[str]] = defaultdict(list)

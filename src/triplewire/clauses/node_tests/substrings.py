@@ -74,11 +74,11 @@ class Substrings:
         automaton = (self.first, self.label, self.end, self.root, self.fail, self.report)
         room = _FIRST_ROOM
         while True:
-            found, pattern = np.empty(room, np.int32), np.empty(room, np.int32)
+            row, pattern = np.empty(room, np.int32), np.empty(room, np.int32)
             stamp = np.full(len(self.offset) - 1, -1, np.int32)
-            count = kernels.scan(text, start, stop, rows, automaton, stamp, found, pattern)
+            count = kernels.find_patterns(text, start, stop, rows, automaton, stamp, row, pattern)
             if count <= room:
-                return found[:count], pattern[:count]
+                return row[:count], pattern[:count]
             room = count
 
     def pairs(self, text: Bytes, start: Offsets, stop: Offsets, rows: NDArray[np.int32], kind: Ids) -> Pairs:
@@ -100,9 +100,9 @@ def collect_substrings(pairs: Sequence[tuple[Posting, int]]) -> Substrings | Non
     return Substrings.build(patterns, [test for _, test in pairs], [int(posting[1]) for posting, _ in pairs])
 
 
-def spread(found: Pairs, offset: Offsets, test: Ids, kinds: Ids, kind: Ids) -> Pairs:
+def spread(pairs: Pairs, offset: Offsets, test: Ids, kinds: Ids, kind: Ids) -> Pairs:
     """From pairs (term, row of postings) to pairs (term, test)."""
-    terms, rows = found
+    terms, rows = pairs
     room = int((offset[rows + 1] - offset[rows]).sum())
     out_term, out_test = np.empty(room, np.int32), np.empty(room, np.int32)
     count = pair_kernels.spread(terms, rows, offset, test, kinds, kind, out_term, out_test)

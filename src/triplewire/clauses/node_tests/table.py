@@ -22,7 +22,7 @@ from triplewire.clauses.node_tests.lookup import Literals, collect_literals
 from triplewire.clauses.node_tests.postings import DEFAULT, ORDERS, Posting, postings
 from triplewire.clauses.node_tests.ranges import ScaleTests, collect_scales
 from triplewire.clauses.node_tests.substrings import Substrings, collect_substrings
-from triplewire.clauses.node_tests.tags import Languages, collect_languages
+from triplewire.clauses.node_tests.tags import Languages
 from triplewire.clauses.node_tests.words import WordTests, collect_words
 from triplewire.encode.batch import Bytes, Ids
 from triplewire.ir.fulltext.nodes import Word
@@ -86,37 +86,37 @@ class Tests:
             "languages": self.languages.meta() if self.languages else None,
             "classes": self.classes.meta() if self.classes else None,
         }
-        found: Arrays = {name: getattr(self, name) for name in ("kind", "group", "op", "rank")}
-        found |= {"specs": self.specs.text, "spec_offset": self.specs.offset}
-        found["meta"] = np.frombuffer(json.dumps(meta).encode("ascii"), np.uint8)
+        arrays: Arrays = {name: getattr(self, name) for name in ("kind", "group", "op", "rank")}
+        arrays |= {"specs": self.specs.text, "spec_offset": self.specs.offset}
+        arrays["meta"] = np.frombuffer(json.dumps(meta).encode("ascii"), np.uint8)
         for number, table in enumerate(self.words):
-            found |= prefixed(f"words{number}", table.arrays())
+            arrays |= prefixed(f"words{number}", table.arrays())
         for number, scale in enumerate(self.scales):
-            found |= prefixed(f"scales{number}", scale.arrays())
+            arrays |= prefixed(f"scales{number}", scale.arrays())
         for name in ("substrings", "literals", "languages", "classes"):
             part: Substrings | Literals | Languages | Classes | None = getattr(self, name)
             if part is not None:
-                found |= prefixed(name, part.arrays())
-        return found
+                arrays |= prefixed(name, part.arrays())
+        return arrays
 
     @classmethod
     def from_arrays(cls, arrays: Arrays) -> Tests:
         """What `arrays` gave. Raises `KeyError` or `ValueError` where something is missing."""
         meta: dict[str, Any] = json.loads(arrays["meta"].tobytes())
-        found: dict[str, Any] = {name: arrays[name] for name in ("kind", "group", "op", "rank")}
-        found["specs"] = Strings(arrays["specs"], arrays["spec_offset"])  # type: ignore[arg-type]  # of the types that `arrays` gave
-        found["groups"] = meta["groups"]
+        columns: dict[str, Any] = {name: arrays[name] for name in ("kind", "group", "op", "rank")}
+        columns["specs"] = Strings(arrays["specs"], arrays["spec_offset"])  # type: ignore[arg-type]  # of the types that `arrays` gave
+        columns["groups"] = meta["groups"]
         kinds: dict[str, Any] = {"words": WordTests, "scales": ScaleTests}
         for name, kind in kinds.items():
             parts = enumerate(meta[name])
-            found[name] = tuple([kind.from_arrays(under(f"{name}{number}", arrays), part) for number, part in parts])
+            columns[name] = tuple([kind.from_arrays(under(f"{name}{number}", arrays), part) for number, part in parts])
         substrings = under("substrings", arrays)
-        found["substrings"] = Substrings.from_arrays(substrings) if substrings else None
+        columns["substrings"] = Substrings.from_arrays(substrings) if substrings else None
         kinds = {"literals": Literals, "languages": Languages, "classes": Classes}
         for name, kind in kinds.items():
             part = meta[name]
-            found[name] = None if part is None else kind.from_arrays(under(name, arrays), part)
-        return cls(**found)
+            columns[name] = None if part is None else kind.from_arrays(under(name, arrays), part)
+        return cls(**columns)
 
     @classmethod
     def union(
@@ -128,13 +128,13 @@ class Tests:
         numbers = [np.full(len(table), -1, np.int32) for table in tables]
         taken: Sequence[NDArray[np.integer[Any]]]
         taken = [np.arange(len(table)) for table in tables] if used is None else used
-        for table, some, number in zip(tables, taken, numbers, strict=True):
-            indexed = some[table.kind[some] != RESIDUAL]
+        for table, chosen, number in zip(tables, taken, numbers, strict=True):
+            indexed = chosen[table.kind[chosen] != RESIDUAL]
             own = table.specs.taken(indexed).names(_SEED)
             whole, number[indexed] = whole.extended(own, np.arange(len(own)))
         count = len(whole)
-        for table, some, number in zip(tables, taken, numbers, strict=True):
-            residual = some[table.kind[some] == RESIDUAL]
+        for table, chosen, number in zip(tables, taken, numbers, strict=True):
+            residual = chosen[table.kind[chosen] == RESIDUAL]
             number[residual] = count + np.arange(len(residual))
             count += len(residual)
         residual_ends = np.full(count - len(whole), whole.offset[-1])
@@ -166,11 +166,11 @@ class TestTable:
                 return self.word(expression.word)
         number = self._known.get(test)
         if number is None:
-            found = postings(test)
-            if found is not None and len(found) == 1 and found[0][0] == "w":
-                number = self.word(str(found[0][1]))
-            elif found is not None:
-                spec = json.dumps(found, separators=(",", ":")).encode("ascii")
+            test_postings = postings(test)
+            if test_postings is not None and len(test_postings) == 1 and test_postings[0][0] == "w":
+                number = self.word(str(test_postings[0][1]))
+            elif test_postings is not None:
+                spec = json.dumps(test_postings, separators=(",", ":")).encode("ascii")
                 number = self._indexed.get(spec)
                 if number is None:
                     number = self._indexed[spec] = self._next(spec)
@@ -201,13 +201,13 @@ def build(specs: Strings) -> Tests:
     kind = np.where(length > 0, INDEXED, RESIDUAL).astype(np.uint8)
     first = np.zeros(len(specs), np.uint8)
     first[length > 0] = specs.text[specs.offset[:-1][length > 0]]
-    found: dict[str, list[tuple[Posting, int]]] = {}
+    by_kind: dict[str, list[tuple[Posting, int]]] = {}
     for test in np.flatnonzero((length > 0) & (first != _WORD)).tolist():
         for posting in json.loads(specs[test]):
-            found.setdefault(posting[0], []).append((tuple(posting), test))
+            by_kind.setdefault(posting[0], []).append((tuple(posting), test))
 
     def of(*names: str) -> list[tuple[Posting, int]]:
-        return [pair for name in names for pair in found.get(name, ())]
+        return [pair for name in names for pair in by_kind.get(name, ())]
 
     group, rank = np.full(len(specs), -1, np.int32), np.full(len(specs), -1, np.int32)
     op = np.zeros(len(specs), np.uint8)
@@ -224,7 +224,7 @@ def build(specs: Strings) -> Tests:
         collect_words(_words(specs, np.flatnonzero(first == _WORD)), of("w", "p", "W", "P")),
         collect_substrings(of("s")),
         collect_literals(of("t", "e")),
-        collect_languages(of("l")),
+        Languages.collect(of("l")),
         scales,
         Classes.collect(of("c")),
     )
@@ -232,7 +232,7 @@ def build(specs: Strings) -> Tests:
 
 def _words(specs: Strings, rows: NDArray[np.int64]) -> tuple[Strings, Ids]:
     """The words of which the specs of these tests are made, and the tests."""
-    some = specs.taken(rows)
-    kept = np.ones(len(some.text), np.bool_)
-    kept[some.offset[:-1]] = False
-    return Strings(some.text[kept], some.offset - np.arange(len(some.offset))), rows.astype(np.int32)
+    strings = specs.taken(rows)
+    is_word = np.ones(len(strings.text), np.bool_)
+    is_word[strings.offset[:-1]] = False
+    return Strings(strings.text[is_word], strings.offset - np.arange(len(strings.offset))), rows.astype(np.int32)

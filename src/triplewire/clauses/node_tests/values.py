@@ -21,7 +21,7 @@ from triplewire.ir.values.numbers import NUMERIC, lenient_number
 from triplewire.kernels.text.dates import date_like
 from triplewire.model.terms import Literal
 
-_KEPT = 100_000  # places of strict values that are remembered, a scale
+_MOST_KNOWN = 100_000  # places of strict values that are remembered, a scale
 _SHORT = 64  # characters of a literal that is remembered
 _UNKNOWN: StrictPlaces = (-1, -1, -1, -1)
 
@@ -72,12 +72,12 @@ def _numbers(batch: Batch, scale: Scale) -> tuple[Ids, Ids, Ids]:
 
 def _instants(batch: Batch, scale: Scale) -> tuple[Ids, Ids, Ids]:
     terms = batch.terms
-    found = np.zeros(len(terms), np.bool_)
-    date_like(terms.text, terms.start, terms.end, found)
-    found &= terms.kind != BLANK_KIND
+    is_date_like = np.zeros(len(terms), np.bool_)
+    date_like(terms.text, terms.start, terms.end, is_date_like)
+    is_date_like &= terms.kind != BLANK_KIND
     rows: list[int] = []
     instants: list[Instant] = []
-    for row in np.flatnonzero(found).tolist():
+    for row in np.flatnonzero(is_date_like).tolist():
         instant = lenient_instant(text_of(terms, row))
         if instant is not None:
             rows.append(row)
@@ -92,29 +92,29 @@ def _strict(batch: Batch, tests: ScaleTests, low: NDArray[np.int32], high: NDArr
     """Fills in the places of the literals that have a value on a strict scale; the pairs of tests for `=`."""
     rows, below, upto = [], [], []
     for row in _typed(batch, NUMERIC if tests.scale.key[0] == "N" else _datatypes(str(tests.scale.key[1]))).tolist():
-        found = _strict_places(tests, literal_of(batch.terms, row))
-        if found is None:
+        value_places = _strict_places(tests, literal_of(batch.terms, row))
+        if value_places is None:
             continue
         rows.append(row)
-        below.append(found[0])
-        upto.append(found[1])
+        below.append(value_places[0])
+        upto.append(value_places[1])
         if tests.later >= 0:
-            low[tests.later, row], high[tests.later, row] = found[:2]
+            low[tests.later, row], high[tests.later, row] = value_places[:2]
             if tests.earlier != tests.later:
-                low[tests.earlier, row], high[tests.earlier, row] = found[2:]
+                low[tests.earlier, row], high[tests.earlier, row] = value_places[2:]
     return _points(tests, np.array(rows, np.int32), np.array(below, np.int32), np.array(upto, np.int32))
 
 
 def _strict_places(tests: ScaleTests, literal: Literal) -> StrictPlaces | None:
     """As `Scale.strict_places`, which is asked once of short literals. Any thread may come here."""
-    found = tests.kept.get(literal, _UNKNOWN)
-    if found is _UNKNOWN:
-        found = tests.scale.strict_places(value_of(literal))
+    value_places = tests.known.get(literal, _UNKNOWN)
+    if value_places is _UNKNOWN:
+        value_places = tests.scale.strict_places(value_of(literal))
         if len(literal.lexical) <= _SHORT:
-            if len(tests.kept) >= _KEPT:
-                tests.kept.clear()
-            tests.kept[literal] = found
-    return found
+            if len(tests.known) >= _MOST_KNOWN:
+                tests.known.clear()
+            tests.known[literal] = value_places
+    return value_places
 
 
 def _datatypes(datatype: str) -> frozenset[str]:

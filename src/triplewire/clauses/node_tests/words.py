@@ -46,12 +46,12 @@ class WordTests:
 
     def arrays(self) -> Arrays:
         """The rest."""
-        found: Arrays = {}
+        arrays: Arrays = {}
         if self.words is not None:
-            found |= prefixed("words", self.words.arrays())
+            arrays |= prefixed("words", self.words.arrays())
         if self.prefixes is not None:
-            found |= prefixed("prefixes", self.prefixes.arrays())
-        return found
+            arrays |= prefixed("prefixes", self.prefixes.arrays())
+        return arrays
 
     @classmethod
     def from_arrays(cls, arrays: Arrays, meta: Sequence[Any]) -> WordTests:
@@ -84,10 +84,10 @@ class WordTests:
             row = self.words.rows(words.text, words.start, words.end, words.hash)
             if self.prefixes is None:
                 return row, self.words.offset, self.words.test
-            found = np.flatnonzero(row >= 0).astype(np.int32)
-            counts = self.words.offset[row[found] + 1] - self.words.offset[row[found]]
-            at = np.arange(counts.sum()) + np.repeat(self.words.offset[row[found]] - np.cumsum(counts) + counts, counts)
-            parts.append((np.repeat(found, counts), self.words.test[at]))
+            asked = np.flatnonzero(row >= 0).astype(np.int32)
+            counts = self.words.offset[row[asked] + 1] - self.words.offset[row[asked]]
+            at = np.arange(counts.sum()) + np.repeat(self.words.offset[row[asked]] - np.cumsum(counts) + counts, counts)
+            parts.append((np.repeat(asked, counts), self.words.test[at]))
         if self.prefixes is not None:
             rows, kind = np.arange(len(words), dtype=np.int32), np.ones(len(words), np.int32)
             parts.append(self.prefixes.pairs(words.text, words.start, words.end, rows, kind))
@@ -97,16 +97,16 @@ class WordTests:
 
 def gathered(slices: Sequence[Slices], pairs: Sequence[Pairs], terms: int, tests: int) -> Slices:
     """Slices and pairs as slices, one a term, each test once; `terms`, `tests`: how many there are."""
-    pairs = [some for some in pairs if len(some[0])]
+    pairs = [part for part in pairs if len(part[0])]
     if len(slices) == 1 and not pairs:
         return slices[0]
     of_term = np.arange(terms, dtype=np.int32)
     pairs += [(np.repeat(of_term, np.diff(offset)), test) for offset, test in slices]
-    pair_term = np.concatenate([np.zeros(0, np.int32), *[some[0] for some in pairs]])
-    pair_test = np.concatenate([np.zeros(0, np.int32), *[some[1] for some in pairs]])
+    pair_term = np.concatenate([np.zeros(0, np.int32), *[part[0] for part in pairs]])
+    pair_test = np.concatenate([np.zeros(0, np.int32), *[part[1] for part in pairs]])
     offset, test = np.zeros(terms + 1, np.int64), np.empty(len(pair_test), np.int32)
-    kept = pair_kernels.gather(pair_term, pair_test, np.zeros(tests, np.int32), offset, test)
-    return offset, test[:kept]
+    count = pair_kernels.gather(pair_term, pair_test, np.zeros(tests, np.int32), offset, test)
+    return offset, test[:count]
 
 
 def collect_words(single: tuple[Strings, Ids], pairs: Sequence[tuple[Posting, int]]) -> tuple[WordTests, ...]:
@@ -129,10 +129,10 @@ def collect_words(single: tuple[Strings, Ids], pairs: Sequence[tuple[Posting, in
     tables = []
     for analyzer in sorted(by_analyzer, key=lambda a: (a != DEFAULT, str(a))):
         words, word_tests, prefixes, prefix_tests = by_analyzer[analyzer]
-        some = single if analyzer == DEFAULT else _NOTHING
-        lookup = Lookup.of_words(*some, words, word_tests, WORD_SEED) if words or len(some[1]) else None
-        found = Substrings.build(prefixes, prefix_tests, [1] * len(prefixes)) if prefixes else None
-        tables.append(WordTests(analyzer, lookup, found))
+        own_single = single if analyzer == DEFAULT else _NOTHING
+        lookup = Lookup.of_words(*own_single, words, word_tests, WORD_SEED) if words or len(own_single[1]) else None
+        prefix_table = Substrings.build(prefixes, prefix_tests, [1] * len(prefixes)) if prefixes else None
+        tables.append(WordTests(analyzer, lookup, prefix_table))
     return tuple(tables)
 
 
@@ -149,9 +149,9 @@ def words_by(analyzer: Analyzer, words: Words, terms: Terms) -> Words:
     ids: list[int] = []
     counts = np.zeros(len(words.offset) - 1, np.int64)
     for row in np.flatnonzero(has_text(terms.kind, terms.suffix, terms.suffixes)).tolist():
-        found = words_of(text_of(terms, row), analyzer).positions
-        counts[row] = len(found)
-        ids += [numbers.setdefault(word, len(numbers)) for word in found]
+        positions = words_of(text_of(terms, row), analyzer).positions
+        counts[row] = len(positions)
+        ids += [numbers.setdefault(word, len(numbers)) for word in positions]
     offset = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
     return _words(offset, np.array(ids, np.int32), [to_bytes(word) for word in numbers])
 
@@ -160,8 +160,8 @@ def _stemmed(analyzer: Analyzer, words: Words) -> Words:
     """Stemming alone makes one word of each: `analyse` of a word that is folded already is its stem."""
     texts = words.text.tobytes()
     spans = zip(words.start.tolist(), words.end.tolist(), strict=True)
-    found = stems([to_text(texts[start:end]) for start, end in spans], analyzer)
-    return _words(words.offset, words.ids, [to_bytes(word) for word in found])
+    stemmed = stems([to_text(texts[start:end]) for start, end in spans], analyzer)
+    return _words(words.offset, words.ids, [to_bytes(word) for word in stemmed])
 
 
 def _words(offset: Offsets, ids: Ids, distinct: Sequence[bytes]) -> Words:

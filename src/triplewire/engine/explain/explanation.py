@@ -12,8 +12,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-from triplewire.engine.explain.pieces import Pieces, in_order, parts_of
-from triplewire.engine.explain.reasons import call_line, condition_lines, found, term_text, triple_text, why_not
+from triplewire.engine.explain.pieces import ExplainedPair, in_order, parts_of
+from triplewire.engine.explain.reasons import (
+    call_line,
+    condition_lines,
+    matching_triple,
+    term_text,
+    triple_text,
+    why_not,
+)
 from triplewire.ir.evaluation.evaluate import World, evaluate
 from triplewire.ir.nodes import And, Bind, Call, Filter, Minus, Not, Optional, Or, Pattern, Values, Where
 from triplewire.ir.show import show
@@ -117,18 +124,18 @@ class Explanation:
 def explain(subscription: Subscription, publication: Publication, world: World) -> Explanation:
     """The explanation of a pair. Raises `LimitError` where the evaluation does."""
     answer = evaluate(subscription, publication, world)
-    pieces = Pieces(subscription, publication, world)
+    pair = ExplainedPair(subscription, publication, world)
     unknown = tuple(dict.fromkeys(map(str, answer.failures)))
     if not answer.bindings:
-        findings = _missed(pieces, subscription.where, lambda group: group)
+        findings = _missed(pair, subscription.where, lambda group: group)
         return Explanation(subscription.id, publication.id, False, findings, {}, unknown=unknown)
-    solution = pieces.solutions(subscription.where, 1)[0]
+    solution = pair.solutions(subscription.where, 1)[0]
     shown = {name: term for name, term in solution.items() if not name.startswith(".")}
     return Explanation(
         subscription.id,
         publication.id,
         True,
-        tuple(_held(pieces, part, solution) for part in parts_of(subscription.where)),
+        tuple(_held(pair, part, solution) for part in parts_of(subscription.where)),
         shown,
         len(answer.bindings),
         answer.truncated,
@@ -139,23 +146,23 @@ def explain(subscription: Subscription, publication: Publication, world: World) 
 # --- a match ---------------------------------------------------------------------------------------------------------
 
 
-def _held(pieces: Pieces, part: Where, solution: Binding) -> Finding:
+def _held(pair: ExplainedPair, part: Where, solution: Binding) -> Finding:
     """How the part holds under a solution of the whole."""
     because: list[str] = []
     match part:
         case Pattern():
-            triple = found(part, solution, pieces.publication.graph)
+            triple = matching_triple(part, solution, pair.publication.graph)
             because = [triple_text(triple)] if triple else []
         case Filter(condition):
-            because = condition_lines(pieces, condition, solution, True)
+            because = condition_lines(pair, condition, solution, True)
         case And():
-            return Finding(show(part), Verdict.HOLDS, (), _group(pieces, part, solution))
+            return Finding(show(part), Verdict.HOLDS, (), _group(pair, part, solution))
         case Or(branches):
-            return _held_branch(pieces, part, branches, solution)
+            return _held_branch(pair, part, branches, solution)
         case Optional(group):
-            if not _contributes(pieces, parts_of(group), solution):
+            if not _contributes(pair, parts_of(group), solution):
                 return Finding(show(part), Verdict.ABSENT)
-            return Finding(show(part), Verdict.HOLDS, (), _group(pieces, group, solution))
+            return Finding(show(part), Verdict.HOLDS, (), _group(pair, group, solution))
         case Not():
             because = ["there is none"]
         case Minus():
@@ -171,23 +178,23 @@ def _held(pieces: Pieces, part: Where, solution: Binding) -> Finding:
     return Finding(show(part), Verdict.HOLDS, tuple(because))
 
 
-def _group(pieces: Pieces, group: Where, solution: Binding) -> tuple[Finding, ...]:
-    return tuple(_held(pieces, part, solution) for part in parts_of(group))
+def _group(pair: ExplainedPair, group: Where, solution: Binding) -> tuple[Finding, ...]:
+    return tuple(_held(pair, part, solution) for part in parts_of(group))
 
 
-def _contributes(pieces: Pieces, parts: tuple[Where, ...], solution: Binding) -> bool:
+def _contributes(pair: ExplainedPair, parts: tuple[Where, ...], solution: Binding) -> bool:
     """Do these parts have a solution that the whole solution contains?"""
-    return any(extension.items() <= solution.items() for extension in pieces.extensions(solution, parts))
+    return any(extension.items() <= solution.items() for extension in pair.extensions(solution, parts))
 
 
-def _held_branch(pieces: Pieces, part: Or, branches: tuple[Where, ...], solution: Binding) -> Finding:
+def _held_branch(pair: ExplainedPair, part: Or, branches: tuple[Where, ...], solution: Binding) -> Finding:
     """The first branch that gives the solution; those after it need not be asked."""
     findings: list[Finding] = []
     for branch in branches:
         if any(finding.verdict is Verdict.HOLDS for finding in findings):
             findings.append(Finding(show(branch), Verdict.NOT_REACHED))
-        elif _contributes(pieces, (branch,), solution):
-            findings.append(_held(pieces, branch, solution))
+        elif _contributes(pair, (branch,), solution):
+            findings.append(_held(pair, branch, solution))
         else:
             findings.append(Finding(show(branch), Verdict.FAILS))
     return Finding(show(part), Verdict.HOLDS, (), tuple(findings))
@@ -196,10 +203,10 @@ def _held_branch(pieces: Pieces, part: Or, branches: tuple[Where, ...], solution
 # --- a miss ----------------------------------------------------------------------------------------------------------
 
 
-def _missed(pieces: Pieces, group: Where, within: Within) -> tuple[Finding, ...]:
+def _missed(pair: ExplainedPair, group: Where, within: Within) -> tuple[Finding, ...]:
     """The parts of a group that leaves no solution, up to the one at which the last is lost, and those after it."""
     parts = in_order(parts_of(group))
-    partials = pieces.solutions(within(And(())))
+    partials = pair.solutions(within(And(())))
     findings: list[Finding] = []
     unknown: set[str] = set()  # the failed calls that what was asked so far depends on
     for number, part in enumerate(parts):
@@ -207,14 +214,14 @@ def _missed(pieces: Pieces, group: Where, within: Within) -> tuple[Finding, ...]
             findings.append(Finding(show(part), Verdict.NOT_REACHED))
             continue
         behind = zip(parts[:number], findings, strict=True)
-        before = tuple(one for one, finding in behind if finding.verdict is Verdict.HOLDS)
-        answer = pieces.answer(within(And(parts[: number + 1])))
+        before = tuple(earlier for earlier, finding in behind if finding.verdict is Verdict.HOLDS)
+        answer = pair.answer(within(And(parts[: number + 1])))
         failures = {failure.what for failure in answer.failures} if answer.undecided else set()
         if answer.bindings or (failures and failures <= unknown):
             findings.append(Finding(show(part), Verdict.HOLDS))
-            partials = answer.bindings or pieces.solutions(within(And((*before, part)))) or partials
+            partials = answer.bindings or pair.solutions(within(And((*before, part)))) or partials
             continue
-        failing = _failed(pieces, part, partials, _behind(before, within))
+        failing = _failed(pair, part, partials, _behind(before, within))
         findings.append(replace(failing, verdict=Verdict.UNKNOWN) if failures else failing)
         unknown |= failures
     if all(finding.verdict is Verdict.HOLDS for finding in findings):
@@ -228,12 +235,12 @@ def _behind(before: tuple[Where, ...], within: Within) -> Within:
     return lambda part: within(And((*before, part)))
 
 
-def _failed(pieces: Pieces, part: Where, partials: tuple[Binding, ...], within: Within) -> Finding:
+def _failed(pair: ExplainedPair, part: Where, partials: tuple[Binding, ...], within: Within) -> Finding:
     """Why the part leaves no solution; `within` puts another part in its place."""
     match part:
         case And():
-            return Finding(show(part), Verdict.FAILS, (), _missed(pieces, part, within))
+            return Finding(show(part), Verdict.FAILS, (), _missed(pair, part, within))
         case Or(branches):
-            findings = (_failed(pieces, branch, partials, within) for branch in branches)
+            findings = (_failed(pair, branch, partials, within) for branch in branches)
             return Finding(show(part), Verdict.FAILS, (), tuple(findings))
-    return Finding(show(part), Verdict.FAILS, tuple(why_not(pieces, part, partials)))
+    return Finding(show(part), Verdict.FAILS, tuple(why_not(pair, part, partials)))

@@ -11,19 +11,7 @@ from dataclasses import dataclass, replace
 from typing import cast
 
 from triplewire.ir.evaluation.evaluate import Answer, World, evaluate
-from triplewire.ir.nodes import (
-    AllOf,
-    And,
-    Bind,
-    Call,
-    Expression,
-    Filter,
-    Negate,
-    Not,
-    Values,
-    Variable,
-    Where,
-)
+from triplewire.ir.nodes import AllOf, And, Bind, Call, Expression, Filter, Negate, Not, Values, Variable, Where
 from triplewire.ir.subscription import Subscription
 from triplewire.ir.walk import walk
 from triplewire.model.match import Binding
@@ -35,7 +23,7 @@ VALUE = Variable(".value")  # the variable to which an expression is bound to ge
 
 
 @dataclass(frozen=True)
-class Pieces:
+class ExplainedPair:
     """A subscription and a publication, with the taxonomy, operators and limits of the engine."""
 
     subscription: Subscription

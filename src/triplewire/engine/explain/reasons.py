@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from triplewire.engine.explain.pieces import Pieces, variables
+from triplewire.engine.explain.pieces import ExplainedPair, variables
 from triplewire.ir.fulltext.nodes import TextAnd, TextExpression, TextNot, TextOr
 from triplewire.ir.fulltext.search import occurrences, satisfies
 from triplewire.ir.nodes import (
@@ -57,7 +57,7 @@ def triple_text(triple: Triple) -> str:
 # --- patterns --------------------------------------------------------------------------------------------------------
 
 
-def found(pattern: Pattern, solution: Binding, graph: Graph) -> Triple | None:
+def matching_triple(pattern: Pattern, solution: Binding, graph: Graph) -> Triple | None:
     """A triple that the pattern matches under the solution."""
     return next(_matching(pattern, solution, graph), None)
 
@@ -86,7 +86,7 @@ def _matching(pattern: Pattern, solution: Binding, graph: Graph) -> Iterator[Tri
             yield triple
 
 
-def nearest(pattern: Pattern, partials: Sequence[Binding], graph: Graph) -> list[str]:
+def nearest_lines(pattern: Pattern, partials: Sequence[Binding], graph: Graph) -> list[str]:
     """What the publication has instead, for the partial solutions that come nearest."""
     best, lines = 5, dict[str, None]()
     for partial in partials:
@@ -131,81 +131,77 @@ def _described(term: PatternTerm, partial: Binding) -> str:
 # --- conditions ------------------------------------------------------------------------------------------------------
 
 
-def condition_lines(pieces: Pieces, condition: Expression, solution: Binding, truth: bool | None) -> list[str]:
+def condition_lines(pair: ExplainedPair, condition: Expression, solution: Binding, truth: bool | None) -> list[str]:
     """Why the condition has this truth value (None: an error) under the solution."""
     match condition:
         case AllOf(conditions):
-            return _joined(pieces, conditions, solution, whole=True)
+            return _joined(pair, conditions, solution, whole=True)
         case AnyOf(conditions):
-            return _joined(pieces, conditions, solution, whole=False)
+            return _joined(pair, conditions, solution, whole=False)
         case Negate(inner):
-            return condition_lines(pieces, inner, solution, None if truth is None else not truth)
+            return condition_lines(pair, inner, solution, None if truth is None else not truth)
         case Compare(op, left, right):
-            other = _valued(pieces, right, solution)
-            return [f"{_valued(pieces, left, solution)} is {_no(truth)}{op} {other}{_error(truth)}"]
+            other = _valued(pair, right, solution)
+            return [f"{_valued(pair, left, solution)} is {'' if truth else 'not '}{op} {other}{_error(truth)}"]
         case TextTest(relation, operand, text, negated):
             verb = f"{'not ' if negated else ''}{relation.value} {Literal(text)}"
-            return [f"{_valued(pieces, operand, solution)} {'does' if truth else 'does not'}: {verb}"]
+            return [f"{_valued(pair, operand, solution)} {'does' if truth else 'does not'}: {verb}"]
         case In(operand, choices, negated):
             listed = ", ".join(show(choice) for choice in choices)
             if truth is None:
-                return [f"{_valued(pieces, operand, solution)} cannot be compared with each of {listed}"]
-            return [f"{_valued(pieces, operand, solution)} is {'not ' if truth is negated else ''}one of {listed}"]
+                return [f"{_valued(pair, operand, solution)} cannot be compared with each of {listed}"]
+            return [f"{_valued(pair, operand, solution)} is {'not ' if truth is negated else ''}one of {listed}"]
         case InstanceOf():
-            return _instance_lines(pieces, condition, solution, truth is True)
+            return _instance_lines(pair, condition, solution, truth is True)
         case FullText(variable, expression):
             return _text_lines(expression, variable, solution, truth is True)
         case Exists(group):
             return [f"{show(group)} has {'a' if truth else 'no'} solution here"]
         case Holds(call):
             return [call_line(call, solution, truth)]
-    values = ", ".join(_valued(pieces, Variable(name), solution) for name in variables(condition))
+    values = ", ".join(_valued(pair, Variable(name), solution) for name in variables(condition))
     outcome = "an error" if truth is None else str(truth).lower()
     return [f"{show(condition)} is {outcome}" + (f" where {values}" if values else "")]
 
 
-def _joined(pieces: Pieces, conditions: Sequence[Expression], solution: Binding, *, whole: bool) -> list[str]:
+def _joined(pair: ExplainedPair, conditions: Sequence[Expression], solution: Binding, *, whole: bool) -> list[str]:
     """The lines of a conjunction (`whole`) or a disjunction.
 
     They are those of its first member that decides: in a conjunction one that is not true, in a disjunction one that
     is. Where no member decides alone, they are those of all.
     """
-    verdicts = [(condition, pieces.truth(condition, solution)) for condition in conditions]
+    verdicts = [(condition, pair.truth(condition, solution)) for condition in conditions]
     decisive = [(c, t) for c, t in verdicts if (t is True) is not whole]
     lines: list[str] = []
     for condition, verdict in decisive[:1] or verdicts:
-        lines += condition_lines(pieces, condition, solution, verdict)
+        lines += condition_lines(pair, condition, solution, verdict)
     return lines
-
-
-def _no(truth: bool | None) -> str:
-    return "" if truth else "not "
 
 
 def _error(truth: bool | None) -> str:
     return " (they cannot be compared)" if truth is None else ""
 
 
-def _valued(pieces: Pieces, expression: Expression, solution: Binding) -> str:
+def _valued(pair: ExplainedPair, expression: Expression, solution: Binding) -> str:
     """An expression with its value: `?year = 2001`."""
     if isinstance(expression, Label):
         return expression.text
     if isinstance(expression, IRI | Literal):
         return show(expression)
-    value = pieces.value(expression, solution)
+    value = pair.value(expression, solution)
     name = show(expression)
     if value is None:
         return f"{name} {'(unbound)' if isinstance(expression, Variable) else '(an error)'}"
     return f"{name} = {term_text(value)}"
 
 
-def _instance_lines(pieces: Pieces, condition: InstanceOf, solution: Binding, truth: bool) -> list[str]:
-    node, graph = solution.get(condition.variable.name), pieces.publication.graph
+def _instance_lines(pair: ExplainedPair, condition: InstanceOf, solution: Binding, truth: bool) -> list[str]:
+    node, graph = solution.get(condition.variable.name), pair.publication.graph
     shown = f"?{condition.variable.name}"
     if node is None:
         return [f"{shown} (unbound)"]
     if truth:
-        path = pieces.world.taxonomy.path(node, condition.relation, condition.cls, graph)
+        path = pair.world.taxonomy.path(node, condition.relation, condition.cls, graph)
         if path:
             return [f"{shown} = " + " -> ".join((term_text(node), *(term_text(IRI(step)) for step in path[1:])))]
         return [f"{shown} = {term_text(node)} is {condition.relation.value} {show(condition.cls)}"]
@@ -251,39 +247,39 @@ def call_line(call: Call, solution: Binding, truth: bool | None) -> str:
 # --- the other parts, for a miss -------------------------------------------------------------------------------------
 
 
-def why_not(pieces: Pieces, part: Where, partials: Sequence[Binding]) -> list[str]:
+def why_not(pair: ExplainedPair, part: Where, partials: Sequence[Binding]) -> list[str]:
     """Why the part leaves no partial solution: lines about the first few of them, or the nearest."""
     if isinstance(part, Pattern):
-        return nearest(part, partials, pieces.publication.graph)
+        return nearest_lines(part, partials, pair.publication.graph)
     lines = dict[str, None]()
     for partial in partials:
-        lines.update(dict.fromkeys(_why_not_one(pieces, part, partial)))
+        lines.update(dict.fromkeys(_why_not_one(pair, part, partial)))
         if len(lines) >= LINES:
             break
     return list(lines)[:LINES]
 
 
-def _why_not_one(pieces: Pieces, part: Where, partial: Binding) -> list[str]:
+def _why_not_one(pair: ExplainedPair, part: Where, partial: Binding) -> list[str]:
     match part:
         case Filter(condition):
-            return condition_lines(pieces, condition, partial, pieces.truth(condition, partial))
+            return condition_lines(pair, condition, partial, pair.truth(condition, partial))
         case Not(group) | Minus(group):
-            for other in pieces.extensions(partial, [group]):
-                triples = (node for node in _patterns(group, other, pieces.publication.graph))
+            for other in pair.extensions(partial, [group]):
+                triples = (node for node in _patterns(group, other, pair.publication.graph))
                 return [f"there is {triple_text(triple)}" for triple in triples] or [f"{show(group)} has a solution"]
-            failed = pieces.failed_call(partial, part)
+            failed = pair.failed_call(partial, part)
             return [failed or f"{show(group)} has a solution that agrees with {_bound(partial)}"]
         case Values():
             return [f"no row agrees with {_bound(partial)}"]
         case Call():
-            return [pieces.failed_call(partial, part) or call_line(part, partial, False)]
+            return [pair.failed_call(partial, part) or call_line(part, partial, False)]
     return [f"no solution for {_bound(partial)}"]
 
 
 def _patterns(group: Where, solution: Binding, graph: Graph) -> Iterator[Triple]:
     """The triples of a group's own patterns under a solution."""
     for part in getattr(group, "parts", (group,)):
-        if isinstance(part, Pattern) and (triple := found(part, solution, graph)):
+        if isinstance(part, Pattern) and (triple := matching_triple(part, solution, graph)):
             yield triple
 
 

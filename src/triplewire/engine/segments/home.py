@@ -33,10 +33,10 @@ class Home:
         """The subscription of a row, as it was registered and as it is evaluated."""
         key = id(source), start
         with self._lock:
-            found = self._kept.get(key)
-            if found is not None and found[0] is source:
+            known = self._kept.get(key)
+            if known is not None and known[0] is source:
                 self._kept.move_to_end(key)
-                return found[1], found[2]
+                return known[1], known[2]
         stated = self.meaning.compiled(json.loads(source.read(start, length)))
         meant = self.meaning.meant(stated)
         with self._lock:

@@ -16,7 +16,7 @@ from triplewire.encode.batch import Ids
 from triplewire.encode.buffers import of_numbers
 from triplewire.encode.names import Names
 from triplewire.encode.strings import TextColumn
-from triplewire.kernels.text.names import build
+from triplewire.kernels.text.names import fill_slots
 
 SEED = 5  # of the hashes; terms and words have lower ones
 _OFFSET = pa.py_buffer(np.array([0, 1], np.int64))
@@ -86,7 +86,7 @@ class IdTable:
         text = np.frombuffer(column.buffers()[2] or b"", np.uint8)[: offset[-1]].copy()
         hashes = np.concatenate([part.names.hash[own] for part, own in zip(parts, numbers, strict=True)])
         slots = np.empty(1 << max((2 * len(hashes)).bit_length(), 1), np.int32)
-        build(hashes, slots)
+        fill_slots(hashes, slots)
         return cls(Names(text, offset, hashes, slots, np.array([SEED]), np.zeros(0, np.uint8)))
 
 

@@ -65,8 +65,8 @@ class Layer:
         state, start = whole.state(self), number * size
         if state.window is None or state.window[0] != number:
             chunk = whole.part(start, min(start + size, len(whole)))
-            found = self.segment.match(chunk, self.is_removed, stage, arena)
-            rows, waiting = _in_order(found), found.waiting
+            matched = self.segment.match(chunk, self.is_removed, stage, arena)
+            rows, waiting = _in_order(matched), matched.waiting
         else:
             _, rows, waiting = state.window
         state.window = number, rows.uncounted(), waiting
@@ -90,19 +90,21 @@ class Layer:
         return Layer(self.segment, removed)
 
 
-def _in_order(found: SegmentRows) -> Rows:
+def _in_order(matched: SegmentRows) -> Rows:
     """The matches of a window by publication, in memory of their own."""
-    accepted = owners(found.offset), found.accepted, np.zeros(len(found.accepted), np.bool_)
-    publication, subscription, truncated = (np.concatenate(pair) for pair in zip(accepted, found.columns, strict=True))
+    accepted = owners(matched.offset), matched.accepted, np.zeros(len(matched.accepted), np.bool_)
+    publication, subscription, truncated = (
+        np.concatenate(pair) for pair in zip(accepted, matched.columns, strict=True)
+    )
     order = np.argsort(publication, kind="stable")
     return Rows(
         publication[order],
         subscription[order],
         truncated[order],
-        tuple(found.failures),
-        atoms=found.atoms,
-        candidates=found.candidates,
-        verified=found.verified,
+        tuple(matched.failures),
+        atoms=matched.atoms,
+        candidates=matched.candidates,
+        verified=matched.verified,
     )
 
 

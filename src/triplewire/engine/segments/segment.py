@@ -28,9 +28,9 @@ from triplewire.ir.nodes import Call, Expression
 from triplewire.ir.normal_form.clauses import NormalForm, normal_form
 from triplewire.ir.subscription import Subscription
 from triplewire.ir.walk import walk
-from triplewire.matchers import Chunk, Details, Meaning, Stage, Template
+from triplewire.matchers import Chunk, Details, Meaning, Stage
 from triplewire.select.index import Index, Prepared, Selected, owners
-from triplewire.verify.columnar import Columnar, Verdict
+from triplewire.verify.columnar import Columnar, Verified
 from triplewire.verify.json_texts import json_column
 from triplewire.verify.objects import shared
 
@@ -69,9 +69,9 @@ class Compiled:
     def of(cls, subscription: Subscription, meaning: Meaning, plain: bool) -> Compiled:
         """`plain` says that the subscription is what its text gives by itself."""
         row = text_row(subscription) if plain or meaning.is_plain(subscription) else b""
-        found = normal_form(meaning.meant(subscription), most=meaning.world.settings.max_branches)
+        form = normal_form(meaning.meant(subscription), most=meaning.world.settings.max_branches)
         calls = (node for node in walk(subscription.where) if isinstance(node, Call))
-        return cls(subscription, found, row, frozenset((call.operator, len(call.arguments)) for call in calls))
+        return cls(subscription, form, row, frozenset((call.operator, len(call.arguments)) for call in calls))
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +105,7 @@ class Segment:
 
     @cached_property
     def _meant(self) -> Mapping[int, Subscription]:
-        return {number: self.home.meaning.meant(one) for number, one in self.pinned.items()}
+        return {number: self.home.meaning.meant(subscription) for number, subscription in self.pinned.items()}
 
     def _compiled(self, number: int) -> tuple[Subscription, Subscription]:
         texts = self.texts
@@ -167,7 +167,7 @@ class Segment:
             verdict = self._verifier.verify(view, publication, selected.check_clause, chunk.publication)
             return self._joined(selected, verdict)
 
-    def _joined(self, selected: Selected, verdict: Verdict) -> SegmentRows:
+    def _joined(self, selected: Selected, verdict: Verified) -> SegmentRows:
         """What was accepted, with the matches among the clauses that were checked."""
         publication, subscription, truncated = verdict.publication, verdict.subscription, verdict.truncated
         if self.clauses.have_alternatives and len(publication):  # of the clauses of an ASK query each may be a match
@@ -189,14 +189,14 @@ class Segment:
         """The bindings of matches. Those that are the same are one object, or one text."""
         constructed = np.flatnonzero(self.construct[subscription]).tolist()
         templates = {pair: self.stated(int(subscription[pair])).construct or () for pair in constructed}
-        found = self._verifier.bindings(self._view(chunk), publication, subscription, chunk.publication, chunk.calls)
+        bindings = self._verifier.bindings(self._view(chunk), publication, subscription, chunk.publication, chunk.calls)
         selection, selections = self.selection[subscription], [selection or () for selection in self.selections]
         return Details(
-            shared(found, selection, selections, chunk.decoder.term),
-            int(found.count.sum()) + sum(len(answer.bindings) for answer in found.answers.values()),
+            shared(bindings, selection, selections, chunk.decoder.term),
+            int(bindings.count.sum()) + sum(len(answer.bindings) for answer in bindings.answers.values()),
             templates,
-            lambda: json_column(found, selection, selections, chunk.batch.terms),
-            found.cut,
+            lambda: json_column(bindings, selection, selections, chunk.batch.terms),
+            bindings.cut,
         )
 
     # --- making
@@ -206,22 +206,23 @@ class Segment:
         """A segment of these subscriptions. Their texts go to `writer`; without one, they stay as objects."""
         builder = ClauseBuilder()
         selections: dict[Selection, int] = {}
-        for one in subscriptions:
-            builder.add(one.form, one.subscription.select, one.subscription.ask)
-        numbers = [selections.setdefault(selection_of(one.subscription), len(selections)) for one in subscriptions]
-        as_objects = writer is None
+        stated = [compiled.subscription for compiled in subscriptions]
+        rows = [compiled.row if writer is not None else b"" for compiled in subscriptions]
+        for compiled in subscriptions:
+            builder.add(compiled.form, compiled.subscription.select, compiled.subscription.ask)
+        numbers = [selections.setdefault(selection_of(subscription), len(selections)) for subscription in stated]
         clauses = builder.build()
         return cls(
             home,
             clauses,
             home.maker.build(clauses),
-            IdTable.of([one.subscription.id for one in subscriptions]),
-            Texts.of(writer or TextWriter(), [b"" if as_objects else one.row for one in subscriptions]),
+            IdTable.of([subscription.id for subscription in stated]),
+            Texts.of(writer or TextWriter(), rows),
             tuple(selections),
             np.array(numbers, np.int32),
-            np.array([one.subscription.construct is not None for one in subscriptions], np.uint8),
-            {number: one.subscription for number, one in enumerate(subscriptions) if as_objects or not one.row},
-            frozenset().union(*(one.operators for one in subscriptions)),
+            np.array([subscription.construct is not None for subscription in stated], np.uint8),
+            {number: stated[number] for number, row in enumerate(rows) if not row},
+            frozenset().union(*(compiled.operators for compiled in subscriptions)),
         )
 
     @classmethod
@@ -232,8 +233,8 @@ class Segment:
         selection, pinned, start = [], {}, 0
         pairs = list(zip(parts, numbers, strict=True))
         for part, own in pairs:
-            place = np.array([selections.setdefault(one, len(selections)) for one in part.selections] or [0], np.int32)
-            selection.append(place[part.selection[own]])
+            places = [selections.setdefault(variables, len(selections)) for variables in part.selections]
+            selection.append(np.array(places or [0], np.int32)[part.selection[own]])
             for number, subscription in part.pinned.items():
                 at = int(np.searchsorted(own, number))
                 if at < len(own) and own[at] == number:

@@ -66,7 +66,7 @@ class SegmentSnapshot:
         if removed:
             layers, delta = self._without(frozenset(removed))
         meaning = self.home.meaning
-        compiled = [Compiled.of(one, meaning, plain) for one in added]
+        compiled = [Compiled.of(subscription, meaning, plain) for subscription in added]
         if len(delta) + len(compiled) <= DELTA:
             return SegmentSnapshot(self.home, layers, (*delta, *compiled))
         if delta:
@@ -76,7 +76,7 @@ class SegmentSnapshot:
         return SegmentSnapshot(self.home, layers, compiled)
 
     def _without(self, ids: Collection[str]) -> tuple[tuple[Layer, ...], tuple[Compiled, ...]]:
-        delta = tuple(one for one in self.delta if one.subscription.id not in ids)
+        delta = tuple(compiled for compiled in self.delta if compiled.subscription.id not in ids)
         numbers = defaultdict(list)
         for key in map(id_key, ids):
             for place, layer in enumerate(self.layers):
@@ -84,8 +84,8 @@ class SegmentSnapshot:
                 if number >= 0:
                     numbers[place].append(number)
         layers = list(self.layers)
-        for place, some in numbers.items():
-            layers[place] = layers[place].without(some)
+        for place, removed in numbers.items():
+            layers[place] = layers[place].without(removed)
         return tuple(layer for layer in layers if layer.alive), delta
 
     def _grown(self, layers: Sequence[Layer], added: Sequence[Compiled]) -> tuple[Layer, ...]:
@@ -142,10 +142,10 @@ class SegmentSnapshot:
             first -= 1
             total += layers[first].alive
         if first < len(layers) - 1:
-            return Work(layers[first:])
+            return Merging(layers[first:])
         for layer in layers:
             if REMOVED * len(layer.tombstones) > len(layer.segment):
-                return Work((layer,))
+                return Merging((layer,))
         return None
 
     def whole(self) -> Segment | None:
@@ -167,18 +167,18 @@ class SegmentSnapshot:
             batch = chunk.batch
         with stage("load"):
             layers = self._all_layers
-        found: list[tuple[SegmentRows, int]] = []
+        matched: list[tuple[SegmentRows, int]] = []
         arena.begin(len(chunk))
         for layer, start in zip(layers, self._starts, strict=False):  # the last start is the end
             share = self._starts[-1] / len(layer.segment)
-            for one in layer.match(chunk, stage, arena):
-                found.append((one, start))
+            for rows in layer.match(chunk, stage, arena):
+                matched.append((rows, start))
                 with stage("verify"):
                     if not start and share < _SHARE:  # what the first has tells what all will
-                        arena.more(int(share * len(one.accepted)), len(one.accepted))
-                    arena.add(one.offset, one.accepted, one.columns, start)
-        failures = [(p, s + int(start), error) for one, start in found for p, s, error in one.failures]
-        waiting = [(p, s + int(start)) for one, start in found for p, s in one.waiting]
+                        arena.more(int(share * len(rows.accepted)), len(rows.accepted))
+                    arena.add(rows.offset, rows.accepted, rows.columns, start)
+        failures = [(p, s + int(start), error) for rows, start in matched for p, s, error in rows.failures]
+        waiting = [(p, s + int(start)) for rows, start in matched for p, s in rows.waiting]
         if waiting:
             with stage("operators"):
                 decided = self.home.operators.decided(chunk, waiting, self._meant)
@@ -188,9 +188,9 @@ class SegmentSnapshot:
             *arena.taken(),
             tuple(failures),
             triples=int(batch.offset[-1] - batch.offset[0]),
-            atoms=sum(one.atoms for one, _ in found),
-            candidates=sum(one.candidates for one, _ in found),
-            verified=sum(one.verified for one, _ in found),
+            atoms=sum(rows.atoms for rows, _ in matched),
+            candidates=sum(rows.candidates for rows, _ in matched),
+            verified=sum(rows.verified for rows, _ in matched),
             compiled=True,
         )
 
@@ -208,21 +208,21 @@ class SegmentSnapshot:
         cut = [np.zeros(0, np.int64)]
         templates: dict[int, Template] = {}
         for layer, mine, local in self._by_layer(numbers):
-            found = layer.segment.details(chunk, publication[mine], local)
+            part = layer.segment.details(chunk, publication[mine], local)
             if len(mine) == len(places):
-                return found
+                return part
             owner[mine] = len(parts)
-            parts.append(found)
+            parts.append(part)
             rows_of.append(mine)
-            cut.append(mine[found.cut])
-            templates.update({int(mine[place]): template for place, template in found.templates.items()})
-        bindings = [iter(found.bindings) for found in parts]
+            cut.append(mine[part.cut])
+            templates.update({int(mine[place]): template for place, template in part.templates.items()})
+        bindings = [iter(part.bindings) for part in parts]
         taken = map(next, map(bindings.__getitem__, owner.tolist()))
         return Details(
             taken,
-            sum(found.count for found in parts),
+            sum(part.count for part in parts),
             templates,
-            lambda: TextColumn.scattered(zip(rows_of, (found.as_text() for found in parts), strict=True), len(places)),
+            lambda: TextColumn.scattered(zip(rows_of, (part.as_text() for part in parts), strict=True), len(places)),
             np.concatenate(cut),
         )
 
@@ -290,15 +290,15 @@ class SegmentSnapshot:
     def __contains__(self, id: object) -> bool:
         if not isinstance(id, str):
             return False
-        return any(one.subscription.id == id for one in self.delta) or self._find(id) is not None
+        return any(compiled.subscription.id == id for compiled in self.delta) or self._find(id) is not None
 
     def get(self, id: str) -> Subscription | None:
         """See `triplewire.matchers.Snapshot`."""
-        for one in self.delta:
-            if one.subscription.id == id:
-                return one.subscription
-        found = self._find(id)
-        return found[0].segment.stated(found[1]) if found is not None else None
+        for compiled in self.delta:
+            if compiled.subscription.id == id:
+                return compiled.subscription
+        place = self._find(id)
+        return place[0].segment.stated(place[1]) if place is not None else None
 
     def all(self, start: int = 0) -> Iterator[Subscription]:
         """See `triplewire.matchers.Snapshot`."""
@@ -307,8 +307,8 @@ class SegmentSnapshot:
                 for number in layer.numbers()[start:].tolist():
                     yield layer.segment.stated(number)
             start = max(start - layer.alive, 0)
-        for one in self.delta[start:]:
-            yield one.subscription
+        for compiled in self.delta[start:]:
+            yield compiled.subscription
 
 
 def _wasteful(texts: Texts) -> bool:
@@ -337,7 +337,7 @@ def merged(layers: Sequence[Layer]) -> tuple[Segment, list[NDArray[np.int64]]]:
     return Segment.merged([layer.segment for layer in layers], numbers), numbers
 
 
-class Work:
+class Merging:
     """Layers to be merged in the background. The outcome is put into whatever snapshot there is then."""
 
     def __init__(self, layers: Sequence[Layer]) -> None:
@@ -345,30 +345,30 @@ class Work:
 
     def __call__(self) -> Install:
         """Do it."""
-        segment, kept = merged(self._layers)
+        segment, numbers = merged(self._layers)
         segment = segment.tidied()
 
         def install(latest: Snapshot) -> Snapshot:
             assert isinstance(latest, SegmentSnapshot)
-            return self._installed(latest, segment, kept)
+            return self._installed(latest, segment, numbers)
 
         return install
 
     def _installed(
-        self, latest: SegmentSnapshot, segment: Segment, kept: Sequence[NDArray[np.int64]]
+        self, latest: SegmentSnapshot, segment: Segment, numbers: Sequence[NDArray[np.int64]]
     ) -> SegmentSnapshot:
         """The latest snapshot with the merged segment in place of those that it was made of. What has been removed
         from them since is removed from it."""
         number_of = {id(layer.segment): number for number, layer in enumerate(self._layers)}
         left = {number_of[id(layer.segment)]: layer for layer in latest.layers if id(layer.segment) in number_of}
         gone, start = [], 0
-        for number, (before, some) in enumerate(zip(self._layers, kept, strict=True)):
+        for number, (before, own) in enumerate(zip(self._layers, numbers, strict=True)):
             if number in left:
                 since = np.setdiff1d(left[number].tombstones, before.tombstones)
-                gone.append(start + np.searchsorted(some, since))
+                gone.append(start + np.searchsorted(own, since))
             else:
-                gone.append(np.arange(start, start + len(some)))  # all of it
-            start += len(some)
+                gone.append(np.arange(start, start + len(own)))  # all of it
+            start += len(own)
         whole = Layer(segment, np.concatenate(gone).astype(np.int32))
         layers = [layer for layer in latest.layers if id(layer.segment) not in number_of]
         # those merged were neighbours; what came before them still does

@@ -142,9 +142,9 @@ class Texts:
                 yield block
                 at, left = at + len(block), left - len(block)
 
-    def taken(self, kept: NDArray[np.int64]) -> Texts:
+    def taken(self, rows: NDArray[np.int64]) -> Texts:
         """Those of some subscriptions."""
-        return Texts(self.sources, self.source[kept], self.start[kept], self.length[kept])
+        return Texts(self.sources, self.source[rows], self.start[rows], self.length[rows])
 
     @classmethod
     def joined(cls, parts: Sequence[Texts]) -> Texts:
@@ -153,7 +153,7 @@ class Texts:
         place = {id(source): number for number, source in enumerate(sources)}
         if len(sources) > MOST_SOURCES:
             return cls.of(TextWriter(), [part.read(number) for part in parts for number in range(len(part))])
-        source = [np.array([place[id(one)] for one in part.sources], np.uint8)[part.source] for part in parts]
+        source = [np.array([place[id(source)] for source in part.sources], np.uint8)[part.source] for part in parts]
         starts, lengths = [part.start for part in parts], [part.length for part in parts]
         return cls(sources, np.concatenate(source), np.concatenate(starts), np.concatenate(lengths))
 
@@ -161,7 +161,7 @@ class Texts:
         """The same texts; those in sources smaller than `least` bytes, or of which less than half is used, are written
         together into a new one. So no more is left on disk than is needed."""
         used = np.bincount(self.source, self.length, len(self.sources))
-        size = np.array([one.size for one in self.sources])
+        size = np.array([source.size for source in self.sources])
         moved = (size < least) | (2 * used < size)
         if not moved.any():
             return self
@@ -169,12 +169,12 @@ class Texts:
         rows = np.flatnonzero(moved[self.source])
         start = self.start.copy()
         for begin in range(0, len(rows), _MOVED_TOGETHER):
-            some = rows[begin : begin + _MOVED_TOGETHER]
-            start[some], _ = writer.append([self.read(number) for number in some.tolist()])
-        kept = np.flatnonzero(~moved)
-        place = np.full(len(self.sources), len(kept), np.uint8)
-        place[kept] = np.arange(len(kept))
-        return Texts((*(self.sources[one] for one in kept), writer), place[self.source], start, self.length)
+            portion = rows[begin : begin + _MOVED_TOGETHER]
+            start[portion], _ = writer.append([self.read(number) for number in portion.tolist()])
+        staying = np.flatnonzero(~moved)
+        place = np.full(len(self.sources), len(staying), np.uint8)
+        place[staying] = np.arange(len(staying))
+        return Texts((*(self.sources[number] for number in staying), writer), place[self.source], start, self.length)
 
 
 def _read(file: IO[bytes], start: int, length: int, source: str) -> bytes:

@@ -94,7 +94,7 @@ def _wrote(stream: IO[bytes], data: bytes) -> None:
 
 
 def load(directory: Path, settings: Settings | None = None, *, whole: bool = False) -> Saved:
-    """What was saved; `settings` take the place of the saved ones; `whole` checks every byte. Raises `StoreError`."""
+    """What was saved, with `settings` in place of the saved ones. `whole` checks every byte. Raises `StoreError`."""
     try:
         manifest, texts, index, hierarchy = _read(directory, whole)
         taxonomy = json.loads(hierarchy)
@@ -139,10 +139,10 @@ def _replace(directory: Path, manifest: Callable[[], Mapping[str, Any]], parts: 
             aside.unlink(missing_ok=True)
     content = {"format": FORMAT, "version": VERSION, **manifest(), "files": files}
     _write(directory / MANIFEST, json.dumps(content, indent=1).encode() + b"\n")
-    kept = {entry["name"] for entry in files.values()}
+    written = {entry["name"] for entry in files.values()}
     for part in ("subscriptions", "taxonomy", "index"):
         for old in directory.glob(f"{part}.*"):
-            if old.name not in kept:
+            if old.name not in written:
                 old.unlink()
 
 

@@ -23,28 +23,31 @@ _FIELDS = {"id", "language", "query", "prefixes", "base"}
 def rows(subscriptions: Iterable[Subscription], compiler: Compiler) -> Iterator[bytes]:
     """The subscriptions as rows, each proved to give the same one again. Raises `StoreError` for one that does not."""
     subscriptions = tuple(subscriptions)
-    rules = {one.id: one for one in subscriptions if one.language == "mdv"}
+    rules = {subscription.id: subscription for subscription in subscriptions if subscription.language == "mdv"}
     before: dict[str, Subscription] = {}
-    for one in subscriptions:
-        yield proved_row(one, rules, before, compiler)
-        if one.language == "mdv":
-            before[one.id] = one
+    for subscription in subscriptions:
+        yield proved_row(subscription, rules, before, compiler)
+        if subscription.language == "mdv":
+            before[subscription.id] = subscription
 
 
 def proved_row(
-    one: Subscription, rules: Mapping[str, Subscription], before: Mapping[str, Subscription], compiler: Compiler
+    subscription: Subscription,
+    rules: Mapping[str, Subscription],
+    before: Mapping[str, Subscription],
+    compiler: Compiler,
 ) -> bytes:
     """A subscription as a row that is proved to give it again, with some of the `rules` there are now, or of those
     `before` it. Raises `StoreError` where it does not."""
-    row = row_of(one)
-    for visible in (rules, before) if one.language == "mdv" else (before,):
+    row = row_of(subscription)
+    for visible in (rules, before) if subscription.language == "mdv" else (before,):
         seen = Seen(visible)
-        if _compiled(row, seen, compiler, one.id) == one:
+        if _compiled(row, seen, compiler, subscription.id) == subscription:
             break
     else:
         raise StoreError(
             "its text does not give the registered subscription any more",
-            source=one.id,
+            source=subscription.id,
             remedy="register it again from its text; a rule that it names may have changed",
         )
     if seen.used:

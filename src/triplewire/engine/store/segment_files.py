@@ -41,8 +41,8 @@ class StoredSegment:
         self._segment = segment
         rules = _SegmentRules(segment, len(segment))
         self._rows = {
-            number: proved_row(one, rules, _SegmentRules(segment, number), compiler)
-            for number, one in sorted(segment.pinned.items())
+            number: proved_row(subscription, rules, _SegmentRules(segment, number), compiler)
+            for number, subscription in sorted(segment.pinned.items())
         }
         self._directory: dict[str, list[Any]] = {}
 
@@ -130,7 +130,7 @@ def _segment(
     texts: IO[bytes], arrays: Mapping[str, NDArray[Any]], home: Home, index: Mapping[str, NDArray[Any]] | None
 ) -> Segment:
     start, length = arrays["start"], arrays["length"]
-    selections = tuple(None if one is None else tuple(one) for one in _from_array(arrays["selections"]))
+    selections = tuple(None if names is None else tuple(names) for names in _from_array(arrays["selections"]))
     clauses, maker = Clauses.from_arrays(under("clauses", arrays)), home.maker
     return Segment(
         home,
@@ -158,8 +158,8 @@ def _pinned(segment: Segment, numbers: list[int], compiler: Compiler, source: st
         rows[row["id"]] = row
         named = (segment.ids.find(id_key(str(name))) for name in row.get("rules", ()))
         waiting += [number for number in named if number >= 0]
-    found = {segment.ids.find(id_key(one.id)): one for one in compiled_rows(rows, compiler, source)}
-    return replace(segment, pinned={number: checked(found[number], compiler, source) for number in numbers})
+    compiled = {segment.ids.find(id_key(rule.id)): rule for rule in compiled_rows(rows, compiler, source)}
+    return replace(segment, pinned={number: checked(compiled[number], compiler, source) for number in numbers})
 
 
 def _check_operators(segment: Segment, compiler: Compiler, source: str) -> None:
@@ -182,14 +182,14 @@ class _SegmentRules(Mapping[str, Subscription]):
     def __getitem__(self, name: str) -> Subscription:
         number = self._segment.ids.find(id_key(name))
         if 0 <= number < self._end:
-            found = self._segment.stated(number)
-            if found.language == "mdv":
-                return found
+            rule = self._segment.stated(number)
+            if rule.language == "mdv":
+                return rule
         raise KeyError(name)
 
     def __iter__(self) -> Iterator[str]:
-        some = (self._segment.stated(number) for number in range(self._end))
-        return (one.id for one in some if one.language == "mdv")
+        subscriptions = (self._segment.stated(number) for number in range(self._end))
+        return (subscription.id for subscription in subscriptions if subscription.language == "mdv")
 
     def __len__(self) -> int:
         return sum(1 for _ in self)

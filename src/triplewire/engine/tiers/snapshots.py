@@ -53,7 +53,8 @@ class Successor:
 
     def _numbers(self, snapshot: Snapshot) -> Ids:
         if self._number is None:
-            place = {id_: number for number, id_ in enumerate(sorted(one.id for one in self._pairs.all()))}
+            own_ids = sorted(subscription.id for subscription in self._pairs.all())
+            place = {id_: number for number, id_ in enumerate(own_ids)}
             ids = snapshot.ids(np.arange(len(snapshot), dtype=np.int32))
             self._number = np.array([place[id_] for id_ in ids], np.int32)
         return self._number
@@ -94,10 +95,10 @@ class InterpretedSnapshot:
         def install(latest: Snapshot) -> Snapshot:
             if made is None or not isinstance(latest, InterpretedSnapshot):
                 return latest
-            before = {one.id: one for one in self.all()}
-            now = {one.id: one for one in latest.all()}
-            removed = [id_ for id_, one in before.items() if now.get(id_) is not one]
-            return made.changed([one for id_, one in now.items() if before.get(id_) is not one], removed)
+            before = {subscription.id: subscription for subscription in self.all()}
+            now = {subscription.id: subscription for subscription in latest.all()}
+            added = [subscription for id_, subscription in now.items() if before.get(id_) is not subscription]
+            return made.changed(added, [id_ for id_ in before if now.get(id_) is not before[id_]])
 
         return install
 

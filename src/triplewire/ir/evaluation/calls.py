@@ -24,7 +24,7 @@ from triplewire.ir.evaluation.unknown import (
     Unknown,
     assumed,
     doubted,
-    merged,
+    merged_solution,
     union,
     unknown,
 )
@@ -111,7 +111,7 @@ def _unified(call: Call, row: Row, solution: Solution) -> Solution | None:
                 return None
         elif argument != term:
             return None
-    return merged(solution, outputs)
+    return merged_solution(solution, outputs)
 
 
 def ask(key: CallKey, publication: Publication, world: World) -> Result:

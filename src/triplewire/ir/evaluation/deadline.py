@@ -49,8 +49,8 @@ def within(seconds: float, function: Callable[[], T]) -> T:
         raise TimeoutError(f"no answer within {seconds:g} s (operator_seconds)") from None
     if error is not None:
         raise error
-    found: T = value
-    return found
+    returned: T = value
+    return returned
 
 
 def _work(jobs: _Jobs) -> None:

@@ -49,9 +49,10 @@ class Answer:
     """What one publication is to one subscription.
 
     `bindings` are the distinct assignments of the selected variables, at most `max_bindings`, in the order of
-    `triplewire.model.match.row_key`; those kept do not depend on the order of the publication's triples. None: no match. An ASK query has one empty binding. `failures` are the
-    failed operator calls that the answer depends on: without bindings the pair is undecided; with some it matches, and
-    there may be more. `truncated` says that there are, or may be, more bindings.
+    `triplewire.model.match.row_key`; those kept do not depend on the order of the publication's triples. None: no
+    match. An ASK query has one empty binding. `failures` are the failed operator calls that the answer depends on:
+    without bindings the pair is undecided; with some it matches, and there may be more. `truncated` says that there
+    are, or may be, more bindings.
     """
 
     bindings: tuple[Binding, ...]
@@ -143,7 +144,7 @@ def _decided(plan: Plan, names: tuple[str, ...], state: Evaluation, listing: boo
         _collect(rows, plan, names, state)
     if rows.more or listing:
         rows = _first_in_order(plan, names, state, None if listing else rows)
-    rows.settle(state.world.settings.max_bindings)
+    rows.take_certain(state.world.settings.max_bindings)
     waiting = [calls for row, calls in rows.waiting if row is None or row not in rows.certain]
     if waiting:
         in_turn = chain.from_iterable(zip_longest(*waiting))
@@ -152,10 +153,10 @@ def _decided(plan: Plan, names: tuple[str, ...], state: Evaluation, listing: boo
     doubts += rows.partial.values()
     if not rows.certain and not rows.partial:
         rows.partial |= dict.fromkeys(rows.surely(), ())
-    found = [*rows.certain, *(row for row in rows.partial if row not in rows.certain)]
+    selected = [*rows.certain, *(row for row in rows.partial if row not in rows.certain)]
     bindings = tuple(
         {n: t for n, t in zip(names, row, strict=True) if t is not None}
-        for row in sorted(found[: state.world.settings.max_bindings], key=row_key)
+        for row in sorted(selected[: state.world.settings.max_bindings], key=row_key)
     )
     failures = [state.results[call] for call in dict.fromkeys(chain.from_iterable(doubts))]
     errors = tuple(failure for failure in failures if isinstance(failure, OperatorError))
@@ -177,7 +178,7 @@ class _Rows:
     paths: list[tuple[_Row, bool, Path]] = field(default_factory=list)
     """Rows that are alternatives of choices; True where they have unknown values."""
 
-    def settle(self, most: int) -> None:
+    def take_certain(self, most: int) -> None:
         """Take those rows as certain that are all alternatives of a choice."""
         same: dict[_Row, list[Path]] = {}
         for row, vague, path in self.paths:

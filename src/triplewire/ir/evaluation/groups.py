@@ -11,18 +11,7 @@ from collections.abc import Iterator
 
 from triplewire.ir.evaluation import calls, patterns
 from triplewire.ir.evaluation.expressions import truth, value
-from triplewire.ir.evaluation.plan import (
-    Difference,
-    Extend,
-    Group,
-    LeftJoin,
-    Names,
-    Nested,
-    Plan,
-    Run,
-    Step,
-    Union,
-)
+from triplewire.ir.evaluation.plan import Difference, Extend, Group, LeftJoin, Names, Nested, Plan, Run, Step, Union
 from triplewire.ir.evaluation.state import Evaluation, Solution
 from triplewire.ir.evaluation.unknown import (
     DOUBT,
@@ -36,7 +25,7 @@ from triplewire.ir.evaluation.unknown import (
     chosen,
     doubted,
     doubts_of,
-    merged,
+    merged_solution,
     union,
     unknown,
 )
@@ -51,19 +40,19 @@ class Scope:
     def __init__(self, state: Evaluation, given: Solution) -> None:
         self.state = state
         self.given = given
-        self._tables: dict[int, Table] = {}
+        self._tables: dict[int, SolutionTable] = {}
 
-    def table(self, group: Group, *, whole: bool = True) -> Table:
+    def table(self, group: Group, *, whole: bool = True) -> SolutionTable:
         """The solutions of a group by itself, computed once; without its own conditions where not `whole`."""
         key = id(group)
         table = self._tables.get(key)
         if table is None:
             rows = list(solutions(group, self.given, self) if whole else _steps(group, self.given, self))
-            table = self._tables[key] = Table(rows, group.certain)
+            table = self._tables[key] = SolutionTable(rows, group.certain)
         return table
 
 
-class Table:
+class SolutionTable:
     """Solutions that are joined with others."""
 
     def __init__(self, rows: list[Solution], certain: Names) -> None:
@@ -91,14 +80,14 @@ class Table:
 def solutions(group: Group, solution: Solution, scope: Scope) -> Iterator[Solution]:
     """The solutions of a group that extend `solution`."""
     for extended in _steps(group, solution, scope):
-        kept = _kept(group, extended, scope)
-        if kept is not None:
-            yield kept
+        checked = _kept(group, extended, scope)
+        if checked is not None:
+            yield checked
 
 
 def _kept(group: Group, solution: Solution, scope: Scope) -> Solution | None:
     """The solution, if no condition of the group is false; in doubt where one may be."""
-    kept = solution
+    checked = solution
     for condition in group.conditions:
         scope.state.step(condition.cost)
         try:
@@ -107,10 +96,10 @@ def _kept(group: Group, solution: Solution, scope: Scope) -> Solution | None:
         except Undecided as doubt:
             if not doubt.possible & TRUE:
                 return None
-            kept = doubted(kept, doubt.calls)
+            checked = doubted(checked, doubt.calls)
         except ExpressionError:
             return None
-    return kept
+    return checked
 
 
 def _steps(group: Group, solution: Solution, scope: Scope) -> Iterator[Solution]:
@@ -164,7 +153,7 @@ def _run(run: Run, solution: Solution, state: Evaluation) -> Iterator[Solution]:
 
 def _join(solution: Solution, row: Solution, state: Evaluation) -> Solution:
     """Two compatible solutions as one."""
-    return merged(solution, row) if state.doubtful else solution | row
+    return merged_solution(solution, row) if state.doubtful else solution | row
 
 
 def _joined(group: Group, solution: Solution, scope: Scope) -> Iterator[Solution]:
@@ -202,16 +191,16 @@ def _left_join(group: Group, solution: Solution, scope: Scope) -> Iterator[Solut
         both = (_join(base, row, state) for row in scope.table(group, whole=False).compatible(base, state))
     doubts, alone, alternatives = Doubts(), True, 0
     for extended in both:
-        kept = _kept(group, extended, scope)
-        if kept is None:
+        checked = _kept(group, extended, scope)
+        if checked is None:
             continue
-        if DOUBT not in kept:
+        if DOUBT not in checked:
             alone = False
-            yield kept if base is solution else kept | {DOUBT: solution[DOUBT]}
+            yield checked if base is solution else checked | {DOUBT: solution[DOUBT]}
             continue
-        doubts.add(kept)
+        doubts.add(checked)
         choice = choice or Choice()
-        yield chosen(kept, solution, doubts_of(kept), choice, alternatives)
+        yield chosen(checked, solution, doubts_of(checked), choice, alternatives)
         alternatives += 1
     if not alone:
         return

@@ -338,18 +338,18 @@ def components(
     """The atoms and conditions in classes that share no variable that is not bound already."""
     classes: list[tuple[Names, list[Atom], list[Condition]]] = []
 
-    def add(variables: Names, atom: list[Atom], condition: list[Condition]) -> None:
-        touched = [one for one in classes if not one[0].isdisjoint(variables)]
-        classes[:] = [one for one in classes if one[0].isdisjoint(variables)]
-        all_atoms = [a for one in touched for a in one[1]] + atom
-        all_conditions = [c for one in touched for c in one[2]] + condition
-        classes.append((variables.union(*(one[0] for one in touched)), all_atoms, all_conditions))
+    def add(variables: Names, new_atoms: list[Atom], new_conditions: list[Condition]) -> None:
+        touched = [own for own in classes if not own[0].isdisjoint(variables)]
+        classes[:] = [own for own in classes if own[0].isdisjoint(variables)]
+        joined_atoms = [atom for _, own, _ in touched for atom in own] + new_atoms
+        joined_conditions = [condition for *_, own in touched for condition in own] + new_conditions
+        classes.append((variables.union(*(names for names, _, _ in touched)), joined_atoms, joined_conditions))
 
-    for one_atom in atoms:
-        add(one_atom.variables - bound, [one_atom], [])
-    for one_condition in conditions:
-        add(one_condition.variables - bound, [], [one_condition])
-    return [(tuple(some_atoms), tuple(some_conditions)) for _, some_atoms, some_conditions in classes]
+    for atom in atoms:
+        add(atom.variables - bound, [atom], [])
+    for condition in conditions:
+        add(condition.variables - bound, [], [condition])
+    return [(tuple(own_atoms), tuple(own_conditions)) for _, own_atoms, own_conditions in classes]
 
 
 def _atom(pattern: Pattern, needed: Names | None) -> Atom:

@@ -204,7 +204,7 @@ def assumed(solution: Solution) -> Solution:
     return {name: term for name, term in solution.items() if name != DOUBT}
 
 
-def merged(solution: Solution, row: Solution) -> Solution:
+def merged_solution(solution: Solution, row: Solution) -> Solution:
     """Two compatible solutions as one. Where one has an unknown value, the other's counts, and it is in doubt that the
     two are equal."""
     both = solution | row

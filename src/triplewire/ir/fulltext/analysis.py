@@ -65,7 +65,7 @@ def stemming_language(name: str) -> str:
     return language
 
 
-class Words:
+class TextWords:
     """The words of one text, in order, with the places of each."""
 
     __slots__ = ("__dict__", "words")
@@ -126,17 +126,17 @@ class _Cache:
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._words: dict[tuple[str, Analyzer], Words] = {}
+        self._words: dict[tuple[str, Analyzer], TextWords] = {}
         self._count = 0
         self._lock = threading.Lock()
 
-    def get(self, text: str, analyzer: Analyzer) -> Words:
+    def get(self, text: str, analyzer: Analyzer) -> TextWords:
         key = text, analyzer
         words = self._words.get(key)
         return self._add(key) if words is None else words
 
-    def _add(self, key: tuple[str, Analyzer]) -> Words:
-        fresh = Words(analyse(*key))
+    def _add(self, key: tuple[str, Analyzer]) -> TextWords:
+        fresh = TextWords(analyse(*key))
         with self._lock:
             if key not in self._words:
                 self._words[key] = fresh
@@ -151,7 +151,7 @@ CACHED_WORDS = 1_000_000
 """Words that are kept with their indexes, over all literals: some 150 MB at the most."""
 
 words_of = _Cache(CACHED_WORDS).get
-"""(text, analyzer) -> `Words`; kept, since many expressions look at the same literal."""
+"""(text, analyzer) -> `TextWords`; kept, since many expressions look at the same literal."""
 
 
 def analyse(text: str, analyzer: Analyzer) -> tuple[str, ...]:

@@ -12,19 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias, TypeVar
 
-from triplewire.ir.nodes import (
-    And,
-    Call,
-    Expression,
-    Filter,
-    Label,
-    Or,
-    Pattern,
-    PatternTerm,
-    Values,
-    Variable,
-    Where,
-)
+from triplewire.ir.nodes import And, Call, Expression, Filter, Label, Or, Pattern, PatternTerm, Values, Variable, Where
 from triplewire.ir.normal_form.conditions import Alternatives, Necessary, Test, Tests, X, common
 from triplewire.ir.subscription import Subscription
 from triplewire.ir.walk import walk
@@ -161,7 +149,7 @@ class _Normal:
             elif isinstance(part, And):
                 factors.append(self.group(part))
             elif isinstance(part, Or):
-                factors.append(self._limited([found for branch in part.branches for found in self.group(branch)]))
+                factors.append(self._limited([inner for branch in part.branches for inner in self.group(branch)]))
             elif isinstance(part, Values):
                 factors.append(self._values(part))
             else:
@@ -202,14 +190,14 @@ class _Normal:
 
     def _filtered(self, branches: list[_Branch], conditions: list[Expression]) -> list[_Branch]:
         for condition in conditions:
-            found: list[_Branch] = []
+            combined: list[_Branch] = []
             split = [self._alternatives(condition, branch.bound, self.most) for branch in branches]
             if sum(map(len, split)) > self.most:
                 split = [self._alternatives(condition, branch.bound, 1) for branch in branches]
             for branch, alternatives in zip(branches, split, strict=True):
                 for tests in alternatives:
-                    found.append(_Branch(branch.patterns, branch.bound, branch.tests + tests, branch.given))
-            branches = found
+                    combined.append(_Branch(branch.patterns, branch.bound, branch.tests + tests, branch.given))
+            branches = combined
         return branches
 
     def _alternatives(self, condition: Expression, bound: frozenset[str], most: int) -> Alternatives:

@@ -14,7 +14,7 @@ import struct
 from decimal import Decimal
 from typing import NamedTuple, TypeAlias
 
-from triplewire.model.terms import XSD, Literal
+from triplewire.model.terms import XSD, Literal, Term
 
 INTEGER, DECIMAL, FLOAT, DOUBLE = range(4)
 """The kinds of numbers, in the order of promotion."""
@@ -23,6 +23,7 @@ DATATYPES = (XSD + "integer", XSD + "decimal", XSD + "float", XSD + "double")
 MAX_DIGITS = 4_000
 """Longer integers and decimals are not computed with (XSD asks for 18 digits)."""
 
+_SHOWN = 80  # characters of a literal in a message
 _FRACTION_DIGITS = 18  # of a quotient of decimals
 _TOO_LARGE = 10**MAX_DIGITS
 _CONTEXT = decimal.Context(
@@ -35,6 +36,13 @@ Value: TypeAlias = int | Decimal | float
 
 class ExpressionError(Exception):
     """SPARQL's "error": the expression has no value for this solution (SPARQL 1.1, 17.2). Never leaves `ir`."""
+
+
+def brief(term: Term) -> str:
+    """The beginning of a term for a message: to write out a long one takes long, and hardly any is read."""
+    if isinstance(term, Literal) and len(term.lexical) > _SHOWN:
+        return f"{Literal(term.lexical[:_SHOWN])}..."
+    return str(term)
 
 
 class Number(NamedTuple):
@@ -67,9 +75,9 @@ _KINDS = {XSD + name: INTEGER for name in _BOUNDS} | {
 NUMERIC = frozenset(_KINDS)
 """The datatypes whose values are numbers, the thirteen integer types among them."""
 
-_INTEGER = re.compile(r"[+-]?[0-9]+")
-_DECIMAL = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)")
-_DOUBLE = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?INF|NaN")
+_INTEGER = re.compile(r"[+-]?[0-9]++")
+_DECIMAL = re.compile(r"[+-]?([0-9]++(\.[0-9]*+)?|\.[0-9]++)")
+_DOUBLE = re.compile(r"[+-]?([0-9]++(\.[0-9]*+)?|\.[0-9]++)([eE][+-]?[0-9]++)?|[+-]?INF|NaN")
 
 
 def read_number(lexical: str, datatype: str) -> Number | None:
@@ -152,7 +160,15 @@ def _decimal(value: Decimal) -> Number:
 def _quotient(a: Decimal, b: Decimal) -> Number:
     if not b:
         raise ExpressionError("division by zero")
-    quotient = _CONTEXT.divide(a, b)
+    whole_digits = max(a.adjusted() - b.adjusted() + 1, 0)
+    context = decimal.Context(
+        prec=whole_digits + _FRACTION_DIGITS + 1,
+        rounding=decimal.ROUND_DOWN,
+        traps=[],
+        Emax=decimal.MAX_EMAX,
+        Emin=decimal.MIN_EMIN,
+    )
+    quotient = context.divide(a, b)
     return _decimal(_CONTEXT.quantize(quotient, _QUANTUM))
 
 
@@ -194,7 +210,7 @@ def floor(number: Number) -> Number:
     return _rounded(number, decimal.ROUND_FLOOR)
 
 
-def nearest(number: Number) -> Number:
+def round_half_up(number: Number) -> Number:
     """fn:round: halves go up, towards positive infinity."""
     value = number.value
     if isinstance(value, float):
@@ -253,7 +269,7 @@ def _shortest32(value: float) -> str:
 
 # --- lenient numbers ---------------------------------------------------------------------------------------------
 
-_LENIENT = re.compile(r"([+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))(?:[eE]([+-]?)0*([0-9]+))?")
+_LENIENT = re.compile(r"([+-]?(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++))(?:[eE]([+-]?)([0-9]++))?")
 _EXPONENT_DIGITS = 15  # Decimal holds these; beyond, the number is as good as infinite, or zero
 
 
@@ -268,4 +284,5 @@ def lenient_number(text: str) -> Decimal | None:
     mantissa, sign, exponent = match.groups()
     if exponent is None:
         return Decimal(mantissa)
+    exponent = exponent.lstrip("0") or "0"
     return Decimal(f"{mantissa}e{sign}{exponent if len(exponent) <= _EXPONENT_DIGITS else '9' * _EXPONENT_DIGITS}")

@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from triplewire.kernels.shared.columns import Clauses
+from triplewire.kernels.shared.columns import ClauseColumns
 from triplewire.kernels.shared.compiled import kernel
-from triplewire.kernels.shared.hashing import hash_numbers, spread
+from triplewire.kernels.shared.hashing import hash_numbers, mix_bits
 from triplewire.kernels.shared.search import same_numbers
 
 
 @kernel
-def forms(kind: Any, clause_offset: Any, clauses: Clauses, slots: Any, form: Any) -> None:
+def forms(kind: Any, clause_offset: Any, clauses: ClauseColumns, slots: Any, form: Any) -> None:
     """Of each subscription, the first that has the same kind and clauses. `pattern` is flat here.
 
     `slots` is full of -1; it has a power of two places, at least twice as many as there are subscriptions.
@@ -27,7 +27,7 @@ def forms(kind: Any, clause_offset: Any, clauses: Clauses, slots: Any, form: Any
     for i in range(kind.size):
         c, d = clause_offset[i], clause_offset[i + 1]
         p, q, t, u = pattern_offset[c], pattern_offset[d], test_offset[c], test_offset[d]
-        h = hash_numbers(spread(np.int64(kind[i]) + 2), pattern, 3 * p, 3 * q)
+        h = hash_numbers(mix_bits(np.int64(kind[i]) + 2), pattern, 3 * p, 3 * q)
         at, first = hash_numbers(hash_numbers(h, test_variable, t, u), test, t, u) & mask, -1
         while slots[at] >= 0 and first < 0:
             j = slots[at]
@@ -65,7 +65,7 @@ def alike(kind: Any, group: Any, start: Any, size: Any, rows: Any, slots: Any, l
         if g >= 0 and last[g] >= 0 and kind[first[last[g]]] == kind[i]:
             number[i] = last[g]
             continue
-        at = hash_numbers(spread(np.int64(kind[i]) + length + 2), rows, begin, begin + length) & mask
+        at = hash_numbers(mix_bits(np.int64(kind[i]) + length + 2), rows, begin, begin + length) & mask
         while slots[at] >= 0:
             j = first[slots[at]]
             if kind[j] == kind[i] and size[j] == length and same_numbers(rows, begin, rows, start[j], length):

@@ -61,15 +61,15 @@ class JoinedClauses(NamedTuple):
     condition: Any  # shape (tests, 6): variable, test, kind, group, operator, rank
 
 
-class LazyAnswers(NamedTuple):
+class ResidualAnswers(NamedTuple):
     """What is known of residual predicates (`triplewire.verify.answers`)."""
 
     scope: Any  # test -> has it an answer for each publication?
     known: Any  # hash table
 
 
-class Rows(NamedTuple):
-    """Where solutions are put."""
+class SolutionRows(NamedTuple):
+    """Where solutions go."""
 
     rows: Any
     pieces: Any  # shape (pieces, 4): pair, clause, begin in `rows`, number of rows
@@ -84,7 +84,7 @@ class SearchState(NamedTuple):
     state: Any
 
 
-class Graph(NamedTuple):
+class PublicationSlice(NamedTuple):
     """The publication at hand: its number, its slice of the triples, and where its keys begin, or -1."""
 
     number: int
@@ -93,9 +93,9 @@ class Graph(NamedTuple):
     keys: int
 
 
-class Conditions(NamedTuple):
+class ClauseConditions(NamedTuple):
     """The tests of the clause at hand, and what they ask."""
 
     condition: Any
     features: NodeFeatures
-    lazy: LazyAnswers
+    residual: ResidualAnswers

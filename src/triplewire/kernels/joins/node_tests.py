@@ -9,7 +9,7 @@ import numpy as np
 from triplewire.kernels.joins.columns import NodeFeatures
 from triplewire.kernels.listed import is_listed
 from triplewire.kernels.shared.compiled import called_helper, helper
-from triplewire.kernels.shared.ranks import holds
+from triplewire.kernels.shared.ranks import range_holds
 from triplewire.kernels.shared.search import lower
 
 
@@ -27,4 +27,4 @@ def is_indexed(test: int, term: int, publication: int, features: NodeFeatures) -
 @helper
 def is_within(term: int, group: int, op: int, rank: int, features: NodeFeatures) -> Any:
     """Does a range test hold of the term?"""
-    return holds(op, rank, features.low[group, term], features.high[group, term])
+    return range_holds(op, rank, features.low[group, term], features.high[group, term])

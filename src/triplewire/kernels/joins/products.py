@@ -4,8 +4,8 @@ For each subject, what fits one pattern is independent of the others: a star has
 publications of few triples, which are read from end to end. Used through `triplewire.verify.solve`, which gives all
 others to `triplewire.kernels.joins.solutions`; the outcomes and the rows are the same.
 
-First `stars` writes down the stars of all pairs, then `solve` solves them, and `outcomes` says what that means for the
-pairs.
+First `list_stars` writes down the stars of all pairs, then `solve` solves them, and `pair_outcomes` says what that
+means for the pairs.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ class Hits(NamedTuple):
 
 
 @kernel
-def stars(pairs: PairColumns, few: Any, clauses: StarClauses, found: Stars, outcome: Any) -> int:
+def list_stars(pairs: PairColumns, few: Any, clauses: StarClauses, stars: Stars, outcome: Any) -> int:
     """Write down the stars of pairs of a publication and the clauses of a subscription, with the constants as the
     batch's terms. The outcome is LEFT where a clause is no product of stars, or where the publication has not `few`
     triples. Returns how many stars there are."""
-    (publication, clause_offset, numbers, width), (star, code, inverse) = pairs, found
+    (publication, clause_offset, numbers, width), (star, code, inverse) = pairs, stars
     pattern, component_offset, component, member = (
         clauses.pattern, clauses.component_offset, clauses.component, clauses.member
     )  # fmt: skip
@@ -98,10 +98,10 @@ def _passes(variable: int, term: int, publication: int, t0: int, t1: int, clause
 
 @called_helper
 def _fill(i: int, a: int, end: int, limit: int, clauses: StarClauses, tests: TestColumns, batch: SortedTriples,
-          features: NodeFeatures, found: Stars, fitting: Any, fit: int, p: int) -> Any:  # fmt: skip
+          features: NodeFeatures, stars: Stars, fitting: Any, fit: int, p: int) -> Any:  # fmt: skip
     """Put the objects that fit each pattern of the star i into `fitting`, from `fit` on; the triples of the subject
     begin at `a`. Returns how many solutions there are, at most `limit`, and the end in `fitting`."""
-    star, code, pairs = found.star, found.code, batch.pairs
+    star, code, pairs = stars.star, stars.code, batch.pairs
     w, own, f0, f1 = star[i, WIDTH], star[i, SUBJECT], star[i, FIRST], star[i, END]
     t0, t1, s = star[i, TEST], star[i, TEST_END], pairs[a] >> 32
     total: Any = np.int64(limit)
@@ -134,11 +134,11 @@ def _fill(i: int, a: int, end: int, limit: int, clauses: StarClauses, tests: Tes
 
 @kernel
 def solve(done: int, upto: int, cap: int, keep: bool, publication: Any, clauses: StarClauses, tests: TestColumns,
-          batch: SortedTriples, features: NodeFeatures, found: Stars, hits: Hits) -> Any:  # fmt: skip
+          batch: SortedTriples, features: NodeFeatures, stars: Stars, hits: Hits) -> Any:  # fmt: skip
     """How many solutions has each star from `done` up to `upto`, at most cap + 1? It is its COUNT; 0 where a star of
     the same clause before it has none. Where `keep`, each subject with solutions is a row of `hit`. Returns the first
     star for which there is no room, else `upto`."""
-    star, pairs, (hit, fitting, used) = found.star, batch.pairs, hits
+    star, pairs, (hit, fitting, used) = stars.star, batch.pairs, hits
     for i in range(done, upto):
         p, w, own, patterns = (
             publication[star[i, PAIR]],
@@ -154,7 +154,7 @@ def solve(done: int, upto: int, cap: int, keep: bool, publication: Any, clauses:
             s = pairs[a] >> 32
             if rows == hit.shape[0] or fits + patterns * (1 + end - a) > fitting.size:
                 return i
-            total, fit = _fill(i, a, end, limit - count, clauses, tests, batch, features, found, fitting, fits, p)
+            total, fit = _fill(i, a, end, limit - count, clauses, tests, batch, features, stars, fitting, fits, p)
             if total > 0 and keep:
                 if count > 0 and limit > 1 and -1 - own >= w:
                     count = ALIKE - total
@@ -170,9 +170,9 @@ def solve(done: int, upto: int, cap: int, keep: bool, publication: Any, clauses:
 
 
 @kernel
-def write(hits: Hits, found: Stars, frame: Any, rows: Any) -> None:
+def write_solutions(hits: Hits, stars: Stars, frame: Any, rows: Any) -> None:
     """Put the solutions into `rows`; those of a star begin at its ROW. `frame` is room for the patterns of a star."""
-    (hit, fitting, used), star, code, at = hits, found.star, found.code, 0
+    (hit, fitting, used), star, code, at = hits, stars.star, stars.code, 0
     for h in range(used[HITS]):
         i, s, fit = hit[h, 0], hit[h, 1], hit[h, 3]
         w, own, f0, f1 = star[i, WIDTH], -1 - star[i, SUBJECT], star[i, FIRST], star[i, END]
@@ -196,7 +196,7 @@ def write(hits: Hits, found: Stars, frame: Any, rows: Any) -> None:
 
 
 @kernel
-def outcomes(count: int, cap: int, keep: bool, star: Any, outcome: Any, pieces: Any) -> int:
+def pair_outcomes(count: int, cap: int, keep: bool, star: Any, outcome: Any, pieces: Any) -> int:
     """The outcome of each pair of which there are stars; where `keep`, a row of `pieces` for each star: (pair, clause,
     begin in the rows, number of rows). Returns how many pieces there are."""
     at, end = 0, 0

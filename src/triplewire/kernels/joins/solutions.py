@@ -13,20 +13,20 @@ from typing import Any
 import numpy as np
 
 from triplewire.kernels.joins.columns import (
-    Conditions,
-    Graph,
+    ClauseConditions,
     JoinedClauses,
-    LazyAnswers,
     NodeFeatures,
     PairColumns,
-    Rows,
+    PublicationSlice,
+    ResidualAnswers,
     SearchState,
+    SolutionRows,
     SortedTriples,
 )
 from triplewire.kernels.joins.node_tests import is_indexed, is_within
 from triplewire.kernels.shared.columns import INDEXED, RANGE_TEST
 from triplewire.kernels.shared.compiled import called_helper, helper, kernel
-from triplewire.kernels.shared.hashing import hash_numbers, spread
+from triplewire.kernels.shared.hashing import hash_numbers, mix_bits
 from triplewire.kernels.shared.outcomes import MATCH, MISS, TRUNCATED, UNKNOWN
 from triplewire.kernels.shared.search import lower, same_numbers
 
@@ -35,33 +35,33 @@ HOW, NEXT, END, MASK, LEFT, OPEN = 0, 1, 2, 3, 4, 5  # columns of `frame`, by de
 ORDER, CODE = 6, 7  # also in `frame`: by depth, the number of the pattern; by that number, its three positions
 VALUE, MARK = 0, 1  # columns of `value`, by variable
 KEY, PLACE, ANSWER = 0, 1, 2  # columns of `known`: (test << 32 | term), publication or -1, answer
-FALSE, TRUE, ASKED, FAILED = 0, 1, 2, 3  # answers of lazy tests
+FALSE, TRUE, ASKED, FAILED = 0, 1, 2, 3  # answers of residual predicates
 STEPS, MOST_STEPS, KNOWN, STAMP, FLAGS, ROWS, PIECES, MARKED = 0, 1, 2, 3, 4, 5, 6, 7  # places in `state`
 UNSURE, FAILURE, OVER, ROOM = 1, 2, 4, 8  # in FLAGS: answers are missing, or failed; too many steps; a table is full
 _int: Any = np.int64
 MAYBE = 4096  # answers that a component waits for before they are looked for
-PER_PUBLICATION = 2  # in `scope`: the lazy test has an answer for each publication
+PER_PUBLICATION = 2  # in `scope`: the residual predicate has an answer for each publication
 
 
 # --- tests -----------------------------------------------------------------------------------------------------------
 
 
 @helper
-def _slot(test: int, term: int, publication: int, lazy: LazyAnswers) -> Any:
-    """Where the answer of a lazy test for a term is in the table, or would be."""
-    known, key = lazy.known, (np.int64(test) << 32) | term
-    place = np.int64(publication if lazy.scope[test] == PER_PUBLICATION else -1)
+def _slot(test: int, term: int, publication: int, residual: ResidualAnswers) -> Any:
+    """Where the answer of a residual predicate for a term is in the table, or would be."""
+    known, key = residual.known, (np.int64(test) << 32) | term
+    place = np.int64(publication if residual.scope[test] == PER_PUBLICATION else -1)
     mask = known.shape[0] - 1
-    at = spread(spread(np.int64(test) + 1) + spread(np.int64(term)) + spread(place + 1)) & mask
+    at = mix_bits(mix_bits(np.int64(test) + 1) + mix_bits(np.int64(term)) + mix_bits(place + 1)) & mask
     while known[at, KEY] >= 0 and (known[at, KEY] != key or known[at, PLACE] != place):
         at = (at + 1) & mask
     return at
 
 
 @called_helper
-def _passes(variable: int, term: int, publication: int, tests: Conditions) -> int:
-    """The tests of a variable that got this value. 0: one fails; 1: all hold; 2: it depends on lazy tests."""
-    condition, features, lazy = tests
+def _passes(variable: int, term: int, publication: int, tests: ClauseConditions) -> int:
+    """The tests of a variable that got this value. 0: one fails; 1: all hold; 2: it depends on residual predicates."""
+    condition, features, residual = tests
     outcome = 1
     for j in range(condition.shape[0]):
         if condition[j, VARIABLE] != variable or outcome == 0:
@@ -72,23 +72,23 @@ def _passes(variable: int, term: int, publication: int, tests: Conditions) -> in
         elif condition[j, KIND] == RANGE_TEST:
             outcome *= is_within(term, condition[j, GROUP], condition[j, OP], condition[j, RANK], features)
         else:
-            at = _slot(test, term, publication, lazy)
-            if lazy.known[at, KEY] < 0 or lazy.known[at, ANSWER] >= ASKED:
+            at = _slot(test, term, publication, residual)
+            if residual.known[at, KEY] < 0 or residual.known[at, ANSWER] >= ASKED:
                 outcome = 2
-            elif lazy.known[at, ANSWER] == FALSE:
+            elif residual.known[at, ANSWER] == FALSE:
                 outcome = 0
     return outcome
 
 
 @called_helper
-def _ask(publication: int, value: Any, tests: Conditions, state: Any) -> None:
-    """Put the lazy tests of a solution that have no answer into the table."""
-    condition, (scope, known) = tests.condition, tests.lazy
+def _ask(publication: int, value: Any, tests: ClauseConditions, state: Any) -> None:
+    """Put the residual predicates of a solution that have no answer into the table."""
+    condition, (scope, known) = tests.condition, tests.residual
     for j in range(condition.shape[0]):
         test, term = condition[j, TEST], value[condition[j, VARIABLE], VALUE]
         if term < 0 or condition[j, KIND] == INDEXED or condition[j, KIND] == RANGE_TEST:
             continue
-        at = _slot(test, term, publication, tests.lazy)
+        at = _slot(test, term, publication, tests.residual)
         if known[at, KEY] < 0:
             if 2 * (state[KNOWN] + 1) > known.shape[0]:
                 state[FLAGS] |= ROOM
@@ -111,7 +111,7 @@ def _term(a: int, k: int, frame: Any, value: Any) -> Any:
 
 
 @called_helper
-def _seek(depth: int, a: int, search: SearchState, batch: SortedTriples, graph: Graph) -> int:
+def _seek(depth: int, a: int, search: SearchState, batch: SortedTriples, graph: PublicationSlice) -> int:
     """Find the triples of a pattern: a range of the batch's, or of `keys` (HOW is then how far behind a key the number
     of its triple is). There may be others among them. Returns a cost: the smaller, the fewer there are; 0 for none."""
     frame, value, (_, t0, t1, k0), pairs, keys = search.frame, search.value, graph, batch.pairs, batch.keys
@@ -134,7 +134,7 @@ def _seek(depth: int, a: int, search: SearchState, batch: SortedTriples, graph: 
 
 
 @called_helper
-def _open(depth: int, size: int, search: SearchState, batch: SortedTriples, graph: Graph) -> bool:
+def _open(depth: int, size: int, search: SearchState, batch: SortedTriples, graph: PublicationSlice) -> bool:
     """Take the pattern with the fewest triples of those from `depth` on. False: one has none."""
     frame, best, fewest = search.frame, depth, 0
     for i in range(depth, size):
@@ -175,9 +175,9 @@ def _bind(depth: int, a: int, x: int, y: int, z: int, frame: Any, value: Any) ->
 
 @called_helper
 def _advance(depth: int, a: int, left: int, opened: int, width: int, search: SearchState, batch: SortedTriples,
-             graph: Graph, tests: Conditions) -> bool:  # fmt: skip
+             graph: PublicationSlice, tests: ClauseConditions) -> bool:  # fmt: skip
     """Go to the next triple that fits pattern a and the tests of what it binds. `left`, `opened`: how many selected
-    variables had no value before, and how many values waited for lazy tests."""
+    variables had no value before, and how many values waited for residual predicates."""
     frame, value, state = search
     _release(depth, a, frame, value)
     s, p, o = _term(a, 0, frame, value), _term(a, 1, frame, value), _term(a, 2, frame, value)
@@ -226,7 +226,7 @@ def _apart(depth: int, size: int, search: SearchState) -> bool:
 
 
 @called_helper
-def _insert(value: Any, width: int, out: Rows, count: int, distinct: bool, state: Any) -> Any:
+def _insert(value: Any, width: int, out: SolutionRows, count: int, distinct: bool, state: Any) -> Any:
     """Add the first `width` values to the `count` rows that begin at rows[state[ROWS]]; if they are `distinct`, without
     looking for them there. Returns how many there are; where there is no room the flag is set."""
     rows, slots = out.rows, out.slots
@@ -249,7 +249,8 @@ def _insert(value: Any, width: int, out: Rows, count: int, distinct: bool, state
 
 @called_helper
 def _search(size: int, needed: int, limit: int, width: int, distinct: bool, keep: bool, search: SearchState,
-            batch: SortedTriples, graph: Graph, tests: Conditions, out: Rows) -> Any:  # fmt: skip
+            batch: SortedTriples, graph: PublicationSlice, tests: ClauseConditions,
+            out: SolutionRows) -> Any:  # fmt: skip
     """How many solutions the first `size` patterns in order have, at most `limit`; they are put at the end of `rows` if
     they are to be kept. Of those that agree on the `needed` selected variables some are counted once."""
     frame, value, state = search
@@ -265,7 +266,7 @@ def _search(size: int, needed: int, limit: int, width: int, distinct: bool, keep
         solutions, down = 0, False
         if at >= 0:
             own += more
-            down = more and frame[depth, OPEN] > 0  # one after the other after all, as lazy tests are waited for
+            down = more and frame[depth, OPEN] > 0  # not counted by itself: residual predicates are waited for
             if more and not down and frame[depth, LEFT] < left and own < limit:
                 continue
             _release(depth, a, frame, value)
@@ -308,7 +309,8 @@ def _search(size: int, needed: int, limit: int, width: int, distinct: bool, keep
 
 @kernel
 def join(done: int, pairs: PairColumns, cap: int, keep: bool, joined: JoinedClauses, batch: SortedTriples,
-         features: NodeFeatures, lazy: LazyAnswers, search: SearchState, outcome: Any, out: Rows) -> Any:  # fmt: skip
+         features: NodeFeatures, residual: ResidualAnswers, search: SearchState, outcome: Any,
+         out: SolutionRows) -> Any:  # fmt: skip
     """The outcome of each pair from `done` on: has one of its clauses, those of its slice, a solution, or more than
     `cap`? `width` is how many variables are selected; with 0, one solution is enough.
 
@@ -321,12 +323,12 @@ def join(done: int, pairs: PairColumns, cap: int, keep: bool, joined: JoinedClau
     for i in range(done, publication.size):
         rows_end, pieces_end, total, flags = state[ROWS], state[PIECES], 0, 0
         p, w, limit, keeping = publication[i], width[i], cap + 1 if width[i] > 0 else 1, keep and width[i] > 0
-        graph = Graph(_int(p), batch.offset[p], batch.offset[p + 1], batch.key_offset[p])
+        graph = PublicationSlice(_int(p), batch.offset[p], batch.offset[p + 1], batch.key_offset[p])
         state[STEPS] = 0
         for j in range(clause_offset[i], clause_offset[i + 1]):
             c = clauses[j]
             first, clause_rows, clause_pieces, waits, product = code_offset[c], state[ROWS], state[PIECES], 0, 1
-            tests = Conditions(condition[condition_offset[c] : condition_offset[c + 1]], features, lazy)
+            tests = ClauseConditions(condition[condition_offset[c] : condition_offset[c + 1]], features, residual)
             for m in range(code_offset[c + 1] - first):
                 for k in range(3):
                     frame[m, CODE + k] = code[first + m, k]

@@ -33,34 +33,34 @@ def _product(begin: Any, end: Any, most: Any, pieces: Any) -> Any:
 
 
 @kernel
-def room(some: Any, first: Any, width: Any, most: int, pieces: Any) -> int:
+def room(pairs: Any, first: Any, width: Any, most: int, pieces: Any) -> int:
     """How many places `unite` fills at the most."""
     total = 0
-    for i in some:
-        at, found = first[i], 0
+    for i in pairs:
+        at, rows = first[i], 0
         while at < first[i + 1]:
             end = _end(at, first[i + 1], pieces)
-            found += _product(at, end, most, pieces)
+            rows += _product(at, end, most, pieces)
             at = end
-        total += found * width[i]
+        total += rows * width[i]
     return total
 
 
 @kernel
-def unite(some: Any, first: Any, width: Any, most: int, pieces: Any, rows: Any, out: Any, start: Any, count: Any,
+def unite(pairs: Any, first: Any, width: Any, most: int, pieces: Any, rows: Any, out: Any, start: Any, count: Any,
           slots: Any) -> int:  # fmt: skip
     """Put the distinct rows of some pairs into `out`, of each at most one more than `most`: those of pair i are
     count[i], from start[i] on. Its pieces are those from first[i] to first[i + 1], in order of their clauses; a row of
     a piece has -1 where the other pieces of the clause have the values. `slots`: 0 at first, a power of two, twice as
     many as a pair may have rows. Returns how many places are filled."""
     used = 0
-    for i in some:
-        begin, w, at, found = used, width[i], first[i], 0
-        while at < first[i + 1] and found <= most:
+    for i in pairs:
+        begin, w, at, distinct = used, width[i], first[i], 0
+        while at < first[i + 1] and distinct <= most:
             end = _end(at, first[i + 1], pieces)
             alone = at == first[i] and end == first[i + 1]
             number, product = 0, _product(at, end, most, pieces)
-            while number < product and found <= most:
+            while number < product and distinct <= most:
                 for k in range(w):
                     out[used + k] = -1
                 left, number = number, number + 1
@@ -71,7 +71,7 @@ def unite(some: Any, first: Any, width: Any, most: int, pieces: Any, rows: Any, 
                         if rows[row + k] >= 0:
                             out[used + k] = rows[row + k]
                 if alone or is_new_row(out, begin, used, w, slots):
-                    used, found = used + w, found + 1
+                    used, distinct = used + w, distinct + 1
             at = end
-        start[i], count[i] = begin, found
+        start[i], count[i] = begin, distinct
     return used

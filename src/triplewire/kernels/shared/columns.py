@@ -33,7 +33,7 @@ class TermFeatures(NamedTuple):
     high: Any
 
 
-class Clauses(NamedTuple):
+class ClauseColumns(NamedTuple):
     """The patterns and tests of clauses (`triplewire.clauses.table.ClauseTable`)."""
 
     pattern_offset: Any  # clause -> its slice of `pattern`

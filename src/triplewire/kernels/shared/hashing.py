@@ -44,7 +44,7 @@ def hash_bytes(text: Any, start: int, end: int, seed: int) -> Any:
 
 
 @helper
-def spread(number: Any) -> Any:
+def mix_bits(number: Any) -> Any:
     """31 bits that depend on all of the lower 62 bits of a number. Nothing overflows."""
     number = _int(number)
     number = ((number ^ (number >> 31)) & 0x7FFFFFFF) * 0x9E3779B1
@@ -55,7 +55,7 @@ def spread(number: Any) -> Any:
 def hash_numbers(h: Any, numbers: Any, begin: int, end: int) -> Any:
     """The hash of numbers[begin:end], on top of the hash of what comes before them."""
     for k in range(begin, end):
-        h = spread(h + _int(numbers[k]) + 2)
+        h = mix_bits(h + _int(numbers[k]) + 2)
     return h
 
 

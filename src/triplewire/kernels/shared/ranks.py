@@ -16,7 +16,7 @@ LESS, AT_MOST, GREATER = 1, 2, 3
 
 
 @helper
-def holds(op: int, rank: int, below: int, upto: int) -> Any:
+def range_holds(op: int, rank: int, below: int, upto: int) -> Any:
     """Does the range test with this operator and the rank of its constant hold of a value?"""
     bound = below if (op == AT_MOST) | (op == GREATER) else upto
     return below >= 0 and (rank >= bound if op <= AT_MOST else rank < bound)

@@ -56,7 +56,7 @@ def refill(rows: Any, count: int, slots: Any) -> None:
         enter(slots, _int(rows[row, HASH] & _wide(slots.size - 1)), row)
 
 
-class Terms(NamedTuple):
+class Interned(NamedTuple):
     """The terms so far (or the suffixes): see above."""
 
     rows: Any
@@ -64,7 +64,7 @@ class Terms(NamedTuple):
 
 
 @helper
-def _find(wide: Any, start: int, end: int, kind: int, suffix: int, terms: Terms, count: int) -> Any:
+def _find(wide: Any, start: int, end: int, kind: int, suffix: int, terms: Interned, count: int) -> Any:
     """The row of a term; it is `count` for a new one, and -1 where too many collide."""
     rows, slots = terms
     h = _hash(wide, start, end, kind << 28 ^ suffix)
@@ -92,7 +92,7 @@ def _find(wide: Any, start: int, end: int, kind: int, suffix: int, terms: Terms,
 
 
 @helper
-def _find_suffix(data: Any, wide: Any, start: int, end: int, suffixes: Terms, string: Any, count: int) -> Any:
+def _find_suffix(data: Any, wide: Any, start: int, end: int, suffixes: Interned, string: Any, count: int) -> Any:
     """The number of a suffix: 0 for xsd:string, `count` for a new one, -1 where too many collide."""
     same = end - start == string.size
     if same:
@@ -103,7 +103,7 @@ def _find_suffix(data: Any, wide: Any, start: int, end: int, suffixes: Terms, st
 
 @kernel
 def intern_tokens(data: Any, wide: Any, tokens: Any, count: int, max_iri: int, max_literal: int, string: Any,
-                  terms: Terms, suffixes: Terms, state: Any, out: Any) -> bool:  # fmt: skip
+                  terms: Interned, suffixes: Interned, state: Any, out: Any) -> bool:  # fmt: skip
     """The ids of the first `count` tokens, -1 for no graph. The tables have room for as many more rows as there are
     tokens; suffix 0 is there. False where a term is too long or too many collide."""
     rows, suffix_rows, good, i = state[TERMS], state[SUFFIXES], True, 0
@@ -136,7 +136,7 @@ def intern_tokens(data: Any, wide: Any, tokens: Any, count: int, max_iri: int, m
 
 
 @kernel
-def intern_spans(wide: Any, start: Any, end: Any, kind: Any, suffix: Any, terms: Terms, first: Any, out: Any) -> int:
+def intern_spans(wide: Any, start: Any, end: Any, kind: Any, suffix: Any, terms: Interned, first: Any, out: Any) -> int:
     """The ids of terms whose suffix is known; `first`: where each one of them stands first. Returns how many there are,
     or -1 where too many collide. The table and `first` have room for all."""
     terms.slots[:] = -1

@@ -22,7 +22,7 @@ _wide: Any = np.uint64  # of an index: that it is not negative
 _NO_KINDS, _NO_NUMBERS, _NO_OFFSETS = np.zeros(0, np.uint8), np.zeros(0, np.int32), np.zeros(0, np.int64)
 
 
-class Texts(NamedTuple):
+class Spans(NamedTuple):
     """Strings as spans of a text. Terms have kinds and suffixes as well; other strings have none."""
 
     text: Any
@@ -34,12 +34,12 @@ class Texts(NamedTuple):
     suffix_offset: Any
 
     @classmethod
-    def of(cls, text: Any, start: Any, end: Any) -> Texts:
+    def of(cls, text: Any, start: Any, end: Any) -> Spans:
         """Strings without kinds and suffixes. The arrays cannot be written to."""
         return cls(*fixed(text, start, end, _NO_KINDS, _NO_NUMBERS, _NO_KINDS, _NO_OFFSETS))
 
 
-class Table(NamedTuple):
+class StringTable(NamedTuple):
     """A table of strings (`triplewire.encode.names.Names`)."""
 
     text: Any
@@ -50,7 +50,7 @@ class Table(NamedTuple):
 
 
 @kernel
-def hash_texts(texts: Texts, seed: int, out: Any) -> None:
+def hash_texts(texts: Spans, seed: int, out: Any) -> None:
     """The hash of each string; `seed` is that of strings without a kind."""
     text, start, end, kind, suffix, suffix_text, suffix_offset = texts
     for i in range(start.size):
@@ -64,15 +64,15 @@ def hash_texts(texts: Texts, seed: int, out: Any) -> None:
 
 def hash_spans(text: Any, start: Any, end: Any, seed: int) -> Any:
     """The hash (uint64) of each span start .. end of `text`."""
-    return _hashes(Texts.of(text, start, end), seed)
+    return _hashes(Spans.of(text, start, end), seed)
 
 
 def hash_terms(text: Any, start: Any, end: Any, kind: Any, suffix: Any, suffix_text: Any, suffix_offset: Any) -> Any:
     """The hash (uint64) of each term. `suffix` is a number of the strings in `suffix_text`, 0 for none."""
-    return _hashes(Texts(*fixed(text, start, end, kind, suffix, suffix_text, suffix_offset)), 0)
+    return _hashes(Spans(*fixed(text, start, end, kind, suffix, suffix_text, suffix_offset)), 0)
 
 
-def _hashes(texts: Texts, seed: int) -> Any:
+def _hashes(texts: Spans, seed: int) -> Any:
     out = np.empty(len(texts.start), np.uint64)
     with np.errstate(over="ignore"):
         hash_texts(texts, seed, out)
@@ -80,7 +80,7 @@ def _hashes(texts: Texts, seed: int) -> Any:
 
 
 @kernel
-def build(hashes: Any, slots: Any) -> None:
+def fill_slots(hashes: Any, slots: Any) -> None:
     """Fill `slots`, a power of two at least twice as many as the rows, with row numbers by open addressing; -1 is
     free. The rows are distinct."""
     slots[:] = -1
@@ -89,7 +89,7 @@ def build(hashes: Any, slots: Any) -> None:
 
 
 @called_helper
-def _candidates(hashes: Any, table: Table, begin: int, end: int, out: Any) -> int:
+def _candidates(hashes: Any, table: StringTable, begin: int, end: int, out: Any) -> int:
     """The first row with the hash of each of the strings begin .. end, or -1; returns the largest.
 
     First all slots are asked for, then all hashes: so look-ups do not wait for each other's memory.
@@ -118,7 +118,7 @@ def _candidates(hashes: Any, table: Table, begin: int, end: int, out: Any) -> in
 
 
 @called_helper
-def _fetch(texts: Texts, table: Table, begin: int, end: int, out: Any) -> None:
+def _fetch(texts: Spans, table: StringTable, begin: int, end: int, out: Any) -> None:
     """Have what the strings begin .. end are compared with fetched."""
     for i in range(begin, end):
         prefetch(table.offset, out[i])
@@ -130,7 +130,7 @@ def _fetch(texts: Texts, table: Table, begin: int, end: int, out: Any) -> None:
 
 
 @called_helper
-def _next(row: int, h: Any, table: Table) -> Any:
+def _next(row: int, h: Any, table: StringTable) -> Any:
     """The row behind this one that has the hash too, or -1: two strings of one hash hardly ever are there."""
     own_hash, slots = table.hash, table.slots
     mask = slots.size - 1
@@ -159,7 +159,7 @@ def _same(a: Any, start: int, end: int, b: Any, first: int) -> Any:
 
 
 @helper
-def _is_row(texts: Texts, i: int, table: Table, row: int) -> Any:
+def _is_row(texts: Spans, i: int, table: StringTable, row: int) -> Any:
     """Is the string i that of a row?"""
     start, end, first = texts.start[i], texts.end[i], table.offset[row]
     length, size = end - start, table.offset[row + 1] - first
@@ -174,7 +174,7 @@ def _is_row(texts: Texts, i: int, table: Table, row: int) -> Any:
 
 
 @kernel
-def find(texts: Texts, hashes: Any, table: Table, out: Any) -> None:
+def find(texts: Spans, hashes: Any, table: StringTable, out: Any) -> None:
     """The row of each string in a table, or -1. Either both are of terms, or neither."""
     for i in range(texts.start.size):
         if i % TOGETHER == 0:
@@ -188,7 +188,7 @@ def find(texts: Texts, hashes: Any, table: Table, out: Any) -> None:
 
 
 @kernel
-def gather(text: Any, start: Any, offset: Any, out: Any) -> None:
+def copy_strings(text: Any, start: Any, offset: Any, out: Any) -> None:
     """Copy strings to where `offset` says."""
     for i in range(start.size):
         for j in range(offset[i + 1] - offset[i]):

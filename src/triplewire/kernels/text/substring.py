@@ -71,23 +71,23 @@ def build_links(first: Any, label: Any, parent: Any, end: Any, root: Any, fail: 
     report[0] = 0
     for node in range(1, fail.size):
         byte, at = label[node], parent[node]
-        found = 0
+        suffix = 0
         while at:
             at = fail[at]
-            found = _child(at, byte, first, label) if at else root[byte]
-            if found > 0:
+            suffix = _child(at, byte, first, label) if at else root[byte]
+            if suffix > 0:
                 break
-            found = 0
-        fail[node] = found
-        report[node] = found if end[found] >= 0 else report[found]
+            suffix = 0
+        fail[node] = suffix
+        report[node] = suffix if end[suffix] >= 0 else report[suffix]
 
 
 @called_helper
 def _step(node: int, byte: int, first: Any, label: Any, root: Any, fail: Any) -> int:
     while node:
-        found = _child(node, byte, first, label)
-        if found > 0:
-            return found
+        child = _child(node, byte, first, label)
+        if child > 0:
+            return child
         node = fail[node]
     start: int = root[byte]
     return start
@@ -110,7 +110,7 @@ def _emit(node: int, row: int, automaton: Any, stamp: Any, out_row: Any, out_pat
 
 
 @kernel
-def scan(
+def find_patterns(
     text: Any, start: Any, stop: Any, rows: Any, automaton: Any, stamp: Any, out_row: Any, out_pattern: Any
 ) -> int:
     """The patterns that occur in the texts of the given rows, each once a row, as pairs (row, pattern).

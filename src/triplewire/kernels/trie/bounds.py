@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from triplewire.kernels.shared.columns import Clauses
+from triplewire.kernels.shared.columns import ClauseColumns
 from triplewire.kernels.shared.compiled import allocating_kernel, called_helper
 from triplewire.kernels.shared.hashing import hash_numbers
 from triplewire.kernels.shared.search import same_numbers
@@ -73,7 +73,7 @@ def _place(slots: Any, offset: Any, bounds: Any, bound: Any, end: int) -> Any:
 
 
 @allocating_kernel
-def number_bounds(clauses: Clauses, ask: Any, status: Any, offset: Any, bounds: Any, code: Any, need: Any) -> int:
+def number_bounds(clauses: ClauseColumns, ask: Any, status: Any, offset: Any, bounds: Any, code: Any, need: Any) -> int:
     """The bounds that occur: number k is bounds[offset[k] : offset[k + 1]]. Of each clause: its code, and as its need
     its code << NUMBER | the number of its bound. Where there are too many bounds to be numbered, a clause has the code
     of one that is to be checked. ask[c]: is it a clause of an ASK query? Returns how many bounds there are."""

@@ -78,7 +78,7 @@ class Bounds(NamedTuple):
     stamp: Any  # predicate -> mark; the last one is of the publication itself
 
 
-class Space(NamedTuple):
+class WalkSpace(NamedTuple):
     """What one walk at a time works with (`triplewire.select.trie.walk.Workspace`). All bits are clear in between."""
 
     atom_bits: Any
@@ -94,7 +94,7 @@ class Space(NamedTuple):
     clause_bits: Any
 
 
-class Answers(NamedTuple):
+class WalkOutput(NamedTuple):
     """Where a walk puts what it finds."""
 
     subscription: Any  # accepted; those of a publication are the slice `offset`
@@ -106,7 +106,7 @@ class Answers(NamedTuple):
     visited: Any  # nodes; and the two ends that the last publication had, or would have had
 
 
-class Scope(NamedTuple):
+class Limits(NamedTuple):
     """What bounds the solutions in the publication at hand."""
 
     mark: int

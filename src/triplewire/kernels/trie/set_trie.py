@@ -15,7 +15,15 @@ from triplewire.kernels.prefetch import prefetch
 from triplewire.kernels.shared.compiled import allocating_kernel, called_helper, helper
 from triplewire.kernels.shared.search import lower
 from triplewire.kernels.trie.bounds import GENERAL, LOOSE, NUMBER, STATUS
-from triplewire.kernels.trie.columns import Answers, Bounds, Predicates, RunAtoms, Scope, Space, TrieArrays
+from triplewire.kernels.trie.columns import (
+    Bounds,
+    Limits,
+    Predicates,
+    RunAtoms,
+    TrieArrays,
+    WalkOutput,
+    WalkSpace,
+)
 from triplewire.kernels.trie.subsets import ALONE, AT, CODE, ENDS, HALF, STAR, fresh, subsets
 
 WITHIN, SINGLE = 1, 2  # what a bound says
@@ -47,7 +55,7 @@ def _count_objects(t0: int, t1: int, facts: Predicates, bounds: Bounds, mark: in
 
 
 @helper
-def _verdict(number: int, bounds: Bounds, scope: Scope) -> int:
+def _verdict(number: int, bounds: Bounds, scope: Limits) -> int:
     """What a bound (`triplewire.kernels.trie.bounds`) says of a publication: WITHIN, at most `cap` solutions, by the
     number of objects that a subject has under each predicate; SINGLE, all those numbers are 1."""
     first, end, cap, parts = bounds.offset[number], bounds.offset[number + 1], scope.cap, bounds.bounds
@@ -102,7 +110,7 @@ def _fill_sure(safe: int, loose: int, sure: Any) -> None:
 
 
 @helper
-def _hand_out(trie: TrieArrays, space: Space, hit: int, safe: int, sure: Any, out: Any, subs: int) -> Any:
+def _hand_out(trie: TrieArrays, space: WalkSpace, hit: int, safe: int, sure: Any, out: Any, subs: int) -> Any:
     """Hand out the items that are alone and matches at a glance; the other nodes with items go to `rest`. Returns the
     new ends, and whether there are others that may have to be asked for their bounds."""
     nodes, hits, rest = trie.nodes, space.hits, space.rest
@@ -125,8 +133,8 @@ def _hand_out(trie: TrieArrays, space: Space, hit: int, safe: int, sure: Any, ou
 
 
 @helper
-def _emit(trie: TrieArrays, rest: Any, others: int, sure: Any, multi: int, bounds: Bounds, scope: Scope, out: Answers,
-          subs: int, checks: int) -> Any:  # fmt: skip
+def _emit(trie: TrieArrays, rest: Any, others: int, sure: Any, multi: int, bounds: Bounds, scope: Limits,
+          out: WalkOutput, subs: int, checks: int) -> Any:  # fmt: skip
     """Hand out the items of the nodes in `rest`; returns the new ends. What is not sure at a glance is asked for its
     bound, once a publication; items of the same need lie together."""
     nodes, need, safe, verdict = trie.nodes, trie.need, scope.safe, bounds.verdict
@@ -160,14 +168,14 @@ def _emit(trie: TrieArrays, rest: Any, others: int, sure: Any, multi: int, bound
 
 
 @called_helper
-def _emit_aside(trie: TrieArrays, rest: Any, others: int, sure: Any, multi: int, bounds: Bounds, scope: Scope,
-                out: Answers, subs: int, checks: int) -> Any:  # fmt: skip
+def _emit_aside(trie: TrieArrays, rest: Any, others: int, sure: Any, multi: int, bounds: Bounds, scope: Limits,
+                out: WalkOutput, subs: int, checks: int) -> Any:  # fmt: skip
     """The same where it is seldom called for."""
     return _emit(trie, rest, others, sure, multi, bounds, scope, out, subs, checks)
 
 
 @helper
-def _stars(trie: TrieArrays, space: Space, hit: int, out: Answers, mark: int, count: int) -> Any:
+def _stars(trie: TrieArrays, space: WalkSpace, hit: int, out: WalkOutput, mark: int, count: int) -> Any:
     """Add the stars of the nodes reached to those of the publication; returns how many there are."""
     for i in range(hit):
         node = _int(space.hits[_wide(i)])
@@ -246,8 +254,8 @@ def _reaches(trie: TrieArrays, atoms: Any, begin: int, end: int, spans: int) -> 
 
 
 @called_helper
-def _walk_stars(second: TrieArrays, stars: int, runs: RunAtoms, bounds: Bounds, scope: Scope, sure: Any, multi: int,
-                space: Space, out: Answers, subs: int, checks: int) -> Any:  # fmt: skip
+def _walk_stars(second: TrieArrays, stars: int, runs: RunAtoms, bounds: Bounds, scope: Limits, sure: Any, multi: int,
+                space: WalkSpace, out: WalkOutput, subs: int, checks: int) -> Any:  # fmt: skip
     """Hand out what the second trie has for the stars of a publication; returns its nodes reached, and the new ends."""
     hit = subsets(second, out.star_list, 0, stars, runs, 0, 0, space.star_bits, space)
     subs, others, _ = _hand_out(second, space, hit, scope.safe, sure, out.subscription, subs)
@@ -257,7 +265,7 @@ def _walk_stars(second: TrieArrays, stars: int, runs: RunAtoms, bounds: Bounds, 
 
 @helper
 def _of_publication(p: int, r0: int, r1: int, runs: RunAtoms, facts: Predicates, tries: Any, bounds: Bounds,
-                    space: Space, out: Answers, scope: Scope, sure: Any) -> Any:  # fmt: skip
+                    space: WalkSpace, out: WalkOutput, scope: Limits, sure: Any) -> Any:  # fmt: skip
     """Hand out what the runs r0 .. r1 of the publication p reach; returns how many nodes, and the new ends."""
     (first, second), several = tries, sure[1]
     nodes, mark, t0, t1 = first.nodes, scope.mark, runs.first[r0], runs.first[r1]
@@ -294,7 +302,7 @@ def _of_publication(p: int, r0: int, r1: int, runs: RunAtoms, facts: Predicates,
 
 @helper
 def _matched(p0: int, p1: int, mark: int, cap: int, may_repeat: bool, runs: RunAtoms, facts: Predicates, tries: Any,
-             bounds: Bounds, space: Space, out: Answers, sure: Any) -> Any:  # fmt: skip
+             bounds: Bounds, space: WalkSpace, out: WalkOutput, sure: Any) -> Any:  # fmt: skip
     """What `match` does. `sure`: as in `_fill_sure`."""
     (first, _), p, has_room = tries, p0, True
     while p < p1 and has_room:
@@ -304,7 +312,7 @@ def _matched(p0: int, p1: int, mark: int, cap: int, may_repeat: bool, runs: RunA
         if _reaches(first, runs.atoms, a0, a1, spans):
             safe, degree = _safe_freedom(r0, r1, runs.most, cap), _degree(r0, r1, runs.first)
             _fill_sure(safe, _safe_loose(r0, r1, runs.most, degree, cap), sure)
-            scope = Scope(_int(mark + p + 1), r1 - r0, _int(degree), _int(cap), _int(safe))
+            scope = Limits(_int(mark + p + 1), r1 - r0, _int(degree), _int(cap), _int(safe))
             nodes, subs, checks = _of_publication(p, r0, r1, runs, facts, tries, bounds, space, out, scope, sure)
             out.visited[1], out.visited[2] = subs, checks
             has_room = subs < out.subscription.size and checks < out.check.size
@@ -321,7 +329,7 @@ def _matched(p0: int, p1: int, mark: int, cap: int, may_repeat: bool, runs: RunA
 
 @allocating_kernel
 def match(p0: int, p1: int, mark: int, cap: int, may_repeat: bool, runs: RunAtoms, facts: Predicates,
-          first: TrieArrays, second: TrieArrays, bounds: Bounds, space: Space, out: Answers) -> int:  # fmt: skip
+          first: TrieArrays, second: TrieArrays, bounds: Bounds, space: WalkSpace, out: WalkOutput) -> int:  # fmt: skip
     """The subscriptions and the clauses to check of the publications p0 .. p1, as slices of `out`.
 
     No stamp in `bounds` and `out` is above `mark`. Returns the first publication that found no room, else p1.

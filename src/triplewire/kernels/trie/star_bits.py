@@ -2,7 +2,7 @@
 
 What a publication's triples are is written down once; then each pattern of a clause is the set of triples that fit it.
 Clauses that join are looked at as well: where no triple of one pattern leads to one of another, there is no solution.
-Used through `triplewire.verify.counts`; what is not settled here is left to `triplewire.verify`: clauses that
+Used through `triplewire.verify.counts`; what is not decided here is left to `triplewire.verify`: clauses that
 join, publications of many triples, tests of subjects, and tests that hold in some publications only.
 """
 
@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from triplewire.kernels.prefetch import prefetch
-from triplewire.kernels.shared.columns import Clauses, TermFeatures, TestColumns, Triples
+from triplewire.kernels.shared.columns import ClauseColumns, TermFeatures, TestColumns, Triples
 from triplewire.kernels.shared.compiled import called_helper, helper, kernel
 from triplewire.kernels.shared.outcomes import LEFT, MATCH, MISS, TRUNCATED
-from triplewire.kernels.shared.ranks import holds
+from triplewire.kernels.shared.ranks import range_holds
 from triplewire.kernels.trie.stars import CHECK
 
 # Marks of a clause. Masks: its status; is it one of an ASK query; is it the only one of its subscription? WIDTH: bits
@@ -45,15 +45,15 @@ def _key(constant: int, facts: Any, keys: int) -> Any:
     return at
 
 
-class Work(NamedTuple):
-    """What `settle` works with: of `scratch`."""
+class Scratch(NamedTuple):
+    """The arrays that `decide` works with, as `scratch` makes them."""
 
     facts: Any
     listed: Any
 
 
 @called_helper
-def _read(first: int, last: int, triples: Triples, features: TermFeatures, work: Work) -> Any:
+def _read(first: int, last: int, triples: Triples, features: TermFeatures, work: Scratch) -> Any:
     """Write down the triples first .. last of a publication. `listed`: the tests of their objects, each with the bit of
     its triple. Returns how many numbers of a set, subjects, keys and tests there are (-1 of these: too many)."""
     (_, subject, predicate, obj), known, offset, held = triples, features.term, features.offset, features.test
@@ -116,13 +116,13 @@ def _in_range(number: int, first: int, end: int, triples: Triples, features: Ter
     bits, group, op, rank = _int(0), ranges.group[number], ranges.op[number], ranges.rank[number]
     for t in range(first, end):
         term = triples.object[t]
-        bits |= _int(holds(op, rank, features.low[group, term], features.high[group, term])) << (t - first)
+        bits |= _int(range_holds(op, rank, features.low[group, term], features.high[group, term])) << (t - first)
     return bits
 
 
 @helper
-def _fit(wanted: int, value: int, t0: int, t1: int, clauses: Clauses, tests: TestColumns, span: Any, triples: Triples,
-         features: TermFeatures, work: Work, row: int) -> bool:  # fmt: skip
+def _fit(wanted: int, value: int, t0: int, t1: int, clauses: ClauseColumns, tests: TestColumns, span: Any,
+         triples: Triples, features: TermFeatures, work: Scratch, row: int) -> bool:  # fmt: skip
     """Write down the triples that fit a pattern: those with the predicate and the object wanted, and with the tests t0
     .. t1 of the object. Are there any? `span`: the triples of the publication, the numbers of a set, and the keys."""
     (first, last, words, keys), (facts, listed) = span, work
@@ -208,7 +208,7 @@ def _solutions(p0: int, p1: int, pattern: Any, selected: int, words: int, stars:
 
 
 @helper
-def _fetch(clause: Any, begin: int, end: int, owner: Any, marks: Any, clauses: Clauses, op: Any) -> None:
+def _fetch(clause: Any, begin: int, end: int, owner: Any, marks: Any, clauses: ClauseColumns, op: Any) -> None:
     """Have what will be read of some clauses fetched."""
     pattern_offset, pattern, test_offset, test_variable, test = clauses
     for k in range(begin, end):
@@ -227,15 +227,15 @@ def _fetch(clause: Any, begin: int, end: int, owner: Any, marks: Any, clauses: C
             prefetch(op, test[test_offset[clause[k] + 1] - 1])
 
 
-def scratch() -> Work:
-    """What `settle` works with; it may be used again."""
-    return Work(np.empty((_ROWS, _FEW * _WORDS), np.int64), np.empty((2, _ROOM), np.int64))
+def scratch() -> Scratch:
+    """The arrays that `decide` works with; they may be used again."""
+    return Scratch(np.empty((_ROWS, _FEW * _WORDS), np.int64), np.empty((2, _ROOM), np.int64))
 
 
 @kernel
-def settle(publication: Any, clause: Any, owner: Any, marks: Any, clauses: Clauses, tests: TestColumns,
-           triples: Triples, features: TermFeatures, cap: int, work: Work, outcome: Any) -> None:  # fmt: skip
-    """The outcome of pairs of a publication and a clause; LEFT where it is not settled here. It is quickest when the
+def decide(publication: Any, clause: Any, owner: Any, marks: Any, clauses: ClauseColumns, tests: TestColumns,
+           triples: Triples, features: TermFeatures, cap: int, work: Scratch, outcome: Any) -> None:  # fmt: skip
+    """The outcome of pairs of a publication and a clause; LEFT where it is not decided here. It is quickest when the
     pairs of a publication follow each other. `marks`, `work`: see above."""
     pattern_offset, pattern, test_offset, test_variable, test = clauses
     now, usable, first, last, words, stars, keys, listed = -1, False, 0, 0, 0, 0, 0, 0
@@ -277,8 +277,8 @@ def settle(publication: Any, clause: Any, owner: Any, marks: Any, clauses: Claus
 
 
 @kernel
-def write(publication: Any, clause: Any, owner: Any, outcome: Any, out: Any, truncated: Any, left: Any) -> Any:
-    """Matches go to `out`, pairs that are not settled to `left`; how many each."""
+def write_outcomes(publication: Any, clause: Any, owner: Any, outcome: Any, out: Any, truncated: Any, left: Any) -> Any:
+    """Matches go to `out`, pairs that are not decided to `left`; how many each."""
     matches, others = 0, 0
     for k in range(clause.size):
         if outcome[k] == LEFT:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from triplewire.kernels.shared.columns import RESIDUAL, Clauses, TestColumns
+from triplewire.kernels.shared.columns import RESIDUAL, ClauseColumns, TestColumns
 from triplewire.kernels.shared.compiled import called_helper, helper, kernel
 
 TERM, TEST, ANY, RANGE = 0, 1, 2, 3
@@ -36,7 +36,7 @@ def atom_key(predicate: int, kind: int, number: int) -> Any:
 
 
 @called_helper
-def _status(clauses: Clauses, tests: TestColumns, p0: int, p1: int, t0: int, t1: int) -> int:
+def _status(clauses: ClauseColumns, tests: TestColumns, p0: int, p1: int, t0: int, t1: int) -> int:
     """SURE, MULTI or CHECK for the clause with the patterns p0 .. p1 and the tests t0 .. t1."""
     pattern, status = clauses.pattern, SURE
     for t in range(t0, t1):
@@ -77,7 +77,7 @@ def _add(out_key: Any, out_rank: Any, at: int, first: int, key: int, rank: int) 
 
 
 @called_helper
-def _object_atoms(predicate: int, code: int, t0: int, t1: int, clauses: Clauses, tests: TestColumns, out_key: Any,
+def _object_atoms(predicate: int, code: int, t0: int, t1: int, clauses: ClauseColumns, tests: TestColumns, out_key: Any,
                   out_rank: Any, at: int, first: int) -> int:  # fmt: skip
     """The atoms of one pattern's object."""
     if code >= 0:
@@ -96,7 +96,7 @@ def _object_atoms(predicate: int, code: int, t0: int, t1: int, clauses: Clauses,
 
 
 @called_helper
-def _star(i: int, p1: int, t0: int, t1: int, clauses: Clauses, tests: TestColumns, out_key: Any, out_rank: Any,
+def _star(i: int, p1: int, t0: int, t1: int, clauses: ClauseColumns, tests: TestColumns, out_key: Any, out_rank: Any,
           at: int) -> int:  # fmt: skip
     """The set of the star whose first pattern is `i`; returns its end."""
     pattern, first = clauses.pattern, at
@@ -125,7 +125,7 @@ def _is_first(pattern: Any, p0: int, i: int) -> Any:
 
 
 @kernel
-def count_stars(clauses: Clauses) -> tuple[int, int]:
+def count_stars(clauses: ClauseColumns) -> tuple[int, int]:
     """(stars, an upper bound of the elements of their sets) over all clauses."""
     stars, elements = 0, 0
     for c in range(clauses.pattern_offset.size - 1):
@@ -139,7 +139,9 @@ def count_stars(clauses: Clauses) -> tuple[int, int]:
 
 
 @kernel
-def stars(clauses: Clauses, tests: TestColumns, set_clause: Any, set_offset: Any, out_key: Any, out_rank: Any) -> int:
+def stars(
+    clauses: ClauseColumns, tests: TestColumns, set_clause: Any, set_offset: Any, out_key: Any, out_rank: Any
+) -> int:
     """The atom set of each star of each clause. Returns the number of sets; set k is the slice set_offset[k] ..
     set_offset[k + 1] of `out_key` and `out_rank` (-1 but for ranges)."""
     at, count = 0, 0
@@ -157,7 +159,7 @@ def stars(clauses: Clauses, tests: TestColumns, set_clause: Any, set_offset: Any
 
 
 @kernel
-def statuses(clauses: Clauses, tests: TestColumns, status: Any) -> None:
+def statuses(clauses: ClauseColumns, tests: TestColumns, status: Any) -> None:
     """Fill in the status of every clause."""
     for c in range(clauses.pattern_offset.size - 1):
         p0, p1 = clauses.pattern_offset[c], clauses.pattern_offset[c + 1]

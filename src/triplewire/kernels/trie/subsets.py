@@ -21,7 +21,7 @@ import numpy as np
 
 from triplewire.kernels.prefetch import prefetch
 from triplewire.kernels.shared.compiled import called_helper, helper
-from triplewire.kernels.trie.columns import RunAtoms, Space, TrieArrays
+from triplewire.kernels.trie.columns import RunAtoms, TrieArrays, WalkSpace
 
 AT, COUNT, CODE = 32, 32, 48  # bits below the items, in the first word; below the children and the code, in the second
 MORE, ENDS, ALONE, ODD, RANGE, STAR = 56, 57, 58, 59, 60, 61  # bits of the second
@@ -68,7 +68,7 @@ def _clear(present: Any, begin: int, end: int, bits: Any) -> None:
 
 
 @helper
-def _enter(nodes: Any, begin: int, hit: int, space: Space, tail: int, odds: int) -> Any:
+def _enter(nodes: Any, begin: int, hit: int, space: WalkSpace, tail: int, odds: int) -> Any:
     """Add the children of the nodes hits[begin:hit] to the queue, and those nodes to `odd` that are."""
     hits, queue, odd = space.hits, space.queue, space.odd
     for i in range(begin, hit):
@@ -83,7 +83,7 @@ def _enter(nodes: Any, begin: int, hit: int, space: Space, tail: int, odds: int)
 
 
 @helper
-def _reach(nodes: Any, bits: Any, space: Space, head: int, tail: int, hit: int, odds: int) -> Any:
+def _reach(nodes: Any, bits: Any, space: WalkSpace, head: int, tail: int, hit: int, odds: int) -> Any:
     """Look at all children in the queue from `head` on, and at the children of those that are reached. A place of the
     queue is the second word of a node: some siblings. One loop goes from child to child and from place to place, so
     that nothing is to be guessed but where all ends."""
@@ -113,7 +113,7 @@ def _reach(nodes: Any, bits: Any, space: Space, head: int, tail: int, hit: int, 
 
 @called_helper
 def _strange(node: int, trie: TrieArrays, present: Any, p0: int, p1: int, runs: RunAtoms, s0: int, s1: int,
-             space: Space, tail: int, hit: int) -> Any:  # fmt: skip
+             space: WalkSpace, tail: int, hit: int) -> Any:  # fmt: skip
     """Add the children of an odd node that are reached to `hits`; or all of them to the queue, if they are few for so
     many labels. Returns the end of the queue, and of `hits`."""
     nodes, hits = trie.nodes, space.hits
@@ -143,7 +143,7 @@ def _strange(node: int, trie: TrieArrays, present: Any, p0: int, p1: int, runs: 
 
 @helper
 def subsets(trie: TrieArrays, present: Any, p0: int, p1: int, runs: RunAtoms, s0: int, s1: int, bits: Any,
-            space: Space) -> Any:  # fmt: skip
+            space: WalkSpace) -> Any:  # fmt: skip
     """The nodes that are reached by the labels present[p0:p1] and the range atoms s0 .. s1 of `runs`, in `hits`;
     returns how many. `bits`: one a label. Breadth first: what is in the queue is fetched until its turn comes."""
     nodes, span_atom = trie.nodes, runs.span_atom
@@ -167,7 +167,7 @@ def subsets(trie: TrieArrays, present: Any, p0: int, p1: int, runs: RunAtoms, s0
 
 
 @helper
-def fresh(nodes: Any, space: Space, hit: int, count: int) -> Any:
+def fresh(nodes: Any, space: WalkSpace, hit: int, count: int) -> Any:
     """Keep the nodes that matter, and that this publication reaches for the first time, by another subject than before;
     they are added to `reached`. Returns the new ends of both. No item comes twice then: each hangs on one node."""
     at, hits, bits = _int(0), space.hits, space.reached_bits

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from triplewire.kernels.shared.compiled import allocating_kernel, called_helper
-from triplewire.kernels.shared.hashing import spread
+from triplewire.kernels.shared.hashing import mix_bits
 from triplewire.kernels.shared.sorting import sort_by
 from triplewire.kernels.trie.subsets import ALONE, AT, CODE, COUNT, ENDS, HALF, MORE, ODD, RANGE, WIDE
 
@@ -20,7 +20,7 @@ from triplewire.kernels.trie.subsets import ALONE, AT, CODE, COUNT, ENDS, HALF, 
 def _place(slots: Any, parent: Any, label: Any, above: int, wanted: int) -> Any:
     """Where a child of a node is in the table, or the free place where it belongs."""
     mask = slots.size - 1
-    at = spread(spread(above) + wanted) & mask
+    at = mix_bits(mix_bits(above) + wanted) & mask
     while slots[at] >= 0 and (parent[slots[at]] != above or label[slots[at]] != wanted):
         at = (at + 1) & mask
     return at

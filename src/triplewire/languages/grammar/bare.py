@@ -15,11 +15,11 @@ from typing import NamedTuple
 from triplewire.errors import LimitError
 from triplewire.ir.nodes import Label
 from triplewire.languages.context import Context
-from triplewire.languages.grammar.strings import string_value
+from triplewire.languages.grammar.strings import string_literal
 from triplewire.languages.grammar.tokens import END, Token, Tokens, scanned
 from triplewire.model.namespaces import PREDECLARED, RSS, label_iri
 from triplewire.model.references import resolve
-from triplewire.model.terms import IRI, XSD, Literal, unescape
+from triplewire.model.terms import IRI, Literal, unescape
 
 STRINGS = r"""
       (?P<string>\"\"\"(?:[^"\\]++|\\.|(?!\"\"\")")*\"\"\"|(?!\"\"\")"(?:[^"\\\n\r]++|\\.)*+"
@@ -145,7 +145,7 @@ _DECLARED = re.compile(r"((?:[^\W\d][\w.-]*)?)\s*:")
 _RELATIVE = "a relative IRI needs a base"
 
 
-class Names:
+class NamesInForce:
     """The names in force in one text: predeclared prefixes, the context's, the text's own; the base."""
 
     def __init__(self, tokens: Tokens) -> None:
@@ -240,26 +240,9 @@ def namespaced(text: str, base: str) -> str:
     return resolve(reference if ":" in reference else reference[2:], base)
 
 
-def literal(names: Names, token: Token) -> Literal:
-    """The exact RDF term of a string token, just taken, with the language tag or datatype behind it."""
-    tokens = names.tokens
-    text = string_value(tokens, token)
-    tag = tokens.accept_kind("tag")
-    if tag is not None:
-        return Literal.tagged(text, tag.text[1:])
-    if not tokens.accept("^^"):
-        return Literal(text)
-    datatype = tokens.accept_kind("iri", "name")
-    if datatype is None:
-        tokens.unexpected("a datatype IRI")
-    return Literal(text, names.iri_of(datatype).value)
-
-
-def number(text: str) -> Literal:
-    """A number as written, with the datatype that SPARQL gives it."""
-    if "e" in text or "E" in text:
-        return Literal(text, XSD + "double")
-    return Literal(text, XSD + ("decimal" if "." in text else "integer"))
+def literal(names: NamesInForce, token: Token) -> Literal:
+    """The exact RDF term of a string token, just taken, with what is behind it."""
+    return string_literal(names.tokens, token, names.iri_of)
 
 
 @contextmanager

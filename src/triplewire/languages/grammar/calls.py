@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from triplewire.ir.nodes import Call, Variable
-from triplewire.languages.grammar.bare import Names, Raw, literal, read_raw
+from triplewire.languages.grammar.bare import NamesInForce, Raw, literal, read_raw
 from triplewire.languages.grammar.quantities import convert, units_like
 from triplewire.languages.grammar.tokens import Token
 from triplewire.model.namespaces import PREDECLARED
@@ -20,7 +20,7 @@ NAMESPACE = PREDECLARED["op"]
 QUANTITY = re.compile(r"([+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?) ?([^\W\d_]\S*|°\S+|%)")
 
 
-def call_ahead(names: Names, ahead: int = 0) -> bool:
+def call_ahead(names: NamesInForce, ahead: int = 0) -> bool:
     """Does a call stand `ahead` tokens further on: a name directly followed by a parenthesis? Behind an operator's name
     there may be blanks."""
     tokens = names.tokens
@@ -30,7 +30,7 @@ def call_ahead(names: Names, ahead: int = 0) -> bool:
     return after.offset == name.offset + len(name.text) or name.text.removeprefix("op:") in tokens.context.operators
 
 
-def read_call(names: Names) -> tuple[Call, Token]:
+def read_call(names: NamesInForce) -> tuple[Call, Token]:
     """The call at the cursor, and its first token. Raises `LanguageError`: no such operator, not its arguments."""
     tokens = names.tokens
     token = tokens.next()
@@ -49,7 +49,7 @@ def read_call(names: Names) -> tuple[Call, Token]:
     return Call(name, _arguments(names, token, operator)), token
 
 
-def _arguments(names: Names, token: Token, operator: Operator) -> tuple[Variable | IRI | Literal, ...]:
+def _arguments(names: NamesInForce, token: Token, operator: Operator) -> tuple[Variable | IRI | Literal, ...]:
     tokens, parameters = names.tokens, operator.parameters
     arguments: list[Variable | IRI | Literal] = []
     tokens.expect("(")
@@ -68,7 +68,7 @@ def _arguments(names: Names, token: Token, operator: Operator) -> tuple[Variable
     return tuple(arguments)
 
 
-def _argument(names: Names, unit: str) -> Variable | IRI | Literal:
+def _argument(names: NamesInForce, unit: str) -> Variable | IRI | Literal:
     tokens = names.tokens
     token = tokens.accept_kind("variable", "string", "iri")
     if token is None:
@@ -89,7 +89,7 @@ def quantity(raw: Raw) -> tuple[str, str] | None:
     return (match[1], match[2]) if match else None
 
 
-def converted(names: Names, token: Token, written: tuple[str, str], unit: str) -> str:
+def converted(names: NamesInForce, token: Token, written: tuple[str, str], unit: str) -> str:
     """A quantity, written at `token`, as a plain number of `unit`; "" takes none."""
     number, written_unit = written
     if not unit:

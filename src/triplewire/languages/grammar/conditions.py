@@ -23,7 +23,7 @@ from triplewire.ir.nodes import (
     TextTest,
     Variable,
 )
-from triplewire.languages.grammar.bare import COMPARISONS, Names, Raw, literal, read_raw
+from triplewire.languages.grammar.bare import COMPARISONS, NamesInForce, Raw, literal, read_raw
 from triplewire.languages.grammar.calls import call_ahead, read_call
 from triplewire.languages.grammar.fulltext import parse_expression
 from triplewire.languages.grammar.strings import string_value
@@ -41,10 +41,10 @@ _ENDS = (",", "AND", "OR", "SUCHTHAT", "}")
 _GO_ON = "AND, OR or the end of the condition"
 
 
-class Conditions:
+class ConditionReader:
     """Reads conditions at the cursor; remembers where it met each variable, as `used`."""
 
-    def __init__(self, names: Names) -> None:
+    def __init__(self, names: NamesInForce) -> None:
         self._names = names
         self._tokens = names.tokens
         self.used: list[Token] = []

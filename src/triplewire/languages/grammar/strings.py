@@ -1,4 +1,4 @@
-"""The value of a quoted string of a query text: quotes off, escapes resolved. Shared by the languages.
+"""The literals of a query text: strings with quotes off and escapes resolved, and numbers. Shared by the languages.
 
 Strings are quoted as in Turtle: by one or three quotation marks or apostrophes, with Turtle's escapes.
 """
@@ -6,9 +6,10 @@ Strings are quoted as in Turtle: by one or three quotation marks or apostrophes,
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from triplewire.languages.grammar.tokens import Token, Tokens
-from triplewire.model.terms import unescape
+from triplewire.model.terms import IRI, XSD, Literal, unescape
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -26,3 +27,23 @@ def string_value(tokens: Tokens, token: Token) -> str:
     if _SURROGATE.search(text):
         tokens.fail(token, "in the string: a lone surrogate is no character")
     return text
+
+
+def string_literal(tokens: Tokens, token: Token, iri_of: Callable[[Token], IRI]) -> Literal:
+    """The exact RDF term of a string token, just taken, with the language tag or datatype behind it."""
+    text = string_value(tokens, token)
+    if tag := tokens.accept_kind("tag"):
+        return Literal.tagged(text, tag.text[1:])
+    if not tokens.accept("^^"):
+        return Literal(text)
+    datatype = tokens.accept_kind("iri", "name")
+    if datatype is None:
+        tokens.unexpected("a datatype IRI")
+    return Literal(text, iri_of(datatype).value)
+
+
+def number(text: str) -> Literal:
+    """A number as written, with the datatype that SPARQL gives it."""
+    if "e" in text or "E" in text:
+        return Literal(text, XSD + "double")
+    return Literal(text, XSD + ("decimal" if "." in text else "integer"))

@@ -150,9 +150,9 @@ class _Branch:
         if end != resource:
             self._join(end, resource)
 
-    def _join(self, one: Variable, other: Variable) -> None:
+    def _join(self, first: Variable, second: Variable) -> None:
         """Make two variables one: the registered one, else one of the search clause, else a hidden one."""
-        representative, other_name = sorted((self._root(one), self._root(other)), key=self._rank)
+        representative, other_name = sorted((self._root(first), self._root(second)), key=self._rank)
         if representative != other_name:
             self._same[other_name] = representative
 

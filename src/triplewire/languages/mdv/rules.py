@@ -34,12 +34,11 @@ from triplewire.languages.grammar.bare import (
     STRINGS,
     WORD,
     BareTokens,
-    Names,
+    NamesInForce,
     bounded,
     namespaced,
-    number,
 )
-from triplewire.languages.grammar.strings import string_value
+from triplewire.languages.grammar.strings import number, string_value
 from triplewire.languages.grammar.tokens import Token
 from triplewire.languages.mdv.branches import CONTAINS, Path, Side, Test, compile_branch, inline
 from triplewire.model.namespaces import RSS, label_iri
@@ -85,7 +84,7 @@ class _Rule:
     def __init__(self, text: str, context: Context) -> None:
         self._context = context
         self._tokens = BareTokens(text, context, _PATTERN, _behind_a_side)
-        self._names = Names(self._tokens)
+        self._names = NamesInForce(self._tokens)
         self._classes: dict[str, IRI | Subscription] = {}  # by search variable
         self._guessed: dict[str, None] = {}  # bare names without a vocabulary
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from triplewire.ir.nodes import Call, Variable
 from triplewire.languages.grammar.tokens import Token
 from triplewire.languages.sparql.functions import Arity
-from triplewire.languages.sparql.terms import Terms
+from triplewire.languages.sparql.terms import TermReader
 from triplewire.model.namespaces import PREDECLARED
 from triplewire.model.terms import IRI, Literal
 
@@ -20,7 +20,7 @@ def operator_name(iri: IRI) -> str | None:
     return iri.value[len(NAMESPACE) :] if iri.value.startswith(NAMESPACE) else None
 
 
-def call_part(terms: Terms) -> Call:
+def call_part(terms: TermReader) -> Call:
     """What follows CALL: the operator's name, bare or under `op:`, and its arguments."""
     tokens = terms.tokens
     token = tokens.peek()
@@ -35,7 +35,7 @@ def call_part(terms: Terms) -> Call:
     return call(terms, token, name)
 
 
-def call(terms: Terms, token: Token, name: str) -> Call:
+def call(terms: TermReader, token: Token, name: str) -> Call:
     """The call of `name`, written at `token`; the cursor stands on its arguments."""
     tokens = terms.tokens
     operators = tokens.context.operators

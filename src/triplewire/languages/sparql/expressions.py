@@ -9,25 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from difflib import get_close_matches
 
-from triplewire.ir.nodes import (
-    AllOf,
-    AnyOf,
-    Compare,
-    Exists,
-    Expression,
-    FullText,
-    Function,
-    Holds,
-    In,
-    Negate,
-    Where,
-)
+from triplewire.ir.nodes import AllOf, AnyOf, Compare, Exists, Expression, FullText, Function, Holds, In, Negate, Where
 from triplewire.languages.grammar import fulltext
 from triplewire.languages.grammar.tokens import Token
 from triplewire.languages.sparql.calls import call, operator_name
 from triplewire.languages.sparql.functions import AGGREGATES, CASTS, FUNCTIONS, RANDOM, SYNONYMS, Arity
 from triplewire.languages.sparql.regex import check_regex
-from triplewire.languages.sparql.terms import Terms
+from triplewire.languages.sparql.terms import TermReader
 from triplewire.model.terms import IRI
 
 _COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
@@ -37,7 +25,7 @@ _CONDITION = "a condition: ( ... ), a function call, ftcontains(...), EXISTS or 
 class Expressions:
     """Reads expressions at the cursor; `group` reads the group after EXISTS."""
 
-    def __init__(self, terms: Terms, group: Callable[[], Where]) -> None:
+    def __init__(self, terms: TermReader, group: Callable[[], Where]) -> None:
         self._terms = terms
         self._tokens = terms.tokens
         self._group = group

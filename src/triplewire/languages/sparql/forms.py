@@ -7,14 +7,14 @@ from typing import NamedTuple
 from triplewire.ir.nodes import And, Bind, Expression, Pattern, PatternTerm, Variable, Where
 from triplewire.languages.context import Parsed
 from triplewire.languages.grammar.tokens import Token, Tokens
-from triplewire.languages.sparql.groups import Group, Groups
-from triplewire.languages.sparql.terms import Terms
-from triplewire.languages.sparql.triples import BlankLabels, Triples
+from triplewire.languages.sparql.groups import Groups, ParsedGroup
+from triplewire.languages.sparql.terms import TermReader
+from triplewire.languages.sparql.triples import BlankLabels, TripleReader
 
 Template = tuple[tuple[PatternTerm, PatternTerm, PatternTerm], ...]
 
 
-class Selected(NamedTuple):
+class SelectItem(NamedTuple):
     """One item of a SELECT clause; `expression` is None for a plain variable."""
 
     token: Token
@@ -24,7 +24,7 @@ class Selected(NamedTuple):
 
 def read_query(tokens: Tokens) -> Parsed:
     """The whole text, from the prologue to its end."""
-    terms = Terms(tokens)
+    terms = TermReader(tokens)
     terms.prologue()
     groups = Groups(terms)
     if tokens.accept("SELECT"):
@@ -38,7 +38,7 @@ def read_query(tokens: Tokens) -> Parsed:
     tokens.unexpected("SELECT, ASK or CONSTRUCT")
 
 
-def _select(terms: Terms, groups: Groups) -> Parsed:
+def _select(terms: TermReader, groups: Groups) -> Parsed:
     tokens = terms.tokens
     tokens.accept("DISTINCT", "REDUCED")  # bindings are distinct anyway
     items = None if tokens.accept("*") else _selected(terms, groups)
@@ -58,19 +58,19 @@ def _select(terms: Terms, groups: Groups) -> Parsed:
     return Parsed(names, _extended(group.where, binds), warnings=tuple(unbound))
 
 
-def _selected(terms: Terms, groups: Groups) -> list[Selected]:
+def _selected(terms: TermReader, groups: Groups) -> list[SelectItem]:
     tokens = terms.tokens
-    items: list[Selected] = []
+    items: list[SelectItem] = []
     while True:
         token = tokens.peek()
         if tokens.accept("("):
             expression = groups.expressions.expression()
             tokens.expect("AS")
             token = tokens.peek()
-            items.append(Selected(token, terms.variable(), expression))
+            items.append(SelectItem(token, terms.variable(), expression))
             tokens.expect(")")
         elif variable := terms.accept_variable():
-            items.append(Selected(token, variable, None))
+            items.append(SelectItem(token, variable, None))
         elif items:
             groups.expressions.refuse_aggregate(token)
             return items
@@ -79,7 +79,7 @@ def _selected(terms: Terms, groups: Groups) -> list[Selected]:
             tokens.unexpected("'*', a variable or '(expression AS ?variable)'")
 
 
-def _construct(terms: Terms, groups: Groups) -> Parsed:
+def _construct(terms: TermReader, groups: Groups) -> Parsed:
     tokens = terms.tokens
     if tokens.at("{"):
         template = _template(terms)
@@ -90,15 +90,15 @@ def _construct(terms: Terms, groups: Groups) -> Parsed:
     template = _template(terms)
     parts = tuple(Pattern(*row) for row in template)
     scope = {term.name: None for row in template for term in row if isinstance(term, Variable) and not term.hidden}
-    group = _ended(groups, tokens, Group(And(parts), scope))
+    group = _ended(groups, tokens, ParsedGroup(And(parts), scope))
     return Parsed(tuple(group.scope), group.where, construct=template)
 
 
-def _template(terms: Terms) -> Template:
+def _template(terms: TermReader) -> Template:
     """`{ triples }`, with neither paths nor wildcards; a blank node is a hidden variable."""
     tokens = terms.tokens
     parts: list[Where] = []
-    triples = Triples(terms, BlankLabels(terms), parts, template=True)
+    triples = TripleReader(terms, BlankLabels(terms), parts, template=True)
     tokens.expect("{")
     while triples.starts():
         triples.same_subject()
@@ -108,7 +108,7 @@ def _template(terms: Terms) -> Template:
     return tuple((part.subject, part.predicate, part.object) for part in parts if isinstance(part, Pattern))
 
 
-def _pattern(groups: Groups, tokens: Tokens) -> Group:
+def _pattern(groups: Groups, tokens: Tokens) -> ParsedGroup:
     """The WHERE clause and all that follows it."""
     _refuse_from(tokens)
     tokens.accept("WHERE")
@@ -122,13 +122,13 @@ def _refuse_from(tokens: Tokens) -> None:
         tokens.unsupported(token, name, "every publication is the graph: leave it out")
 
 
-def _ended(groups: Groups, tokens: Tokens, group: Group) -> Group:
+def _ended(groups: Groups, tokens: Tokens, group: ParsedGroup) -> ParsedGroup:
     """The group joined with a VALUES block at the end of the text (10.2.2); refuses anything else there."""
     groups.refuse_modifiers()
     if tokens.accept("VALUES"):
         values = groups.values()
         scope = group.scope | dict.fromkeys(variable.name for variable in values.variables)
-        group = Group(_extended(group.where, [values]), scope)
+        group = ParsedGroup(_extended(group.where, [values]), scope)
     groups.refuse_modifiers()
     tokens.rest_is_empty()
     return group

@@ -29,20 +29,14 @@ from triplewire.ir.nodes import (
 from triplewire.languages.grammar.tokens import Token
 from triplewire.languages.sparql.calls import call_part
 from triplewire.languages.sparql.expressions import Expressions
-from triplewire.languages.sparql.terms import Terms
-from triplewire.languages.sparql.triples import BlankLabels, Triples
+from triplewire.languages.sparql.terms import TermReader
+from triplewire.languages.sparql.triples import BlankLabels, TripleReader
 from triplewire.model.terms import IRI, Literal
 
 Scope = dict[str, None]
 """The names of the variables in scope (18.2.1), in order of appearance."""
 
-_MODIFIERS = {
-    "GROUP": "GROUP BY",
-    "HAVING": "HAVING",
-    "ORDER": "ORDER BY",
-    "LIMIT": "LIMIT",
-    "OFFSET": "OFFSET",
-}
+_MODIFIERS = {"GROUP": "GROUP BY", "HAVING": "HAVING", "ORDER": "ORDER BY", "LIMIT": "LIMIT", "OFFSET": "OFFSET"}
 _REMEDIES = {
     "GROUP": "select the variables and group what is notified",
     "HAVING": "select the variables and group what is notified",
@@ -52,7 +46,7 @@ _REMEDIES = {
 }
 
 
-class Group(NamedTuple):
+class ParsedGroup(NamedTuple):
     """A group as read: its tree, and the visible variables that it may bind."""
 
     where: And
@@ -62,13 +56,13 @@ class Group(NamedTuple):
 class Groups:
     """Reads groups at the cursor of `terms.tokens`."""
 
-    def __init__(self, terms: Terms) -> None:
+    def __init__(self, terms: TermReader) -> None:
         self._terms = terms
         self._tokens = terms.tokens
         self._labels = BlankLabels(terms)
         self.expressions = Expressions(terms, self._existing)
 
-    def group(self) -> Group:
+    def group(self) -> ParsedGroup:
         """`{ ... }`"""
         tokens = self._tokens
         with tokens.nested():
@@ -76,7 +70,7 @@ class Groups:
             self._labels.end_of_pattern()
             parts: list[Where] = []
             scope: Scope = {}
-            triples = Triples(self._terms, self._labels, parts)
+            triples = TripleReader(self._terms, self._labels, parts)
             may_be_triples = True
             while not tokens.accept("}"):
                 seen = len(parts)
@@ -91,7 +85,7 @@ class Groups:
                 else:
                     self._unexpected(may_be_triples)
             self._labels.end_of_pattern()
-            return Group(And(tuple(parts)), scope)
+            return ParsedGroup(And(tuple(parts)), scope)
 
     def _unexpected(self, may_be_triples: bool) -> None:
         self.refuse_modifiers()

@@ -11,7 +11,7 @@ from typing import NoReturn, TypeAlias
 
 from triplewire.ir.nodes import ANY, And, Filter, In, InstanceOf, Or, PatternTerm, Relation, Where
 from triplewire.languages.grammar.tokens import END, Token
-from triplewire.languages.sparql.terms import Terms
+from triplewire.languages.sparql.terms import TermReader
 from triplewire.model.terms import IRI, RDF_TYPE, RDFS
 
 SUBCLASS_OF = IRI(RDFS + "subClassOf")
@@ -65,12 +65,12 @@ Path: TypeAlias = IRI | Inverse | Sequence | Alternative | Excluding | Repeated
 # --- reading -------------------------------------------------------------------------------------------------------
 
 
-def starts_path(terms: Terms) -> bool:
+def starts_path(terms: TermReader) -> bool:
     """Can the next token start a path?"""
     return terms.tokens.peek().kind in ("iri", "name") or terms.tokens.at("a", "^", "!", "(")
 
 
-def read_path(terms: Terms, outermost: bool = True) -> Path:
+def read_path(terms: TermReader, outermost: bool = True) -> Path:
     """The path at the cursor (productions 88 to 96). `outermost`: an object follows, which may be a `*`."""
     with terms.tokens.nested():
         branches = [_read_sequence(terms, outermost)]
@@ -79,14 +79,14 @@ def read_path(terms: Terms, outermost: bool = True) -> Path:
         return Alternative(tuple(branches)) if len(branches) > 1 else branches[0]
 
 
-def _read_sequence(terms: Terms, outermost: bool) -> Path:
+def _read_sequence(terms: TermReader, outermost: bool) -> Path:
     steps = [_read_step(terms, outermost)]
     while terms.tokens.accept("/"):
         steps.append(_read_step(terms, outermost))
     return Sequence(tuple(steps)) if len(steps) > 1 else steps[0]
 
 
-def _read_step(terms: Terms, outermost: bool) -> Path:
+def _read_step(terms: TermReader, outermost: bool) -> Path:
     tokens = terms.tokens
     inverse = tokens.accept("^")
     path: Path
@@ -105,7 +105,7 @@ def _read_step(terms: Terms, outermost: bool) -> Path:
     return Inverse(path) if inverse else path
 
 
-def _is_modifier(terms: Terms, outermost: bool) -> bool:
+def _is_modifier(terms: TermReader, outermost: bool) -> bool:
     """Does the next token repeat the path? A `*` that no object follows is itself the object, the wildcard."""
     tokens = terms.tokens
     if tokens.at("?"):
@@ -122,7 +122,7 @@ def _is_modifier(terms: Terms, outermost: bool) -> bool:
     return after.kind != END and after.text not in (".", ";", ",", "]", "}", "{")
 
 
-def _read_excluding(terms: Terms) -> Excluding:
+def _read_excluding(terms: TermReader) -> Excluding:
     tokens = terms.tokens
     forward: list[IRI] = []
     backward: list[IRI] = []
@@ -147,7 +147,7 @@ def _read_excluding(terms: Terms) -> Excluding:
 # --- translation -----------------------------------------------------------------------------------------------------
 
 
-def translate(terms: Terms, subject: PatternTerm, path: Path, object_: PatternTerm) -> list[Where]:
+def translate(terms: TermReader, subject: PatternTerm, path: Path, object_: PatternTerm) -> list[Where]:
     """Parts of a group that hold when `path` leads from `subject` to `object_`. Refuses repeated paths by name."""
     match path:
         case IRI():
@@ -169,7 +169,7 @@ def translate(terms: Terms, subject: PatternTerm, path: Path, object_: PatternTe
             _refuse(terms, token)
 
 
-def _sequence(terms: Terms, subject: PatternTerm, steps: tuple[Path, ...], object_: PatternTerm) -> list[Where]:
+def _sequence(terms: TermReader, subject: PatternTerm, steps: tuple[Path, ...], object_: PatternTerm) -> list[Where]:
     parts: list[Where] = []
     last = steps[-1]
     of_class = isinstance(last, Repeated) and last.token.text == "*" and last.path == SUBCLASS_OF
@@ -191,7 +191,9 @@ def _sequence(terms: Terms, subject: PatternTerm, steps: tuple[Path, ...], objec
     return [*walked, *translate(terms, subject, steps[-1], object_), *parts]
 
 
-def _other_than(terms: Terms, subject: PatternTerm, excluded: tuple[IRI, ...], object_: PatternTerm) -> list[Where]:
+def _other_than(
+    terms: TermReader, subject: PatternTerm, excluded: tuple[IRI, ...], object_: PatternTerm
+) -> list[Where]:
     if not excluded:
         return [terms.pattern(subject, ANY, object_)]
     predicate = terms.hidden()
@@ -206,5 +208,5 @@ def _parts(branch: Where) -> list[Where]:
     return list(branch.parts) if isinstance(branch, And) else [branch]
 
 
-def _refuse(terms: Terms, token: Token) -> NoReturn:
+def _refuse(terms: TermReader, token: Token) -> NoReturn:
     terms.tokens.unsupported(token, *_REFUSED[token.text])

@@ -1,6 +1,6 @@
 """Terms of a SPARQL text: the prologue, IRIs, prefixed names, literals, variables (SPARQL 1.1, 4.1 and 19.8).
 
-`Terms` holds what all rules share: the tokens, the prefixes and base in force, and the supply of hidden variables.
+`TermReader` holds what all rules share: the tokens, the prefixes and base in force, and the supply of hidden variables.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import re
 
 from triplewire.errors import LimitError
 from triplewire.ir.nodes import Pattern, PatternTerm, Variable
-from triplewire.languages.grammar.strings import string_value
+from triplewire.languages.grammar.strings import number, string_literal
 from triplewire.languages.grammar.tokens import Token, Tokens
 from triplewire.model.namespaces import PREDECLARED
 from triplewire.model.references import resolve
@@ -19,7 +19,7 @@ _LOCAL_ESCAPE = re.compile(r"\\(.)")
 _UPDATES = ["INSERT", "DELETE", "LOAD", "CLEAR", "DROP", "CREATE", "ADD", "MOVE", "COPY", "WITH"]
 
 
-class Terms:
+class TermReader:
     """Reads terms at the cursor of `tokens`."""
 
     def __init__(self, tokens: Tokens) -> None:
@@ -105,34 +105,16 @@ class Terms:
         tokens = self.tokens
         token = tokens.peek()
         if token.kind == "string":
-            return self._string(tokens.next())
+            return string_literal(tokens, tokens.next(), self.iri_of)
         if token.kind == "number":
-            return _number(tokens.next().text)
+            return number(tokens.next().text)
         if token.kind == "word" and token.text.lower() in ("true", "false"):
             return Literal(tokens.next().text.lower(), XSD + "boolean")
         if token.kind == "symbol" and token.text in "+-" and self.sign_touches():
-            return _number(tokens.next().text + tokens.next().text)
+            return number(tokens.next().text + tokens.next().text)
         return None
 
     def sign_touches(self) -> bool:
         """Does a number follow the next token without space between? Then both are one number (19.8, 149 to 154)."""
-        sign, number = self.tokens.peek(), self.tokens.peek(1)
-        return number.kind == "number" and number.offset == sign.offset + 1
-
-    def _string(self, token: Token) -> Literal:
-        text = string_value(self.tokens, token)
-        tag = self.tokens.accept_kind("tag")
-        if tag:
-            return Literal.tagged(text, tag.text[1:])
-        if not self.tokens.accept("^^"):
-            return Literal(text)
-        datatype = self.accept_iri()
-        if datatype is None:
-            self.tokens.unexpected("a datatype IRI")
-        return Literal(text, datatype.value)
-
-
-def _number(text: str) -> Literal:
-    if "e" in text or "E" in text:
-        return Literal(text, XSD + "double")
-    return Literal(text, XSD + ("decimal" if "." in text else "integer"))
+        sign, behind = self.tokens.peek(), self.tokens.peek(1)
+        return behind.kind == "number" and behind.offset == sign.offset + 1

@@ -8,7 +8,7 @@ from __future__ import annotations
 from triplewire.ir.nodes import ANY, Pattern, PatternTerm, Variable, Where
 from triplewire.languages.grammar.tokens import Token
 from triplewire.languages.sparql import paths
-from triplewire.languages.sparql.terms import Terms
+from triplewire.languages.sparql.terms import TermReader
 from triplewire.model.terms import IRI, RDF
 
 FIRST, REST, NIL = IRI(RDF + "first"), IRI(RDF + "rest"), IRI(RDF + "nil")
@@ -17,7 +17,7 @@ FIRST, REST, NIL = IRI(RDF + "first"), IRI(RDF + "rest"), IRI(RDF + "nil")
 class BlankLabels:
     """Which hidden variable a label stands for, and in which basic graph pattern (5.1.1)."""
 
-    def __init__(self, terms: Terms) -> None:
+    def __init__(self, terms: TermReader) -> None:
         self._terms = terms
         self._known: dict[str, tuple[Variable, int]] = {}
         self._last = 0
@@ -40,10 +40,10 @@ class BlankLabels:
         return variable
 
 
-class Triples:
+class TripleReader:
     """Reads triples at the cursor into `parts`. In a template neither paths nor wildcards are allowed."""
 
-    def __init__(self, terms: Terms, labels: BlankLabels, parts: list[Where], template: bool = False) -> None:
+    def __init__(self, terms: TermReader, labels: BlankLabels, parts: list[Where], template: bool = False) -> None:
         self._terms = terms
         self._tokens = terms.tokens
         self._labels = labels

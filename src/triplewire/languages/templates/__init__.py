@@ -26,7 +26,7 @@ from triplewire.languages.templates.parameters import (
     can_be_split,
 )
 from triplewire.languages.templates.template import Conjunction, Template
-from triplewire.languages.templates.variants import USUAL, Built, Key, Variants, Words
+from triplewire.languages.templates.variants import USUAL, Built, Key, Variants, WordCache
 from triplewire.model.operator import Operator
 
 __all__ = ["Templates"]
@@ -62,7 +62,7 @@ class Templates:
         self._split = (CONSTANTS if meant is None else WITHOUT_VOCABULARIES).split
         self._variants: dict[_Family, Variants] = {}
         self._met: set[int] = set()
-        self._words = Words()
+        self._words = WordCache()
         self._count = 0
         self._conjunctions = Conjunctions(self._template_of, self._parse, self.settings)
 

@@ -84,12 +84,7 @@ class TemplateBuilder:
     entailment); `most` limits the clauses of the normal form; `any_term`: terms of RDF and RDFS may be parameters."""
 
     def __init__(
-        self,
-        language: str,
-        compile: Compile,
-        meant: Callable[[Subscription], Subscription],
-        most: int,
-        any_term: bool,
+        self, language: str, compile: Compile, meant: Callable[[Subscription], Subscription], most: int, any_term: bool
     ) -> None:
         self._language = language
         self._compile = compile

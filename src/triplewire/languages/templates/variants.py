@@ -32,7 +32,7 @@ class Variants:
     equal parameters has a template of its own. `equal` says which variables are equal, if variables are parameters.
     """
 
-    def __init__(self, builder: TemplateBuilder, text: SplitText, equal: Equal | None, words: Words) -> None:
+    def __init__(self, builder: TemplateBuilder, text: SplitText, equal: Equal | None, words: WordCache) -> None:
         self._builder = builder
         self._equal = equal
         self._is_word = words.__getitem__
@@ -78,7 +78,7 @@ class Variants:
         return built
 
 
-class Words(dict[str, bool]):
+class WordCache(dict[str, bool]):
     """A cache: is a parameter a word?"""
 
     def __missing__(self, parameter: str) -> bool:

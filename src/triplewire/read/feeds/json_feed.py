@@ -11,7 +11,7 @@ from triplewire.read import guard
 from triplewire.read.feeds.instants import parse_instant
 from triplewire.read.feeds.items import Channel, Feed, Item, publications
 from triplewire.read.feeds.limits import check_limits
-from triplewire.read.feeds.markup import to_text
+from triplewire.read.feeds.markup import text_of_html
 from triplewire.read.process.frames import Request
 
 
@@ -60,7 +60,7 @@ def _item(item: dict[str, Any], feed: dict[str, Any], base: str) -> Item:
         id=_text(item, "id"),
         link=_absolute(base, link) if link else "",
         title=_text(item, "title"),
-        description=summary or text or to_text(markup).strip(),
+        description=summary or text or text_of_html(markup).strip(),
         contents=[markup] if markup else [text] if text and summary else [],
         creators=[_text(author, "name") for author in authors if _text(author, "name")],
         instant=parse_instant(_text(item, "date_published")) or parse_instant(_text(item, "date_modified")),

@@ -26,7 +26,7 @@ _HIDDEN = re.compile(r"<!--|<(script|style)(?=[\s/>])", re.IGNORECASE)
 _ENTITY = re.compile(r"&(?:#\d+|#[xX][0-9a-fA-F]+|[A-Za-z][A-Za-z0-9]*);")
 
 
-def to_text(markup: str) -> str:
+def text_of_html(markup: str) -> str:
     """The text of an HTML fragment, without tags, with entities resolved and white space collapsed.
 
     Plain text stays.

@@ -28,7 +28,7 @@ from triplewire.read.feeds.elements import Elements, is_unknown, item_elements, 
 from triplewire.read.feeds.instants import parse_instant
 from triplewire.read.feeds.items import DATE, ITEM, LINK, Channel, Feed, Item, publications
 from triplewire.read.feeds.limits import check_limits
-from triplewire.read.feeds.markup import to_text
+from triplewire.read.feeds.markup import text_of_html
 from triplewire.read.guard.xml_encoding import to_utf8
 from triplewire.read.process.frames import Request
 from triplewire.read.rdf.attributes import qualified
@@ -170,7 +170,7 @@ def _plain(entry: dict[str, Any], key: str) -> tuple[str, str]:
     raw = _text(entry, key)
     detail = dict.get(entry, key + "_detail")
     kind = detail.get("type", "") if isinstance(detail, dict) else "text/html"
-    return raw, to_text(raw).strip() if kind in _HTML else raw
+    return raw, text_of_html(raw).strip() if kind in _HTML else raw
 
 
 def _channel(feed: dict[str, Any], document: str) -> Channel:

@@ -21,9 +21,9 @@ _CELLS, _LEAST = 4, 1 << 14  # of `dense`: an atom; in any case
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Rows of `asked` are terms, as predicates, and two more: any predicate, and the subject itself. A row tells of
-    each kind of atoms: TERM and TEST, where in `dense` those begin, or HASHED, or NOTHING; ANY, the atom itself, and
-    `len(keys)` where there is none; RANGE, its row in the range atoms, or -1. In `dense`, too, `len(keys)` is none."""
+    """Rows of `asked` are terms, as predicates, and two more: any predicate, and the subject itself. Columns are kinds
+    of atoms. TERM and TEST: where in `dense` the atoms begin, or HASHED, or NOTHING. ANY: the atom itself, or
+    `len(keys)` where there is none, as in `dense`. RANGE: its row in the range atoms, or -1."""
 
     slots: Ids  # hash table over the keys of other atoms
     asked: Ids  # shape (terms + 2, 4)
@@ -40,12 +40,12 @@ def asked_of(keys: NDArray[np.int64], first_range: int, terms: int, tests: int) 
     row = np.where(predicate >= 0, predicate, np.where(predicate == WILD, terms, terms + 1))
     asked = np.full((terms + 2, 4), NOTHING, np.int32)
     asked[:, ANY], asked[:, RANGE] = len(keys), -1
-    some = np.flatnonzero(kind == ANY)
-    asked[row[some], ANY] = some
-    some = np.flatnonzero((kind == TERM) | (kind == TEST))
-    asked[row[some], kind[some]] = HASHED
-    dense = _dense(asked, some, row[some], kind[some], keys[some] & 0xFFFFFFFF, (terms, tests), len(keys))
-    hashed = some[asked[row[some], kind[some]] == HASHED]
+    any_object = np.flatnonzero(kind == ANY)
+    asked[row[any_object], ANY] = any_object
+    atom = np.flatnonzero((kind == TERM) | (kind == TEST))
+    asked[row[atom], kind[atom]] = HASHED
+    dense = _dense(asked, atom, row[atom], kind[atom], keys[atom] & 0xFFFFFFFF, (terms, tests), len(keys))
+    hashed = atom[asked[row[atom], kind[atom]] == HASHED]
     slots = np.empty(1 << max(int(2 * len(hashed)).bit_length(), 3), np.int32)
     kernels.build_table(keys, hashed, slots)
     return Asked(slots, asked, dense, *_ranges(keys, first_range, row, asked))
@@ -61,7 +61,7 @@ def _dense(
     none: int,
 ) -> Ids:
     """Those with most atoms, a predicate and kind, by number; `asked` says where they begin."""
-    code, found, counts = np.unique(row << 1 | kind, return_inverse=True, return_counts=True)
+    code, group, counts = np.unique(row << 1 | kind, return_inverse=True, return_counts=True)
     width = np.array(widths, np.int64)[code & 1]
     order = np.argsort(-counts, kind="stable")
     order = order[np.cumsum(width[order]) <= max(_CELLS * none, _LEAST)]
@@ -69,8 +69,8 @@ def _dense(
     begin[order] = np.cumsum(width[order]) - width[order]
     asked[code >> 1, code & 1] = begin
     dense = np.full(int(width[order].sum()) + 1, none, np.int32)
-    some = np.flatnonzero(begin[found] >= 0)
-    dense[begin[found[some]] + number[some]] = atom[some]
+    direct = np.flatnonzero(begin[group] >= 0)
+    dense[begin[group[direct]] + number[direct]] = atom[direct]
     return dense
 
 

@@ -13,11 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from triplewire.clauses.clauses import Clauses
-from triplewire.clauses.facts import Facts, number_bounds
-from triplewire.clauses.table import ClauseTable
+from triplewire.clauses.facts import Facts
+from triplewire.clauses.table import ASK, ClauseTable
 from triplewire.encode.batch import Bytes, Ids, Offsets
 from triplewire.kernels.shared.columns import TestColumns
 from triplewire.kernels.trie import atoms as atom_kernels
+from triplewire.kernels.trie import bounds as bound_kernels
 from triplewire.kernels.trie import set_trie
 from triplewire.kernels.trie import stars as star_kernels
 from triplewire.kernels.trie import subsets as subset_kernels
@@ -48,7 +49,8 @@ class SetTrie:
 
 @dataclass(frozen=True, slots=True)
 class Trie:
-    """Everything that the walk needs beside features."""
+    """Everything that the walk needs beside features. A bound says how many solutions a clause that joins nothing can
+    have (`triplewire.kernels.trie.bounds`); bound k is the slice bound_offset[k] .. bound_offset[k + 1] of `bounds`."""
 
     keys: Keys  # atom -> its key (`triplewire.kernels.trie.stars`), rarest atom first, range atoms last
     first_range: int  # atoms from here on are range atoms
@@ -61,6 +63,8 @@ class Trie:
     range_op: Ids
     atoms: SetTrie
     stars: SetTrie
+    bound_offset: Ids
+    bounds: Ids
     may_repeat: bool  # may one subscription come from two clauses?
 
 
@@ -78,7 +82,7 @@ def _built(clauses: Clauses) -> Trie:
     keys, atom = keys[order], _inverse(order)[atom]
     label_offset, labels = np.zeros_like(set_offset), np.empty(len(atom) + int((rank >= 0).sum()), np.int32)
     star_kernels.order_sets(set_offset, atom, rank, first_range, label_offset, labels)
-    items = _Items.of(table, clauses.facts)
+    bound_offset, bounds, items = _number_bounds(table, clauses.facts)
     count = np.bincount(set_clause, minlength=clauses.count)
     shape, node = _shape(label_offset, labels, len(keys), first_range)
     single = count[set_clause] == 1
@@ -98,6 +102,8 @@ def _built(clauses: Clauses) -> Trie:
         asked.range_op,
         atoms,
         stars,
+        bound_offset,
+        bounds,
         clauses.have_alternatives,
     )
 
@@ -108,19 +114,23 @@ class _Items:
 
     owner: Ids
     code: Bytes
-    need: NDArray[np.uint32]
-
-    @classmethod
-    def of(cls, table: ClauseTable, facts: Facts) -> _Items:
-        """The items of all clauses."""
-        _, _, code, need = number_bounds(table, facts.status)
-        return cls(facts.owner, code, need)
+    need: NDArray[np.uint32]  # the code and the number of the clause's bound
 
     def hung(self, shape: SetTrie, node: Ids, clause: Ids) -> SetTrie:
         """The trie with the clauses at the nodes where their sets end; its rows are filled in."""
         item = np.empty(len(clause), np.int32)
         node_kernels.hang(node, clause, self.code, self.need, self.owner, shape.nodes, item)
         return replace(shape, item=item, need=self.need[item], subscription=self.owner[item])
+
+
+def _number_bounds(table: ClauseTable, facts: Facts) -> tuple[Ids, Ids, _Items]:
+    """The distinct bounds (offsets and numbers), and the items of all clauses."""
+    clauses = len(facts.status)
+    code, need = np.empty(clauses, np.uint8), np.empty(clauses, np.uint32)
+    ask = (table.flags & ASK != 0)[facts.owner]
+    offset, bounds = np.empty(clauses + 1, np.int32), np.empty(2 * clauses + len(table.pattern), np.int32)
+    count = bound_kernels.number_bounds(table.columns, ask, facts.status, offset, bounds, code, need)
+    return offset[: count + 1].copy(), bounds[: offset[count]].copy(), _Items(facts.owner, code, need)
 
 
 def _sets(table: ClauseTable, tests: TestColumns) -> tuple[Ids, Offsets, Keys, Ids]:

@@ -39,10 +39,10 @@ class TrieIndex:
             atoms = prepared
             if atoms is None:
                 atoms = subject_atoms(self.trie, view.batch, view.features, workspace)
-            return walk(self.trie, self._clauses.facts, view.features, atoms, most, workspace, space)
+            return walk(self.trie, view.features, atoms, most, workspace, space)
 
     def _new_workspace(self) -> Workspace:
-        return Workspace(self.trie, self._clauses.facts, len(self._clauses))
+        return Workspace(self.trie, self._clauses)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The tries as flat arrays."""

@@ -11,14 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from triplewire.clauses.facts import Facts
+from triplewire.clauses.clauses import Clauses
 from triplewire.clauses.features import Features
 from triplewire.encode.batch import Batch, Ids, Offsets
 from triplewire.kernels.shared.columns import fixed, fixed_array
 from triplewire.kernels.trie import atoms as atom_kernels
 from triplewire.kernels.trie import set_trie
 from triplewire.kernels.trie.columns import (
-    Answers,
     AtomTable,
     Bounds,
     Predicates,
@@ -26,8 +25,9 @@ from triplewire.kernels.trie.columns import (
     RunAtoms,
     Sink,
     TrieArrays,
+    WalkOutput,
+    WalkSpace,
 )
-from triplewire.kernels.trie.columns import Space as WalkSpace
 from triplewire.select.index import Selected, Space
 from triplewire.select.trie.build import SetTrie, Trie
 
@@ -84,7 +84,7 @@ class Workspace:
     So what earlier ones have marked counts as not marked, and nothing is cleared.
     """
 
-    def __init__(self, trie: Trie, facts: Facts, subscriptions: int) -> None:
+    def __init__(self, trie: Trie, clauses: Clauses) -> None:
         atoms, stars = len(trie.keys), len(trie.stars.root)
         nodes = max(len(trie.atoms), len(trie.stars))
         self._mark = 0
@@ -104,13 +104,13 @@ class Workspace:
             np.empty(nodes + 2, np.int32),
             np.zeros(len(trie.atoms) // 8 + 1, np.uint8),
             np.empty(len(trie.atoms), np.int32),
-            np.zeros(subscriptions // 8 + 1, np.uint8),
-            np.zeros(len(facts.owner) // 8 + 1, np.uint8),
+            np.zeros(len(clauses) // 8 + 1, np.uint8),
+            np.zeros(clauses.count // 8 + 1, np.uint8),
         )
         self.bounds = Bounds(
-            fixed_array(facts.bound_offset),
-            fixed_array(facts.bounds),
-            np.zeros(len(facts.bound_offset), np.int64),
+            fixed_array(trie.bound_offset),
+            fixed_array(trie.bounds),
+            np.zeros(len(trie.bound_offset), np.int64),
             np.empty(len(trie.asked), np.int32),
             np.zeros(len(trie.asked), np.int32),
         )
@@ -163,20 +163,18 @@ def _larger(array: Any, more: int) -> Any:
     return grown
 
 
-def walk(
-    trie: Trie, facts: Facts, features: Features, found: SubjectAtoms, cap: int, space: Workspace, room: Space
-) -> Selected:
+def walk(trie: Trie, features: Features, atoms: SubjectAtoms, cap: int, space: Workspace, room: Space) -> Selected:
     """The subscriptions whose clauses are satisfied, and the clauses to check. `cap` is `max_bindings`."""
-    publications = len(found)
+    publications = len(atoms)
     offset, check_offset = np.zeros(publications + 1, np.int64), np.zeros(publications + 1, np.int64)
     runs = RunAtoms(
-        found.first, found.publication_run, found.offset, found.atoms, found.span_offset, found.span_atom,
-        found.span_ends, found.most, found.multi,
+        atoms.first, atoms.publication_run, atoms.offset, atoms.atoms, atoms.span_offset, atoms.span_atom,
+        atoms.span_ends, atoms.most, atoms.multi,
     )  # fmt: skip
-    predicates = Predicates(found.subject, found.predicate, features.term)
+    predicates = Predicates(atoms.subject, atoms.predicate, features.term)
     visited, done = np.zeros(3, np.int64), 0
     while True:
-        out = Answers(room.free, space.checks, space.star_list, space.star_stamp, offset, check_offset, visited)
+        out = WalkOutput(room.free, space.checks, space.star_list, space.star_stamp, offset, check_offset, visited)
         mark = space.marks(publications + 1)
         done = set_trie.match(
             done,
@@ -204,7 +202,7 @@ def walk(
         room.free[: offset[-1]],
         check_offset,
         space.checks[: check_offset[-1]].copy(),
-        found.count,
+        atoms.count,
         int(visited[0]),
     )
 
