@@ -54,8 +54,7 @@ terms = texts.flatmap(
 
 
 def filled(expressions: list[TextExpression], terms: list[Term], world: World) -> list[list[int]]:
-    """What the residual predicates answer, expression by term: all asked together where the steps suffice for that, else
-    one by one."""
+    """What the residual predicates answer, expression by term: all together where steps abound, else one by one."""
     lazy = ResidualTests(
         len(expressions), lambda test: FullText(Variable("x"), expressions[test]), lambda test: 0, world
     )
