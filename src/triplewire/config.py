@@ -32,7 +32,9 @@ class Settings:
 
     # evaluation of one subscription against one publication
     max_bindings: int = 1_000  # distinct bindings of a match; of one with more, `truncated` says so
-    max_steps: int = 2_000_000  # candidate triples and rows looked at; with more, the pair is refused
+    # work on one pair: candidate triples and rows, characters that functions read and write. A step is some microseconds.
+    # With more, the pair is refused; where it is known to match, its bindings are cut
+    max_steps: int = 2_000_000
     operator_seconds: int = 10  # one call of an operator; if it takes longer, the call is unknown
     max_regex_bytes: int = 1_024  # UTF-8 bytes of a regular expression
 

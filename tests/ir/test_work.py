@@ -118,7 +118,7 @@ def test_what_a_long_literal_costs(expression: Expression, case: dict[str, Any])
 def test_sixty_in_each_other_end_or_are_refused(case: dict[str, Any]) -> None:
     text = "?v"
     for _ in range(case.get("times", 60)):
-        text = case["text"].replace("_", text, 1)
+        text = case["text"].replace("@", text, 1)
     query = f"SELECT ?v {{ ?s ?p ?v BIND ({text} AS ?w) FILTER (STRLEN(STR(?w)) != 1) }}"
     assert len(query) <= 2_048
     most = 200_000
