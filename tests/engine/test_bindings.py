@@ -175,7 +175,7 @@ def test_one_order_whatever_finds_them(monkeypatch: pytest.MonkeyPatch) -> None:
         select = parse(PREFIX + text).select
         keys = [row_key([dict(row).get(name) for name in select]) for row in rows]
         assert keys == sorted(keys)
-        assert len(keys) > 3
+        assert len(keys) > 2
 
 
 def test_a_poisonous_subscription_is_refused_and_the_others_answer(matcher: str) -> None:
