@@ -56,22 +56,22 @@ class Fitting:
     asked for, and once for all solutions under which the pattern has the same candidates. So a filter comes before the
     product of what it filters with other patterns."""
 
-    __slots__ = ("_found", "_left")
+    __slots__ = ("_left", "_triples")
 
     def __init__(self, left: Iterator[Triple]) -> None:
         self._left = left
-        self._found: list[Triple] = []
+        self._triples: list[Triple] = []
 
     def __iter__(self) -> Iterator[Triple]:
-        found, at = self._found, 0
+        triples, at = self._triples, 0
         while True:
-            while at < len(found):
-                yield found[at]
+            while at < len(triples):
+                yield triples[at]
                 at += 1
             triple = next(self._left, None)
             if triple is None:
                 return
-            found.append(triple)
+            triples.append(triple)
 
 
 class _Frame(NamedTuple):
