@@ -87,8 +87,8 @@ class ResidualTests:
             if left >= 0 and stated.search is not None and (steps := stated.search.steps(texts[number], left)) <= left:
                 answer = TRUE if stated.search(texts[number]) else FALSE
             elif left >= 0 and stated.depends:  # asked before that was known, it has no place: nobody reads the answer
-                one = publications(place) if place >= 0 else _NOWHERE
-                answer, steps = self._evaluated(stated.expression, term(number), one)
+                publication = publications(place) if place >= 0 else _NOWHERE
+                answer, steps = self._evaluated(stated.expression, term(number), publication)
             elif left >= 0:
                 answer, steps = self._answer(test, stated.expression, term(number))
             spent[stated.owner] = most - left + steps
