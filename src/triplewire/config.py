@@ -36,7 +36,9 @@ class Settings:
 
     # evaluation of one subscription against one publication
     max_bindings: int = 1_000  # distinct bindings of a match; of one with more, `truncated` says so
-    max_steps: int = 2_000_000  # candidate triples and rows looked at; with more, the pair is refused
+    # steps of work on one pair, some microseconds each: candidate triples and rows, characters that functions read and
+    # write; with more, the pair is refused, and where it is known to match, its bindings are cut
+    max_steps: int = 2_000_000
     operator_seconds: int = 10  # one call of an operator; if it takes longer, the call is unknown
     max_regex_bytes: int = 1_024  # UTF-8 bytes of a regular expression
 

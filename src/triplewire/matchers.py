@@ -47,12 +47,14 @@ Detail: TypeAlias = "tuple[tuple[Binding, ...], Template | None]"
 class Details:
     """What matches have beside their rows. `bindings`: of each match; they may be made while they are taken. `count`:
     about how many bindings these are. `templates`: place of a match -> its CONSTRUCT template. `texts` makes JSON text
-    of the bindings without their objects, where that is possible. Ask for bindings or for texts, and once."""
+    of the bindings without their objects, where that is possible. Ask for bindings or for texts, and once. `cut`: the
+    places of the matches that have, or may have, more bindings than these."""
 
     bindings: Iterable[tuple[Binding, ...]]
     count: int
     templates: Mapping[int, Template]
     texts: Callable[[], TextColumn] | None = None
+    cut: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
 
     def as_text(self) -> TextColumn:
         """The bindings of each match as JSON text (`triplewire.model.match.bindings_text`)."""
@@ -191,6 +193,7 @@ class Rows:
 
     `publication` are numbers in the chunk, `subscription` numbers of the snapshot; `failures` has
     (publication, subscription, error), several of one pair where its outcome depends on several operators that failed.
+    `truncated` becomes true where listing the bindings of a match passes a limit that finding it did not.
     `atoms`, `candidates` and `verified` count what the stages looked at. `details` is set where the matches' bindings
     are known already. `compiled`: kernels found them, not the interpreted tier.
     """

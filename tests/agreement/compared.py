@@ -1,7 +1,9 @@
 """An index beside the reference meaning, pair by pair. A difference is made small and shown.
 
-Where the reference passes `max_steps`, either outcome is right: the matcher may need fewer steps. Where no more than
-`LOW_STEPS` are allowed it may need more, and refuse the pair.
+Where the reference passes `max_steps`, the matcher may refuse the pair, or know the answer, as it may need fewer steps.
+Then it is compared with what the reference says where it may take more, and what is missing must be said to be cut. How
+many pairs are exempt from the comparison, and how many of them were checked in this way, is counted. Where no more than
+`LOW_STEPS` are allowed the matcher may need more than the reference, and refuse the pair or cut its bindings.
 """
 
 from __future__ import annotations
@@ -25,6 +27,8 @@ from triplewire.model.publication import Publication
 from triplewire.model.terms import Term
 
 LOW_STEPS = 1_000
+MORE_STEPS = 50  # times `max_steps` that the reference may take where it passes them
+MOST_ASKED = 40  # pairs of an engine that it is asked for in this way
 
 
 @dataclass(frozen=True)
@@ -46,7 +50,12 @@ class Tally:
     compiled: int = 0
     matches: int = 0
     truncated: int = 0
-    limited: int = 0
+    limited: int = 0  # pairs for which the reference passes `max_steps`
+    asked: int = 0  # of these, those that it was asked for with more steps
+    known: int = 0  # of these, those for which it had the whole answer
+    beyond: int = 0  # of these, those that the matcher said to match
+    cut: int = 0  # matches of which the reference has all bindings and the matcher says that it has fewer
+    refused: int = 0  # pairs that the matcher alone refuses, for `max_steps`
     failed: int = 0
     by_language: dict[str, int] = field(default_factory=dict)  # matches
 
@@ -142,6 +151,7 @@ def difference(
         return f"{type(error).__name__}: {error}"
     tally.truncated += truncated
     if world.settings.max_steps <= LOW_STEPS:
+        tally.refused += len(over - limited)
         limited |= over
         answers = {pair: answer for pair, answer in answers.items() if pair not in over}
     pairs = [(match.publication, match.subscription) for match in matches]
@@ -150,19 +160,66 @@ def difference(
         return f"the matches are not in order, or not once each: {pairs[:5]}"
     if truncated != sum(match.truncated for match in matches):
         return "the number of truncated matches is wrong"
-    few = world.settings.max_steps <= LOW_STEPS  # finding all bindings may take more steps than finding one
+    if said := _beyond(subscriptions, publications, world, sorted(limited - over), matches, tally):
+        return said
     any_kept = {id_ for id_, one in subscriptions.items() if any(isinstance(part, Call) for part in walk(one.where))}
-    return _first_difference(matches, refused, answers, failed, limited, few, any_kept)
+    if said := _first_difference(matches, answers, limited, world, any_kept, tally):
+        return said
+    if wrong := (refused ^ failed) - limited:
+        pair = min(wrong)
+        return f"{pair}: {'refused' if pair in refused else 'a failed call is not reported'}"
+    return None
+
+
+def _beyond(
+    subscriptions: Mapping[str, Subscription],
+    publications: Sequence[Publication],
+    world: World,
+    limited: Sequence[tuple[str, str]],
+    matches: Sequence[Match],
+    tally: Tally,
+) -> str | None:
+    """What is wrong with pairs that the reference could not decide within `max_steps`, and the matcher did."""
+    got = {(match.publication, match.subscription): match for match in matches}
+    by_id = {one.id: one for one in publications}
+    steps = MORE_STEPS * world.settings.max_steps
+    generous = replace(world, settings=replace(world.settings, max_steps=steps, max_bindings=10_000))
+    for pair in limited[:MOST_ASKED]:
+        tally.asked += 1
+        try:
+            whole = evaluate(subscriptions[pair[1]], by_id[pair[0]], generous)
+        except LimitError:
+            continue
+        if whole.truncated or whole.undecided:
+            continue
+        tally.known += 1
+        match = got.get(pair)
+        if (match is not None) != bool(whole.bindings):
+            return f"{pair}: {'too many' if match else 'missing'}: {shown(whole.bindings)}"
+        if match is not None:
+            tally.beyond += 1
+            if said := _wrong_part(match, whole.bindings):
+                return f"{pair}: {said}"
+    return None
+
+
+def _wrong_part(match: Match, whole: Sequence[Mapping[str, Term]]) -> str | None:
+    """What is wrong with a match that may have a part of all bindings, if it says so."""
+    rows, every = list(map(frozen, match.bindings)), list(map(frozen, whole))
+    if not match.truncated and rows != every:
+        return f"bindings {shown(match.bindings)} without a word that they are cut, of {shown(whole)}"
+    if rows != [row for row in every if row in set(rows)]:
+        return f"bindings {shown(match.bindings)} are not in the order of {shown(whole)}"
+    return None
 
 
 def _first_difference(
     matches: Sequence[Match],
-    refused: set[tuple[str, str]],
     answers: Mapping[tuple[str, str], Answer],
-    failed: set[tuple[str, str]],
     limited: set[tuple[str, str]],
-    few: bool,
+    world: World,
     any_kept: set[str],
+    tally: Tally,
 ) -> str | None:
     """`any_kept`: their operators may answer in the order in which triples are stated, so any bindings may be cut."""
     got = {(match.publication, match.subscription): match for match in matches}
@@ -174,17 +231,17 @@ def _first_difference(
         if pair not in answers:
             return f"too many: {pair} with {shown(match.bindings)}"
         answer = answers[pair]
-        if few:
+        if world.settings.max_steps <= LOW_STEPS and match.truncated and not answer.truncated:
+            tally.cut += 1  # finding all bindings may take more steps than finding one
+            if said := _wrong_part(match, answer.bindings):
+                return f"{pair}: {said}"
             continue
         if match.truncated != answer.truncated:
             return f"{pair}: truncated should be {answer.truncated}"
-        mine, theirs = set(map(frozen, match.bindings)), set(map(frozen, answer.bindings))
-        free = match.truncated and pair[1] in any_kept and len(mine) == len(theirs)
-        if len(mine) != len(match.bindings) or (mine != theirs and not free):
+        mine, theirs = list(map(frozen, match.bindings)), list(map(frozen, answer.bindings))
+        free = match.truncated and (pair[1] in any_kept or world.settings.max_steps <= LOW_STEPS)
+        if len(set(mine)) != len(mine) or (mine != theirs and not free):
             return f"{pair}: bindings {shown(match.bindings)}, should be {shown(answer.bindings)}"
-    if wrong := (refused ^ failed) - limited:
-        pair = min(wrong)
-        return f"{pair}: {'refused' if pair in refused else 'a failed call is not reported'}"
     return None
 
 

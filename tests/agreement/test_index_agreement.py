@@ -61,7 +61,8 @@ def test_generated_publications(language: str, part: int) -> None:
     assert tally.compiled > 0.95 * number * SUBSCRIPTIONS
     assert tally.matches > 0.01 * tally.pairs
     assert tally.truncated > 0 or language not in ("sparql", "gql")
-    assert tally.limited < 0.05 * tally.pairs
+    assert tally.limited + tally.refused < 0.05 * tally.pairs
+    assert tally.known >= 0.5 * tally.asked
 
 
 def test_all_languages_together() -> None:

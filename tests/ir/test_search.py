@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from ir.full_texts import expressions_over, nears_over
 from shared_data import ROOT
 from triplewire.ir.fulltext.nodes import Near, Phrase, Prefix, TextAnd, TextExpression, TextNot, TextOr, Word
-from triplewire.ir.fulltext.search import occurrences, satisfies
+from triplewire.ir.fulltext.search import Reader, occurrences, satisfies
 from triplewire.ir.nodes import FullText
 from triplewire.ir.walk import walk
 from triplewire.languages import parse
@@ -129,8 +129,8 @@ def test_the_work_for_near_grows_with_the_text_and_the_chain() -> None:
     def steps(length: int, links: int) -> int:
         spent: list[int] = []
         chain = Near((Word("a"),) * links + (Word("b"),), ((0, 1_000),) * links, (True,) * links)
-        assert not satisfies(chain, "a " * length, spent.append)
-        assert satisfies(chain, "a " * length + "b", spent.append)
+        assert not satisfies(chain, "a " * length, Reader(spent.append))
+        assert satisfies(chain, "a " * length + "b", Reader(spent.append))
         return sum(spent)
 
     assert 0 < steps(2_000, 10) <= 2 * steps(1_000, 10) + 100
@@ -153,8 +153,8 @@ def test_the_work_for_a_phrase_can_be_refused() -> None:
 
     many = Phrase((Word("a"),) * 20_000)
     text = "a " * 200_000
-    assert satisfies(many, text, spend)
-    assert not satisfies(Phrase((*many.items, Word("b"))), text, spend)
-    assert not satisfies(Phrase((*many.items, Word("b"))), ("a " * 19_999 + "b ") * 10, spend)
+    assert satisfies(many, text, Reader(spend))
+    assert not satisfies(Phrase((*many.items, Word("b"))), text, Reader(spend))
+    assert not satisfies(Phrase((*many.items, Word("b"))), ("a " * 19_999 + "b ") * 10, Reader(spend))
     with pytest.raises(TooMuch):
-        satisfies(Near((many, Word("a")), ((0, 0),), (True,)), text, spend)
+        satisfies(Near((many, Word("a")), ((0, 0),), (True,)), text, Reader(spend))

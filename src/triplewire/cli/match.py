@@ -135,11 +135,11 @@ def _matched(engine: Engine, given: Given, collected: Collected, report: Report,
             loader=given.loader,
         ):
             advance(result.publications)
-            totals.add(result.stats)
             for refusal in result.refusals:
                 report.refuse(refusal)
             with clock("bindings" if collected.show else "write"):
                 collected.add(result)
+            totals.add(result.stats)  # only now, as listing bindings may find that some are cut
     if not given.inputs.allow_empty:
         refuse_nothing(given.publications, totals.triples, report)
     return totals

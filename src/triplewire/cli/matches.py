@@ -129,13 +129,13 @@ class Collected:
             self._count += len(part)
             columns = rows.publication, rows.subscription, rows.truncated
             if self.show is not None:
-                columns = part.publication, part.subscription, part.truncated
                 if self.show != "json":
                     self._shown += map(self.show, part)
                 for texts in part.texts() if self.show == "json" else ():
                     self._texts.append(texts.bindings)
                     self._construct.update((first + row, graph) for row, graph in texts.construct.items())
                     first += len(texts)
+                columns = part.publication, part.subscription, part.truncated  # as listing bindings may find them cut
             used, number = _numbered(columns[0])
             if self.show == "json":
                 self._contents += part.chunk.contents(used)

@@ -21,7 +21,7 @@ from triplewire.encode.strings import TextColumn, hexadecimal, utf8
 from triplewire.engine.construct import construct
 from triplewire.engine.stats import COMPILED, INTERPRETED, Stats
 from triplewire.errors import Refusal
-from triplewire.matchers import Chunk, Rows, Snapshot, Template
+from triplewire.matchers import Chunk, Details, Rows, Snapshot, Template
 from triplewire.model.html import table
 from triplewire.model.match import Binding, Match, MatchRow, graph_text, matches_of
 from triplewire.model.terms import Triple
@@ -69,13 +69,14 @@ class Part:
     """The matches of one chunk of publications, all arrays in the order promised by `MatchResult`.
 
     `publications` are the ids of the chunk's publications; `publication` numbers them, `subscription` numbers the
-    subscriptions of the snapshot (`subscription_ids`).
+    subscriptions of the snapshot (`subscription_ids`). `stats` count the matches that turn out to be truncated.
     """
 
     snapshot: Snapshot
     chunk: Chunk
     rows: Rows
     matched_at: dt.datetime
+    stats: Stats
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -102,7 +103,7 @@ class Part:
 
     @property
     def truncated(self) -> NDArray[np.bool_]:
-        """Match -> were its bindings cut?"""
+        """Match -> are its bindings cut? Where listing them passes a limit, that is known once they are listed."""
         return self.rows.truncated[self.order]
 
     def __iter__(self) -> Iterator[Match]:
@@ -122,7 +123,7 @@ class Part:
         start, count = 0, _AT_ONCE
         while start < len(self):
             places = self.order[start : start + count]
-            details = self.snapshot.details(self.chunk, self.rows, places)
+            details = self._details(places)
             yield MatchTexts(details.as_text(), self._graphs(details.templates, places))
             start += count
             count = _next_count(count, details.count)
@@ -176,7 +177,7 @@ class Part:
     def _rows(self, start: int, end: int, ids: _Ids) -> tuple[int, Iterator[MatchRow]]:
         """What some of the matches are made of, and how many bindings they have together."""
         places = self.order[start:end]
-        details = self.snapshot.details(self.chunk, self.rows, places)
+        details = self._details(places)
         bindings, templates = details.bindings, details.templates
         graphs: Iterable[tuple[Triple, ...] | None] = repeat(None)
         if templates:
@@ -189,6 +190,15 @@ class Part:
         texts = np.split(ids.texts(self.rows.subscription[places]), few)
         named = map(self._named, np.split(places, few), texts, repeat(iter(bindings)), repeat(iter(graphs)))
         return details.count, chain.from_iterable(named)
+
+    def _details(self, places: NDArray[np.int64]) -> Details:
+        """The bindings of the matches at these places. A match of which they turn out to be cut says so from now on."""
+        details = self.snapshot.details(self.chunk, self.rows, places)
+        cut, truncated = places[details.cut], self.rows.truncated
+        fresh = cut[~truncated[cut]]
+        truncated[fresh] = True
+        self.stats.truncated += len(fresh)
+        return details
 
     def _named(
         self,
@@ -303,7 +313,7 @@ class MatchResult(Sequence[Match]):
         stats.matches += len(rows)
         stats.truncated += int(np.count_nonzero(rows.truncated))
         if len(rows):
-            self.parts.append(Part(self._snapshot, chunk, rows, dt.datetime.now(dt.UTC)))
+            self.parts.append(Part(self._snapshot, chunk, rows, dt.datetime.now(dt.UTC), stats))
             self._starts.append(self._starts[-1] + len(rows))
 
     def _refused(self, chunk: Chunk, rows: Rows) -> Iterator[Refusal]:
@@ -333,7 +343,7 @@ class MatchResult(Sequence[Match]):
 
     @property
     def truncated(self) -> int:
-        """How many matches had their bindings cut."""
+        """How many matches have their bindings cut; see `Part.truncated`."""
         return self.stats.truncated
 
     @property

@@ -63,10 +63,13 @@ class Match(_Slots):
     """One publication that satisfies one subscription.
 
     `bindings` are distinct assignments of the selected variables (an ASK query has one empty one), at most
-    `Settings.max_bindings`; `truncated` says that there are more. `construct` is the graph that a CONSTRUCT query
-    makes of them. The identity of a match is `publication` with `content`, and `subscription` with `revision`: two
-    matches that agree in these four tell the same. `content` and `revision` are worked out when they are asked for;
-    for that a match of `Engine.match` holds on to its `origin`, the publications that were matched with it.
+    `Settings.max_bindings`, in the order of `row_key`. `truncated` says that there are, or may be, more: that many are
+    not kept, or listing them passed `Settings.max_steps` (then there may be none at all), or an operator failed.
+    `construct` is the graph that a CONSTRUCT query makes of the bindings.
+
+    The identity of a match is `publication` with `content`, and `subscription` with `revision`: two matches that agree
+    in these four tell the same. `content` and `revision` are worked out when they are asked for; for that a match of
+    `Engine.match` holds on to its `origin`, the publications that were matched with it.
     """
 
     publication: str
@@ -145,6 +148,12 @@ def term_key(term: Term) -> tuple[str, str, str, str]:
     if isinstance(term, Literal):
         return "L", term.lexical, term.datatype, term.language
     return "B", term.label, "", ""
+
+
+def row_key(row: Iterable[Term | None]) -> tuple[tuple[str, ...], ...]:
+    """A sort key for the values of the selected variables in their order; None is one that is unbound, and comes
+    first. Whatever finds the bindings of a match, they are in this order."""
+    return tuple([("",) if term is None else term_key(term) for term in row])
 
 
 def bindings_to_json(bindings: tuple[Binding, ...]) -> list[dict[str, dict[str, str]]]:

@@ -32,9 +32,9 @@ INTEGER_BOUNDS: dict[str, tuple[int | None, int | None]] = {
 MAX_DIGITS = 4_000
 """Longer integers and decimals are not computed with (XSD asks for 18 digits)."""
 
-INTEGER_FORM = re.compile(r"[+-]?[0-9]+")
-DECIMAL_FORM = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)")
-DOUBLE_FORM = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?INF|NaN")
+INTEGER_FORM = re.compile(r"[+-]?[0-9]++")
+DECIMAL_FORM = re.compile(r"[+-]?([0-9]++(\.[0-9]*+)?|\.[0-9]++)")
+DOUBLE_FORM = re.compile(r"[+-]?([0-9]++(\.[0-9]*+)?|\.[0-9]++)([eE][+-]?[0-9]++)?|[+-]?INF|NaN")
 
 _ZONE = r"(Z|[+-](0[0-9]|1[0-3]):[0-5][0-9]|[+-]14:00)?"
 _DATE = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"

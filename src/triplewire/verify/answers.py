@@ -37,12 +37,14 @@ _EVERYWHERE = 1  # in `scope`: the answer is the same in every publication
 class Answers:
     """The answers for one batch, as the kernel reads and asks for them: an open hash table.
 
-    A row of `known` is (test << 32 | term, publication or -1, answer); it begins with -1 where it is free.
+    A row of `known` is (test << 32 | term, publication or -1, answer); it begins with -1 where it is free. `spent` has
+    the steps that the tests of each subscription took.
     """
 
     def __init__(self, scope: NDArray[np.int8]) -> None:
         self.scope = scope
         self.known = np.full((_ROOM, 3), -1, np.int64)
+        self.spent: dict[int, int] = {}
 
     def grow(self) -> None:
         """Double the room. Answers are forgotten and asked for again; `ResidualTests` remembers what it evaluated."""
@@ -53,47 +55,58 @@ class _Stated(NamedTuple):
     expression: Expression
     depends: bool  # on the publication
     search: Search | None  # where it is a full-text test and no more
+    owner: int  # a subscription that has it, which the steps are counted for
 
 
 class ResidualTests:
-    """The residual predicates of a segment. `expression` gives the one with a number. Safe with threads."""
+    """The residual predicates of a segment. `expression` gives the one with a number, `owner` a subscription that has
+    it. Safe with threads."""
 
-    def __init__(self, tests: int, expression: Callable[[int], Expression], world: World) -> None:
+    def __init__(
+        self, tests: int, expression: Callable[[int], Expression], owner: Callable[[int], int], world: World
+    ) -> None:
         self.scope = np.zeros(tests, np.int8)
         self._expression = expression
+        self._owner = owner
         self._world = world
         self._stated: dict[int, _Stated] = {}
-        self._kept: dict[tuple[int, Term], int] = {}
+        self._kept: dict[tuple[int, Term], tuple[int, int]] = {}  # (test, term) -> answer, steps
 
-    def fill(self, answers: Answers, term: Callable[[int], Term], publications: Callable[[int], Publication]) -> None:
-        """Find the answers that were asked for."""
+    def fill(self, answers: Answers, term: Callable[[int], Term], publications: Callable[[int], Publication]) -> bool:
+        """Find the answers that were asked for. False where the tests of a subscription take more than `max_steps`
+        together: from there on theirs are FAILED."""
         asked = np.flatnonzero(answers.known[:, ANSWER] == ASKED)
-        texts, most = LiteralTexts(term), self._world.settings.max_steps
+        texts, most, spent = LiteralTexts(term), self._world.settings.max_steps, answers.spent
         outcomes: list[int] = []
         keys, places = answers.known[asked, KEY].tolist(), answers.known[asked, PLACE].tolist()
         for key, place in zip(keys, places, strict=True):
             test, number = key >> 32, key & 0xFFFFFFFF
             stated = self._stated.get(test) or self._state(test)
-            answer: int | None = None
-            if stated.search is not None:
-                answer = stated.search(texts[number], most)  # True is TRUE, False is FALSE
-            elif stated.depends:  # asked before that was known, it has no place, and nobody reads the answer
-                node = term(number)
-                answer = self._evaluated(stated.expression, node, publications(place)) if place >= 0 else FALSE
-            outcomes.append(self._answer(test, stated.expression, term(number)) if answer is None else answer)
+            left = most - spent.get(stated.owner, 0)
+            answer, steps = FAILED, 0
+            if left >= 0 and stated.search is not None and (steps := stated.search.steps(texts[number], left)) <= left:
+                answer = TRUE if stated.search(texts[number]) else FALSE
+            elif left >= 0 and stated.depends:  # asked before that was known, it has no place: nobody reads the answer
+                publication = publications(place) if place >= 0 else _NOWHERE
+                answer, steps = self._evaluated(stated.expression, term(number), publication)
+            elif left >= 0:
+                answer, steps = self._answer(test, stated.expression, term(number))
+            spent[stated.owner] = most - left + steps
+            outcomes.append(answer)
         answers.known[asked, ANSWER] = outcomes
+        return max(spent.values(), default=0) <= most
 
     def _state(self, test: int) -> _Stated:
         expression = self._expression(test)
         search = Search(expression.expression) if isinstance(expression, FullText) else None
-        stated = _Stated(expression, _depends(expression), search)
+        stated = _Stated(expression, _depends(expression), search, self._owner(test))
         self.scope[test] = PER_PUBLICATION if stated.depends else _EVERYWHERE
         if len(self._stated) >= MOST_KEPT:
             self._stated.clear()
         self._stated[test] = stated
         return stated
 
-    def _answer(self, test: int, expression: Expression, node: Term) -> int:
+    def _answer(self, test: int, expression: Expression, node: Term) -> tuple[int, int]:
         outcome = self._kept.get((test, node))
         if outcome is None:
             outcome = self._evaluated(expression, node, _NOWHERE)
@@ -102,14 +115,17 @@ class ResidualTests:
             self._kept[test, node] = outcome
         return outcome
 
-    def _evaluated(self, expression: Expression, node: Term, publication: Publication) -> int:
+    def _evaluated(self, expression: Expression, node: Term, publication: Publication) -> tuple[int, int]:
+        """The answer, and the steps that it took."""
         if isinstance(expression, Label):
-            return TRUE if fits(expression, node) else FALSE
+            return TRUE if fits(expression, node) else FALSE, 1
         state = Evaluation(publication, self._world, frozenset(), no_groups)
+        most = state.steps_left
         try:
-            return TRUE if holds(expression, {"x": node}, state) else FALSE
+            answer = TRUE if holds(expression, {"x": node}, state) else FALSE
         except TriplewireError:
-            return FAILED
+            answer = FAILED
+        return answer, 1 + most - state.steps_left
 
 
 def _depends(expression: Expression) -> bool:

@@ -22,8 +22,8 @@ from triplewire.clauses.table import CALLS, DISTINCT, EXACT
 from triplewire.clauses.view import View
 from triplewire.encode.batch import Ids
 from triplewire.encode.decode import Decoder
-from triplewire.errors import TriplewireError
-from triplewire.ir.evaluation.evaluate import Answer, World, evaluate
+from triplewire.errors import LimitError, TriplewireError
+from triplewire.ir.evaluation.evaluate import Answer, CallResults, World, evaluate
 from triplewire.ir.nodes import Expression
 from triplewire.ir.subscription import Subscription
 from triplewire.kernels.joins.alike import forms
@@ -86,7 +86,7 @@ class Columnar:
         self._have_alternatives = clauses.have_alternatives
         exact = (table.flags & EXACT) != 0
         self._width = np.where(exact, table.selected, 0).astype(np.int32)
-        residual = ResidualTests(len(clauses.tests), expression, world)
+        residual = ResidualTests(len(clauses.tests), expression, lambda test: clauses.place(test)[0], world)
         self._counts = StarCounts(clauses)
         self._solver = Solver(clauses, self._width[self._owner], residual, world)
 
@@ -146,8 +146,8 @@ class Columnar:
     ) -> Bindings:
         """The bindings of pairs that match, in their order. Those of a subscription that its clauses do not say are
         what `triplewire.ir.evaluation.evaluate` answers; so are those that are cut, where `Cuts` does not find the
-        same. Raises what it raises. Pairs of one publication and the same clauses are solved once. `calls` are those
-        that have been made already."""
+        same. Past `max_steps` there are fewer, and the answer says so. Pairs of one publication and the same clauses
+        are solved once. `calls` are those that have been made already."""
         batch = view.batch
         publications, calls = publications or Decoder(batch).publication, calls or CallTable()
         number, first = distinct(publication.astype(np.int64) << 32 | self._forms[subscription])
@@ -163,7 +163,7 @@ class Columnar:
             if rows is not None and rows.shape == (bindings.count[at], bindings.width[at]):
                 own[at] = rows
             else:
-                bindings.answers[at] = evaluate(asked, publications(place), self._world, calls.of(place))
+                bindings.answers[at] = self._listed(asked, publications(place), calls.of(place))
         return bindings.replaced(own)
 
     def _solved(
@@ -180,6 +180,13 @@ class Columnar:
         solved = self._solver.solve(view.batch, view.features, pairs, True, publications)
         bindings = bindings_of(solved, pairs, self._most)
         return bindings, ~exact | bindings.more | (solved.outcome >= UNKNOWN)
+
+    def _listed(self, subscription: Subscription, publication: Publication, calls: CallResults) -> Answer:
+        """The bindings of a match: past `max_steps` those found so far, and maybe none."""
+        try:
+            return evaluate(subscription, publication, self._world, calls, listing=True)
+        except LimitError:
+            return Answer((), truncated=True)
 
     @cached_property
     def _forms(self) -> Ids:

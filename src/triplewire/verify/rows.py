@@ -37,6 +37,14 @@ class Bindings:
     def __len__(self) -> int:
         return len(self.start)
 
+    @property
+    def cut(self) -> NDArray[np.int64]:
+        """The pairs that have more bindings than are here, or may have."""
+        cut = self.more.copy()
+        for pair, answer in self.answers.items():
+            cut[pair] = answer.truncated
+        return np.flatnonzero(cut)
+
     def alike(self, selection: Ids) -> tuple[Ids, Ids]:
         """The pairs by their bindings: of each pair a number, the same for those of one `selection` with the same rows;
         of each number, the first pair that has it."""

@@ -13,6 +13,7 @@ from typing import TypeAlias
 from triplewire.ir.fulltext.analysis import TextWords, words_of
 from triplewire.ir.fulltext.nodes import Analyzer, Near, Phrase, Prefix, TextAnd, TextExpression, TextNot, TextOr, Word
 from triplewire.ir.fulltext.search import COMPARED_AT_ONCE, any_between, satisfies
+from triplewire.ir.values.costs import of_words
 from triplewire.ir.walk import walk
 from triplewire.model.terms import Literal, Term
 
@@ -68,15 +69,18 @@ class Search:
         analyzers = {node.analyzer for node in walk(expression) if isinstance(node, Word | Prefix)}
         self._readers = [_reader(analyzer) for analyzer in analyzers]
 
-    def __call__(self, text: LiteralText | None, most: int) -> bool | None:
-        """Does the text satisfy it? None where that might take more than `most` steps."""
+    def __call__(self, text: LiteralText | None) -> bool:
+        """Does the text satisfy it?"""
+        return text is not None and self._test(text)
+
+    def steps(self, text: LiteralText | None, most: int) -> int:
+        """How many steps the plain evaluation takes for that at the most; more than `most` where that is not known."""
         if text is None:
-            return False
-        if self._steps:
-            for reader in self._readers:
-                if len(text[reader].words) * self._steps > most:
-                    return None
-        return self._test(text)
+            return 0
+        steps = sum(of_words(text.lexical, reader.analyzer) for reader in self._readers)
+        if self._steps and steps <= most:
+            steps += max(len(text[reader].words) for reader in self._readers) * self._steps
+        return steps
 
 
 def _reader(analyzer: Analyzer) -> _Reader:
@@ -90,7 +94,7 @@ def _steps(expression: TextExpression, in_near: bool = False) -> int:
         case Word() | Prefix():
             return in_near
         case Phrase(items):
-            return len(items) // COMPARED_AT_ONCE + in_near
+            return 1 + len(items) // COMPARED_AT_ONCE + in_near
         case Near(operands):
             return sum(_steps(operand, True) for operand in operands)
         case TextAnd(operands) | TextOr(operands):

@@ -185,8 +185,11 @@ class Solver:
         joined_clauses = self._resolved(used, features.term)
         triples = SortedTriples(*triples[:3], *fixed(*_sort_triples(batch, joined.publication)))
         is_residual = (joined_clauses.condition[:, kernels.KIND] == RESIDUAL).any()
-        for start in range(0, len(joined), _AT_ONCE if is_residual else len(joined)):
-            waiting = np.arange(start, min(start + _AT_ONCE, len(joined)) if is_residual else len(joined))
+        groups = [np.arange(len(joined))]
+        if is_residual:
+            groups = np.split(groups[0], range(_AT_ONCE, len(joined), _AT_ONCE))
+        while groups:
+            waiting = groups.pop()
             answers = Answers(self._residual.scope)
             while len(waiting):
                 portion = joined if len(waiting) == len(joined) else joined.taken(waiting)
@@ -195,8 +198,11 @@ class Solver:
                 parts.append((rows, pieces))
                 outcome[left[waiting]] = own
                 waiting = waiting[own == UNKNOWN + kernels.UNSURE]
-                if len(waiting):
-                    self._residual.fill(answers, decoder.term, publications)
+                if len(waiting) and not self._residual.fill(answers, decoder.term, publications):
+                    apart = _by_publication(joined.publication, waiting)
+                    if len(apart) > 1:  # what is too much for one publication must not depend on the others
+                        groups += apart
+                        break
         return _joined(outcome, parts)
 
     def _multiplied(
@@ -266,6 +272,11 @@ def _residual_clauses(clauses: Clauses) -> NDArray[np.int64]:
     if not is_residual.any():
         return np.zeros(0, np.int64)
     return np.searchsorted(table.test_offset, np.flatnonzero(is_residual[table.test]), side="right") - 1
+
+
+def _by_publication(publication: Ids, pairs: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    """Some pairs, ascending by publication, in a group for each publication."""
+    return np.split(pairs, np.flatnonzero(np.diff(publication[pairs])) + 1)
 
 
 def _together(first: Ids, second: Ids) -> NDArray[np.int64]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -25,17 +24,16 @@ from triplewire.engine.segments.arena import Arena, Columns
 from triplewire.engine.segments.home import Home, text_row
 from triplewire.engine.segments.ids import IdTable
 from triplewire.engine.segments.texts import Texts, TextWriter
-from triplewire.errors import LimitError, TriplewireError
-from triplewire.ir.evaluation.evaluate import evaluate
+from triplewire.errors import TriplewireError
 from triplewire.ir.nodes import Call, Expression
 from triplewire.ir.normal_form.clauses import NormalForm, normal_form
 from triplewire.ir.subscription import Subscription, revision_of
 from triplewire.ir.walk import walk
-from triplewire.matchers import Chunk, Details, Meaning, Stage, Template
+from triplewire.matchers import Chunk, Details, Meaning, Stage
 from triplewire.select.index import Index, Prepared, Selected, owners
 from triplewire.verify.columnar import Columnar, Verified
 from triplewire.verify.json_texts import json_column
-from triplewire.verify.objects import Made, shared
+from triplewire.verify.objects import shared
 
 LONG_TEXTS = 16 << 20  # bytes of texts that are left where they are when segments are merged
 _TOGETHER = 1 << 18  # triples whose atoms are found together
@@ -207,20 +205,9 @@ class Segment:
         )
 
     def details(self, chunk: Chunk, publication: Ids, subscription: Ids) -> Details:
-        """The bindings of matches."""
+        """The bindings of matches. Those that are the same are one object, or one text."""
         constructed = np.flatnonzero(self.construct[subscription]).tolist()
         templates = {pair: self.stated(int(subscription[pair])).construct or () for pair in constructed}
-        try:
-            return self._bindings(chunk, publication, subscription, templates)
-        except LimitError:
-            pairs = (slice(pair, pair + 1) for pair in range(len(publication)))  # the others keep all theirs
-            bindings = [self._bindings_at_least(chunk, publication[pair], subscription[pair]) for pair in pairs]
-            return Details(bindings, sum(map(len, bindings)), templates)
-
-    def _bindings(
-        self, chunk: Chunk, publication: Ids, subscription: Ids, templates: Mapping[int, Template]
-    ) -> Details:
-        """The bindings of matches. Those that are the same are one object, or one text."""
         bindings = self._verifier.bindings(self._view(chunk), publication, subscription, chunk.publication, chunk.calls)
         selection, selections = self.selection[subscription], [selection or () for selection in self.selections]
         return Details(
@@ -228,23 +215,8 @@ class Segment:
             int(bindings.count.sum()) + sum(len(answer.bindings) for answer in bindings.answers.values()),
             templates,
             lambda: json_column(bindings, selection, selections, chunk.batch.terms),
+            bindings.cut,
         )
-
-    def _bindings_at_least(self, chunk: Chunk, publication: Ids, subscription: Ids) -> Made:
-        """The bindings of a match; where looking for as many as are allowed passes a limit, fewer, and at worst none:
-        they are cut, and the other matches keep theirs."""
-        try:
-            return next(iter(self._bindings(chunk, publication, subscription, {}).bindings))
-        except LimitError:
-            meant, whole = self.meant(int(subscription[0])), chunk.publication(int(publication[0]))
-            world = self.home.meaning.world
-            most = world.settings.most_bindings
-            while most > 1:
-                most //= 2
-                fewer = replace(world, settings=replace(world.settings, max_bindings=most))
-                with suppress(LimitError):
-                    return evaluate(meant, whole, fewer, chunk.calls.of(int(publication[0]))).bindings
-            return ()
 
     # --- making
 

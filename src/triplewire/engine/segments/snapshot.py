@@ -208,6 +208,7 @@ class SegmentSnapshot:
         owner = np.empty(len(places), np.int64)  # which of `parts` each is in
         parts: list[Details] = []
         rows_of: list[NDArray[np.int64]] = []
+        cut = [np.zeros(0, np.int64)]
         templates: dict[int, Template] = {}
         for layer, mine, local in self._by_layer(numbers):
             part = layer.segment.details(chunk, publication[mine], local)
@@ -216,6 +217,7 @@ class SegmentSnapshot:
             owner[mine] = len(parts)
             parts.append(part)
             rows_of.append(mine)
+            cut.append(mine[part.cut])
             templates.update({int(mine[place]): template for place, template in part.templates.items()})
         bindings = [iter(part.bindings) for part in parts]
         taken = map(next, map(bindings.__getitem__, owner.tolist()))
@@ -224,6 +226,7 @@ class SegmentSnapshot:
             sum(part.count for part in parts),
             templates,
             lambda: TextColumn.scattered(zip(rows_of, (part.as_text() for part in parts), strict=True), len(places)),
+            np.concatenate(cut),
         )
 
     # --- look-ups

@@ -10,7 +10,6 @@ before any publication is seen is in `triplewire.ir.evaluation.plan`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, zip_longest
@@ -34,7 +33,7 @@ from triplewire.ir.evaluation.unknown import (
     unknown,
 )
 from triplewire.ir.subscription import Subscription
-from triplewire.model.match import Binding, term_key
+from triplewire.model.match import Binding, row_key, term_key
 from triplewire.model.publication import Publication
 from triplewire.model.terms import Term
 
@@ -49,10 +48,11 @@ _Row: TypeAlias = tuple[Term | None, ...]
 class Answer:
     """What one publication is to one subscription.
 
-    `bindings` are the distinct assignments of the selected variables: at most `most_bindings`; those kept do not depend
-    on the order of the publication's triples. None: no match. An ASK query has one empty binding. `failures` are the
-    failed operator calls that the answer depends on: without bindings the pair is undecided; with some it matches, and
-    there may be more. `truncated` says that there are, or may be, more bindings.
+    `bindings` are the distinct assignments of the selected variables, at most `most_bindings`, in the order of
+    `triplewire.model.match.row_key`; those kept do not depend on the order of the publication's triples. None: no
+    match. An ASK query has one empty binding. `failures` are the failed operator calls that the answer depends on:
+    without bindings the pair is undecided; with some it matches, and there may be more. `truncated` says that there
+    are, or may be, more bindings.
     """
 
     bindings: tuple[Binding, ...]
@@ -84,17 +84,23 @@ _MISS = Answer(())
 
 
 def evaluate(
-    subscription: Subscription, publication: Publication, world: World, results: CallResults | None = None
+    subscription: Subscription,
+    publication: Publication,
+    world: World,
+    results: CallResults | None = None,
+    *,
+    listing: bool = False,
 ) -> Answer:
     """Does the publication match, and how? Makes the operator calls that the answer depends on.
 
     `results` are the calls of this publication that have been made; those made now are added. Raises `LimitError` past
-    `max_steps`.
+    `max_steps`. `listing`: that it matches is known, and its bindings are asked for: past `max_steps` those found so
+    far are the answer, truncated; the error is raised only where none is found.
     """
     known: CallResults = {} if results is None else results
     made = 0
     while True:
-        outcome = decide(subscription, publication, world, known)
+        outcome = decide(subscription, publication, world, known, listing=listing)
         if isinstance(outcome, Answer):
             return outcome
         for key in outcome.calls[: outcome.at_once(made)]:
@@ -103,9 +109,15 @@ def evaluate(
 
 
 def decide(
-    subscription: Subscription, publication: Publication, world: World, results: Mapping[CallKey, Result]
+    subscription: Subscription,
+    publication: Publication,
+    world: World,
+    results: Mapping[CallKey, Result],
+    *,
+    listing: bool = False,
 ) -> Answer | Open:
-    """The answer, or the open calls that it depends on, given the calls that have been made. Raises `LimitError`."""
+    """The answer, or the open calls that it depends on, given the calls that have been made. Raises `LimitError`;
+    `listing` as in `evaluate`."""
     try:
         plan = plan_of(subscription)
         graph = publication.graph
@@ -114,7 +126,7 @@ def decide(
                 return _MISS
         state = Evaluation(publication, world, plan.outputs, partial(exists, plan), results)
         try:
-            return _decided(plan, () if subscription.ask else subscription.select, state)
+            return _decided(plan, () if subscription.ask else subscription.select, state, listing)
         except LimitError:
             if state.open:  # with their results there may be less to look at
                 return Open(tuple(state.open), whole=True)
@@ -125,13 +137,13 @@ def decide(
         ) from None
 
 
-def _decided(plan: Plan, names: tuple[str, ...], state: Evaluation) -> Answer | Open:
-    """The answer, or the open calls. Cut bindings are looked for once more, in the order of the terms."""
-    rows = _rows(plan, names, state)
-    if rows.more:
-        again = Evaluation(_in_order(state.publication), state.world, plan.outputs, state.exists, state.results)
-        with suppress(LimitError):  # in this order it takes more steps: then those found first are as good
-            rows = _rows(plan, names, again)
+def _decided(plan: Plan, names: tuple[str, ...], state: Evaluation, listing: bool) -> Answer | Open:
+    """The answer, or the open calls."""
+    rows = _Rows()
+    if not listing:
+        _collect(rows, plan, names, state)
+    if rows.more or listing:
+        rows = _first_in_order(plan, names, state, None if listing else rows)
     rows.take_certain(state.world.settings.most_bindings)
     waiting = [calls for row, calls in rows.waiting if row is None or row not in rows.certain]
     if waiting:
@@ -144,7 +156,7 @@ def _decided(plan: Plan, names: tuple[str, ...], state: Evaluation) -> Answer | 
     selected = [*rows.certain, *(row for row in rows.partial if row not in rows.certain)]
     bindings = tuple(
         {n: t for n, t in zip(names, row, strict=True) if t is not None}
-        for row in selected[: state.world.settings.most_bindings]
+        for row in sorted(selected[: state.world.settings.most_bindings], key=row_key)
     )
     failures = [state.results[call] for call in dict.fromkeys(chain.from_iterable(doubts))]
     errors = tuple(failure for failure in failures if isinstance(failure, OperatorError))
@@ -212,9 +224,8 @@ class _Rows:
             self.doubtful.setdefault((known, bool(values)), calls)
 
 
-def _rows(plan: Plan, names: tuple[str, ...], state: Evaluation) -> _Rows:
-    """The first distinct rows, as many as are kept."""
-    rows = _Rows()
+def _collect(rows: _Rows, plan: Plan, names: tuple[str, ...], state: Evaluation) -> None:
+    """Add the first distinct rows, as many as are kept. Raises `LimitError`; those found before that stay added."""
     certain = rows.certain
     for solution in solutions(plan.group, {}, Scope(state, {})):
         row = tuple(solution.get(name) for name in names)
@@ -230,10 +241,22 @@ def _rows(plan: Plan, names: tuple[str, ...], state: Evaluation) -> _Rows:
             certain[row] = None
         if not names:
             break  # there is but one empty row
+
+
+def _first_in_order(plan: Plan, names: tuple[str, ...], state: Evaluation, known: _Rows | None) -> _Rows:
+    """The first distinct rows, the triples in the order of their terms. Past `max_steps` these are the rows that are
+    `known` from another order, else those found so far. Raises `LimitError` where there are none."""
+    triples = sorted(state.publication.triples, key=lambda triple: tuple(map(term_key, triple)))
+    publication = replace(state.publication, triples=tuple(triples))
+    ordered = Evaluation(publication, state.world, plan.outputs, state.exists, state.results)
+    rows = _Rows()
+    try:
+        _collect(rows, plan, names, ordered)
+    except LimitError:
+        if known is not None:
+            return known
+        state.open.update(ordered.open)
+        if state.open or not rows.certain:
+            raise
+        rows.more = True
     return rows
-
-
-def _in_order(publication: Publication) -> Publication:
-    """The publication with its triples in the order of their terms."""
-    triples = sorted(publication.triples, key=lambda triple: tuple(map(term_key, triple)))
-    return replace(publication, triples=tuple(triples))

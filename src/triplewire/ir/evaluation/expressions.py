@@ -32,7 +32,7 @@ from triplewire.ir.nodes import (
     TextTest,
     Variable,
 )
-from triplewire.ir.values import compare, functions
+from triplewire.ir.values import compare, costs, functions
 from triplewire.ir.values.numbers import ExpressionError
 from triplewire.ir.values.regexes import compile_regex, matches
 from triplewire.ir.values.truth import FALSE, TRUE, effective_boolean_value
@@ -52,7 +52,10 @@ def holds(condition: Expression, solution: Solution, state: Evaluation) -> bool:
 def truth(node: Expression, solution: Solution, state: Evaluation) -> bool:
     """The effective boolean value of an expression."""
     result = _EVALUATE[type(node)](node, solution, state)
-    return result if isinstance(result, bool) else effective_boolean_value(result)
+    if isinstance(result, bool):
+        return result
+    state.step(costs.of_reading(result, times=costs.TYPED))
+    return effective_boolean_value(result)
 
 
 def value(node: Expression, solution: Solution, state: Evaluation) -> Term:
@@ -88,9 +91,14 @@ def _compare(node: Compare, solution: Solution, state: Evaluation) -> bool:
     if node.coercion is Coercion.LENIENT:
         return _lenient(node, solution, state)
     try:
-        return compare.strict(node.op, value(node.left, solution, state), value(node.right, solution, state))
+        return _strict(node.op, value(node.left, solution, state), value(node.right, solution, state), state)
     except Undecided:
         _strict_in_doubt((node.left, node.right), solution, state)
+
+
+def _strict(op: str, left: Term, right: Term, state: Evaluation) -> bool:
+    state.step(costs.of_reading(left, right, times=costs.TYPED))
+    return compare.strict(op, left, right)
 
 
 def _strict_in_doubt(nodes: Sequence[Expression], solution: Solution, state: Evaluation) -> NoReturn:
@@ -118,6 +126,8 @@ def _lenient(node: Compare, solution: Solution, state: Evaluation) -> bool:
             return False
     except ExpressionError:
         return False
+    sides = [side for side in (left, right) if not isinstance(side, Label)]
+    state.step(costs.of_reading(*sides, times=costs.TYPED))
     if isinstance(node.right, IRI | Literal | Label):
         return compare.lenient(node.op, left, right, constant=right)
     return compare.lenient(
@@ -140,8 +150,10 @@ def _text_test(node: TextTest, solution: Solution, state: Evaluation) -> bool:
         return False
     try:
         if node.relation is TextRelation.REGEX:
-            is_match = matches(compile_regex(node.text, "", state.world.settings.max_regex_bytes), term.lexical)
+            pattern = compile_regex(node.text, "", state.world.settings.max_regex_bytes)
+            is_match = matches(pattern, term.lexical, state.step)
         else:
+            state.step(costs.of_reading(term))
             is_match = _TEXT_TESTS[node.relation](term.lexical, node.text)
     except ExpressionError:
         return False
@@ -154,7 +166,7 @@ def _in(node: In, solution: Solution, state: Evaluation) -> bool:
     error: ExpressionError | None = None
     for choice in node.choices:
         try:
-            if compare.strict("=", term, value(choice, solution, state)):
+            if _strict("=", term, value(choice, solution, state), state):
                 return not node.negated
         except Undecided as doubt:
             doubts.append(doubt)
@@ -175,7 +187,7 @@ def _instance_of(node: InstanceOf, solution: Solution, state: Evaluation) -> boo
 
 def _full_text(node: FullText, solution: Solution, state: Evaluation) -> bool:
     term = _variable(node.variable, solution, state)
-    return isinstance(term, Literal) and term.has_text and satisfies(node.expression, term.lexical, state.step)
+    return isinstance(term, Literal) and term.has_text and satisfies(node.expression, term.lexical, state.reader)
 
 
 # --- logic -------------------------------------------------------------------------------------------------------

@@ -48,6 +48,32 @@ def _satisfiable(
     return True
 
 
+_MANY = 16  # candidates of a pattern from which on those that fit are remembered
+
+
+class Fitting:
+    """The triples that fit a pattern and the conditions on its variables alone: in order, found as far as they are
+    asked for, and once for all solutions under which the pattern has the same candidates. So a filter comes before the
+    product of what it filters with other patterns."""
+
+    __slots__ = ("_left", "_triples")
+
+    def __init__(self, left: Iterator[Triple]) -> None:
+        self._left = left
+        self._triples: list[Triple] = []
+
+    def __iter__(self) -> Iterator[Triple]:
+        triples, at = self._triples, 0
+        while True:
+            while at < len(triples):
+                yield triples[at]
+                at += 1
+            triple = next(self._left, None)
+            if triple is None:
+                return
+            triples.append(triple)
+
+
 class _Frame(NamedTuple):
     """A pattern being matched: its triples (an iterator that goes on where it stopped), and what comes after it."""
 
@@ -129,7 +155,28 @@ def _frame(
             best, fewest = atom, candidates
     assert fewest is not None
     rest = tuple(atom for atom in atoms if atom is not best)
-    return _Frame(best, iter(fewest), rest, conditions, solution)
+    if len(fewest) < _MANY:
+        return _Frame(best, iter(fewest), rest, conditions, solution)
+    own = tuple(condition for condition in conditions if condition.variables <= best.variables)
+    others = tuple(condition for condition in conditions if not condition.variables <= best.variables)
+    key = id(best), *_terms(best, solution)
+    fitting = state.fitting.get(key)
+    if fitting is None:
+        fitting = state.fitting[key] = Fitting(_fitting(best, fewest, own, solution, state))
+    return _Frame(best, iter(fitting), rest, others, solution)
+
+
+def _fitting(
+    atom: Atom, candidates: Sequence[Triple], conditions: tuple[Condition, ...], solution: Solution, state: Evaluation
+) -> Iterator[Triple]:
+    """The candidates under which the conditions, on variables of the pattern alone, hold. Counts the others: those that
+    fit are counted where they are looked at."""
+    for triple in candidates:
+        extended = extend(atom, triple, solution)
+        if extended is None or _tested(conditions, extended, state) is None:
+            state.step()
+        else:
+            yield triple
 
 
 def _terms(atom: Atom, solution: Solution) -> tuple[Term | None, Term | None, Term | None]:

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeAlias
@@ -15,12 +15,16 @@ from typing import TypeAlias
 from triplewire.config import Settings
 from triplewire.errors import LimitError, OperatorError
 from triplewire.ir.evaluation.unknown import CallKey, Solution
+from triplewire.ir.fulltext.analysis import TextWords, words_of
+from triplewire.ir.fulltext.nodes import Analyzer
+from triplewire.ir.fulltext.search import Reader
 from triplewire.ir.nodes import Where
 from triplewire.ir.taxonomy import EMPTY, Taxonomy
+from triplewire.ir.values import costs
 from triplewire.ir.values.functions import Surroundings
 from triplewire.model.operator import Operator
 from triplewire.model.publication import Publication
-from triplewire.model.terms import Term
+from triplewire.model.terms import Term, Triple
 
 __all__ = ["CallResults", "Evaluation", "Result", "Row", "Solution", "World"]
 
@@ -32,6 +36,7 @@ Result: TypeAlias = bool | tuple[Row, ...] | OperatorError
 CallResults: TypeAlias = dict[CallKey, Result]
 """The calls of one publication that have been made."""
 
+_KEPT_CHARACTERS = 1 << 20  # of the texts whose words an evaluation keeps
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
@@ -65,18 +70,40 @@ class Evaluation:
         self.results: Mapping[CallKey, Result] = {} if results is None else results
         self.open: dict[CallKey, None] = {}  # the calls met that have not been made
         self.doubtful = False  # has an unknown call been met?
+        self._words: dict[tuple[str, Analyzer], TextWords] = {}
+        self._characters = 0  # of the texts in `_words`
+        self.fitting: dict[tuple[int | Term | None, ...], Iterable[Triple]] = {}
+        """By the identity of a triple pattern and the terms that it is given: the triples that fit it."""
 
     def step(self, count: int = 1) -> None:
-        """Count candidate triples and rows looked at, and work that comes with them. Raises `LimitError` past the
-        budget."""
+        """Count candidate triples and rows looked at, and work that comes with them (`triplewire.ir.values.costs`).
+        Raises `LimitError` past the budget."""
         self.steps_left -= count
         if self.steps_left < 0:
             limit = self.world.settings.max_steps
             raise LimitError(
                 f"the evaluation takes more than {limit} steps",
                 source=self.publication.id,
-                remedy="raise max_steps, or connect the patterns by variables",
+                remedy="raise max_steps, connect the patterns by variables, or compute less with long texts",
             )
+
+    def words(self, text: str, analyzer: Analyzer) -> TextWords:
+        """The words of a text. To find them is counted, once as long as they are kept here."""
+        key = text, analyzer
+        words = self._words.get(key)
+        if words is None:
+            self.step(costs.of_words(text, analyzer))
+            if self._characters > _KEPT_CHARACTERS:
+                self._words.clear()
+                self._characters = 0
+            words = self._words[key] = words_of(text, analyzer)
+            self._characters += len(text)
+        return words
+
+    @cached_property
+    def reader(self) -> Reader:
+        """How full-text expressions read texts."""
+        return Reader(self.step, self.words)
 
     @cached_property
     def surroundings(self) -> Surroundings:
@@ -84,4 +111,4 @@ class Evaluation:
         settings = self.world.settings
         published = self.publication.published
         now = published.astimezone(dt.UTC) if published is not None else _EPOCH
-        return Surroundings(now, settings.max_literal_bytes, settings.max_regex_bytes)
+        return Surroundings(now, settings.max_literal_bytes, settings.max_regex_bytes, self.step)

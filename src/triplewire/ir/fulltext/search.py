@@ -8,68 +8,80 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TypeAlias
 
-from triplewire.ir.fulltext.analysis import words_of
-from triplewire.ir.fulltext.nodes import Near, Phrase, Prefix, TextAnd, TextExpression, TextNot, TextOr, Word
+from triplewire.ir.fulltext.analysis import TextWords, words_of
+from triplewire.ir.fulltext.nodes import Analyzer, Near, Phrase, Prefix, TextAnd, TextExpression, TextNot, TextOr, Word
 
 Span: TypeAlias = tuple[int, int]
 """The positions of the first and the last word of an occurrence."""
 
-Spend: TypeAlias = Callable[[int], None]
-"""Called with the steps that a part of the work takes, before it is done; may raise to refuse it."""
-
 COMPARED_AT_ONCE = 64  # words of a phrase that are compared in the time of one step
+SEARCHED_AT_ONCE = 512  # words of a text that a phrase is looked for among in the time of one step
 
 
 def _free(steps: int) -> None:
     """No budget."""
 
 
-def satisfies(expression: TextExpression, lexical: str, spend: Spend = _free) -> bool:
-    """Is the expression true of the literal's text? `spend` hears of the work for phrases and NEAR."""
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """How texts are read. `spend` is told of the steps that a part of the work takes, before it is done, and may raise
+    to refuse it; `words` gives the words of a text."""
+
+    spend: Callable[[int], None] = _free
+    words: Callable[[str, Analyzer], TextWords] = words_of
+
+
+FREE = Reader()
+"""Reads without a budget."""
+
+
+def satisfies(expression: TextExpression, lexical: str, reader: Reader = FREE) -> bool:
+    """Is the expression true of the literal's text? What `reader` raises ends the work."""
     match expression:
         case Word(word, analyzer):
-            return word in words_of(lexical, analyzer).positions
+            return word in reader.words(lexical, analyzer).positions
         case Prefix(prefix, analyzer):
-            return next(words_of(lexical, analyzer).with_prefix(prefix), None) is not None
+            return next(reader.words(lexical, analyzer).with_prefix(prefix), None) is not None
         case Phrase(items):
-            return next(_phrase_spans(items, lexical, spend), None) is not None
+            return next(_phrase_spans(items, lexical, reader), None) is not None
         case Near():
-            return bool(_chains(expression, lexical, spend))
+            return bool(_chains(expression, lexical, reader))
         case TextAnd(operands):
-            return all(satisfies(operand, lexical, spend) for operand in operands)
+            return all(satisfies(operand, lexical, reader) for operand in operands)
         case TextOr(operands):
-            return any(satisfies(operand, lexical, spend) for operand in operands)
+            return any(satisfies(operand, lexical, reader) for operand in operands)
         case TextNot(operand):
-            return not satisfies(operand, lexical, spend)
+            return not satisfies(operand, lexical, reader)
 
 
-def occurrences(expression: TextExpression, lexical: str, spend: Spend = _free) -> list[tuple[str, int]]:
+def occurrences(expression: TextExpression, lexical: str, reader: Reader = FREE) -> list[tuple[str, int]]:
     """The words that decide, as (word, position from 0), by position; [] where the text does not satisfy it.
 
     Of each word, prefix or phrase it is the first occurrence; of a NEAR, a chain that fits. Absence has no place.
     """
     words: set[tuple[str, int]] = set()
-    if satisfies(expression, lexical, spend):
-        _collect(expression, lexical, spend, words)
+    if satisfies(expression, lexical, reader):
+        _collect(expression, lexical, reader, words)
     return sorted(words, key=lambda item: (item[1], item[0]))
 
 
-def _collect(expression: TextExpression, lexical: str, spend: Spend, words: set[tuple[str, int]]) -> None:
+def _collect(expression: TextExpression, lexical: str, reader: Reader, words: set[tuple[str, int]]) -> None:
     """Add what decided; the text satisfies the expression."""
     match expression:
         case TextAnd(operands) | TextOr(operands):
             for operand in operands:
-                if satisfies(operand, lexical, spend):
-                    _collect(operand, lexical, spend, words)
+                if satisfies(operand, lexical, reader):
+                    _collect(operand, lexical, reader, words)
         case TextNot():
             return
         case Near():
-            for operand, span in zip(expression.operands, _one_chain(expression, lexical, spend), strict=True):
+            for operand, span in zip(expression.operands, _one_chain(expression, lexical, reader), strict=True):
                 words |= _named(operand, span, lexical)
         case _:
-            words |= _named(expression, next(_spans(expression, lexical, spend)), lexical)
+            words |= _named(expression, next(_spans(expression, lexical, reader)), lexical)
 
 
 def _named(expression: TextExpression, span: Span, lexical: str) -> set[tuple[str, int]]:
@@ -93,33 +105,35 @@ def _first_leaf(expression: TextExpression) -> Word | Prefix:
 # --- where an operand of NEAR occurs ---------------------------------------------------------------------------------
 
 
-def _spans(expression: TextExpression, lexical: str, spend: Spend) -> Iterator[Span]:
+def _spans(expression: TextExpression, lexical: str, reader: Reader) -> Iterator[Span]:
     """The occurrences of a word, prefix or phrase by position; of an OR of them, those of each operand in turn."""
     match expression:
         case Word(word, analyzer):
-            for at in words_of(lexical, analyzer).positions.get(word, ()):
+            for at in reader.words(lexical, analyzer).positions.get(word, ()):
                 yield at, at
         case Prefix(prefix, analyzer):
-            words = words_of(lexical, analyzer)
+            words = reader.words(lexical, analyzer)
             for at in sorted(at for word in words.with_prefix(prefix) for at in words.positions[word]):
                 yield at, at
         case Phrase(items):
-            yield from _phrase_spans(items, lexical, spend)
+            yield from _phrase_spans(items, lexical, reader)
         case TextOr(operands):
             for operand in operands:
-                yield from _spans(operand, lexical, spend)
+                yield from _spans(operand, lexical, reader)
         case _:
             raise ValueError(f"NEAR takes words, prefixes, phrases, or an OR of them, not {expression}")
 
 
-def _phrase_spans(items: Sequence[Word | Prefix], lexical: str, spend: Spend) -> Iterator[Span]:
+def _phrase_spans(items: Sequence[Word | Prefix], lexical: str, reader: Reader) -> Iterator[Span]:
     """Every place of a phrase, by position."""
     last = items[-1]
     wanted = tuple(item.word for item in items if isinstance(item, Word))
     # a prefix is not stemmed, so its word is looked up among those of its own analyser, at the same position
-    endings = words_of(lexical, last.analyzer).words
-    for start in words_of(lexical, items[0].analyzer).phrase(wanted):
-        spend(len(wanted) // COMPARED_AT_ONCE)
+    endings = reader.words(lexical, last.analyzer).words
+    words = reader.words(lexical, items[0].analyzer)
+    reader.spend(len(words.words) // SEARCHED_AT_ONCE)
+    for start in words.phrase(wanted):
+        reader.spend(len(wanted) // COMPARED_AT_ONCE)
         end = start + len(items) - 1
         if isinstance(last, Word) or (end < len(endings) and endings[end].startswith(last.prefix)):
             yield start, end
@@ -128,7 +142,7 @@ def _phrase_spans(items: Sequence[Word | Prefix], lexical: str, spend: Spend) ->
 # --- NEAR ------------------------------------------------------------------------------------------------------------
 
 
-def _chains(near: Near, lexical: str, spend: Spend) -> list[list[Span]]:
+def _chains(near: Near, lexical: str, reader: Reader) -> list[list[Span]]:
     """For each operand the occurrences that end a chain of the operands so far; [] when no whole chain exists.
 
     One pass from the left keeps, of each operand, the occurrences that fit a remaining occurrence of the operand before
@@ -136,8 +150,8 @@ def _chains(near: Near, lexical: str, spend: Spend) -> list[list[Span]]:
     """
     ends: list[list[Span]] = []
     for number, operand in enumerate(near.operands):
-        spans = sorted(set(_spans(operand, lexical, spend)))
-        spend(len(spans))
+        spans = sorted(set(_spans(operand, lexical, reader)))
+        reader.spend(len(spans))
         if number:
             spans = _fitting(ends[-1], spans, near.gaps[number - 1], near.ordered[number - 1])
         if not spans:
@@ -165,9 +179,9 @@ def any_between(ascending: list[int], low: int, high: int) -> bool:
     return at < len(ascending) and ascending[at] <= high
 
 
-def _one_chain(near: Near, lexical: str, spend: Spend) -> list[Span]:
+def _one_chain(near: Near, lexical: str, reader: Reader) -> list[Span]:
     """One occurrence of each operand that together fit; the text satisfies `near`."""
-    ends = _chains(near, lexical, spend)
+    ends = _chains(near, lexical, reader)
     chain = [ends[-1][0]]
     for number in range(len(ends) - 2, -1, -1):
         gap, ordered = near.gaps[number], near.ordered[number]

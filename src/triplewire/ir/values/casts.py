@@ -17,6 +17,7 @@ from triplewire.ir.values.numbers import (
     NUMERIC,
     ExpressionError,
     Number,
+    brief,
     number_literal,
     read_number,
     to_double,
@@ -31,7 +32,7 @@ _SPACE = " \t\n\r"  # dropped at both ends of a string that is cast
 
 
 def _fail(term: Term, datatype: str) -> ExpressionError:
-    return ExpressionError(f"{term} cannot be cast to <{datatype}>")
+    return ExpressionError(f"{brief(term)} cannot be cast to <{datatype}>")
 
 
 def _to_number(kind: int) -> Callable[[Term], Literal]:

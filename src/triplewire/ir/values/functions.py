@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TypeAlias
 
-from triplewire.ir.values import dates, numbers, regexes, strings
+from triplewire.ir.values import costs, dates, numbers, regexes, strings
 from triplewire.ir.values.casts import CASTS
 from triplewire.ir.values.compare import label_of, value_of
 from triplewire.ir.values.dates import DATE_TIME, Moment
-from triplewire.ir.values.numbers import DECIMAL, INTEGER, ExpressionError, Number, number_literal
+from triplewire.ir.values.numbers import DECIMAL, INTEGER, ExpressionError, Number, brief, number_literal
 from triplewire.ir.values.strings import compatible, like, simple, string_of
 from triplewire.model.references import is_absolute, resolve
 from triplewire.model.terms import IRI, LANG_STRING, BlankNode, Literal, Term
@@ -28,11 +28,13 @@ from triplewire.model.values import MAX_DIGITS
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What a function's value depends on beside its arguments: NOW, and the limits of texts and patterns."""
+    """What a function's value depends on beside its arguments: NOW, and limits. `spend` is told of the steps that the
+    work takes, before it is done, and may raise to refuse it."""
 
     now: dt.datetime
     max_text: int  # characters of a computed string
     max_regex: int  # UTF-8 bytes of a regular expression
+    spend: Callable[[int], None]
 
 
 Implementation: TypeAlias = Callable[[Sequence[Term], Surroundings], Term | bool]
@@ -46,37 +48,40 @@ def apply(name: str, arguments: Sequence[Term], surroundings: Surroundings) -> T
     function = FUNCTIONS.get(name)
     if function is None:
         raise ExpressionError(f"there is no function {name}")
+    surroundings.spend(1 + costs.of_reading(*arguments, times=_TIMES.get(name, 1)))
     value = function(arguments, surroundings)
-    if isinstance(value, Literal) and len(value.lexical) > surroundings.max_text:
-        raise ExpressionError(f"{name} makes a text of more than {surroundings.max_text} characters")
+    if isinstance(value, Literal):
+        surroundings.spend(costs.of_reading(value))  # what is written
+        if len(value.lexical) > surroundings.max_text:
+            raise ExpressionError(f"{name} makes a text of more than {surroundings.max_text} characters")
     return value
 
 
 def _literal(term: Term) -> Literal:
     if isinstance(term, Literal):
         return term
-    raise ExpressionError(f"{term} is no literal")
+    raise ExpressionError(f"{brief(term)} is no literal")
 
 
 def _number(term: Term) -> Number:
     value = value_of(term) if isinstance(term, Literal) else None
     if isinstance(value, Number):
         return value
-    raise ExpressionError(f"{term} is no number")
+    raise ExpressionError(f"{brief(term)} is no number")
 
 
 def _moment(term: Term, fields: str) -> Moment:
     value = value_of(term) if isinstance(term, Literal) else None
     if isinstance(value, Moment) and (not fields or value.datatype in dates.HAS_FIELD[fields]):
         return value
-    raise ExpressionError(f"{term} has no {fields or 'time zone'}")
+    raise ExpressionError(f"{brief(term)} has no {fields or 'time zone'}")
 
 
 def _lenient_number(a: Sequence[Term], _: Surroundings) -> Term:
     """What lenient comparison reads: the text, whatever the datatype. A decimal, so that arithmetic is exact."""
     value = None if isinstance(a[0], BlankNode) else numbers.lenient_number(label_of(a[0]))
     if value is None or abs(value.adjusted()) + len(value.as_tuple().digits) >= MAX_DIGITS:
-        raise ExpressionError(f"{a[0]} does not read as a number, or has too many digits")
+        raise ExpressionError(f"{brief(a[0])} does not read as a number, or has too many digits")
     return number_literal(Number(DECIMAL, value))
 
 
@@ -101,21 +106,21 @@ def _iri(a: Sequence[Term], _: Surroundings) -> Term:
     if not _SCHEME.match(text) and len(a) > 1 and isinstance(a[1], IRI):
         text = resolve(text, a[1].value)
     if not is_absolute(text):
-        raise ExpressionError(f"{text!r} is no absolute IRI")
+        raise ExpressionError(f"{text[:80]!r} is no absolute IRI")
     return IRI(text)
 
 
 def _strlang(a: Sequence[Term], _: Surroundings) -> Term:
     text, tag = simple(a[0]), simple(a[1])
     if not _LANGUAGE_TAG.fullmatch(tag):
-        raise ExpressionError(f"{tag!r} is no language tag")
+        raise ExpressionError(f"{tag[:80]!r} is no language tag")
     return Literal.tagged(text, tag)
 
 
 def _strdt(a: Sequence[Term], _: Surroundings) -> Term:
     text, datatype = simple(a[0]), a[1]
     if not isinstance(datatype, IRI) or datatype.value == LANG_STRING:
-        raise ExpressionError(f"{datatype} is no datatype")
+        raise ExpressionError(f"{brief(datatype)} is no datatype")
     return Literal(text, datatype.value)
 
 
@@ -148,13 +153,15 @@ def _flags(a: Sequence[Term], at: int) -> str:
 
 def _regex(a: Sequence[Term], s: Surroundings) -> bool:
     pattern = regexes.compile_regex(simple(a[1]), _flags(a, 2), s.max_regex)
-    return regexes.matches(pattern, string_of(a[0]).lexical)
+    return regexes.matches(pattern, string_of(a[0]).lexical, s.spend)
 
 
 def _replace(a: Sequence[Term], s: Surroundings) -> Term:
     string, replacement, flags = string_of(a[0]), simple(a[2]), _flags(a, 3)
     pattern = regexes.compile_regex(simple(a[1]), flags, s.max_regex)
-    text = regexes.replace(pattern, string.lexical, replacement, literal="q" in flags, limit=s.max_text)
+    s.spend(costs.of_pieces(replacement))
+    pieces = regexes.pieces(replacement, pattern.groups, literal="q" in flags)
+    text = regexes.replace(pattern, string.lexical, pieces, limit=s.max_text, spend=s.spend)
     return like(text, string)
 
 
@@ -247,6 +254,17 @@ FUNCTIONS: dict[str, Implementation] = {
     **{datatype: _cast(cast) for datatype, cast in CASTS.items()},
 }
 """By upper-case name, operator sign, or datatype IRI. Arguments are terms; a bool becomes an xsd:boolean."""
+
+_READING_VALUES = (
+    frozenset("+-*/")
+    | CASTS.keys()
+    | {
+        *("NEGATE", "PLUS", "ABS", "CEIL", "FLOOR", "ROUND", "NUMBER", "ISNUMERIC"),
+        *("YEAR", "MONTH", "DAY", "HOURS", "MINUTES", "SECONDS", "TIMEZONE", "TZ"),
+    }
+)
+_TIMES = dict.fromkeys(_READING_VALUES, costs.TYPED) | {"ENCODE_FOR_URI": costs.ENCODED}
+"""How many times as long as others a function takes to read its arguments."""
 
 SYNONYMS = {"URI": "IRI", "ISURI": "ISIRI"}
 """Other spellings (17.4.2.1, 17.4.2.8)."""

@@ -14,13 +14,15 @@ import struct
 from decimal import Decimal
 from typing import NamedTuple, TypeAlias
 
-from triplewire.model.terms import XSD, Literal
+from triplewire.model.terms import XSD, Literal, Term
 from triplewire.model.values import DECIMAL_FORM, DOUBLE_FORM, INTEGER_BOUNDS, INTEGER_FORM, MAX_DIGITS
 
 INTEGER, DECIMAL, FLOAT, DOUBLE = range(4)
 """The kinds of numbers, in the order of promotion."""
 
 DATATYPES = (XSD + "integer", XSD + "decimal", XSD + "float", XSD + "double")
+
+_SHOWN = 80  # characters of a literal in a message
 _FRACTION_DIGITS = 18  # of a quotient of decimals
 _TOO_LARGE = 10**MAX_DIGITS
 _CONTEXT = decimal.Context(
@@ -33,6 +35,13 @@ Value: TypeAlias = int | Decimal | float
 
 class ExpressionError(Exception):
     """SPARQL's "error": the expression has no value for this solution (SPARQL 1.1, 17.2). Never leaves `ir`."""
+
+
+def brief(term: Term) -> str:
+    """The beginning of a term for a message: to write out a long one takes long, and hardly any is read."""
+    if isinstance(term, Literal) and len(term.lexical) > _SHOWN:
+        return f"{Literal(term.lexical[:_SHOWN])}..."
+    return str(term)
 
 
 class Number(NamedTuple):
@@ -131,7 +140,15 @@ def _decimal(value: Decimal) -> Number:
 def _quotient(a: Decimal, b: Decimal) -> Number:
     if not b:
         raise ExpressionError("division by zero")
-    quotient = _CONTEXT.divide(a, b)
+    whole_digits = max(a.adjusted() - b.adjusted() + 1, 0)
+    context = decimal.Context(
+        prec=whole_digits + _FRACTION_DIGITS + 1,
+        rounding=decimal.ROUND_DOWN,
+        traps=[],
+        Emax=decimal.MAX_EMAX,
+        Emin=decimal.MIN_EMIN,
+    )
+    quotient = context.divide(a, b)
     return _decimal(_CONTEXT.quantize(quotient, _QUANTUM))
 
 
@@ -232,7 +249,7 @@ def _shortest32(value: float) -> str:
 
 # --- lenient numbers ---------------------------------------------------------------------------------------------
 
-_LENIENT = re.compile(r"([+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))(?:[eE]([+-]?)0*([0-9]+))?")
+_LENIENT = re.compile(r"([+-]?(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++))(?:[eE]([+-]?)([0-9]++))?")
 _EXPONENT_DIGITS = 15  # Decimal holds these; beyond, the number is as good as infinite, or zero
 
 
@@ -247,4 +264,5 @@ def lenient_number(text: str) -> Decimal | None:
     mantissa, sign, exponent = match.groups()
     if exponent is None:
         return Decimal(mantissa)
+    exponent = exponent.lstrip("0") or "0"
     return Decimal(f"{mantissa}e{sign}{exponent if len(exponent) <= _EXPONENT_DIGITS else '9' * _EXPONENT_DIGITS}")

@@ -7,13 +7,17 @@ back-references, class subtraction `[a-z-[aeiou]]`, Unicode blocks `\\p{IsGreek}
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import re2
 
+from triplewire.ir.values import costs
 from triplewire.ir.values.numbers import ExpressionError
+
+Spend: TypeAlias = Callable[[int], None]
+"""Is told of the steps that work takes, before it is done; may raise to refuse it."""
 
 _FLAGS = frozenset("smixq")
 _MEMORY = 8 * 1024 * 1024  # bytes that RE2 may use for one pattern
@@ -104,24 +108,26 @@ def _escape(char: str, *, inside: bool) -> str:
     return "\\" + char
 
 
-def matches(pattern: Any, text: str) -> bool:
+def matches(pattern: Any, text: str, spend: Spend) -> bool:
     """fn:matches: does it occur anywhere in the text?"""
+    spend(costs.of_regex(pattern, text))
     try:
         return pattern.search(text) is not None
     except UnicodeEncodeError:
         raise ExpressionError("a text with half a surrogate pair") from None
 
 
-def replace(pattern: Any, text: str, replacement: str, *, literal: bool, limit: int) -> str:
-    """fn:replace: every occurrence, from left to right. In `replacement`, `$1` is a group and `\\$` a dollar sign,
-    unless `literal`. Raises `ExpressionError` where the pattern matches the empty string, where the replacement is
-    malformed, and where the result is longer than `limit` characters."""
+def replace(pattern: Any, text: str, pieces: Sequence[str | int], *, limit: int, spend: Spend) -> str:
+    """fn:replace: every occurrence by the `pieces`, from left to right. Raises `ExpressionError` where the pattern
+    matches the empty string, and where the result is longer than `limit` characters."""
+    spend(costs.of_regex(pattern, text))
+    steps = costs.of_replacement(len(pieces))
     try:
         if pattern.search("") is not None:
             raise ExpressionError("REPLACE with a pattern that matches the empty string")
-        pieces: list[str | int] = [replacement] if literal else list(_pieces(replacement, pattern.groups))
         out, at, size = [], 0, 0
         for match in pattern.finditer(text):
+            spend(steps)
             new = "".join(piece if isinstance(piece, str) else match.group(piece) or "" for piece in pieces)
             out.append(text[at : match.start()] + new)
             at = match.end()
@@ -131,6 +137,12 @@ def replace(pattern: Any, text: str, replacement: str, *, literal: bool, limit: 
     except UnicodeEncodeError:
         raise ExpressionError("a text with half a surrogate pair") from None
     return "".join(out) + text[at:]
+
+
+def pieces(replacement: str, groups: int, *, literal: bool) -> list[str | int]:
+    """What fn:replace puts for an occurrence: text, and numbers of groups. In a `replacement` that is not `literal`,
+    `$1` is a group and `\\$` a dollar sign. Raises `ExpressionError` where it is malformed."""
+    return [replacement] if literal else list(_pieces(replacement, groups))
 
 
 def _pieces(replacement: str, groups: int) -> Iterator[str | int]:

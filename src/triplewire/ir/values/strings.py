@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from urllib.parse import quote
 
 from triplewire.ir.values.compare import value_of
-from triplewire.ir.values.numbers import INTEGER, ExpressionError, Number
+from triplewire.ir.values.numbers import INTEGER, ExpressionError, Number, brief
 from triplewire.model.terms import LANG_STRING, XSD_STRING, Literal, Term
 
 
@@ -14,14 +14,14 @@ def string_of(term: Term) -> Literal:
     """The term, which must be a string literal: simple, xsd:string or language-tagged."""
     if isinstance(term, Literal) and (term.datatype == XSD_STRING or term.language):
         return term
-    raise ExpressionError(f"{term} is no string")
+    raise ExpressionError(f"{brief(term)} is no string")
 
 
 def simple(term: Term) -> str:
     """The text of the term, which must be a string without a language tag."""
     if isinstance(term, Literal) and term.datatype == XSD_STRING:
         return term.lexical
-    raise ExpressionError(f"{term} is no string without a language tag")
+    raise ExpressionError(f"{brief(term)} is no string without a language tag")
 
 
 def like(text: str, model: Literal) -> Literal:
@@ -73,7 +73,7 @@ def _integer(term: Term) -> int:
     number = value_of(term) if isinstance(term, Literal) else None
     if isinstance(number, Number) and number.kind == INTEGER:
         return int(number.value)
-    raise ExpressionError(f"{term} is no integer")
+    raise ExpressionError(f"{brief(term)} is no integer")
 
 
 def encode_for_uri(term: Term) -> Literal:

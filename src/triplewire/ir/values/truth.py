@@ -6,7 +6,7 @@ The connectives of three-valued logic are in `triplewire.ir.evaluation.expressio
 from __future__ import annotations
 
 from triplewire.ir.values.compare import BOOLEAN, Text, value_of
-from triplewire.ir.values.numbers import NUMERIC, ExpressionError, Number
+from triplewire.ir.values.numbers import NUMERIC, ExpressionError, Number, brief
 from triplewire.model.terms import Literal, Term
 
 TRUE = Literal("true", BOOLEAN)
@@ -27,4 +27,4 @@ def effective_boolean_value(term: Term) -> bool:
             return value.value == value.value and value.value != 0  # NaN differs from itself
         if term.datatype == BOOLEAN or term.datatype in NUMERIC:
             return False  # ill-typed
-    raise ExpressionError(f"{term} is neither true nor false")
+    raise ExpressionError(f"{brief(term)} is neither true nor false")

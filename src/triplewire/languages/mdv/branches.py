@@ -170,6 +170,8 @@ def _contains(left: Variable | IRI | Literal, right: Variable | IRI | Literal, n
         return TextTest(TextRelation.CONTAINS, left, right.lexical, negated)
     sides = (left, right)
     literals = [Function("ISLITERAL", (side,)) for side in sides if isinstance(side, Variable)]
-    texts = (Function("STR", (side,)) if isinstance(side, Variable) else side for side in sides)
+    texts: list[Expression] = []
+    for side in sides:  # a constant is read by its text, quoted or not
+        texts.append(Literal(side.lexical) if isinstance(side, Literal) else Function("STR", (side,)))
     contains = Function("CONTAINS", tuple(texts))
     return AllOf((*literals, Negate(contains) if negated else contains))

@@ -1,0 +1,66 @@
+"""What work on texts costs in steps (`Settings.max_steps`): functions cost what they read and write.
+
+A step is some microseconds: the time in which the reference looks at a candidate triple. The numbers here are measured
+on texts that are as bad as may be (docs/decisions/038), so no function takes much longer than its steps say.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from triplewire.ir.fulltext.nodes import Analyzer
+from triplewire.model.terms import BlankNode, Literal, Term
+
+CHARACTERS = 128
+"""That are read or written in the time of a step."""
+
+TYPED = 4
+"""Reading a number, date or boolean takes so many times as long; long integers take longest."""
+
+ENCODED = 8
+"""ENCODE_FOR_URI takes so many times as long."""
+
+PER_MATCH = 2
+"""Steps for each occurrence that REPLACE replaces."""
+
+_PIECES = 8  # of a replacement that are put together in the time of a step
+_PROGRAM = 5_120  # characters of a text, times the size of a regular expression, that are read in the time of a step
+_ANY_PROGRAM = 64  # added to the size of each
+_GROUP = 32  # added for each group, which is noted for each way to read the text
+_COMPILED = 64  # instructions of a regular expression that are compiled in the time of a step
+_WORDS = {"default": 16, "unicode": 2}  # characters that are cut into words in the time of a step, by tokenizer
+
+
+def length(term: Term) -> int:
+    """The characters of a term; a blank node has none."""
+    if isinstance(term, Literal):
+        return len(term.lexical)
+    return 0 if isinstance(term, BlankNode) else len(term.value)
+
+
+def of_reading(*terms: Term, times: int = 1) -> int:
+    """Of reading these terms so many times."""
+    return times * sum(map(length, terms)) // CHARACTERS
+
+
+def of_regex(pattern: Any, text: str) -> int:
+    """Of looking for a compiled pattern in a text once, from end to end. RE2 takes time linear in the text and, at
+    worst, in the size of the pattern's program."""
+    size: int = pattern.programsize
+    groups: int = pattern.groups
+    return 1 + size // _COMPILED + len(text) * (_ANY_PROGRAM + size // 2 + _GROUP * groups) // _PROGRAM
+
+
+def of_replacement(pieces: int) -> int:
+    """Of replacing one occurrence by so many pieces of text."""
+    return PER_MATCH + pieces // _PIECES
+
+
+def of_pieces(replacement: str) -> int:
+    """Of reading what REPLACE puts for an occurrence."""
+    return len(replacement) // _PIECES
+
+
+def of_words(text: str, analyzer: Analyzer) -> int:
+    """Of cutting a text into words."""
+    return len(text) // _WORDS[analyzer.tokenizer]
