@@ -21,7 +21,7 @@ from triplewire.kernels.pool import Pool
 from triplewire.kernels.shared.columns import fixed
 from triplewire.kernels.trie.stars import CHECK
 from triplewire.verify.counts import Counted
-from triplewire.verify.solve import node_features
+from triplewire.verify.solve import node_features, residual_clauses
 
 _ROOM = 1 << 18  # numbers in the rows of all steps for a publication: a megabyte
 _LAST_STAMP = 0x7FFFFFFF  # of the memo of a scratch
@@ -33,7 +33,8 @@ class SharedJoins:
     def __init__(self, clauses: Clauses, components: StarClauses) -> None:
         self._clauses = clauses
         self._components = components
-        self._chosen = (np.asarray(clauses.facts.status) == CHECK).view(np.uint8)
+        several = np.diff(components.component_offset) > 1
+        self._chosen = (several | (np.asarray(clauses.facts.status) == CHECK)).view(np.uint8)
         self._has_any = bool(self._chosen.any())
         self._scratch: Pool[Scratch] = Pool()
 
@@ -76,6 +77,7 @@ class SharedJoins:
         of_subscription |= np.where(table.flags & DISTINCT != 0, np.uint8(kernels.DISTINCT), np.uint8(0))
         of_subscription |= np.where(np.diff(table.clause_offset) == 1, np.uint8(kernels.ALONE), np.uint8(0))
         marks: Bytes = of_subscription[owner] | self._chosen * np.uint8(kernels.PRESENT)
+        marks[residual_clauses(self._clauses)] &= ~np.uint8(kernels.EXACT)
         return marks
 
     @property

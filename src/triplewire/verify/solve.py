@@ -120,7 +120,7 @@ class Solver:
         member, loose = np.zeros(patterns, np.int32), np.zeros(len(table.variables), np.uint8)
         pattern_offset, pattern, widths = fixed(table.pattern_offset, table.pattern, width)
         component_kernels.components(pattern_offset, pattern, widths, variables, offset, component, member, loose)
-        loose[_residual_clauses(clauses)] = 0
+        loose[residual_clauses(clauses)] = 0
         self._table = table
         self._components = offset, component[: offset[-1]].copy(), member
         self._info = np.stack(
@@ -251,7 +251,7 @@ class Solver:
                 slots = np.zeros((2 * len(slots), 2), np.int64)
 
 
-def _residual_clauses(clauses: Clauses) -> NDArray[np.int64]:
+def residual_clauses(clauses: Clauses) -> NDArray[np.int64]:
     """The clauses that have residual predicates."""
     table, is_residual = clauses.table, clauses.tests.is_residual
     if not is_residual.any():

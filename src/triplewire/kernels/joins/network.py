@@ -17,8 +17,10 @@ from triplewire.kernels.joins.network_columns import (
     LEAF,
     NEW_WIDTH,
     NUMBER,
+    OBJECT,
     PARENT,
     POSITION,
+    PREDICATE,
     SUBJECT,
     TEST,
     TEST_END,
@@ -34,8 +36,8 @@ from triplewire.kernels.shared.hashing import mix_bits
 from triplewire.kernels.shared.outcomes import LEFT, MATCH, MISS, TRUNCATED
 
 EXACT, ALONE, ASK, DISTINCT, PRESENT = 1, 2, 4, 8, 16
-"""Bits of a clause's mark. Its subscription: its clauses are equivalent to it; has no other clause; is an ASK query;
-has a binding for each solution. The clause: it is in the network."""
+"""Bits of a clause's mark. EXACT: its subscription is equivalent to its clauses, and it has no residual predicate. Its
+subscription has no other clause; is an ASK query; has a binding for each solution. PRESENT: it is in the network."""
 
 WORD, WORDS = 62, 4  # triples whose bits are one number; numbers of a set
 FEW = WORD * WORDS  # triples of a publication
@@ -161,6 +163,7 @@ def _join(n: int, row: int, weight: int, publication: int, triples: int, out: in
     step, rows = steps.step, work.rows
     t0, t1, width, new_width = step[n, TEST], step[n, TEST_END], step[n, WIDTH], step[n, NEW_WIDTH]
     size, begin, count = new_width + 1, out, _int(0)
+    has_leaf = step[n, SUBJECT] == LEAF or step[n, PREDICATE] == LEAF or step[n, OBJECT] == LEAF
     for w in range((triples + WORD - 1) // WORD):
         bits = _fitting(n, w, row, triples, steps, work)
         if t0 == t1 and new_width == width:
@@ -178,7 +181,7 @@ def _join(n: int, row: int, weight: int, publication: int, triples: int, out: in
                 return TOO_MANY
             if not _bind(n, triple, row, out, steps, work):
                 continue
-            at, same = begin, False
+            at, same = begin if has_leaf else out, False
             while at < out and not same:  # another value of a leaf gives the same row
                 same = True
                 for v in range(width + 1, size):
