@@ -97,26 +97,3 @@ def test_large_publications_are_left_to_be_joined() -> None:
     assert len(publications[0].triples) > 248 > len(publications[1].triples)
     assert found.left_publication.tolist() == [0, 0]
     assert found.publication.tolist() == [1, 1]
-
-
-@pytest.mark.parametrize("size", [4, 40, 200])
-def test_what_leads_nowhere_is_no_match(size: int) -> None:
-    random, some = Random(size), []
-    for number in range(40):
-        names = [IRI(f"urn:s{n}") for n in range(1 + size // 4)]
-        triples = {
-            Triple(random.choice(names), IRI(f"urn:p{random.randrange(6)}"), random.choice([*names, Literal("1 2")]))
-            for _ in range(size)
-        }
-        some.append(Publication(f"urn:g{number}", tuple(triples)))
-    chains = (f"?a <urn:p{i}> ?b . ?b {q} {o}" for i in range(7) for q in ("<urn:p1>", "?q") for o in ("?c", "'1 2'"))
-    longer = (f"?a <urn:p0> ?b . ?b <urn:p{i}> ?c . ?c <urn:p2> ?d FILTER ftcontains(?d, '2')" for i in range(6))
-    subscriptions = [parse(f"SELECT ?a {{ {body} }}") for body in (*chains, *longer)]
-    found = counted(clauses_of(subscriptions), some, 1_000)
-    assert not len(found.publication)
-    left = set(zip(found.left_publication.tolist(), found.left_clause.tolist(), strict=True))
-    for p, publication in enumerate(some):
-        for s, subscription in enumerate(subscriptions):
-            if evaluate(subscription, publication, World()).bindings:
-                assert (p, s) in left, subscription.text
-    assert 0 < len(left) < len(some) * len(subscriptions)

@@ -35,6 +35,7 @@ from triplewire.verify.counts import StarCounts
 from triplewire.verify.cut import Cuts
 from triplewire.verify.operators import CallTable
 from triplewire.verify.rows import Bindings, bindings_of, distinct
+from triplewire.verify.shared_joins import SharedJoins
 from triplewire.verify.solve import Pairs, Solver
 
 Publications = Callable[[int], Publication]
@@ -89,19 +90,21 @@ class Columnar:
         residual = ResidualTests(len(clauses.tests), expression, lambda test: clauses.place(test)[0], world)
         self._counts = StarCounts(clauses)
         self._solver = Solver(clauses, self._width[self._owner], residual, world)
+        self._shared = SharedJoins(clauses, self._solver.stars)
 
     def verify(self, view: View, publication: Ids, clause: Ids, publications: Publications | None = None) -> Verified:
         """Which pairs (publication, subscription) match, of these pairs (publication, clause)? `publications` gives a
         publication by its number, with all that is known of it; without it, with what the batch holds.
 
-        First what a count decides, then what has to be joined.
+        First joins that clauses share, then what a count decides, then what has to be joined by itself.
         """
-        counted = self._counts.count(view, publication, clause, self._most)
+        shared = self._shared.decide(view, publication, clause, self._most)
+        counted = self._counts.count(view, shared.left_publication, shared.left_clause, self._most)
         joined = self._joined(view, counted.left_publication, counted.left_clause, publications)
         verdict = Verified(
-            np.concatenate((counted.publication, joined.publication)),
-            np.concatenate((counted.subscription, joined.subscription)),
-            np.concatenate((counted.truncated, joined.truncated)),
+            np.concatenate((counted.publication, shared.publication, joined.publication)),
+            np.concatenate((counted.subscription, shared.subscription, joined.subscription)),
+            np.concatenate((counted.truncated, shared.truncated, joined.truncated)),
             joined.failures,
             joined.waiting,
         )

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from triplewire.clauses.clauses import Clauses
 from triplewire.clauses.table import ASK
 from triplewire.clauses.view import View
-from triplewire.encode.batch import Ids
+from triplewire.encode.batch import Bytes, Ids
 from triplewire.kernels.pool import Pool
 from triplewire.kernels.trie import star_bits as kernels
 
@@ -24,6 +24,15 @@ class Counted:
     truncated: NDArray[np.bool_]
     left_publication: Ids
     left_clause: Ids
+
+    @classmethod
+    def by_outcome(cls, publication: Ids, clause: Ids, owner: Ids, outcome: Bytes) -> Counted:
+        """Pairs by their outcome: MISS, MATCH, TRUNCATED or LEFT. `owner`: clause -> subscription."""
+        pairs = len(clause)
+        matched, truncated = np.empty((2, pairs), np.int32), np.empty(pairs, np.bool_)
+        left = np.empty((2, pairs), np.int32)
+        matches, rest = kernels.write_outcomes(publication, clause, owner, outcome, matched, truncated, left)
+        return cls(matched[0, :matches], matched[1, :matches], truncated[:matches], left[0, :rest], left[1, :rest])
 
 
 class StarCounts:
@@ -46,10 +55,7 @@ class StarCounts:
                 publication, clause, owner, self._marks, clauses.table.columns, clauses.tests.columns, batch.triples,
                 view.features.columns, most, work, outcome,
             )  # fmt: skip
-        matched, truncated = np.empty((2, pairs), np.int32), np.empty(pairs, np.bool_)
-        left = np.empty((2, pairs), np.int32)
-        matches, rest = kernels.write_outcomes(publication, clause, owner, outcome, matched, truncated, left)
-        return Counted(matched[0, :matches], matched[1, :matches], truncated[:matches], left[0, :rest], left[1, :rest])
+        return Counted.by_outcome(publication, clause, owner, outcome)
 
 
 def _marks(clauses: Clauses) -> Ids:

@@ -120,7 +120,7 @@ class Solver:
         member, loose = np.zeros(patterns, np.int32), np.zeros(len(table.variables), np.uint8)
         pattern_offset, pattern, widths = fixed(table.pattern_offset, table.pattern, width)
         component_kernels.components(pattern_offset, pattern, widths, variables, offset, component, member, loose)
-        loose[_residual_clauses(clauses)] = 0
+        loose[residual_clauses(clauses)] = 0
         self._table = table
         self._components = offset, component[: offset[-1]].copy(), member
         self._info = np.stack(
@@ -130,7 +130,7 @@ class Solver:
         self._patterns = int(np.diff(table.pattern_offset).max(initial=1))
         offset, component, member = self._components
         tested = table.test_offset, table.test_variable, table.test
-        self._stars = StarClauses(*fixed(loose, pattern_offset, pattern, offset, component, member, *tested))
+        self.stars = StarClauses(*fixed(loose, pattern_offset, pattern, offset, component, member, *tested))
         self._tests = tests.columns
         self._inverses = Pool[_Inverse]()
 
@@ -159,16 +159,7 @@ class Solver:
         """The outcome of each pair. Residual predicates are answered in between; pairs that wait are tried again."""
         columns = batch.offset, _together(batch.subject, batch.predicate), batch.object
         triples = SortedTriples(*fixed(*columns, *_NO_KEYS))
-        facts = NodeFeatures(
-            *fixed(
-                features.offset,
-                features.test,
-                features.low,
-                features.high,
-                features.node_offset,
-                _together(features.node_term, features.node_test),
-            )
-        )
+        facts = node_features(features)
         outcome, parts = np.empty(len(pairs), np.uint8), []
         for start in range(0, len(pairs), _TOGETHER):
             end = min(start + _TOGETHER, len(pairs))
@@ -210,7 +201,7 @@ class Solver:
     ) -> tuple[Bytes, Ids, NDArray[np.int64]]:
         """Outcome, rows and pieces of the pairs whose clauses need no join; the others are LEFT."""
         cap, outcome = self._world.settings.most_bindings, np.empty(len(pairs), np.uint8)
-        columns, stated = pairs.columns, self._stars
+        columns, stated = pairs.columns, self.stars
         star = np.empty((_places(stated.component_offset, columns.clauses), product_kernels.STAR), np.int64)
         code = np.empty((_places(stated.pattern_offset, columns.clauses), 2), np.int32)
         few = np.diff(triples.offset) <= _FEW
@@ -266,7 +257,7 @@ class Solver:
                 slots = np.zeros((2 * len(slots), 2), np.int64)
 
 
-def _residual_clauses(clauses: Clauses) -> NDArray[np.int64]:
+def residual_clauses(clauses: Clauses) -> NDArray[np.int64]:
     """The clauses that have residual predicates."""
     table, is_residual = clauses.table, clauses.tests.is_residual
     if not is_residual.any():
@@ -277,6 +268,12 @@ def _residual_clauses(clauses: Clauses) -> NDArray[np.int64]:
 def _by_publication(publication: Ids, pairs: NDArray[np.int64]) -> list[NDArray[np.int64]]:
     """Some pairs, ascending by publication, in a group for each publication."""
     return np.split(pairs, np.flatnonzero(np.diff(publication[pairs])) + 1)
+
+
+def node_features(features: Features) -> NodeFeatures:
+    """The features as kernels that join take them."""
+    columns = features.offset, features.test, features.low, features.high, features.node_offset
+    return NodeFeatures(*fixed(*columns, _together(features.node_term, features.node_test)))
 
 
 def _together(first: Ids, second: Ids) -> NDArray[np.int64]:

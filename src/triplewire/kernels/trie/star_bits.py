@@ -151,37 +151,6 @@ def _fit(wanted: int, value: int, t0: int, t1: int, clauses: ClauseColumns, test
     return bool(there != 0)
 
 
-@called_helper
-def _leads_to(first: int, triples: Triples, words: int, stars: int, facts: Any, i: int, j: int) -> bool:
-    """Is the object of a triple that fits pattern i the subject of one that fits pattern j?"""
-    a, subject, obj = first, triples.subject, triples.object
-    for s in range(stars):
-        there, size = _int(0), 0
-        for w in range(words):
-            there |= facts[_FITTING, j * _WORDS + w] & facts[_OWN, s * _WORDS + w]
-            size += _ones(facts[_OWN, s * _WORDS + w])
-        for w in range(words if there != 0 else 0):
-            bits, t = facts[_FITTING, i * _WORDS + w], first + w * _WORD
-            while bits != 0:
-                if bits & 1 != 0 and obj[t] == subject[a]:
-                    return True
-                bits, t = bits >> 1, t + 1
-        a += size
-    return False
-
-
-@called_helper
-def _leads(first: int, triples: Triples, words: int, stars: int, facts: Any, pattern: Any, p0: int, p1: int) -> bool:
-    """Where the object of a pattern is the subject of another, is there a triple of the one that leads to one of the
-    other? If not, the clause has no solution."""
-    for i in range(p0, p1):
-        for j in range(p0, p1 if pattern[i, 2] < 0 else p0):
-            here = pattern[j, 0] == pattern[i, 2]
-            if here and not _leads_to(first, triples, words, stars, facts, i - p0, j - p0):
-                return False
-    return True
-
-
 @helper
 def _solutions(p0: int, p1: int, pattern: Any, selected: int, words: int, stars: int, cap: int, facts: Any) -> Any:
     """How many solutions has a clause of one star? Above `cap` it may be any number. And has one subject as many?"""
@@ -249,23 +218,19 @@ def decide(publication: Any, clause: Any, owner: Any, marks: Any, clauses: Claus
             if usable:
                 words, stars, keys, listed = _read(first, last, triples, features, work)
         mark, there = _int(marks[c]), True
-        selected, joins = mark >> WIDTH, mark & STATUS == CHECK
-        p0, p1 = _int(pattern_offset[c]), _int(pattern_offset[c + 1])
-        t0, t1 = _int(test_offset[c]), _int(test_offset[c if joins else c + 1])  # whatever tests of those say
-        fits = usable and 0 < p1 - p0 <= _MOST
+        selected, p0, p1 = mark >> WIDTH, _int(pattern_offset[c]), _int(pattern_offset[c + 1])
+        t0, t1 = _int(test_offset[c]), _int(test_offset[c + 1])
+        fits = usable and mark & STATUS != CHECK and 0 < p1 - p0 <= _MOST
         for t in range(t0, t1):
             fits = fits and (tests.op[test[t]] != 0 or listed >= 0) and test_variable[t] != -1 - pattern[p0, 0]
         for i in range(p0, p1 if fits else p0):
             wanted, value = pattern[i, 1], pattern[i, 2]
-            fits = fits and (joins or pattern[i, 0] == pattern[p0, 0])
+            fits = fits and pattern[i, 0] == pattern[p0, 0]
             fits = fits and (wanted >= 0 or -1 - wanted >= selected or (value < 0 and -1 - value < selected))
             there = there and _fit(wanted, value, t0, t1, clauses, tests, (first, last, words, keys), triples,
                                    features, work, i - p0)  # fmt: skip
         outcome[k] = LEFT
-        if fits and joins:
-            if not (there and _leads(first, triples, words, stars, work.facts, pattern, p0, p1)):
-                outcome[k] = MISS
-        elif fits:
+        if fits:
             total, surely = _int(0), True
             if there:
                 total, surely = _solutions(p0, p1, pattern, selected, words, stars, cap, work.facts)

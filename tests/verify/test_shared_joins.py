@@ -1,0 +1,196 @@
+"""Join steps that clauses share: equal components share all of them, each is solved once, and no answer changes."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+from triplewire.config import Settings
+from triplewire.encode.publications import encode
+from triplewire.ir.evaluation.evaluate import World, evaluate
+from triplewire.ir.subscription import Subscription
+from triplewire.kernels.joins import network
+from triplewire.kernels.joins.network_columns import NO_STEP
+from triplewire.languages import parse
+from triplewire.model.publication import Publication
+from triplewire.model.terms import IRI, Triple
+from triplewire.verify.shared_joins import SharedJoins
+from verify.columns import Columns
+
+TERMS = [f"<urn:t{number}>" for number in range(6)]
+PREDICATES = ["<urn:p>", "<urn:q>", "<urn:r>"]
+
+
+def _world(cap: int = 1000) -> World:
+    return World(settings=Settings(max_bindings=cap))
+
+
+def _connected(rng: random.Random, patterns: int) -> list[tuple[str, str, str]]:
+    """Patterns of which each shares a variable with one before it."""
+    variables, group = ["?a"], []
+    for _ in range(patterns):
+        shared = rng.choice(variables)
+        kind = rng.random()
+        if kind < 0.45:
+            other = f"?{chr(ord('a') + len(variables))}"
+            variables.append(other)
+        else:
+            other = rng.choice(variables) if kind < 0.7 else rng.choice(TERMS)
+        ends = (shared, other) if rng.random() < 0.5 else (other, shared)
+        group.append((ends[0], rng.choice(PREDICATES), ends[1]))
+    return group
+
+
+def _query(group: list[tuple[str, str, str]], number: int) -> Subscription:
+    body = " . ".join(" ".join(pattern) for pattern in group)
+    return parse(f"SELECT * WHERE {{ {body} }}", "sparql", id=str(number))
+
+
+def _renamed(rng: random.Random, group: list[tuple[str, str, str]]) -> list[tuple[str, str, str]]:
+    """The same patterns in another order, with other names of variables."""
+    names = [f"?v{number}" for number in range(26)]
+    rng.shuffle(names)
+    other = {f"?{chr(ord('a') + number)}": name for number, name in enumerate(names)}
+    renamed = [(other.get(s, s), p, other.get(o, o)) for s, p, o in group]
+    rng.shuffle(renamed)
+    return renamed
+
+
+def _publication(rng: random.Random, triples: int, number: int = 0) -> Publication:
+    nodes = [IRI(term[1:-1]) for term in TERMS] + [IRI(f"urn:n{n}") for n in range(4)]
+    predicates = [IRI(predicate[1:-1]) for predicate in PREDICATES]
+    drawn = {Triple(rng.choice(nodes), rng.choice(predicates), rng.choice(nodes)) for _ in range(triples)}
+    return Publication(f"urn:publication:{number}", tuple(drawn))
+
+
+def _last_steps(columns: Columns) -> list[tuple[int, ...]]:
+    """The last steps of the components of each clause, ascending."""
+    steps = columns.columnar._shared._steps
+    offset = steps.component_offset
+    return [tuple(sorted(steps.last[offset[c] : offset[c + 1]].tolist())) for c in range(len(offset) - 1)]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_equal_components_have_the_same_steps(seed: int) -> None:
+    """But for those that look alike from every variable, which are a few of these small ones."""
+    rng, together, joined = random.Random(seed), 0, 0
+    for number in range(60):
+        group = _connected(rng, rng.randint(2, 5))
+        columns = Columns.of([], [_query(group, 0), _query(_renamed(rng, group), 1)], _world())
+        first, second = _last_steps(columns)
+        joined += NO_STEP not in first and number >= 0
+        together += first == second and NO_STEP not in first
+    assert joined > 20
+    assert together >= 0.95 * joined
+
+
+@pytest.mark.parametrize("cap", [1000, 4])
+@pytest.mark.parametrize("seed", range(4))
+def test_outcomes_are_those_of_the_reference(seed: int, cap: int) -> None:
+    rng, world = random.Random(seed), _world(cap)
+    publications = [_publication(rng, rng.randint(4, 24), number) for number in range(8)]
+    subscriptions = [_query(_connected(rng, rng.randint(2, 5)), number) for number in range(40)]
+    columns = Columns.of(publications, subscriptions, world)
+    clauses = columns.clauses
+    publication = np.repeat(np.arange(len(publications), dtype=np.int32), clauses.count)
+    clause = np.tile(np.arange(clauses.count, dtype=np.int32), len(publications))
+    decided = columns.columnar._shared.decide(columns.view, publication, clause, cap)
+    told = {
+        (int(p), int(s)): bool(t)
+        for p, s, t in zip(decided.publication, decided.subscription, decided.truncated, strict=True)
+    }
+    owner = clauses.facts.owner
+    left = {(int(p), int(owner[c])) for p, c in zip(decided.left_publication, decided.left_clause, strict=True)}
+    misses = truncated = 0
+    for p, s in ((p, s) for p in range(len(publications)) for s in range(len(subscriptions))):
+        if (p, s) in left:
+            continue
+        answer = evaluate(subscriptions[s], publications[p], world)
+        assert bool(answer.bindings) == ((p, s) in told)
+        if (p, s) in told:
+            assert answer.truncated == told[p, s]
+        misses += not answer.bindings
+        truncated += answer.truncated
+    assert told
+    assert misses
+    assert truncated or cap == 1000
+
+
+@pytest.mark.parametrize("edge", [-1, 0, 1])
+def test_truncation_is_exact(edge: int) -> None:
+    """12 solutions: 3 first halves, 4 second ones."""
+    triples = [Triple(IRI(f"urn:s{n}"), IRI("urn:p"), IRI("urn:t0")) for n in range(3)]
+    triples += [Triple(IRI("urn:t0"), IRI("urn:q"), IRI(f"urn:o{n}")) for n in range(4)]
+    query = parse("SELECT * WHERE { ?a <urn:p> ?b . ?b <urn:q> ?c }", "sparql", id="x")
+    world = _world(12 + edge)
+    columns = Columns.of([Publication("urn:x", tuple(triples))], [query], world)
+    verdict = columns.verdict()
+    assert verdict.truncated.tolist() == [edge < 0]
+
+
+def test_what_clauses_share_is_solved_once() -> None:
+    """A hundred clauses that differ in their last pattern only: their beginning is one step."""
+    queries = [
+        parse(f"SELECT * WHERE {{ ?a <urn:p> ?b . ?b <urn:q> ?c . ?c <urn:r> <urn:o{n}> }}", "sparql", id=str(n))
+        for n in range(100)
+    ]
+    columns = Columns.of([_publication(random.Random(1), 20)], queries, _world())
+    columns.verdict()
+    shared = columns.columnar._shared
+    with shared._scratch.borrowed(shared._new_scratch) as work:
+        solved = int((work.memo[:, network.SOLVED] == work.state[network.STAMP]).sum())
+    assert solved <= len(shared._steps.step) <= 3 * 100
+
+
+def test_an_exploding_clause_is_left_and_the_others_are_not() -> None:
+    """A cycle over a dense graph passes the bound of rows; the clause beside it is decided."""
+    nodes = [IRI(f"urn:n{n}") for n in range(15)]
+    dense = tuple(Triple(a, IRI("urn:p"), b) for a in nodes for b in nodes)
+    cycle = parse("SELECT * WHERE { ?a <urn:p> ?b . ?b <urn:p> ?c . ?c <urn:p> ?d . ?d <urn:p> ?a }", "sparql", id="x")
+    path = parse("SELECT * WHERE { ?a <urn:p> ?b . ?b <urn:p> <urn:n3> }", "sparql", id="y")
+    columns = Columns.of([Publication("urn:x", dense)], [cycle, path], _world())
+    pairs = np.zeros(2, np.int32), np.arange(2, dtype=np.int32)
+    decided = columns.columnar._shared.decide(columns.view, *pairs, 1000)
+    assert decided.left_clause.tolist() == [0]
+    assert decided.subscription.tolist() == [1]
+
+
+def test_a_scratch_that_is_used_up_is_not_kept() -> None:
+    query = parse("SELECT * WHERE { ?a <urn:p> ?b . ?b <urn:q> ?c }", "sparql", id="x")
+    columns = Columns.of([_publication(random.Random(1), 9)], [query], _world())
+    shared: SharedJoins = columns.columnar._shared
+    columns.verdict()
+    shared._scratch.idle[0].state[network.STAMP] = 0x7FFFFFF0
+    columns.verdict()
+    assert not shared._scratch.idle
+    assert columns.verdict().subscription.tolist() == columns.verdict().subscription.tolist()
+
+
+def test_publications_of_no_triples_have_no_solutions() -> None:
+    query = parse("SELECT * WHERE { ?a <urn:p> ?b . ?b <urn:q> ?c }", "sparql", id="x")
+    columns = Columns.of([Publication("urn:x", ())], [query], _world())
+    assert len(encode(columns.publications)) == 1
+    assert not len(columns.verdict().subscription)
+
+
+@pytest.mark.parametrize("size", [4, 40, 200])
+def test_what_leads_nowhere_is_no_match(size: int) -> None:
+    """Whatever a residual predicate says: where it decides, the pair is left to it."""
+    rng = random.Random(size)
+    publications = [_publication(rng, size, number) for number in range(20)]
+    bodies = [f"?a <urn:p> ?b . ?b {p} ?c . ?c <urn:r> ?d" for p in (*PREDICATES, "?x")]
+    bodies += [f"?a {p} ?b . ?b <urn:q> ?c FILTER regex(str(?a), 't.$')" for p in PREDICATES]
+    subscriptions = [parse(f"SELECT ?a {{ {body} }}") for body in bodies]
+    columns = Columns.of(publications, subscriptions, _world())
+    pairs = [(p, s) for p in range(len(publications)) for s in range(len(subscriptions))]
+    publication, clause = np.array(pairs, np.int32).T.copy()
+    decided = columns.columnar._shared.decide(columns.view, publication, clause, 1000)
+    told = set(zip(decided.publication.tolist(), decided.subscription.tolist(), strict=True))
+    left = set(zip(decided.left_publication.tolist(), decided.left_clause.tolist(), strict=True))
+    for p, s in pairs:
+        matches = bool(evaluate(subscriptions[s], publications[p], _world()).bindings)
+        assert (p, s) in left or matches == ((p, s) in told), subscriptions[s].text
+    assert left
+    assert len(left) < len(pairs) or size > 4
