@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pytest
 
 from triplewire.config import Settings
@@ -123,6 +124,19 @@ def test_content_from_elsewhere() -> None:
     assert list(reader._read("s3a://bucket/huge.nq", 3 * 2**30, None, refusals)) == []
     assert [(r.kind, r.subject) for r in refusals] == [("publication", "s3a://bucket/huge.nq")]
     assert "max_input_bytes" in refusals[0].remedy
+
+
+def test_an_ill_formed_feed_is_a_warning_among_the_refusals(tmp_path: Path) -> None:
+    feed = tmp_path / "feed.rss"
+    feed.write_text("\n<?xml version='1.0'?><rss><channel><item><pubDate>2024-05-01</pubDate></item></channel></rss>")
+    rows = {}
+    for as_written in (False, True):
+        files = pa.RecordBatch.from_pylist([{"path": f"file:{feed}", "length": 1, "content": None}])
+        batches = FileReader(as_written=as_written)([files])
+        rows[as_written] = [row for batch in batches for row in batch.to_pylist()]
+        assert [row["refusal"]["kind"] for row in rows[as_written] if row["refusal"]] == ["warning"]
+    assert "dateTime" in str(rows[False][0]["triples"])
+    assert "dateTime" not in str(rows[True][0]["triples"])
 
 
 def test_what_a_stream_passes_over(folder: Path) -> None:
