@@ -9,7 +9,8 @@
     ├── OperatorError        an operator failed or ran out of time: its call is unknown for that publication
     ├── LimitError           a limit of `config.Settings` was passed: which one, how to raise it
     ├── SubscriptionError    a subscription cannot be registered: its id is taken, an operator is unknown ...
-    └── StoreError           a saved engine is damaged, or is not one
+    └── StoreError           a directory is no saved engine, or cannot be written
+        └── DamagedError     what was saved there is damaged
 
 An error says what happened, where, why, and what to do. Where work goes on after an error (a batch, a folder of files),
 it becomes a `Refusal`. No input is dropped without one.
@@ -21,6 +22,7 @@ from dataclasses import dataclass
 
 __all__ = [
     "ArgumentError",
+    "DamagedError",
     "LanguageError",
     "LimitError",
     "OperatorError",
@@ -102,6 +104,10 @@ class SubscriptionError(TriplewireError):
 
 class StoreError(TriplewireError):
     """A directory is not a saved engine, or is a damaged one."""
+
+
+class DamagedError(StoreError):
+    """What was saved is not there any more as it was saved."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,17 +42,7 @@ def parse(
     Raises `LanguageError` with line and column where the text is wrong, `UnsupportedQuery` where it is outside the
     subset, `LimitError` past a limit of `settings`.
     """
-    for name, value in (("text", text), ("language", language), ("id=...", id), ("base=...", base)):
-        expect_text(f"parse({name})", value)
-    expect_texts("parse(prefixes=...)", prefixes, "a mapping of prefixes to namespace IRIs (texts)")
-    for name, given, wanted in (
-        ("operators", operators, "a mapping of names to operators"),
-        ("rules", rules, "a mapping of ids to subscriptions"),
-    ):
-        if given is not None:
-            expect(f"parse({name}=...)", given, Mapping, wanted)
-    if settings is not None:
-        expect("parse(settings=...)", settings, Settings, "Settings, or None")
+    _check_arguments(text, language, id, prefixes, base, operators, rules, settings)
     seen = SeenRules({} if rules is None else rules)
     context = Context(
         source=id,
@@ -85,3 +75,27 @@ def parse(
         if not error.line:  # it is said of the whole text
             error.line = error.column = 1
         raise
+
+
+def _check_arguments(
+    text: object,
+    language: object,
+    id: object,
+    prefixes: object,
+    base: object,
+    operators: object,
+    rules: object,
+    settings: object,
+) -> None:
+    """Raises `ArgumentError` where an argument of `parse` is of a wrong type."""
+    for name, value in (("text", text), ("language", language), ("id=...", id), ("base=...", base)):
+        expect_text(f"parse({name})", value)
+    expect_texts("parse(prefixes=...)", prefixes, "a mapping of prefixes to namespace IRIs (texts)")
+    for name, given, wanted in (
+        ("operators", operators, "a mapping of names to operators"),
+        ("rules", rules, "a mapping of ids to subscriptions"),
+    ):
+        if given is not None:
+            expect(f"parse({name}=...)", given, Mapping, wanted)
+    if settings is not None:
+        expect("parse(settings=...)", settings, Settings, "Settings, or None")

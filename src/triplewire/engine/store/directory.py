@@ -34,9 +34,9 @@ from typing import IO, Any
 
 from triplewire.config import Settings
 from triplewire.engine.store.arrays import MappedArrays, map_arrays
-from triplewire.engine.store.manifest import MANIFEST, UNHASHED, DamagedError, damaged, manifest_text, read_manifest
+from triplewire.engine.store.manifest import MANIFEST, UNHASHED, damaged, manifest_text, read_manifest
 from triplewire.engine.tiers.lock import locked
-from triplewire.errors import StoreError, TaxonomyError
+from triplewire.errors import DamagedError, StoreError, TaxonomyError
 from triplewire.ir.taxonomy import Taxonomy
 
 SMALL = 8 << 20  # bytes of a file whose SHA-256 is always looked at

@@ -13,17 +13,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from triplewire.errors import StoreError
+from triplewire.errors import DamagedError, StoreError
 
 FORMAT, VERSION = "triplewire engine", 2
 UNHASHED = 1  # the version that had no hash: of such an engine only what has a hash of its own is taken
 MANIFEST = "manifest.json"
 MANIFEST_BYTES = 4 * 1024 * 1024
 _HASH = "sha256"
-
-
-class DamagedError(StoreError):
-    """What was saved is not there any more as it was saved."""
 
 
 def damaged(path: Path, what: str) -> StoreError:
