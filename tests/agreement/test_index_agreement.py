@@ -58,7 +58,7 @@ def test_generated_publications(language: str, part: int) -> None:
         publications = [scene.publication(place) for place in range(PUBLICATIONS)]
         compare(some, publications, here, WAYS[number % len(WAYS)], tally)
         number += 1
-    assert tally.compiled > 0.95 * number * SUBSCRIPTIONS
+    assert tally.compiled > 0.8 * number * SUBSCRIPTIONS  # others have constants that an operator does not take
     assert tally.matches > 0.01 * tally.pairs
     assert tally.truncated > 0 or language not in ("sparql", "gql")
     assert tally.limited + tally.refused < 0.05 * tally.pairs

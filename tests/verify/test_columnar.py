@@ -297,7 +297,10 @@ def test_bindings_are_in_the_order_of_their_terms() -> None:
     )
     for publications in ([publication], [_many(3), publication]):
         columns = Columns.of(publications, subscriptions, World())
-        first, second = columns.bindings(columns.verdict())[-2:]
+        verdict = columns.verdict()
+        pairs = zip(verdict.publication.tolist(), verdict.subscription.tolist(), strict=True)
+        of_pair = dict(zip(pairs, columns.bindings(verdict), strict=True))
+        first, second = (of_pair[len(publications) - 1, number] for number in range(2))
         values = [objects[3], objects[4], objects[1], objects[2], objects[0]]
         assert first == [frozenset({("x", node), ("a", value)}) for node in NODES[:2] for value in values]
         assert second == [

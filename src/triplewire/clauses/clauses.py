@@ -48,7 +48,13 @@ class Clauses:
     @cached_property
     def have_alternatives(self) -> bool:
         """Has some subscription several clauses?"""
-        return bool((np.diff(self.table.clause_offset) > 1).any())
+        return bool(self.has_alternatives.any())
+
+    @cached_property
+    def has_alternatives(self) -> NDArray[np.bool_]:
+        """Subscription -> has it several clauses?"""
+        several: NDArray[np.bool_] = np.diff(self.table.clause_offset) > 1
+        return several
 
     @cached_property
     def _residual_places(self) -> dict[int, int]:

@@ -111,7 +111,8 @@ class _Rows:
     def name(self, row: int) -> str:
         """What to call a row in a message."""
         identity = self._ids[row]
-        return identity.decode("utf-8", "backslashreplace") if isinstance(identity, bytes) else identity or "(no id)"
+        text = identity.decode("utf-8", "backslashreplace") if isinstance(identity, bytes) else identity
+        return text or "(no id)"
 
     def publication(self, row: int, limit: int) -> Publication:
         """The publication of a row. Raises `ReadError`."""

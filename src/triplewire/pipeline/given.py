@@ -72,8 +72,8 @@ def check_compiling(
 ) -> None:
     """Raises `ArgumentError` where an argument of `compile_filter` is wrong."""
     name = "match_publications"
-    if taxonomy is not None:
-        expect_path(f"{name}(taxonomy=...)", taxonomy, "it is read on the driver")
+    for path in taxonomy if isinstance(taxonomy, list | tuple) else () if taxonomy is None else (taxonomy,):
+        expect_path(f"{name}(taxonomy=...)", path, "it is read on the driver")
     remedy = "triplewire.operators.files.read_operator_files(paths) reads them"
     if not isinstance(operators, list | tuple):
         raise refuse(f"{name}(operators=...)", "a list of operator files", operators, remedy)

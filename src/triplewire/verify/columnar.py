@@ -55,9 +55,15 @@ class Verified:
     failures: list[Failure] = field(default_factory=list)
     waiting: list[tuple[int, int]] = field(default_factory=list)
 
-    def distinct(self) -> Verified:
-        """Each pair once, ascending: of the clauses of an ASK query each may be a match."""
-        _, first = np.unique(self.publication.astype(np.int64) << 32 | self.subscription, return_index=True)
+    def distinct(self, has_alternatives: NDArray[np.bool_]) -> Verified:
+        """Each pair once: of the clauses of an ASK query each may be a match. `has_alternatives`: subscription -> has
+        it several clauses?"""
+        several = np.flatnonzero(has_alternatives[self.subscription])
+        keys = self.publication[several].astype(np.int64) << 32 | self.subscription[several]
+        repeated = np.delete(several, np.unique(keys, return_index=True)[1])
+        if not len(repeated):
+            return self
+        first = np.delete(np.arange(len(self.publication)), repeated)
         return replace(
             self,
             publication=self.publication[first],
@@ -84,7 +90,7 @@ class Columnar:
         self._subscription = subscription
         self._world = world
         self._owner = clauses.facts.owner
-        self._have_alternatives = clauses.have_alternatives
+        self._has_alternatives = clauses.has_alternatives if clauses.have_alternatives else None
         exact = (table.flags & EXACT) != 0
         self._width = np.where(exact, table.selected, 0).astype(np.int32)
         residual = ResidualTests(len(clauses.tests), expression, lambda test: clauses.place(test)[0], world)
@@ -108,7 +114,7 @@ class Columnar:
             joined.failures,
             joined.waiting,
         )
-        return verdict.distinct() if self._have_alternatives else verdict
+        return verdict.distinct(self._has_alternatives) if self._has_alternatives is not None else verdict
 
     def _joined(self, view: View, publication: Ids, clause: Ids, publications: Publications | None) -> Verified:
         """The verdict on pairs (publication, clause) that a count does not decide."""

@@ -189,9 +189,13 @@ class Segment:
     def _joined(self, selected: Selected, verdict: Verified) -> SegmentRows:
         """What was accepted, with the matches among the clauses that were checked."""
         publication, subscription, truncated = verdict.publication, verdict.subscription, verdict.truncated
-        if self.clauses.have_alternatives and len(publication):  # of the clauses of an ASK query each may be a match
-            accepted = owners(selected.offset).astype(np.int64) << 32 | selected.subscription
-            fresh = np.isin(publication.astype(np.int64) << 32 | subscription, accepted, invert=True)
+        several = self.clauses.has_alternatives  # of the clauses of an ASK query each may be a match
+        checked = np.flatnonzero(several[subscription]) if self.clauses.have_alternatives else np.zeros(0, np.int64)
+        if len(checked):
+            taken = np.flatnonzero(several[selected.subscription])
+            accepted = owners(selected.offset)[taken].astype(np.int64) << 32 | selected.subscription[taken]
+            again = np.isin(publication[checked].astype(np.int64) << 32 | subscription[checked], accepted)
+            fresh = np.delete(np.arange(len(publication)), checked[again])
             publication, subscription, truncated = publication[fresh], subscription[fresh], truncated[fresh]
         return SegmentRows(
             selected.offset,

@@ -46,7 +46,7 @@ ENGINE_CALLS: dict[str, tuple[Callable[[Engine, Path], object], str]] = {
     "subscribe: no query": (lambda e, _: e.subscribe(ANY), "a query text or a Subscription, got None"),
     "subscribe: bytes": (lambda e, _: e.subscribe(b"ASK {}"), "got bytes"),  # type: ignore[arg-type]
     "subscribe: a path": (lambda e, t: e.subscribe(t / "q.rq"), "load_subscriptions(path) reads files"),  # type: ignore[arg-type]
-    "subscribe: anything": (lambda e, _: e.subscribe(ODD), "got test_arguments.Odd"),
+    "subscribe: anything": (lambda e, _: e.subscribe(ODD), "got test_wrong_arguments.Odd"),
     "subscribe: language": (lambda e, _: e.subscribe(QUERY, SEVEN), "subscribe(language=...)"),
     "subscribe: an unknown language": (lambda e, _: e.subscribe(QUERY, "sql"), "no language named 'sql'"),
     "subscribe: prefixes are text": (lambda e, _: e.subscribe(QUERY, prefixes="x"), "a mapping of prefixes"),  # type: ignore[arg-type]
