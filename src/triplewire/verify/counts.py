@@ -63,7 +63,7 @@ def _marks(clauses: Clauses) -> Ids:
     table, facts = clauses.table, clauses.facts
     of_subscription = table.selected.astype(np.int32) << kernels.WIDTH
     of_subscription |= np.where(table.flags & ASK != 0, np.int32(kernels.ASKS), np.int32(0))
-    of_subscription |= np.where(np.diff(table.clause_offset) == 1, np.int32(kernels.ALONE), np.int32(0))
+    of_subscription |= np.where(clauses.has_alternatives, np.int32(0), np.int32(kernels.ALONE))
     marks: Ids = of_subscription[facts.owner]
     marks |= facts.status
     return marks

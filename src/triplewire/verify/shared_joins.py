@@ -1,4 +1,4 @@
-"""Clauses whose patterns join are decided together: each join step once for all clauses that begin with it.
+"""Clauses whose patterns join, or have several components, are decided together: each join step once for all of them.
 
 The steps: `triplewire.kernels.joins.network_build`. What is not decided is left to `triplewire.verify.solve`.
 """
@@ -24,7 +24,7 @@ from triplewire.verify.counts import Counted
 from triplewire.verify.solve import node_features, residual_clauses
 
 _ROOM = 1 << 18  # numbers in the rows of all steps for a publication: a megabyte
-_LAST_STAMP = 0x7FFFFFFF  # of the memo of a scratch
+_MOST_STAMPS = 0x3FFFFFFF  # that a scratch has used; there are twice as many
 
 
 class SharedJoins:
@@ -75,7 +75,7 @@ class SharedJoins:
         of_subscription |= np.where(table.flags & EXACT != 0, np.uint8(kernels.EXACT), np.uint8(0))
         of_subscription |= np.where(table.flags & ASK != 0, np.uint8(kernels.ASK), np.uint8(0))
         of_subscription |= np.where(table.flags & DISTINCT != 0, np.uint8(kernels.DISTINCT), np.uint8(0))
-        of_subscription |= np.where(np.diff(table.clause_offset) == 1, np.uint8(kernels.ALONE), np.uint8(0))
+        of_subscription |= np.where(self._clauses.has_alternatives, np.uint8(0), np.uint8(kernels.ALONE))
         marks: Bytes = of_subscription[owner] | self._chosen * np.uint8(kernels.PRESENT)
         marks[residual_clauses(self._clauses)] &= ~np.uint8(kernels.EXACT)
         return marks
@@ -90,4 +90,4 @@ class SharedJoins:
 
 def _is_fresh(work: Scratch) -> bool:
     """Has it stamps for many more publications?"""
-    return bool(work.state[kernels.STAMP] < _LAST_STAMP >> 1)
+    return bool(work.state[kernels.STAMP] < _MOST_STAMPS)

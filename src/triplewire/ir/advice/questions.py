@@ -94,9 +94,9 @@ def questions_of(where: Where, nodes: Sequence[object], template: Iterable[Patte
         if kind is Variable:
             used[node.name] = node  # type: ignore[attr-defined, assignment]  # it is one
         elif kind is IRI:
-            iris[node] = None  # type: ignore[index]
+            iris[node] = None  # type: ignore[index]  # as above
         elif kind is Literal:
-            iris[_datatype(node.datatype)] = None  # type: ignore[attr-defined]
+            iris[_datatype(node.datatype)] = None  # type: ignore[attr-defined]  # as above
         elif kind in _BINDERS:
             bound.update(_bound(node))
         elif kind in _CONDITIONS:

@@ -29,7 +29,7 @@ from triplewire.kernels.joins.network_columns import (
     StepColumns,
 )
 from triplewire.kernels.joins.node_tests import is_indexed, is_within
-from triplewire.kernels.prefetch import prefetch
+from triplewire.kernels.shared.bits import count_bits
 from triplewire.kernels.shared.columns import RANGE_TEST, TestColumns, Triples
 from triplewire.kernels.shared.compiled import called_helper, helper, kernel
 from triplewire.kernels.shared.hashing import mix_bits
@@ -67,16 +67,6 @@ def scratch(constants: int, steps: int, room: int) -> Scratch:
         np.empty(64, np.int32),
         np.zeros(2, np.int64),
     )
-
-
-@helper
-def _ones(bits: Any) -> Any:
-    """How many bits are set? The compiler knows this loop."""
-    count = _int(0)
-    while bits != 0:
-        bits &= bits - 1
-        count += 1
-    return count
 
 
 @called_helper
@@ -167,10 +157,10 @@ def _join(n: int, row: int, weight: int, publication: int, triples: int, out: in
     for w in range((triples + WORD - 1) // WORD):
         bits = _fitting(n, w, row, triples, steps, work)
         if t0 == t1 and new_width == width:
-            count += _ones(bits)
+            count += count_bits(bits)
             bits = _int(0)
         while bits != 0:
-            triple = w * WORD + _ones((bits & -bits) - 1)
+            triple = w * WORD + count_bits((bits & -bits) - 1)
             bits &= bits - 1
             if t0 < t1 and not _passes(t0, t1, triple, publication, steps, tests, features, work):
                 continue
@@ -240,23 +230,6 @@ def _solve_path(n: int, publication: int, triples: int, steps: StepColumns, test
         _solve(work.path[depth], publication, triples, steps, tests, features, work)
 
 
-@helper
-def _fetch(clause: Any, begin: int, end: int, steps: StepColumns, work: Scratch) -> None:
-    """Have what will be read of some clauses fetched."""
-    for k in range(begin, end):
-        prefetch(steps.component_offset, clause[k])
-        prefetch(steps.mark, clause[k])
-    for k in range(begin, end):
-        prefetch(steps.last, steps.component_offset[clause[k]])
-    for k in range(begin, end):
-        if steps.component_offset[clause[k]] < steps.component_offset[clause[k] + 1]:
-            prefetch(work.memo, max(steps.last[steps.component_offset[clause[k]]], 0))
-            prefetch(steps.step, max(steps.last[steps.component_offset[clause[k]]], 0))
-
-
-AHEAD = 64  # pairs that are fetched together
-
-
 @kernel
 def decide(publication: Any, clause: Any, steps: StepColumns, tests: TestColumns, batch: Triples, known: Any,
            features: NodeFeatures, cap: int, work: Scratch, outcome: Any) -> None:  # fmt: skip
@@ -264,8 +237,6 @@ def decide(publication: Any, clause: Any, steps: StepColumns, tests: TestColumns
     publication follow each other. known[term of the batch]: the segment's constant, or -1."""
     now, triples, usable, offset = -1, 0, False, steps.component_offset
     for k in range(clause.size):
-        if k % AHEAD == 0:
-            _fetch(clause, k, min(k + AHEAD, clause.size), steps, work)
         p, c = publication[k], clause[k]
         if p != now:
             now, triples = p, batch.offset[p + 1] - batch.offset[p]

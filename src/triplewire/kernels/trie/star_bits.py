@@ -1,9 +1,8 @@
 """How many solutions has a clause of one star, in a publication of few triples? Sets of triples are bits of a number.
 
 What a publication's triples are is written down once; then each pattern of a clause is the set of triples that fit it.
-Clauses that join are looked at as well: where no triple of one pattern leads to one of another, there is no solution.
-Used through `triplewire.verify.counts`; what is not decided here is left to `triplewire.verify`: clauses that
-join, publications of many triples, tests of subjects, and tests that hold in some publications only.
+Used through `triplewire.verify.counts`; what is not decided here is left to `triplewire.verify.solve`: publications of
+many triples, tests of subjects, and tests that hold in some publications only.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from triplewire.kernels.prefetch import prefetch
+from triplewire.kernels.shared.bits import count_bits
 from triplewire.kernels.shared.columns import ClauseColumns, TermFeatures, TestColumns, Triples
 from triplewire.kernels.shared.compiled import called_helper, helper, kernel
 from triplewire.kernels.shared.outcomes import LEFT, MATCH, MISS, TRUNCATED
@@ -101,16 +101,6 @@ def _read(first: int, last: int, triples: Triples, features: TermFeatures, work:
 
 
 @helper
-def _ones(bits: Any) -> Any:
-    """How many bits are set? The compiler knows this loop."""
-    count = _int(0)
-    while bits != 0:
-        bits &= bits - 1
-        count += 1
-    return count
-
-
-@helper
 def _in_range(number: int, first: int, end: int, triples: Triples, features: TermFeatures, ranges: TestColumns) -> Any:
     """The triples first .. end, as bits, of whose objects a range test holds."""
     bits, group, op, rank = _int(0), ranges.group[number], ranges.op[number], ranges.rank[number]
@@ -158,7 +148,7 @@ def _solutions(p0: int, p1: int, pattern: Any, selected: int, words: int, stars:
     if p1 - p0 == 1 and pattern[p0, 0] < 0 and 0 <= variable < selected:  # they are few nearly always
         alone = pattern[p0, 1] < 0 and -1 - pattern[p0, 1] >= selected
         for w in range(words):
-            total += _ones(facts[_FITTING, w] & facts[_FIRST, w] if alone else facts[_FITTING, w])
+            total += count_bits(facts[_FITTING, w] & facts[_FIRST, w] if alone else facts[_FITTING, w])
         stars, total = (0, total) if total <= cap else (stars, _int(0))
     for s in range(stars):
         product = _int(pattern[p0, 0] < 0 or facts[_SUBJECT, s] == pattern[p0, 0])
@@ -169,7 +159,7 @@ def _solutions(p0: int, p1: int, pattern: Any, selected: int, words: int, stars:
             for w in range(words):
                 bits = facts[_FITTING, (i - p0) * _WORDS + w] & facts[_OWN, s * _WORDS + w]
                 hit |= bits
-                fitting += _ones(bits & facts[_FIRST, w] if alone else bits)
+                fitting += count_bits(bits & facts[_FIRST, w] if alone else bits)
             counted = of_object or (wanted < 0 and not alone)
             product = min(product * (fitting if counted else _int(hit != 0)), cap + 1)
         total, most = total + product, max(most, product)
