@@ -85,7 +85,7 @@ class SharedJoins:
         return len(self._clauses.constants) + 1
 
     def _new_scratch(self) -> Scratch:
-        return kernels.scratch(self._constants, len(self._steps.step), _ROOM)
+        return kernels.scratch(self._constants, len(self._clauses.tests) + 1, len(self._steps.step), _ROOM)
 
 
 def _is_fresh(work: Scratch) -> bool:

@@ -25,12 +25,13 @@ from triplewire.kernels.joins.network_columns import (
     OBJECT,
     PARENT,
     POSITION,
+    RANGED,
     SUBJECT,
     TEST,
     TEST_END,
     WIDTH,
 )
-from triplewire.kernels.shared.columns import RESIDUAL, TestColumns
+from triplewire.kernels.shared.columns import RANGE_TEST, RESIDUAL, TestColumns
 from triplewire.kernels.shared.compiled import allocating_kernel, called_helper, helper
 from triplewire.kernels.shared.hashing import mix_bits
 
@@ -135,17 +136,24 @@ def _next(first: int, begin: int, end: int, is_first: bool, clauses: StarClauses
     return best
 
 
+@helper
+def _is_before(position: int, number: int, tested: Any, at: int) -> Any:
+    """Does a test belong before the one at a place? Range tests come last, and the others by position and number."""
+    other = tested[at, POSITION]
+    return position < other or (position == other and number < tested[at, NUMBER])
+
+
 @called_helper
 def _state_step(at: int, parent: int, width: int, t0: int, t1: int, clauses: StarClauses, tests: TestColumns,
                 network: Network, variables: Any) -> Any:  # fmt: skip
     """Write down the step of a pattern behind those that are there, and its tests, which are not residual. Returns how
     many variables have values then, and a hash of the step."""
     step, tested, own = network.step, network.tested, network.used[STEPS]
-    end = network.used[TESTS]
-    step[own, PARENT], step[own, WIDTH], step[own, TEST] = parent, width, end
+    begin = end = network.used[TESTS]
+    step[own, PARENT], step[own, WIDTH], step[own, TEST] = parent, width, begin
     seen = mix_bits(_int(parent) + 2)
     for k in range(3):
-        code, begin, variable = clauses.pattern[at, k], end, -1 - clauses.pattern[at, k]
+        code, variable = clauses.pattern[at, k], -1 - clauses.pattern[at, k]
         is_new = code < 0 and variables[VALUE, variable] < 0
         if is_new and variables[USES, variable] == 1:
             code = LEAF
@@ -154,12 +162,14 @@ def _state_step(at: int, parent: int, width: int, t0: int, t1: int, clauses: Sta
                 variables[VALUE, variable], width = width, width + 1
             code = -1 - variables[VALUE, variable]
         for t in range(t0 if is_new else t1, t1):
-            if clauses.test_variable[t] == variable and tests.kind[clauses.test[t]] != RESIDUAL:
-                place = end
-                while place > begin and tested[place - 1, NUMBER] > clauses.test[t]:
-                    tested[place, POSITION], tested[place, NUMBER] = k, tested[place - 1, NUMBER]
+            number = clauses.test[t]
+            if clauses.test_variable[t] == variable and tests.kind[number] != RESIDUAL:
+                position, place = k + (RANGED if tests.kind[number] == RANGE_TEST else 0), end
+                while place > begin and _is_before(position, number, tested, place - 1):
+                    tested[place, POSITION], tested[place, NUMBER] = (
+                        tested[place - 1, POSITION], tested[place - 1, NUMBER])  # fmt: skip
                     place -= 1
-                tested[place, POSITION], tested[place, NUMBER], end = k, clauses.test[t], end + 1
+                tested[place, POSITION], tested[place, NUMBER], end = position, number, end + 1
         step[own, SUBJECT + k] = code
         seen = mix_bits(seen + _int(code) + 1002)
     for t in range(step[own, TEST], end):
