@@ -8,6 +8,7 @@ publication's rdf:type triples add to it is worked out for each.
 from __future__ import annotations
 
 import re
+import threading
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -15,8 +16,11 @@ from functools import cached_property
 from typing import TypeAlias
 from urllib.parse import unquote
 
+import numpy as np
+
 from triplewire.clauses.node_tests.columns import to_bytes
 from triplewire.clauses.node_tests.lookup import TEXT_SEED, KeyedTests
+from triplewire.encode.batch import Ids, Offsets
 from triplewire.encode.names import Names
 from triplewire.ir.entailment import NONE
 from triplewire.ir.nodes import Label, Relation
@@ -27,6 +31,7 @@ from triplewire.model.terms import IRI, Literal, Term
 
 Name: TypeAlias = IRI | Label
 TestNumbers: TypeAlias = frozenset[int]
+NO_TESTS: TestNumbers = frozenset()
 NO_GRAPH = Graph(())
 _NEXT = "%[89AB][0-9A-F]"
 _CODES = re.compile(f"(%[0-7][0-9A-F]|%[CD][0-9A-F]{_NEXT}|%E[0-9A-F](?:{_NEXT}){{2}}|%F[0-9A-F](?:{_NEXT}){{3}})")
@@ -56,6 +61,59 @@ class Classes(KeyedTests):
             yield Relation(relation), name, self.test[self.offset[number] : self.offset[number + 1]].tolist()
 
 
+class TestSets:
+    """Distinct sets of tests, numbered; 0 is the empty set. Any thread may ask."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._numbers: dict[TestNumbers, int] = {NO_TESTS: 0}
+        self._sets: list[TestNumbers] = [NO_TESTS]
+        self._differences: dict[tuple[int, int], int] = {}
+        self._flat: tuple[Offsets, Ids] = np.zeros(2, np.int64), np.zeros(0, np.int32)  # offsets, tests
+
+    def number(self, tests: TestNumbers) -> int:
+        """The number of a set."""
+        number = self._numbers.get(tests)
+        if number is None:
+            with self._lock:
+                number = self._numbers.get(tests, len(self._sets))
+                if number == len(self._sets):
+                    self._sets.append(tests)
+                    self._numbers[tests] = number
+        return number
+
+    def tests(self, number: int) -> TestNumbers:
+        """The set with a number."""
+        return self._sets[number]
+
+    def difference(self, number: int, other: int) -> int:
+        """The number of the set of tests that are in one set and not in another."""
+        difference = self._differences.get((number, other))
+        if difference is None:
+            difference = self._differences[number, other] = self.number(self._sets[number] - self._sets[other])
+        return difference
+
+    def spread(self, numbers: Ids) -> tuple[Offsets, Ids]:
+        """The tests of some sets, one behind the other, and for each the place of its set among the numbers."""
+        offset, flat = self._flattened()
+        width = offset[numbers + 1] - offset[numbers]
+        place = np.repeat(np.arange(len(numbers)), width)
+        end = np.cumsum(width)
+        return place, flat[np.arange(len(place)) + np.repeat(offset[numbers] - end + width, width)]
+
+    def _flattened(self) -> tuple[Offsets, Ids]:
+        """All sets in one array, and where each begins and the last one ends."""
+        offset, flat = self._flat
+        if len(offset) <= len(self._sets):
+            with self._lock:
+                fresh = self._sets[len(offset) - 1 :]
+                more = np.array([test for tests in fresh for test in sorted(tests)], np.int32)
+                ends_of_fresh = len(flat) + np.cumsum([len(tests) for tests in fresh])
+                offset, flat = np.append(offset, ends_of_fresh).astype(np.int64), np.append(flat, more)
+                self._flat = offset, flat
+        return offset, flat
+
+
 class ClassIndex:
     """The tests under the classes of one taxonomy.
 
@@ -72,7 +130,7 @@ class ClassIndex:
             if view is None:
                 view = self.views[namespace] = NamespaceView(taxonomy, name if namespace else IRI(""))
             view.add(relation, name, numbers)
-        self._known: dict[Term, TestNumbers] = {}
+        self.sets = TestSets()
         self._instances: dict[str, TestNumbers] = {}
 
     @cached_property
@@ -107,14 +165,19 @@ class ClassIndex:
         """The IRIs that a literal of this text stands for, by namespace."""
         return [(namespace, view.names_of(Literal(text))) for namespace, view in self.views.items()]
 
-    def static(self, term: Term) -> TestNumbers:
-        """The tests that hold of a term by the taxonomy alone."""
-        tests = self._known.get(term)
-        if tests is None:
-            if len(self._known) >= _MOST_KNOWN:
-                self._known.clear()
-            tests = self._known[term] = NO_TESTS.union(*[view.static(term) for view in self.views.values()])
-        return tests
+    @cached_property
+    def sets_of_iris(self) -> Ids:
+        """Number among `names` -> the set of tests that hold of the IRI by the taxonomy alone, or -1: not known yet."""
+        return np.full(len(self.names[0]), -1, np.int32)
+
+    @cached_property
+    def sets_of_literals(self) -> Ids:
+        """The same for literals."""
+        return np.full(len(self.names[0]), -1, np.int32)
+
+    def set_of(self, term: Term) -> int:
+        """The number of the set of tests that hold of a term by the taxonomy alone."""
+        return self.sets.number(NO_TESTS.union(*[view.static(term) for view in self.views.values()]))
 
     def instances(self, cls: str) -> TestNumbers:
         """The tests that hold of a node that the publication makes an instance of the class."""
@@ -124,9 +187,6 @@ class ClassIndex:
                 self._instances.clear()
             tests = self._instances[cls] = NO_TESTS.union(*[v.direct(cls, False) for v in self.views.values()])
         return tests
-
-
-NO_TESTS: TestNumbers = frozenset()
 
 
 def spellings(name: str) -> list[str] | None:

@@ -9,7 +9,6 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,20 +46,28 @@ class ClassFeatures:
 
     # --- by the taxonomy ---------------------------------------------------------------------------------------------
 
-    def static(self) -> Pairs:
-        """The tests that hold of a term whatever the publication says."""
-        terms = self.batch.terms
-        rows: list[int] = []
-        tests: list[int] = []
-        names, longest = self.index.names
-        named = names.find_all(terms.text, terms.start, terms.end, self.text_hash) >= 0
-        iris = np.flatnonzero(named & (terms.kind == IRI_KIND)).tolist()
-        of_iris = ((row, self.index.static(IRI(text_of(terms, row)))) for row in iris)
-        of_literals = ((row, self.index.static(Literal(text))) for row, text in self._literals(named, longest))
-        for row, numbers in chain(of_iris, of_literals):
-            rows += [row] * len(numbers)
-            tests += numbers
-        return np.array(rows, np.int32), np.array(tests, np.int32)
+    @cached_property
+    def static(self) -> Ids:
+        """Term -> the number of the set of tests that hold of it whatever the publication says."""
+        terms, index = self.batch.terms, self.index
+        sets = np.zeros(len(terms), np.int32)
+        names, longest = index.names
+        number = names.find_all(terms.text, terms.start, terms.end, self.text_hash)
+        for kind, known in ((IRI_KIND, index.sets_of_iris), (LITERAL_KIND, index.sets_of_literals)):
+            rows = np.flatnonzero((number >= 0) & (terms.kind == kind))
+            for row in rows[known[number[rows]] < 0].tolist():
+                known[number[row]] = index.set_of(_term(kind, text_of(terms, row)))
+            sets[rows] = known[number[rows]]
+        if longest > 0:
+            for row, text in self._literals(number >= 0, longest):
+                sets[row] = index.set_of(Literal(text))
+        return sets
+
+    def pairs(self) -> Pairs:
+        """The terms with the tests that hold of them whatever the publication says."""
+        rows = np.flatnonzero(self.static)
+        place, tests = self.index.sets.spread(self.static[rows])
+        return rows[place].astype(np.int32), tests
 
     def _literals(self, named: NDArray[np.bool_], longest: int) -> Iterator[tuple[int, str]]:
         """The literals that may stand for something: those that are named, and the others of at most so many bytes."""
@@ -72,16 +79,19 @@ class ClassFeatures:
     # --- by the publication ------------------------------------------------------------------------------------------
 
     def stated(self) -> tuple[Ids, Ids, Ids]:
-        """The tests that hold of a node because of rdf:type triples: publication, term, test; unordered."""
+        """The tests that hold of a node because of rdf:type triples, and not in every publication: publication, term,
+        test; unordered."""
         publication, subject, cls = self.types
         distinct, place = np.unique(cls, return_inverse=True)
-        tests = [sorted(self.index.instances(text_of(self.batch.terms, int(row)))) for row in distinct]
-        counts = np.array([len(numbers) for numbers in tests], np.int64)
-        first = np.cumsum(counts) - counts
-        flat = np.array([test for numbers in tests for test in numbers], np.int32)
-        width = counts[place]
-        at = np.arange(int(width.sum())) + np.repeat(first[place] - np.cumsum(width) + width, width)
-        of_nodes = (np.repeat(publication, width), np.repeat(subject, width), flat[at])
+        sets = self.index.sets
+        of_class = np.array(
+            [sets.number(self.index.instances(text_of(self.batch.terms, row))) for row in distinct.tolist()]
+        )
+        combined = self.static[subject].astype(np.int64) << 32 | of_class.astype(np.int64)[place]
+        combinations, place = np.unique(combined, return_inverse=True)
+        more = [sets.difference(pair & 0xFFFFFFFF, pair >> 32) for pair in combinations.tolist()]
+        row, tests = sets.spread(np.array(more, np.int32)[place])
+        of_nodes = publication[row], subject[row], tests
         of_literals = np.array(list(self._of_literals()), np.int32).reshape(-1, 3).T
         return tuple([np.concatenate(parts) for parts in zip(of_nodes, of_literals, strict=True)])  # type: ignore[return-value]  # as many as came in
 
@@ -111,17 +121,24 @@ class ClassFeatures:
         where = np.flatnonzero(np.isin(batch.object, np.fromiter(meant, np.int32)))
         publication = np.searchsorted(batch.offset, where, "right") - 1
         for p, row in set(zip(publication.tolist(), batch.object[where].tolist(), strict=True)):
+            static = self.index.sets.tests(int(self.static[row]))
             for namespace, iris_of in meant[row].items():
                 for cls in {cls for iri in iris_of for cls in classes.get((p, iri), ())}:
                     for test in self.index.views[namespace].direct(cls, False):
-                        yield p, row, test
+                        if test not in static:
+                            yield p, row, test
 
 
-def without(rows: tuple[Ids, Ids, Ids], static: Pairs, publications: int, tests: int) -> tuple[Offsets, Ids, Ids]:
-    """`node_offset`, `node_term` and `node_test` of Features: each once, and none that holds in every publication."""
-    publication, term, test = (column.astype(np.int64) for column in rows)
-    known = np.isin(term * tests + test, static[0].astype(np.int64) * tests + static[1])
-    publication, term, test = publication[~known], term[~known], test[~known]
+def _term(kind: int, text: str) -> IRI | Literal:
+    """The term of a kind with a text, as far as classes go."""
+    return IRI(text) if kind == IRI_KIND else Literal(text)
+
+
+def by_publication(rows: tuple[Ids, Ids, Ids], publications: int) -> tuple[Offsets, Ids, Ids]:
+    """`node_offset`, `node_term` and `node_test` of Features, each once, from rows of publication, term and test."""
+    publication, term, test = rows
+    if not len(term):
+        return np.zeros(publications + 1, np.int64), term, test
     order = np.lexsort((test, term, publication))
     publication, term, test = publication[order], term[order], test[order]
     fresh = np.ones(len(order), np.bool_)
