@@ -11,10 +11,11 @@ import statistics
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
-from triplewire.bench import measure
+from triplewire.bench import joins, measure
+from triplewire.bench.loaded import GIGA, MEGA, MICROS, allowed_micros, explained, inputs_of, load_case
 from triplewire.bench.measure import Timed
 from triplewire.bench.report import Figure
 from triplewire.bench.workloads.catalogue import (
@@ -28,7 +29,6 @@ from triplewire.bench.workloads.catalogue import (
 )
 from triplewire.engine import Engine
 
-NANOSECONDS_A_MATCH = 5
 ENCODED_MICROS, BYTES_MICROS, HUGE_MICROS = 8, 60, 100
 BINDING_MICROS = 2
 INDEX_MEGABYTES = 40
@@ -36,10 +36,7 @@ GROWTH, FLAT = 2.0, 2.0
 HUGE, HUGE_MINUTES, HUGE_GIGABYTES = 10_000_000, 10, 4
 SUBSCRIBE_MILLIS, SLOWER_PERCENT = 1, 10
 TWO_THREADS, OVER_REFERENCE = 1.8, 1_000
-MEGA, GIGA = 1e6, 1e9
-MICROS = "us/publication"
 
-_STEPS = (1, 8, 64, 512, 100_000)  # numbers of publications to try in turn
 _ASKED = 20_000  # matches whose bindings are read
 _SUBSCRIBED = 100  # subscriptions that are added one at a time
 _RATIOS = 15  # measurements of two threads against one; they spread more than single runs
@@ -56,40 +53,6 @@ class Experiment:
     prepare: Callable[[Place], list[Case]]
     measure: Callable[[Place, list[Case], str], Iterator[Figure]]
     apart: bool = False  # each case in a process of its own
-
-
-@dataclass(frozen=True, slots=True)
-class _Loaded:
-    """An engine with the subscriptions of a case, the seconds that loading took, and the bytes of memory."""
-
-    engine: Engine
-    seconds: float
-    index_bytes: int
-
-
-def _load(place: Place, case: Case, matcher: str) -> _Loaded:
-    """Load a case, after a warm-up."""
-    measure.warm_up(matcher, case.subscriptions, _inputs(place, case)[0], place.work)
-    before = measure.resident_bytes()
-    begun = time.perf_counter()
-    engine = measure.load(matcher, case.subscriptions)
-    seconds = time.perf_counter() - begun
-    return _Loaded(engine, seconds, max(0, measure.resident_bytes() - before))
-
-
-def _inputs(place: Place, case: Case) -> list[measure.Input]:
-    """The publications of a case, and files with the first ones of them."""
-    return measure.split_publications(case.publications, _STEPS, place.work)
-
-
-def _allowed(micros: float, timing: Timed, wanted: bool) -> float | None:
-    """The target of a publication, in microseconds, raised for its matches; None where none is wanted."""
-    return micros + timing.matches * NANOSECONDS_A_MATCH / 1e3 if wanted else None
-
-
-def _explained(row: Figure, work: Callable[[], object]) -> Figure:
-    """The row. Where its target is missed, its note is a profile of the work."""
-    return replace(row, note=measure.profile(work)) if row.met is False else row
 
 
 # --- any workload ----------------------------------------------------------------------------------------------------
@@ -113,8 +76,8 @@ def _figures(workload: str, place: Place, case: Case, matcher: str) -> Iterator[
         return Figure(workload, f"{case.label}: {name}", value, unit, target)
 
     aimed = workload == "rtf" and case.label == "50 % text" and place.sized(RTF_SUBSCRIPTIONS) == RTF_SUBSCRIPTIONS
-    inputs = _inputs(place, case)
-    loaded = _load(place, case, matcher)
+    inputs = inputs_of(place, case)
+    loaded = load_case(place, case, matcher)
     engine = loaded.engine
     yield row("subscriptions", len(engine.subscriptions))
     yield row("load", loaded.seconds, "s")
@@ -128,24 +91,24 @@ def _figures(workload: str, place: Place, case: Case, matcher: str) -> Iterator[
         yield row("candidates a match", stats.candidates / stats.matches)
     for stage in timing.stages:
         yield row(f"  {stage}", timing.stage_micros(stage), MICROS)
-    encoded, whole = _allowed(ENCODED_MICROS, timing, aimed), _allowed(BYTES_MICROS, timing, aimed)
+    encoded, whole = allowed_micros(ENCODED_MICROS, timing, aimed), allowed_micros(BYTES_MICROS, timing, aimed)
     for name, micros, allowed in (
         ("an encoded batch", timing.encoded_micros, encoded),
         ("N-Quads bytes", timing.micros, whole),
     ):
         timed = row(f"match rows from {name}", micros, MICROS, allowed)
-        yield _explained(timed, lambda: measure.match(engine, source))
+        yield explained(timed, lambda: measure.match(engine, source))
     yield row("N-Quads", source.bytes / MEGA / timing.seconds, "MB/s")
     yield row("index memory", loaded.index_bytes / MEGA, "MB", INDEX_MEGABYTES if aimed else None)
     if stats.matches:
         asked = _binding_micros(engine, inputs)
         timed = row("bindings, when asked for", asked, "us/match", BINDING_MICROS if aimed else None)
-        yield _explained(timed, lambda: _binding_micros(engine, inputs))
+        yield explained(timed, lambda: _binding_micros(engine, inputs))
     if aimed:
         threads = Figure(
             workload, "two threads over one", _two_threads(engine, source), "x", TWO_THREADS, at_least=True
         )
-        yield _explained(threads, lambda: measure.match(engine, source))
+        yield explained(threads, lambda: measure.match(engine, source))
 
 
 def _binding_micros(engine: Engine, inputs: list[measure.Input]) -> float:
@@ -202,7 +165,7 @@ def _compared(
     """The times of two matchers on one case, their matches, and the ratio of the times."""
     names = (first, second)
     engines = [measure.load(name, case.subscriptions) for name in names]
-    inputs = _inputs(place, case)
+    inputs = inputs_of(place, case)
     sources = [measure.affordable(engine, inputs, runs=3) for engine in engines]
     source = min(sources, key=lambda source: source.count)
     runs: list[list[Timed]] = [[], []]
@@ -245,14 +208,14 @@ def _growth(place: Place, cases: list[Case], matcher: str) -> Iterator[Figure]:
     figures: list[Timed] = []
     full = place.size is None
     for case in cases:
-        engine = _load(place, case, matcher).engine
-        source = measure.affordable(engine, _inputs(place, case))
+        engine = load_case(place, case, matcher).engine
+        source = measure.affordable(engine, inputs_of(place, case))
         figures.append(measure.timed(engine, source))
         yield Figure("rtf", f"{case.label}: match rows from an encoded batch", figures[-1].encoded_micros, MICROS)
         yield Figure("rtf", f"{case.label}: matches a publication", figures[-1].matches)
     ratio = figures[1].encoded_micros / figures[0].encoded_micros
     grown = Figure("rtf", f"{cases[1].label} over {cases[0].label}, same matches", ratio, "x", GROWTH if full else None)
-    yield _explained(grown, lambda: measure.match(engine, source))
+    yield explained(grown, lambda: measure.match(engine, source))
     yield from _one_at_a_time(engine, place, source, full)
 
 
@@ -277,7 +240,7 @@ def _one_at_a_time(engine: Engine, place: Place, source: measure.Input, full: bo
     yield Figure("rtf", name, statistics.median(millis), "ms", SUBSCRIBE_MILLIS if full else None)
     percent = statistics.median(slower)
     last = Figure("rtf", "next match slower by", percent, "%", SLOWER_PERCENT if full else None)
-    yield _explained(last, lambda: measure.match(engine, source))
+    yield explained(last, lambda: measure.match(engine, source))
 
 
 def _same_structure_cases(place: Place) -> list[Case]:
@@ -291,8 +254,8 @@ def _same_structure(place: Place, cases: list[Case], matcher: str) -> Iterator[F
     """A thousand times the subscriptions with the same matches."""
     figures = []
     for case in cases:
-        engine = _load(place, case, matcher).engine
-        figures.append(measure.timed(engine, measure.affordable(engine, _inputs(place, case))))
+        engine = load_case(place, case, matcher).engine
+        figures.append(measure.timed(engine, measure.affordable(engine, inputs_of(place, case))))
         yield Figure("cluster", f"{case.label}: match rows from an encoded batch", figures[-1].encoded_micros, MICROS)
         yield Figure("cluster", f"{case.label}: matches a publication", figures[-1].matches)
     target = FLAT if place.size is None else None
@@ -313,7 +276,7 @@ def _huge(place: Place, cases: list[Case], matcher: str) -> Iterator[Figure]:
     """Loading and matching ten million queries."""
     case, full = cases[0], place.size is None
     source = measure.split_publications(case.publications, (1, 16, _HUGE_PUBLICATIONS), place.work)
-    loaded = _load(place, case, matcher)
+    loaded = load_case(place, case, matcher)
     minutes = loaded.seconds / 60
     yield Figure("rtf", f"{case.label}: load", minutes, "min", HUGE_MINUTES if full else None)
     yield Figure("rtf", f"{case.label}: index memory", loaded.index_bytes / MEGA, "MB")
@@ -323,8 +286,8 @@ def _huge(place: Place, cases: list[Case], matcher: str) -> Iterator[Figure]:
     yield Figure("rtf", f"{case.label}: publications", timing.stats.publications)
     yield Figure("rtf", f"{case.label}: matches a publication", timing.matches)
     name = f"{case.label}: match rows from N-Quads bytes"
-    timed = Figure("rtf", name, timing.micros, MICROS, _allowed(HUGE_MICROS, timing, full))
-    yield _explained(timed, lambda: measure.match(engine, used))
+    timed = Figure("rtf", name, timing.micros, MICROS, allowed_micros(HUGE_MICROS, timing, full))
+    yield explained(timed, lambda: measure.match(engine, used))
     peak = measure.most_bytes() / GIGA
     yield Figure("rtf", f"{case.label}: peak memory, load and match", peak, "GB", HUGE_GIGABYTES if full else None)
 
@@ -336,12 +299,14 @@ def _reference_cases(place: Place) -> list[Case]:
 
 EXPERIMENTS: dict[str, Experiment] = {
     **{name: _plain(name) for name in WORKLOADS},
+    "graph": Experiment("graph", "patterns that join", joins.graph_cases, joins.graph_figures),
+    "latency": Experiment("latency", "one publication at a time", joins.latency_cases, joins.latency_figures),
     "rtf-reference": Experiment("rtf", "against matcher reference", _reference_cases, _over_reference),
     "cluster-same": Experiment("cluster", "same structure, other constraints", _same_structure_cases, _same_structure),
     "rtf-growth": Experiment("rtf", "a million queries, and one at a time", _grown_cases, _growth),
     "rtf-huge": Experiment("rtf", "ten million queries", _huge_cases, _huge),
 }
-"""All experiments of `triplewire bench all`, in its order. One that has the name of a workload also runs by itself."""
+"""All experiments of `triplewire bench all`, in its order. One without a hyphen in its name also runs by itself."""
 
 
 def to_json(cases: list[Case]) -> list[list[str]]:

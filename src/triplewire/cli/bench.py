@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from triplewire.bench.report import Figure
 
 DATA_VARIABLE = "TRIPLEWIRE_BENCH_DATA"
-WORKLOADS = ("rtf", "gtopss", "cluster", "mdv", "mixed", "adversarial")
+WORKLOADS = ("rtf", "graph", "latency", "gtopss", "cluster", "mdv", "mixed", "adversarial")
 
 
 def bench_command(

@@ -13,13 +13,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from triplewire.bench.workloads import adversarial, corpus, graphs, metadata, mixed, rtf
+from triplewire.bench.workloads import adversarial, corpus, documents, graphs, metadata, mixed, rtf
 from triplewire.bench.workloads.corpus import Document
 from triplewire.bench.workloads.rtf_queries import RtfQueries
 from triplewire.errors import TriplewireError
 
 SEED = 4
 RTF_SUBSCRIPTIONS, RTF_PUBLICATIONS = 100_000, 5_000
+GRAPH_SUBSCRIPTIONS = 100_000
 MDV_RULES, MDV_DOCUMENTS = 10_000, 1_000
 MIXED_SUBSCRIPTIONS, MIXED_PUBLICATIONS = 40_000, 1_000
 SHARES = (0, 50, 100)
@@ -143,6 +144,15 @@ def _graph(label: str, name: str, parameters: graphs.GraphWorkload) -> Callable[
 _GTOPSS = _graph("table 1", "gtopss", graphs.GTOPSS)
 _CLUSTER = _graph("0.1 % match", "cluster", graphs.CLUSTER)
 _CLUSTER_MANY = _graph("1 % match", "cluster-many", graphs.CLUSTER_MANY)
+
+
+def document_case(place: Place, size: int, *, alien: int = 0) -> Case:
+    """Subscriptions that are cut from documents, and `alien` further ones that match nothing."""
+    return place.case(
+        f"{size + alien:,} subscriptions",
+        f"graph-{size}-{alien}",
+        lambda path: documents.write_documents(path, size, SEED, alien=alien),
+    )
 
 
 def same_structure(place: Place, size: int, *, windows: bool = False) -> Case:

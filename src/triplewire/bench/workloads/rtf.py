@@ -9,8 +9,8 @@ the provenance of the record. The queries: `rtf_queries`.
 from __future__ import annotations
 
 import random as plain_random
-from collections.abc import Sequence
-from itertools import islice
+from collections.abc import Iterator, Sequence
+from itertools import count, islice
 from typing import TypeVar
 
 import numpy as np
@@ -148,18 +148,27 @@ class _Publications:
                 out[activity, _RECORD["description"], f'"{self._texts.take(dice.randint(3, 9))}"@en'] = None
 
 
-def publications(count: int, seed: int = 4) -> list[Document]:
-    """So many publications; the same for the same seed, and the first ones do not depend on the count."""
+def publications(number: int, seed: int = 4) -> list[Document]:
+    """So many publications; the same for the same seed, and the first ones do not depend on the number."""
     source = _Publications(seed)
-    return [source.publication(number) for number in range(count)]
+    return [source.publication(place) for place in range(number)]
+
+
+def documents(seed: int = 4) -> Iterator[Document]:
+    """The publications that describe several subjects, without an end."""
+    source = _Publications(seed)
+    for number in count():
+        document = source.publication(number)
+        if len({subject for subject, _, _ in document[1]}) > 1:
+            yield document
 
 
 def _geometric(dice: plain_random.Random, stop: float) -> int:
     """How many failures before the first success; (1 - stop) / stop on average."""
-    count = 0
+    failures = 0
     while dice.random() >= stop:
-        count += 1
-    return count
+        failures += 1
+    return failures
 
 
 def _pick(dice: plain_random.Random, items: Sequence[T], power: float) -> T:
