@@ -98,6 +98,10 @@ class Columnar:
         self._solver = Solver(clauses, self._width[self._owner], residual, world)
         self._shared = SharedJoins(clauses, self._solver.stars)
 
+    def ready(self) -> None:
+        """Make what else the first pairs would have to wait for."""
+        self._shared.ready()
+
     def verify(self, view: View, publication: Ids, clause: Ids, publications: Publications | None = None) -> Verified:
         """Which pairs (publication, subscription) match, of these pairs (publication, clause)? `publications` gives a
         publication by its number, with all that is known of it; without it, with what the batch holds.

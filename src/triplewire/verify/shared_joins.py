@@ -38,6 +38,11 @@ class SharedJoins:
         self._has_any = bool(self._chosen.any())
         self._scratch: Pool[Scratch] = Pool()
 
+    def ready(self) -> None:
+        """Make the network, which takes a while where there are many clauses."""
+        if self._has_any:
+            _ = self._steps
+
     def decide(self, view: View, publication: Ids, clause: Ids, most: int) -> Counted:
         """Of pairs (publication, clause): those that are matches, with at most `most` bindings or truncated, and those
         that are left. What is in neither is no match. It is quickest when the pairs of a publication follow each

@@ -26,13 +26,11 @@ from triplewire.ir.entailment import NONE
 from triplewire.ir.nodes import Label, Relation
 from triplewire.ir.taxonomy import Taxonomy
 from triplewire.model.namespaces import beside
-from triplewire.model.publication import Graph
-from triplewire.model.terms import IRI, Literal, Term
+from triplewire.model.terms import IRI, Literal
 
 Name: TypeAlias = IRI | Label
 TestNumbers: TypeAlias = frozenset[int]
 NO_TESTS: TestNumbers = frozenset()
-NO_GRAPH = Graph(())
 _NEXT = "%[89AB][0-9A-F]"
 _CODES = re.compile(f"(%[0-7][0-9A-F]|%[CD][0-9A-F]{_NEXT}|%E[0-9A-F](?:{_NEXT}){{2}}|%F[0-9A-F](?:{_NEXT}){{3}})")
 _MOST_CODES = 5  # of one name, whose spellings are still told one by one
@@ -175,9 +173,10 @@ class ClassIndex:
         """The same for literals."""
         return np.full(len(self.names[0]), -1, np.int32)
 
-    def set_of(self, term: Term) -> int:
-        """The number of the set of tests that hold of a term by the taxonomy alone."""
-        return self.sets.number(NO_TESTS.union(*[view.static(term) for view in self.views.values()]))
+    def set_of(self, text: str, is_iri: bool) -> int:
+        """The number of the set of tests that hold of an IRI, or of a literal of this text, by the taxonomy alone."""
+        sets = [view.static(text, is_iri) for view in self.views.values()]
+        return self.sets.number(sets[0] if len(sets) == 1 else NO_TESTS.union(*sets))
 
     def instances(self, cls: str) -> TestNumbers:
         """The tests that hold of a node that the publication makes an instance of the class."""
@@ -226,6 +225,7 @@ class NamespaceView:
         self._above: dict[str, list[int]] = defaultdict(list)  # a class at or above the node's -> DESCENDANT
         self._lower: dict[str, list[int]] = defaultdict(list)  # the node's class -> ANCESTOR
         self._equal: dict[str, list[int]] = defaultdict(list)  # the node's class, or directly above it -> DIRECT
+        self._of_classes: dict[frozenset[str], TestNumbers] = {}  # the classes of an instance -> its tests
         self.below: dict[str, list[int]] = defaultdict(list)  # a class at or above the node -> SUBCLASS
 
     def add(self, relation: Relation, name: Name, tests: list[int]) -> None:
@@ -249,15 +249,28 @@ class NamespaceView:
         for equal in self._taxonomy.superclasses.get(cls, NONE) if is_class else (cls,):
             yield from self._equal.get(equal, ())
 
-    def static(self, term: Term) -> set[int]:
-        """The tests that hold of a term in a publication that says nothing of classes."""
-        tests: set[int] = set()
-        for _, cls, is_class in self._taxonomy.readings(term, Relation.DESCENDANT, self._example, NO_GRAPH):
-            tests.update(self.direct(cls, is_class))
-        for _, cls, _ in self._taxonomy.readings(term, Relation.SUBCLASS, self._example, NO_GRAPH):
-            for above in self._taxonomy.at_or_above(cls):
-                tests.update(self.below.get(above, ()))
+    def static(self, text: str, is_iri: bool) -> TestNumbers:
+        """The tests that hold of an IRI, or of a literal of this text, in a publication that says nothing of classes.
+
+        What `triplewire.ir.taxonomy.Taxonomy.readings` says, with the tests of the same classes looked up once."""
+        taxonomy = self._taxonomy
+        if not is_iri:
+            return NO_TESTS.union(*[self._of_start(start) for start in self.names_of(Literal(text))])
+        tests = self._of_start(text)
+        if self.below:
+            below = [self.below[above] for above in taxonomy.at_or_above(text) if above in self.below]
+            tests = tests.union(*below) if below else tests
         return tests
+
+    def _of_start(self, iri: str) -> TestNumbers:
+        """The tests that hold of what stands for a class or an instance."""
+        taxonomy = self._taxonomy
+        classes = taxonomy.classes_of.get(iri, NONE)
+        tests = self._of_classes.get(classes)
+        if tests is None:
+            tests = NO_TESTS.union(*[self.direct(cls, False) for cls in classes])
+            self._of_classes[classes] = tests
+        return tests.union(self.direct(iri, True)) if iri in taxonomy.classes else tests
 
     def names_of(self, literal: Literal) -> frozenset[str]:
         """The IRIs that a literal stands for."""

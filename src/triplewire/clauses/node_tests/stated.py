@@ -20,7 +20,7 @@ from triplewire.clauses.node_tests.substrings import Pairs
 from triplewire.clauses.node_tests.views import text_of
 from triplewire.encode.batch import IRI_KIND, LITERAL_KIND, Batch, Hashes, Ids, Offsets
 from triplewire.encode.names import Names
-from triplewire.model.terms import IRI, RDF_TYPE, Literal
+from triplewire.model.terms import RDF_TYPE
 
 
 @dataclass(frozen=True)
@@ -56,11 +56,11 @@ class ClassFeatures:
         for kind, known in ((IRI_KIND, index.sets_of_iris), (LITERAL_KIND, index.sets_of_literals)):
             rows = np.flatnonzero((number >= 0) & (terms.kind == kind))
             for row in rows[known[number[rows]] < 0].tolist():
-                known[number[row]] = index.set_of(_term(kind, text_of(terms, row)))
+                known[number[row]] = index.set_of(text_of(terms, row), kind == IRI_KIND)
             sets[rows] = known[number[rows]]
         if longest > 0:
             for row, text in self._literals(number >= 0, longest):
-                sets[row] = index.set_of(Literal(text))
+                sets[row] = index.set_of(text, False)
         return sets
 
     def pairs(self) -> Pairs:
@@ -127,11 +127,6 @@ class ClassFeatures:
                     for test in self.index.views[namespace].direct(cls, False):
                         if test not in static:
                             yield p, row, test
-
-
-def _term(kind: int, text: str) -> IRI | Literal:
-    """The term of a kind with a text, as far as classes go."""
-    return IRI(text) if kind == IRI_KIND else Literal(text)
 
 
 def by_publication(rows: tuple[Ids, Ids, Ids], publications: int) -> tuple[Offsets, Ids, Ids]:

@@ -285,7 +285,7 @@ class Segment:
 
     def ready(self) -> Segment:
         """The same, with what else the first match would have to work out."""
-        _ = self._verifier  # it is cached
+        self._verifier.ready()
         return self
 
 

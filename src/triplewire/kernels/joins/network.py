@@ -75,7 +75,7 @@ def scratch(constants: int, tests: int, steps: int, room: int) -> Scratch:
     )
 
 
-@called_helper
+@helper
 def _term(term: int, stamp: int, count: int, known: Any, work: Scratch) -> Any:
     """The number of a batch's term among those of the publication, which are `count` so far; and how many then."""
     at, key = mix_bits(term) & (SLOTS - 1), (stamp << 32) | term
@@ -93,7 +93,7 @@ def _term(term: int, stamp: int, count: int, known: Any, work: Scratch) -> Any:
     return work.terms[BY_SLOT, at], count
 
 
-@called_helper
+@helper
 def _list_test(test: int, own: int, words: int, end: int, work: Scratch) -> Any:
     """A test holds of the publication's term `own`, and so of its triples. `end`: how many sets there are; how many
     there are then."""
