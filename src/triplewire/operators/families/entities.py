@@ -19,7 +19,7 @@ from triplewire.ir.taxonomy import EMPTY, Taxonomy
 from triplewire.model.operator import Argument, Parameter
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, Literal, Term
-from triplewire.operators.families.library import LibraryOperator, require
+from triplewire.operators.families.library import LibraryOperator, no_warnings, nothing_asked, require
 from triplewire.operators.function import text_of
 
 LIBRARIES = (("pyahocorasick", "ahocorasick"),)
@@ -153,8 +153,8 @@ class Mentions(LibraryOperator):
 MENTIONS = Mentions(
     "mentions",
     (Parameter("class"), Parameter("entity")),
-    lambda publication, arguments: False,
-    lambda arguments: (),
+    nothing_asked,
+    no_warnings,
     "entities",
     LIBRARIES,
     cost=1e-3,

@@ -52,12 +52,10 @@ def image_size(publication: Publication, arguments: tuple[Argument, ...]) -> Ite
 
 def image_hash(publication: Publication, arguments: tuple[Argument, ...]) -> Iterable[tuple[Term, ...]]:
     """A row for each picture: its hash, 16 hexadecimal digits."""
-    hashes = [(Literal(f"{_hash(data):016x}"),) for data in _images(publication)]
+    hashes = [_hash(data) for data in _images(publication)]
     if arguments[0] is not None:
-        return tuple(
-            (arguments[0],) for _ in hashes if f"{hash_of(arguments[0]):016x}" in {h.lexical for (h,) in hashes}
-        )
-    return rows(arguments, hashes)
+        return [(arguments[0],)] if hash_of(arguments[0]) in hashes else []
+    return rows(arguments, [(Literal(f"{number:016x}"),) for number in hashes])
 
 
 def looks_like(publication: Publication, arguments: tuple[Argument, ...]) -> bool:

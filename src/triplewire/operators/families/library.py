@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
-from typing import Any, TypeVar
+from typing import Any
 
 from triplewire.ir.values.numbers import lenient_number
 from triplewire.model.operator import Argument, Parameter, Verdict
@@ -23,7 +23,6 @@ Library = tuple[str, str]
 
 Evaluate = Callable[[Publication, tuple[Argument, ...]], Verdict]
 Check = Callable[[tuple[Argument, ...]], Iterable[str]]
-Constant = TypeVar("Constant")
 
 
 def no_warnings(arguments: tuple[Argument, ...]) -> Iterable[str]:
@@ -62,14 +61,6 @@ class LibraryOperator:
         """The result of the function. Raises `ValueError` where a library is absent."""
         require(self.extra, self.libraries)
         return self.function(publication, arguments)
-
-
-Made = TypeVar("Made", bound=LibraryOperator)
-
-
-def renamed(operator: Made, name: str) -> Made:
-    """The same operator under another name, for a program that wants it so."""
-    return replace(operator, name=name)
 
 
 def require(extra: str, libraries: Iterable[Library]) -> None:
@@ -114,15 +105,27 @@ def each_constant(
             yield argument, reader(argument)
 
 
-def checked(*readers: Callable[[Argument], Any] | None) -> Check:
-    """A check that has no warnings, and refuses what a reader of a constant refuses."""
+@dataclass(frozen=True)
+class Checked:
+    """A check without warnings, which refuses what the reader of a constant refuses. It can travel to a process."""
 
-    def check(arguments: tuple[Argument, ...]) -> Iterable[str]:
-        for _ in each_constant(arguments, *readers):
+    readers: tuple[Callable[[Argument], Any] | None, ...]
+
+    def __call__(self, arguments: tuple[Argument, ...]) -> Iterable[str]:
+        """No warnings. Raises what the readers raise."""
+        for _ in each_constant(arguments, *self.readers):
             pass
         return ()
 
-    return check
+
+def checked(*readers: Callable[[Argument], Any] | None) -> Checked:
+    """The check of a call by a reader for each argument; None reads nothing."""
+    return Checked(readers)
+
+
+def nothing_asked(publication: Publication, arguments: tuple[Argument, ...]) -> bool:
+    """The function of an operator that answers by a method of its own."""
+    return False
 
 
 # --- answers ---------------------------------------------------------------------------------------------------------
