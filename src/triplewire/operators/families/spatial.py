@@ -87,8 +87,8 @@ def _given(arguments: tuple[Argument, ...]) -> tuple[Term, Term]:
 
 
 def _geodesic(here: Point, there: Point) -> float:
-    """Metres on the ellipsoid."""
-    return float(_ellipsoid().Inverse(*here, *there, _mask())["s12"])
+    """Metres on the ellipsoid, to the micrometre: what is smaller is noise of the computation."""
+    return round(float(_ellipsoid().Inverse(*here, *there, _mask())["s12"]), 6)
 
 
 @cache
