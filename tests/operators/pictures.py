@@ -10,7 +10,7 @@ from typing import Any
 
 
 def drawn(text: str) -> str:
-    """What `{text}` stands for: `KIND FORMAT WIDTH HEIGHT`, `hash of KIND`, `position base64`, `broken` or `bomb SIDE`."""
+    """What a text stands for: KIND FORMAT WIDTH HEIGHT, "hash of" KIND, "position base64", "broken", "bomb" SIDE."""
     kind, *how = text.split()
     if kind == "hash":
         from triplewire.operators.families.images import _hash

@@ -45,14 +45,10 @@ Point = tuple[float, float]
 """Latitude and longitude, in degrees."""
 
 
-class TooMany(ValueError):
-    """A publication has more places than an operator looks at."""
-
-
 def places(publication: Publication) -> tuple[list[Point], list[Any]]:
     """The distinct points, in the order in which they stand, and the valid shapes (of shapely, x is the longitude).
 
-    Raises `TooMany` past `MOST_PLACES`.
+    Raises `ValueError` past `MOST_PLACES`.
     """
     graph = publication.graph
     points = dict.fromkeys(_bounded(_coordinates(graph)))
@@ -68,7 +64,7 @@ def places(publication: Publication) -> tuple[list[Point], list[Any]]:
 def _bounded(things: Iterator[Any]) -> Iterator[Any]:
     for number, thing in enumerate(things):
         if number >= MOST_PLACES:
-            raise TooMany(f"the publication has more than {MOST_PLACES} places")
+            raise ValueError(f"the publication has more than {MOST_PLACES} places")
         yield thing
 
 

@@ -20,7 +20,7 @@ from triplewire.model.operator import Argument, Parameter
 from triplewire.model.publication import Publication
 from triplewire.model.terms import XSD, Literal, Term
 from triplewire.operators.families.library import LibraryOperator, checked, each_constant, number_of, row
-from triplewire.operators.families.positions import POLE, Point, TooMany, geometry_of, of_text, places
+from triplewire.operators.families.positions import POLE, Point, geometry_of, of_text, places
 from triplewire.operators.function import text_of
 
 LIBRARIES = (("shapely", "shapely"), ("geographiclib", "geographiclib"))
@@ -55,7 +55,7 @@ def loc_within(publication: Publication, arguments: tuple[Argument, ...]) -> boo
     here = latitude_of(arguments[0]), longitude_of(arguments[1])
     most = metres_of(arguments[2])
     points, shapes = places(publication)
-    near = (there for there in points if _great_circle(here, there) * (1 - _FLATTENING) <= most)
+    near = (there for there in points if _great_circle(here, there) * (1 - _FLATTENING) <= most + 1)
     if any(_geodesic(here, there) <= most for there in near):
         return True
     return any(metres <= most for metres in _to_shapes(here, shapes))
@@ -135,7 +135,7 @@ def _to_shapes(here: Point, shapes: Iterable[Any]) -> Iterator[float]:
         fine = shapely.segmentize(shape.boundary if shape.geom_type.endswith("Polygon") else shape, _EDGE)
         pieces += shapely.get_num_coordinates(fine)
         if pieces > _MOST_PIECES:
-            raise TooMany(f"the publication's shapes have edges of more than {_MOST_PIECES * _EDGE:g} degrees in all")
+            raise ValueError(f"the publication's shapes have edges of more than {_MOST_PIECES * _EDGE:g} degrees in all")
         yield float(shapely.distance(shapely.transform(fine, around), shapely.Point(0, 0)))
 
 
