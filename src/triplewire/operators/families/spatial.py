@@ -135,7 +135,7 @@ def _to_shapes(here: Point, shapes: Iterable[Any]) -> Iterator[float]:
         fine = shapely.segmentize(shape.boundary if shape.geom_type.endswith("Polygon") else shape, _EDGE)
         pieces += shapely.get_num_coordinates(fine)
         if pieces > _MOST_PIECES:
-            raise ValueError(f"the publication's shapes have edges of more than {_MOST_PIECES * _EDGE:g} degrees in all")
+            raise ValueError(f"its shapes have edges of more than {_MOST_PIECES * _EDGE:g} degrees in all")
         yield float(shapely.distance(shapely.transform(fine, around), shapely.Point(0, 0)))
 
 

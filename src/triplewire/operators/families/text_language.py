@@ -70,7 +70,7 @@ def _loaded() -> Any:
 
 
 def _model() -> Any:
-    """The model: 70 MB of memory, some seconds to load, once."""
+    """The model: 110 MB of memory, some seconds to load, once."""
     with _LOCK:
         return _loaded()
 
