@@ -27,7 +27,22 @@ BUILT_IN: dict[str, dict[str, str]] = {
         "everything": "triplewire.select.everything:EVERYTHING",
         "trie": "triplewire.select.trie.maker:TRIE",
     },
-    "operator": {"locIn": "triplewire.operators.location:LOC_IN", "language": "triplewire.operators.language:LANGUAGE"},
+    "operator": {
+        "locIn": "triplewire.operators.location:LOC_IN",
+        "language": "triplewire.operators.language:LANGUAGE",
+        "locWithin": "triplewire.operators.families.spatial:LOC_WITHIN",
+        "distanceFrom": "triplewire.operators.families.spatial:DISTANCE_FROM",
+        "within": "triplewire.operators.families.spatial:WITHIN",
+        "inPlace": "triplewire.operators.families.spatial:IN_PLACE",
+        "textLanguage": "triplewire.operators.families.text_language:TEXT_LANGUAGE",
+        "mentions": "triplewire.operators.families.entities:MENTIONS",
+        "imageSize": "triplewire.operators.families.images:IMAGE_SIZE",
+        "imageHash": "triplewire.operators.families.images:IMAGE_HASH",
+        "looksLike": "triplewire.operators.families.images:LOOKS_LIKE",
+        "imagePosition": "triplewire.operators.families.images:IMAGE_POSITION",
+        "entails": "triplewire.operators.families.reasoner:ENTAILS",
+        "conforms": "triplewire.operators.families.shapes:CONFORMS",
+    },
 }
 
 

@@ -75,7 +75,7 @@ def test_match(matcher: str, more: tuple[str, ...]) -> None:
 def test_without_the_file_the_name_is_not_known() -> None:
     done = triplewire("match", *GIVEN, "--format", "jsonl", "--matcher", "reference")
     assert done.code == 1
-    assert "there is no operator 'holds'; known: language, locIn" in done.err
+    assert "there is no operator 'holds'; known: conforms, distanceFrom" in done.err
 
 
 @pytest.mark.usefixtures("folder")

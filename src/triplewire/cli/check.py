@@ -68,6 +68,7 @@ def check_command(
     # --help does without the engine and the parsers behind these
     from triplewire.engine.compiler import Compiler
     from triplewire.ir.evaluation.evaluate import World
+    from triplewire.operators import with_taxonomy
     from triplewire.operators.files import operators_of
 
     check_files(files, taxonomy or ())
@@ -75,7 +76,8 @@ def check_command(
     remarks: list[Remark] = []
     classes = _taxonomy([*(taxonomy or ()), *taxonomies], remarks)
     settings = settings_from_environment()
-    compiler = Compiler(World(classes, operators_of(operators_from(operators or ())), settings))
+    called = with_taxonomy(operators_of(operators_from(operators or ())), classes)
+    compiler = Compiler(World(classes, called, settings))
     count = _check(subscriptions, compiler, remarks)
     with output.text_output(None) as stream:
         for remark in remarks:

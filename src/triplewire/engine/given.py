@@ -13,7 +13,7 @@ from triplewire.ir.evaluation.evaluate import World
 from triplewire.ir.subscription import Subscription
 from triplewire.ir.taxonomy import EMPTY, Taxonomy
 from triplewire.model.publication import Publication
-from triplewire.operators import built_in_operators
+from triplewire.operators import built_in_operators, with_taxonomy
 from triplewire.operators.files import fault_of
 
 if TYPE_CHECKING:
@@ -32,7 +32,8 @@ def world_of(where: str, taxonomy: object, operators: Any, settings: Any) -> Wor
     check_operators(where, operators)
     limits = settings or Settings()
     called = built_in_operators() if operators is None else operators
-    return World(_taxonomy(where, taxonomy, limits), called, limits)
+    classes = _taxonomy(where, taxonomy, limits)
+    return World(classes, with_taxonomy(called, classes), limits)
 
 
 def _taxonomy(where: str, taxonomy: Any, settings: Settings) -> Taxonomy:

@@ -1,4 +1,4 @@
-"""The registry of operators, and the built-in ones, which are cheap: they read the publication only.
+"""The registry of operators, and the built-in ones: `families` needs extras of the package, the others nothing.
 
 The protocol is `triplewire.model.operator`. `function_operator` makes an operator of a function. A call in a query is
 `triplewire.ir.nodes.Call`.
@@ -9,15 +9,35 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 from types import MappingProxyType
+from typing import Protocol, runtime_checkable
 
 from triplewire import plugins
+from triplewire.ir.taxonomy import Taxonomy
 from triplewire.model.operator import Operator
 from triplewire.operators.function import function_operator
 
-__all__ = ["built_in_operators", "function_operator"]
+__all__ = ["built_in_operators", "function_operator", "with_taxonomy"]
 
 
 @cache
 def built_in_operators() -> Mapping[str, Operator]:
     """All installed operators by name: the built-in ones and those of plug-ins."""
     return MappingProxyType({name: plugins.find("operator", name) for name in plugins.names("operator")})
+
+
+@runtime_checkable
+class AsksTaxonomy(Protocol):
+    """What an operator may have besides: a need of the taxonomy."""
+
+    def with_taxonomy(self, taxonomy: Taxonomy) -> Operator:
+        """The same operator over this taxonomy. The engine calls it once, before the first subscription."""
+
+
+def with_taxonomy(operators: Mapping[str, Operator], taxonomy: Taxonomy) -> Mapping[str, Operator]:
+    """The same operators; those that ask a taxonomy ask this one."""
+    given = {
+        name: operator.with_taxonomy(taxonomy)
+        for name, operator in operators.items()
+        if isinstance(operator, AsksTaxonomy)
+    }
+    return {**operators, **given} if given else operators

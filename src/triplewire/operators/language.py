@@ -19,13 +19,13 @@ def in_language(publication: Publication, arguments: tuple[Argument, ...]) -> bo
     Basic filtering of RFC 4647, section 3.3.1; `*` is any language. Raises `ValueError` where the code is no language
     range.
     """
-    code = _language_range(arguments[0])
+    code = language_range(arguments[0])
     for triple in publication.graph.triples:
         value = triple.object
         if not isinstance(value, Literal):
             continue
         tags = [value.language, value.lexical] if triple.predicate in STATED else [value.language]
-        if any(_matches(tag, code) for tag in map(_tag, tags) if tag):
+        if any(matches_range(tag, code) for tag in map(tag_of, tags) if tag):
             return True
     return False
 
@@ -33,23 +33,24 @@ def in_language(publication: Publication, arguments: tuple[Argument, ...]) -> bo
 def check_code(arguments: tuple[Argument, ...]) -> tuple[str, ...]:
     """No warnings. Raises `ValueError` where a constant code is no language range."""
     if arguments[0] is not None:
-        _language_range(arguments[0])
+        language_range(arguments[0])
     return ()
 
 
-def _language_range(argument: Argument) -> str:
-    code = _tag(text_of(argument, "code"))
+def language_range(argument: Argument) -> str:
+    """A language range in lower case. Raises `ValueError` where the argument is none."""
+    code = tag_of(text_of(argument, "code"))
     if not _RANGE.fullmatch(code):
         raise ValueError(f"code is {code!r}, which is no language range such as en or pt-BR")
     return code
 
 
-def _tag(text: str) -> str:
+def tag_of(text: str) -> str:
     """A tag in the form that is compared. Feeds also write en_US."""
     return text.strip().lower().replace("_", "-")
 
 
-def _matches(tag: str, code: str) -> bool:
+def matches_range(tag: str, code: str) -> bool:
     """Does the tag equal the language range or begin with it (RFC 4647, section 3.3.1)?"""
     return code == "*" or tag == code or tag.startswith(code + "-")
 

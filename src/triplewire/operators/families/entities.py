@@ -1,0 +1,161 @@
+"""`mentions(class, entity)`: which of a taxonomy's names stand in the texts, on pyahocorasick (extra `entities`).
+
+All names are in one automaton over words, in which a text is searched in one pass (A. Aho, M. Corasick, Efficient
+string matching, 1975). Words are those of full text: without regard to case, and each sign of Han or Thai alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+from triplewire.ir.fulltext.analysis import words_of
+from triplewire.ir.fulltext.nodes import Analyzer
+from triplewire.ir.nodes import Label
+from triplewire.ir.taxonomy import EMPTY, Taxonomy
+from triplewire.model.operator import Argument, Parameter
+from triplewire.model.publication import Publication
+from triplewire.model.terms import IRI, Literal, Term
+from triplewire.operators.families.library import LibraryOperator, no_warnings, nothing_asked, require
+from triplewire.operators.function import text_of
+
+LIBRARIES = (("pyahocorasick", "ahocorasick"),)
+_ANALYZER = Analyzer()
+_IRI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:\S+")
+_MOST_WORDS = 200_000  # of a publication's texts
+
+
+class Names:
+    """The names of a taxonomy as one automaton over word numbers."""
+
+    def __init__(self, taxonomy: Taxonomy) -> None:
+        import ahocorasick
+
+        self._numbers: dict[str, int] = {}
+        entities: dict[tuple[int, ...], set[str]] = {}
+        for name, iris in _names(taxonomy):
+            words = words_of(name, _ANALYZER).words
+            if words:
+                key = tuple([self._numbers.setdefault(word, len(self._numbers) + 1) for word in words])
+                entities.setdefault(key, set()).update(iris)
+        automaton = ahocorasick.Automaton(ahocorasick.STORE_ANY, ahocorasick.KEY_SEQUENCE)
+        for key, named in entities.items():
+            automaton.add_word(key, (len(key), tuple(sorted(named))))
+        self._automaton: Any = automaton
+        if entities:
+            automaton.make_automaton()
+
+    def named_in(self, text: tuple[str, ...]) -> Iterator[str]:
+        """The IRIs of the names in a text, from left to right: the longest name that begins first, then what follows
+        it."""
+        if not self._numbers:
+            return
+        numbers = tuple([self._numbers.get(word, 0) for word in text])
+        hits = [(end - length + 1, -length, iris) for end, (length, iris) in self._automaton.iter(numbers)]
+        free = 0  # the first word that no name has taken
+        for start, length, iris in sorted(hits):
+            if start >= free:
+                free = start - length
+                yield from iris
+
+
+def _names(taxonomy: Taxonomy) -> Iterator[tuple[str, frozenset[str]]]:
+    """All names; in a taxonomy of two columns, classes are names themselves."""
+    yield from taxonomy.names.items()
+    for known in taxonomy.classes | taxonomy.classes_of.keys():
+        if not _IRI.fullmatch(known):
+            yield known, frozenset((known,))
+
+
+@dataclass(frozen=True)
+class Mentions(LibraryOperator):
+    """The operator, with the taxonomy of the engine in which it is called."""
+
+    taxonomy: Taxonomy = field(default=EMPTY, repr=False)
+
+    def with_taxonomy(self, taxonomy: Taxonomy) -> Mentions:
+        """The same operator over another taxonomy."""
+        return replace(self, taxonomy=taxonomy)
+
+    @cached_property
+    def _names(self) -> Names:
+        return Names(self.taxonomy)
+
+    @cached_property
+    def _below(self) -> dict[Term, frozenset[str]]:
+        """A cache: class of a call -> what it may mean and all below it."""
+        return {}
+
+    def __getstate__(self) -> Mapping[str, Any]:
+        """Without what is made of the taxonomy, for another process."""
+        return {name: value for name, value in self.__dict__.items() if name not in ("_names", "_below")}
+
+    def check_constants(self, arguments: tuple[Argument, ...]) -> Iterable[str]:
+        """A warning where the taxonomy does not know the class. Raises `ValueError` where a library is absent."""
+        require(self.extra, self.libraries)
+        if arguments[0] is None or self.taxonomy is EMPTY:
+            return ()
+        if self._meant(arguments[0]):
+            return ()
+        text = text_of(arguments[0], "class")
+        cls = arguments[0] if isinstance(arguments[0], IRI) else Label(text, "")
+        near = self.taxonomy.class_like(cls)
+        return (f"the taxonomy knows nothing named {text!r}{f'; did you mean {near}?' if near else ''}",)
+
+    def evaluate(self, publication: Publication, arguments: tuple[Argument, ...]) -> Iterable[tuple[Term, ...]]:
+        """A row for each thing in or below the class that a text names. Raises `ValueError` where no class is given,
+        and for very long texts."""
+        require(self.extra, self.libraries)
+        if not self.taxonomy.names and not self.taxonomy.classes:
+            raise ValueError("class cannot be looked up: the engine has no taxonomy, or one without names")
+        text_of(arguments[0], "class")
+        given = arguments[0]
+        assert given is not None
+        meant = self._meant(given)
+        rows: dict[tuple[Term, ...], None] = {}
+        for iri in self._mentioned(publication):
+            if iri in meant:
+                entity: Term = IRI(iri) if _IRI.fullmatch(iri) else Literal(iri)
+                if arguments[1] is None or arguments[1] == entity:
+                    rows[given, entity] = None
+        return tuple(rows)
+
+    def _mentioned(self, publication: Publication) -> Iterator[str]:
+        count = 0
+        literals = (t.object for t in publication.graph.triples if isinstance(t.object, Literal) and t.object.has_text)
+        for text in dict.fromkeys(literal.lexical for literal in literals):
+            words = words_of(text, _ANALYZER).words
+            count += len(words)
+            if count > _MOST_WORDS:
+                raise ValueError(f"the publication's texts have more than {_MOST_WORDS} words")
+            yield from self._names.named_in(words)
+
+    def _meant(self, given: Term) -> frozenset[str]:
+        """The IRIs of the class, of its subclasses, and of the instances of these; of an instance, itself."""
+        known = self._below.get(given)
+        if known is None:
+            known = self._below[given] = self._all_below(given)
+        return known
+
+    def _all_below(self, given: Term) -> frozenset[str]:
+        taxonomy = self.taxonomy
+        every = taxonomy.classes | taxonomy.classes_of.keys()
+        text = text_of(given, "class")
+        tops = {text} & every if isinstance(given, IRI) else ({text} | taxonomy.names.get(text, frozenset())) & every
+        classes = {cls for cls in taxonomy.classes if not tops.isdisjoint(taxonomy.at_or_above(cls))}
+        instances = {thing for thing, of in taxonomy.classes_of.items() if not classes.isdisjoint(of)}
+        return frozenset(tops | classes | instances)
+
+
+MENTIONS = Mentions(
+    "mentions",
+    (Parameter("class"), Parameter("entity")),
+    nothing_asked,
+    no_warnings,
+    "entities",
+    LIBRARIES,
+    cost=1e-3,
+)

@@ -1,0 +1,264 @@
+"""`locWithin`, `distanceFrom`, `within(region)` and `inPlace(place)`, on shapely and geographiclib (extra `spatial`).
+
+A distance is the length of the geodesic on the ellipsoid of WGS 84 (C. Karney, Algorithms for geodesics, 2013), right
+across the date line and at the poles. A region is flat in longitude and latitude (RFC 7946, section 3.1.1): one that
+crosses the date line is cut there, or goes on past 180.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Iterable, Iterator
+from difflib import get_close_matches
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any
+
+from triplewire.model.operator import Argument, Parameter
+from triplewire.model.publication import Publication
+from triplewire.model.terms import XSD, Literal, Term
+from triplewire.operators.families.library import LibraryOperator, checked, each_constant, number_of, row
+from triplewire.operators.families.positions import POLE, Point, geometry_of, of_text, places
+from triplewire.operators.function import text_of
+
+LIBRARIES = (("shapely", "shapely"), ("geographiclib", "geographiclib"))
+VARIABLE = "TRIPLEWIRE_PLACES"
+HALF = 20_003_932  # m from pole to pole, rounded up: no distance is longer
+_RADIUS, _FLATTENING = 6_371_008.8, 0.006  # m; how much, of 1, a great circle may differ from the geodesic
+_TURN = 360
+_EDGE = 0.25  # degrees: edges of shapes are cut into pieces of this length before they are measured
+_MOST_PIECES = 20_000
+
+
+def latitude_of(argument: Argument) -> float:
+    """Degrees to the north. Raises `ValueError`."""
+    return number_of(argument, "latitude", -POLE, POLE)
+
+
+def longitude_of(argument: Argument) -> float:
+    """Degrees to the east. Raises `ValueError`."""
+    return number_of(argument, "longitude", -_TURN, _TURN)
+
+
+def metres_of(argument: Argument) -> float:
+    """A distance. Raises `ValueError`."""
+    return number_of(argument, "distance", 0, math.inf)
+
+
+# --- distances -------------------------------------------------------------------------------------------------------
+
+
+def loc_within(publication: Publication, arguments: tuple[Argument, ...]) -> bool:
+    """Is a place of the publication at most so many metres from the point? A shape is as far as its nearest point."""
+    here = latitude_of(arguments[0]), longitude_of(arguments[1])
+    most = metres_of(arguments[2])
+    points, shapes = places(publication)
+    near = (there for there in points if _great_circle(here, there) * (1 - _FLATTENING) <= most + 1)
+    if any(_geodesic(here, there) <= most for there in near):
+        return True
+    return any(metres <= most for metres in _to_shapes(here, shapes))
+
+
+def distance_from(publication: Publication, arguments: tuple[Argument, ...]) -> Iterable[tuple[Term, ...]]:
+    """A row for each place: its distance from the point in metres, to the millimetre, as xsd:decimal."""
+    here = latitude_of(arguments[0]), longitude_of(arguments[1])
+    points, shapes = places(publication)
+    distances = [_geodesic(here, there) for there in points] + list(_to_shapes(here, shapes))
+    literals = (Literal(f"{metres:.3f}", XSD + "decimal") for metres in distances)
+    made = (row(arguments, (*_given(arguments), literal)) for literal in literals)
+    return tuple(dict.fromkeys(each for each in made if each is not None))
+
+
+def check_distance(arguments: tuple[Argument, ...]) -> Iterator[str]:
+    """A warning about a distance that is given. Raises `ValueError` for constants out of range."""
+    for _ in each_constant(arguments, latitude_of, longitude_of, metres_of):
+        pass
+    if arguments[2] is not None:
+        yield "only a place at exactly this distance matches; locWithin(latitude, longitude, distance) asks for nearer"
+
+
+def _given(arguments: tuple[Argument, ...]) -> tuple[Term, Term]:
+    latitude, longitude, _ = arguments
+    assert latitude is not None  # they have been read as numbers
+    assert longitude is not None
+    return latitude, longitude
+
+
+def _geodesic(here: Point, there: Point) -> float:
+    """Metres on the ellipsoid, to the micrometre: what is smaller is noise of the computation."""
+    return round(float(_ellipsoid().Inverse(*here, *there, _mask())["s12"]), 6)
+
+
+@cache
+def _ellipsoid() -> Any:
+    from geographiclib.geodesic import Geodesic
+
+    return Geodesic.WGS84
+
+
+@cache
+def _mask() -> int:
+    from geographiclib.geodesic import Geodesic
+
+    return int(Geodesic.DISTANCE)
+
+
+def _great_circle(here: Point, there: Point) -> float:
+    """Metres on a sphere (haversine): quick, and within 0.6 % of the geodesic."""
+    south, north = math.radians(here[0]), math.radians(there[0])
+    east = math.radians(there[1] - here[1])
+    half = math.sin((north - south) / 2) ** 2 + math.cos(south) * math.cos(north) * math.sin(east / 2) ** 2
+    return 2 * _RADIUS * math.asin(min(1.0, math.sqrt(half)))
+
+
+def _to_shapes(here: Point, shapes: Iterable[Any]) -> Iterator[float]:
+    """Metres to the nearest point of each line or polygon, 0 inside. Its vertices, and points between them, are laid
+    out around the point by direction and distance (azimuthal equidistant), where distances from the middle are true.
+    Raises `ValueError` for shapes of very many pieces."""
+    import numpy as np
+    import shapely
+
+    def around(pairs: Any) -> Any:
+        made = [_ellipsoid().Inverse(*here, y, x) for x, y in pairs.tolist()]
+        directions = np.radians([each["azi1"] for each in made])
+        return np.array([each["s12"] for each in made])[:, None] * np.column_stack(
+            (np.sin(directions), np.cos(directions))
+        )
+
+    pieces = 0
+    for shape in shapes:
+        if covers(shape, here):
+            yield 0.0
+            continue
+        fine = shapely.segmentize(shape.boundary if shape.geom_type.endswith("Polygon") else shape, _EDGE)
+        pieces += shapely.get_num_coordinates(fine)
+        if pieces > _MOST_PIECES:
+            raise ValueError(f"its shapes have edges of more than {_MOST_PIECES * _EDGE:g} degrees in all")
+        yield float(shapely.distance(shapely.transform(fine, around), shapely.Point(0, 0)))
+
+
+# --- regions ---------------------------------------------------------------------------------------------------------
+
+
+def covers(region: Any, point: Point) -> bool:
+    """Is the point in the region or on its border? A pole is at all longitudes."""
+    import shapely
+
+    latitude, longitude = point
+    if abs(latitude) == POLE:
+        return bool(shapely.intersects(region, shapely.LineString([(-180, latitude), (180, latitude)])))
+    longitude = (longitude + 180) % _TURN - 180
+    return any(shapely.intersects_xy(region, longitude + turn, latitude) for turn in (0, _TURN, -_TURN))
+
+
+def holds(region: Any, publication: Publication) -> bool:
+    """Is a point in the region or on its border, or a shape wholly inside?"""
+    import shapely
+    from shapely.affinity import translate
+
+    points, shapes = places(publication)
+    if any(covers(region, point) for point in points):
+        return True
+    return any(shapely.covers(region, translate(shape, turn)) for shape in shapes for turn in (0, _TURN, -_TURN))
+
+
+@lru_cache(maxsize=256)
+def _region(text: str) -> Any:
+    import shapely
+
+    try:
+        region = of_text(text)
+    except ValueError as error:
+        raise ValueError(f"region is {text[:40]!r}: {error}") from None
+    shapely.prepare(region)
+    return region
+
+
+def region_of(argument: Argument) -> Any:
+    """A region of WKT or GeoJSON. Raises `ValueError`."""
+    return _region(text_of(argument, "region"))
+
+
+def within(publication: Publication, arguments: tuple[Argument, ...]) -> bool:
+    """Is a place of the publication in the region?"""
+    return holds(region_of(arguments[0]), publication)
+
+
+def check_region(arguments: tuple[Argument, ...]) -> Iterator[str]:
+    """Warnings about a region that has no area, or an edge round half the Earth. Raises `ValueError` for no region."""
+    import shapely
+
+    for _, region in each_constant(arguments, region_of):
+        if not region.area:
+            yield "the region has no area: only places on its points and lines match"
+        for part in shapely.get_parts(region):
+            longitudes = shapely.get_coordinates(part)[:, 0]
+            widest = max(abs(longitudes[1:] - longitudes[:-1]), default=0)
+            if _TURN / 2 < widest < _TURN:  # 360: the whole Earth is meant
+                yield "an edge goes round more than half the Earth; past the date line, write 190 for -170"
+                break
+
+
+# --- named places ----------------------------------------------------------------------------------------------------
+
+
+class Gazetteer:
+    """The places of a file: a GeoJSON collection of features, named by `id` and by the properties `name` and `iri`."""
+
+    def __init__(self, path: str | Path | None = None) -> None:
+        """`path`: the file; without it, the one that the variable TRIPLEWIRE_PLACES names when it is needed."""
+        self._path = path
+
+    def __call__(self, publication: Publication, arguments: tuple[Argument, ...]) -> bool:
+        """Is a place of the publication in the named one?"""
+        return holds(self.place_of(arguments[0]), publication)
+
+    def place_of(self, argument: Argument) -> Any:
+        """The shape of a name. Raises `ValueError` where there is no such place, or no file."""
+        name = text_of(argument, "place")
+        path = self._path or os.environ.get(VARIABLE)
+        if not path:
+            raise ValueError(f"place is {name[:80]!r}, but there is no file of places; name one in {VARIABLE}")
+        known = _places_of(str(path))
+        if name not in known:
+            near = get_close_matches(name[:80], list(known), n=1) if len(known) <= 2_000 else []
+            meant = f"; did you mean {near[0]!r}?" if near else ""
+            raise ValueError(f"place is {name[:80]!r}, which {path} does not have{meant}")
+        return known[name]
+
+
+@lru_cache(maxsize=4)
+def _places_of(path: str) -> dict[str, Any]:
+    import shapely
+
+    try:
+        features = json.loads(Path(path).read_text(encoding="utf-8"))["features"]
+        made: dict[str, Any] = {}
+        for feature in features:
+            shape = geometry_of(feature)
+            shapely.prepare(shape)
+            about = feature.get("properties") or {}
+            for name in (feature.get("id"), about.get("name"), about.get("iri")):
+                if name is not None:
+                    made.setdefault(str(name), shape)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise ValueError(f"place cannot be looked up: {path} is no GeoJSON collection of features: {error}") from None
+    return made
+
+
+def in_place(path: str | Path | None = None, name: str = "inPlace") -> LibraryOperator:
+    """The operator `inPlace(place)` on a file of places; a program may register it as `locIn`."""
+    gazetteer = Gazetteer(path)
+    check = checked(gazetteer.place_of)
+    return LibraryOperator(name, (Parameter("place"),), gazetteer, check, "spatial", LIBRARIES, cost=2e-4)
+
+
+_POINT = (Parameter("latitude"), Parameter("longitude"), Parameter("distance", "m"))
+LOC_WITHIN = LibraryOperator(
+    "locWithin", _POINT, loc_within, checked(latitude_of, longitude_of, metres_of), "spatial", LIBRARIES, cost=2e-4
+)
+DISTANCE_FROM = LibraryOperator("distanceFrom", _POINT, distance_from, check_distance, "spatial", LIBRARIES, cost=3e-4)
+WITHIN = LibraryOperator("within", (Parameter("region"),), within, check_region, "spatial", LIBRARIES, cost=2e-4)
+IN_PLACE = in_place()
