@@ -35,7 +35,7 @@ BUILT_IN: dict[str, dict[str, str]] = {
         "within": "triplewire.operators.families.spatial:WITHIN",
         "inPlace": "triplewire.operators.families.spatial:IN_PLACE",
         "textLanguage": "triplewire.operators.families.text_language:TEXT_LANGUAGE",
-        "mentions": "triplewire.operators.families.entities:MENTIONS",
+        "namesEntity": "triplewire.operators.families.entities:MENTIONS",
         "imageSize": "triplewire.operators.families.images:IMAGE_SIZE",
         "imageHash": "triplewire.operators.families.images:IMAGE_HASH",
         "looksLike": "triplewire.operators.families.images:LOOKS_LIKE",

@@ -1,4 +1,4 @@
-"""`mentions(class, entity)`: which of a taxonomy's names stand in the texts, on pyahocorasick (extra `entities`).
+"""`namesEntity(class, entity)`: which of a taxonomy's names stand in the texts, on pyahocorasick (extra `entities`).
 
 All names are in one automaton over words, in which a text is searched in one pass (A. Aho, M. Corasick, Efficient
 string matching, 1975). Words are those of full text: without regard to case, and each sign of Han or Thai alone.
@@ -151,7 +151,7 @@ class Mentions(LibraryOperator):
 
 
 MENTIONS = Mentions(
-    "mentions",
+    "namesEntity",
     (Parameter("class"), Parameter("entity")),
     nothing_asked,
     no_warnings,
