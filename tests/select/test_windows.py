@@ -73,12 +73,13 @@ def agrees(built: Built, subscriptions: list[Subscription], some: list[Publicati
     return matches
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("language", ["gql", "sparql"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_windows_agree_with_the_reference(language: str, kind: str) -> None:
     dice = random.Random(f"{language} {kind}")
     constants = [term for term in KINDS[kind] if language == "sparql" or term.lexical]
-    texts = [window(language, dice, constants, dice.choice(("<urn:p>", "<urn:p>", "?p"))) for _ in range(60)]
+    texts = [window(language, dice, constants, dice.choice(("<urn:p>", "<urn:p>", "?p"))) for _ in range(40)]
     subscriptions = [parse(text, language, id=str(n)) for n, text in enumerate(texts)]
     some = [about(term, also=(dice.choice(NUMBERS + DATES),)) for term in NUMBERS + DATES + TEXTS]
     some += [about(*dice.sample(KINDS["mixed"], size), also=tuple(dice.sample(NUMBERS, 2))) for size in (2, 3, 20)]
@@ -94,7 +95,8 @@ def of_width(count: int, width: float) -> list[Subscription]:
     return [parse(text, "gql", id=str(n)) for n, text in enumerate(texts)]
 
 
-@pytest.mark.parametrize("count", [100, 1_000, 6_000])
+@pytest.mark.slow
+@pytest.mark.parametrize("count", [100, 1_000])
 def test_as_many_nodes_as_windows_hold(count: int) -> None:
     built = Built.of(clauses_of(of_width(count, 3)))
     values = [0, 50, count - 1]

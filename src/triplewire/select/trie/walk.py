@@ -118,7 +118,7 @@ class Workspace:
             np.zeros(len(trie.asked), np.int32),
         )
         self.table = AtomTable(*fixed(trie.keys, trie.slots, trie.asked, trie.dense))
-        self.ranges = RangeAtoms(*fixed(trie.range_offset, trie.range_atom, trie.range_test), trie.first_range)
+        self.ranges = RangeAtoms(*(*fixed(trie.range_offset, trie.range_atom, trie.range_test), trie.first_range))
         windows = fixed(trie.range_test, trie.window_low, trie.window_high)
         self.tries = _arrays(trie.atoms, trie.first_range, windows), _arrays(trie.stars, stars, windows)
 

@@ -1,6 +1,7 @@
 """The windows of a saved set-trie, checked before its kernels trust them.
 
-How they lie: `triplewire.kernels.trie.windows`. The rows themselves are checked already (`triplewire.select.trie.checks`).
+How they lie: `triplewire.kernels.trie.windows`. The rows themselves are checked already:
+`triplewire.select.trie.checks`.
 """
 
 from __future__ import annotations
