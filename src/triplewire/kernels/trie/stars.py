@@ -209,9 +209,7 @@ def _is_behind(i: int, own_share: float, own_atom: int, own_rank: int, share: An
 
 
 @kernel
-def order_sets(
-    set_offset: Any, atom: Any, rank: Any, share: Any, first_range: int, out_offset: Any, out: Any
-) -> None:
+def order_sets(set_offset: Any, atom: Any, rank: Any, share: Any, first_range: int, out_offset: Any, out: Any) -> None:
     """Each set as a sequence of labels: its atoms ascending, and behind each range atom its rank or window. Range atoms
     come last, those first that the smallest share of values satisfies.
 
