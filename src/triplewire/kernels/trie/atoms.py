@@ -18,6 +18,7 @@ from triplewire.kernels.shared.ranks import end_rank, first_rank
 from triplewire.kernels.shared.search import lower
 from triplewire.kernels.trie.columns import AtomTable, RangeAtoms, RunAtoms, Sink
 from triplewire.kernels.trie.stars import ANY, RANGE, SUBJECT, TERM, TEST, WILD, atom_key
+from triplewire.kernels.trie.windows import GROUP, LAST_GROUP, LAST_OP, OP
 
 HASHED, NOTHING = -1, -2  # in `asked`, in place of where the atoms lie in `dense`
 
@@ -132,17 +133,22 @@ def _tests(place: int, predicate: int, test: Any, begin: int, size: int, table: 
 def _ranges(predicate_row: int, t0: int, t1: int, objects: Any, ranges: RangeAtoms, features: TermFeatures, out: Any,
             ends: Any, at: int) -> int:  # fmt: skip
     """Add the range atoms of a predicate over its objects (triples t0 .. t1), with the ranks that are satisfied: those
-    of a value are ends[at, 0] <= rank < ends[at, 1]; of several values, all between the lowest and the highest."""
+    of a value are ends[at, 0] <= rank < ends[at, 1]; of several values, all between the lowest and the highest. For
+    windows: the triples, where one of the objects has a value."""
     low, high = features.low, features.high
     for i in range(ranges.offset[predicate_row], ranges.offset[predicate_row + 1]):
         if at >= out.size:
             at += 1
             continue
-        group, op = ranges.group[i], ranges.op[i]
-        first, end = 0x7FFFFFFF, 0
+        ask = ranges.atom[i] - ranges.first
+        group, op, last = ranges.test[ask, GROUP], ranges.test[ask, OP], ranges.test[ask, LAST_GROUP]
+        is_window = ranges.test[ask, LAST_OP] > 0
+        first, end = _int(0x7FFFFFFF), _int(0)
         for t in range(t0, t1):
             below, upto = low[group, objects[t]], high[group, objects[t]]
-            lowest, highest = first_rank(op, below, upto), end_rank(op, below, upto)
+            lowest, highest = _int(first_rank(op, below, upto)), _int(end_rank(op, below, upto))
+            if is_window:
+                lowest, highest = _int(t0), _int(t1 if low[last, objects[t]] >= 0 else t0)
             if below >= 0 and lowest < highest:
                 first, end = min(first, lowest), max(end, highest)
         ends[at, 0], ends[at, 1] = first, end

@@ -19,8 +19,8 @@ class RangeAtoms(NamedTuple):
 
     offset: Any
     atom: Any
-    group: Any
-    op: Any
+    test: Any  # shape (range atoms, 4): what each asks (`triplewire.kernels.trie.windows`)
+    first: int  # the first range atom
 
 
 class Sink(NamedTuple):
@@ -40,9 +40,12 @@ class RunAtoms(NamedTuple):
     atoms: Any
     span_offset: Any  # run -> its slice of `span_atom` and `span_ends`
     span_atom: Any
-    span_ends: Any  # shape (range atoms, 2): the ranks that are satisfied
+    span_ends: Any  # shape (range atoms, 2): the ranks that are satisfied; of windows, the triples with the values
     most: Any  # shape (runs, 4): the largest numbers of objects of one predicate
     multi: Any  # run -> do tests hold of two objects of one predicate?
+    object: Any  # triple -> its object, as in the batch
+    below: Any  # shape (range groups, terms): the places of values (`triplewire.clauses.features`)
+    upto: Any
 
 
 class Predicates(NamedTuple):
@@ -65,6 +68,9 @@ class TrieArrays(NamedTuple):
     star_number: Any
     star_block: Any
     first_range: int
+    range_test: Any  # shape (range atoms, 4): what each asks (`triplewire.kernels.trie.windows`)
+    window_low: Any  # window -> the rank of its lower bound
+    window_high: Any
 
 
 class Bounds(NamedTuple):

@@ -6,6 +6,9 @@ An atom is what a star asks of its subject, as a 64-bit key: predicate, kind, id
     kind 0: the object is this term     kind 1: the object satisfies this test
     kind 2: there is such a triple      kind 3: its value lies in a range; id = range group * 8 + operator, with a rank
 
+A lower and an upper bound of one value are one element, a window: its id is that of the lower one, and from LAST on
+that of the upper one; its rank is that of the lower one from LOW on, and that of the upper one.
+
 What the keys become: `triplewire.select.trie.build`. The atoms that a publication has: `triplewire.kernels.trie.atoms`.
 """
 
@@ -17,9 +20,11 @@ import numpy as np
 
 from triplewire.kernels.shared.columns import RESIDUAL, ClauseColumns, TestColumns
 from triplewire.kernels.shared.compiled import called_helper, helper, kernel
+from triplewire.kernels.shared.ranks import AT_MOST
 
 TERM, TEST, ANY, RANGE = 0, 1, 2, 3
 SUBJECT, WILD = -2, -1  # in place of a predicate
+LAST, LOW = 16, 32  # bits below the id of an upper bound, and below the rank of a lower one
 
 SURE, MULTI, CHECK = 0, 1, 2
 """What a clause whose stars are all there is: a match; a match unless a subject has several tested objects under one
@@ -76,21 +81,48 @@ def _add(out_key: Any, out_rank: Any, at: int, first: int, key: int, rank: int) 
     return at + 1
 
 
+@helper
+def _asked(number: int, tests: TestColumns) -> Any:
+    """The id of a range test."""
+    return _int(tests.group[number]) * 8 + tests.op[number]
+
+
+@called_helper
+def _bound(code: int, t0: int, t1: int, is_upper: bool, clauses: ClauseColumns, tests: TestColumns) -> Any:
+    """The first lower or upper bound among the tests of a variable: its id, and the rank of the closest bound with that
+    id; -1 for both where there is none."""
+    asked, rank = _int(-1), _int(-1)
+    for t in range(t0, t1):
+        number = clauses.test[t]
+        if clauses.test_variable[t] == -1 - code and tests.op[number] != 0:
+            own = _asked(number, tests)
+            if (tests.op[number] <= AT_MOST) == is_upper and own >> LAST == 0 and (asked < 0 or asked == own):
+                closest = rank < 0 or (tests.rank[number] < rank) == is_upper
+                asked, rank = own, _int(tests.rank[number]) if closest else rank
+    return asked, rank
+
+
 @called_helper
 def _object_atoms(predicate: int, code: int, t0: int, t1: int, clauses: ClauseColumns, tests: TestColumns, out_key: Any,
                   out_rank: Any, at: int, first: int) -> int:  # fmt: skip
     """The atoms of one pattern's object."""
     if code >= 0:
         return _add(out_key, out_rank, at, first, atom_key(predicate, TERM, code), -1)
-    is_tested = False
+    lower, low = _bound(code, t0, t1, False, clauses, tests)
+    upper, high = _bound(code, t0, t1, True, clauses, tests)
+    is_tested = is_window = lower >= 0 and upper >= 0
+    if is_window:
+        at = _add(out_key, out_rank, at, first, atom_key(predicate, RANGE, upper << LAST | lower), low << LOW | high)
     for t in range(t0, t1):
         number = clauses.test[t]
         if clauses.test_variable[t] == -1 - code and tests.kind[number] != RESIDUAL:
             is_tested = True
-            op = _int(tests.op[number])
             key, rank = atom_key(predicate, TEST, number), _int(-1)
-            if op != 0:
-                key, rank = atom_key(predicate, RANGE, tests.group[number] * 8 + op), _int(tests.rank[number])
+            if tests.op[number] != 0:
+                asked, rank = _asked(number, tests), _int(tests.rank[number])
+                if is_window and asked in (lower, upper):
+                    continue
+                key = atom_key(predicate, RANGE, asked)
             at = _add(out_key, out_rank, at, first, key, rank)
     return at if is_tested else _add(out_key, out_rank, at, first, atom_key(predicate, ANY, 0), -1)
 
@@ -169,23 +201,30 @@ def statuses(clauses: ClauseColumns, tests: TestColumns, status: Any) -> None:
             status[c] = _status(clauses, tests, p0, p1, clauses.test_offset[c], clauses.test_offset[c + 1])
 
 
-@kernel
-def order_sets(set_offset: Any, atom: Any, rank: Any, first_range: int, out_offset: Any, out: Any) -> None:
-    """Each set as a sequence of labels: its atoms ascending, and behind each range atom its rank.
+@helper
+def _is_behind(i: int, own_share: float, own_atom: int, own_rank: int, share: Any, atom: Any, rank: Any) -> Any:
+    """Does element i belong behind the one with these?"""
+    later = (atom[i] > own_atom) | ((atom[i] == own_atom) & (rank[i] > own_rank))
+    return (share[i] > own_share) | ((share[i] == own_share) & later)
 
-    `atom` and `rank` are sorted in place within each set; `out` holds two labels an element at the most.
+
+@kernel
+def order_sets(set_offset: Any, atom: Any, rank: Any, share: Any, first_range: int, out_offset: Any, out: Any) -> None:
+    """Each set as a sequence of labels: its atoms ascending, and behind each range atom its rank or window. Range atoms
+    come last, those first that the smallest share of values satisfies.
+
+    `atom`, `rank` and `share` are sorted in place within each set; `out` holds two labels an element at the most. The
+    share of other atoms is below that of all range atoms.
     """
     at = 0
     out_offset[0] = 0
     for k in range(set_offset.size - 1):
         for i in range(set_offset[k], set_offset[k + 1]):
-            a, r, j = atom[i], rank[i], i
-            while j > set_offset[k] and (atom[j - 1] > a or (atom[j - 1] == a and rank[j - 1] > r)):
-                atom[j] = atom[j - 1]
-                rank[j] = rank[j - 1]
+            a, r, s, j = atom[i], rank[i], share[i], i
+            while j > set_offset[k] and _is_behind(j - 1, s, a, r, share, atom, rank):
+                atom[j], rank[j], share[j] = atom[j - 1], rank[j - 1], share[j - 1]
                 j -= 1
-            atom[j] = a
-            rank[j] = r
+            atom[j], rank[j], share[j] = a, r, s
         for i in range(set_offset[k], set_offset[k + 1]):
             out[at] = atom[i]
             at += 1

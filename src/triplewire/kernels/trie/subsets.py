@@ -7,8 +7,9 @@ children are to be looked at one by one; ENDS, it has items; ALONE, it has one a
 that item stands in the place of the first child; ODD, its children are too many for that, or those of a range node;
 RANGE, it is one; STAR, it is a label of the second trie, whose sets are stars. Siblings lie side by side, ascending by
 label. A label from `first_range` on leads to a range node: the labels of its children are ranks, and those within the
-interval of that range atom are reached. Where there are WIDE children or more, the row before the first has their
-number as its label. A node's items are the clauses whose set ends there.
+interval of that range atom are reached; or, where it asks for two bounds, the labels are windows, and those that hold
+are reached (`triplewire.kernels.trie.windows`). Where there are WIDE children or more, the row before the first has
+their number as its label. A node's items are the clauses whose set ends there.
 
 Hardly a branch of this walk could be guessed: so what is found is written in any case, and counted where it holds.
 """
@@ -22,6 +23,7 @@ import numpy as np
 from triplewire.kernels.prefetch import prefetch
 from triplewire.kernels.shared.compiled import called_helper, helper
 from triplewire.kernels.trie.columns import RunAtoms, TrieArrays, WalkSpace
+from triplewire.kernels.trie.windows import LAST_OP, stabbed
 
 AT, COUNT, CODE = 32, 32, 48  # bits below the items, in the first word; below the children and the code, in the second
 MORE, ENDS, ALONE, ODD, RANGE, STAR = 56, 57, 58, 59, 60, 61  # bits of the second
@@ -122,7 +124,12 @@ def _strange(node: int, trie: TrieArrays, present: Any, p0: int, p1: int, runs: 
     if count == WIDE:
         count = nodes[2 * begin - 2] & HALF
     if marks >> RANGE & 1:  # below a range node come ordinary nodes
-        span = space.span_of[(nodes[2 * node] & HALF) - trie.first_range]
+        atom = (nodes[2 * node] & HALF) - trie.first_range
+        span = space.span_of[atom]
+        if trie.range_test[atom, LAST_OP] > 0:
+            first, last = runs.span_ends[span, 0], runs.span_ends[span, 1]
+            is_wide = marks >> COUNT & _COUNT == WIDE
+            return tail, stabbed(trie, atom, begin, count, is_wide, first, last, runs, hits, hit)
         low = _child(nodes, begin, begin + count, runs.span_ends[span, 0])
         high = _child(nodes, begin, begin + count, runs.span_ends[span, 1])
         for child in range(low, high):

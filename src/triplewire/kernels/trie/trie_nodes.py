@@ -14,6 +14,9 @@ from triplewire.kernels.shared.compiled import allocating_kernel, called_helper
 from triplewire.kernels.shared.hashing import mix_bits
 from triplewire.kernels.shared.sorting import sort_by
 from triplewire.kernels.trie.subsets import ALONE, AT, CODE, COUNT, ENDS, HALF, MORE, ODD, RANGE, WIDE
+from triplewire.kernels.trie.windows import LAST_OP, level_rows, write_levels
+
+LEVELS = 8  # siblings a row of the levels above windows, at the least
 
 
 @called_helper
@@ -36,10 +39,12 @@ def grow(offset: Any, labels: Any, root: Any, parent: Any, label: Any, node: Any
     for k in range(node.size):
         current = 0
         for i in range(offset[k], offset[k + 1]):
-            wanted, at, child = labels[i], 0, root[labels[i]]
-            if current > 0:
+            wanted, at = labels[i], 0
+            if current > 0:  # else there is no such root: ranks and windows are no atoms
                 at = _place(slots, parent, label, current, wanted)
                 child = slots[at]
+            else:
+                child = root[wanted]
             if child < 0:
                 child = count
                 parent[child], label[child] = current, wanted
@@ -78,10 +83,11 @@ def _mark_ranges(parent: Any, label: Any, count: int, first_range: int, is_range
 
 
 @allocating_kernel
-def arrange(parent: Any, label: Any, count: int, root: Any, first_range: int, nodes: Any, row: Any) -> int:
+def arrange(parent: Any, label: Any, count: int, root: Any, first_range: int, range_test: Any, window_high: Any,
+            nodes: Any, row: Any) -> int:  # fmt: skip
     """Give each node its row, and fill in labels and children: siblings lie side by side, and what is below a child of
     the root lies behind it, so that a walk stays in one place. `root` leads to rows then. Returns how many there are;
-    `nodes`, shape (rows, 2), has room for count + count // WIDE of them."""
+    `nodes`, shape (rows, 2), has room for count + count // WIDE + count // LEVELS of them."""
     first, order, place = np.empty(count + 1, np.int32), np.empty(count, np.int32), np.empty(count, np.int32)
     is_range = np.empty(count, np.bool_)
     _mark_ranges(parent, label, count, first_range, is_range)
@@ -110,7 +116,9 @@ def arrange(parent: Any, label: Any, count: int, root: Any, first_range: int, no
             top -= 1
             node = waiting[top]
             children = first[node + 1] - first[node]
+            levels = children >= WIDE and is_range[node] and range_test[label[node] - first_range, LAST_OP] > 0
             if children >= WIDE:
+                rows += level_rows(children) if levels else 0
                 nodes[rows, 0], nodes[rows, 1] = children, 0
                 rows += 1
             odd, strange = np.int64(children >= WIDE or is_range[node]), np.int64(is_range[node])
@@ -121,6 +129,8 @@ def arrange(parent: Any, label: Any, count: int, root: Any, first_range: int, no
                 nodes[rows + i, 0] = label[child]
                 row[child] = rows + i
                 waiting[top + children - 1 - i] = child
+            if levels:
+                write_levels(nodes, rows, children, window_high)
             rows += children
             top += children
     return rows

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from triplewire.encode.batch import Ids
 from triplewire.kernels.trie import atoms as kernels
 from triplewire.kernels.trie.atoms import HASHED, NOTHING
-from triplewire.kernels.trie.stars import ANY, RANGE, TERM, TEST, WILD
+from triplewire.kernels.trie.stars import ANY, LAST, RANGE, TERM, TEST, WILD
 
 _CELLS, _LEAST = 4, 1 << 14  # of `dense`: an atom; in any case
 
@@ -30,8 +30,7 @@ class Asked:
     dense: Ids
     range_offset: Ids
     range_atom: Ids
-    range_group: Ids
-    range_op: Ids
+    range_test: Ids  # shape (range atoms, 4): what each of them asks (`triplewire.kernels.trie.windows`)
 
 
 def asked_of(keys: NDArray[np.int64], first_range: int, terms: int, tests: int) -> Asked:
@@ -74,12 +73,20 @@ def _dense(
     return dense
 
 
-def _ranges(keys: NDArray[np.int64], first_range: int, row: NDArray[np.int64], asked: Ids) -> tuple[Ids, Ids, Ids, Ids]:
-    """The range atoms of each predicate; `asked` says which row is whose."""
+def _ranges(keys: NDArray[np.int64], first_range: int, row: NDArray[np.int64], asked: Ids) -> tuple[Ids, Ids, Ids]:
+    """The range atoms of each predicate, and what they ask; `asked` says which row is whose."""
     ranges = np.arange(first_range, len(keys))
     ranges = ranges[np.argsort(row[ranges], kind="stable")]
     owners, counts = np.unique(row[ranges], return_counts=True)
     asked[owners, RANGE] = np.arange(len(owners))
     offset = np.concatenate(([0], np.cumsum(counts))).astype(np.int32)
-    code = (keys[ranges] & 0xFFFFFFFF).astype(np.int32)
-    return offset, ranges.astype(np.int32), code >> 3, code & 7
+    return offset, ranges.astype(np.int32), range_tests(keys[first_range:])
+
+
+def range_tests(keys: NDArray[np.int64]) -> Ids:
+    """Of range atoms: the group and the operator of the lower bound, or of the only one, and of the upper one; the
+    operator is 0 without."""
+    code = keys & 0xFFFFFFFF
+    parts = [part for bound in (code & ((1 << LAST) - 1), code >> LAST) for part in (bound >> 3, bound & 7)]
+    tests: Ids = np.stack(parts, axis=1).astype(np.int32)
+    return tests

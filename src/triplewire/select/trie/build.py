@@ -24,6 +24,7 @@ from triplewire.kernels.trie import stars as star_kernels
 from triplewire.kernels.trie import subsets as subset_kernels
 from triplewire.kernels.trie import trie_nodes as node_kernels
 from triplewire.select.trie.asked import asked_of
+from triplewire.select.trie.ranges import no_ranges, ranges_of
 
 Keys = NDArray[np.int64]
 
@@ -59,8 +60,9 @@ class Trie:
     dense: Ids
     range_offset: Ids
     range_atom: Ids
-    range_group: Ids
-    range_op: Ids
+    range_test: Ids
+    window_low: Ids  # window -> the ranks of its bounds; windows ascend by atom and these
+    window_high: Ids
     atoms: SetTrie
     stars: SetTrie
     bound_offset: Ids
@@ -81,15 +83,16 @@ def _built(clauses: Clauses) -> Trie:
     order, first_range = _order(keys, np.bincount(atom, minlength=len(keys)))
     keys, atom = keys[order], _inverse(order)[atom]
     label_offset, labels = np.zeros_like(set_offset), np.empty(len(atom) + int((rank >= 0).sum()), np.int32)
-    star_kernels.order_sets(set_offset, atom, rank, first_range, label_offset, labels)
+    asked = asked_of(keys, first_range, len(clauses.constants), len(tests))
+    ranges = ranges_of(asked.range_test, first_range, atom, rank, tests)
+    star_kernels.order_sets(set_offset, atom, ranges.label, ranges.share, first_range, label_offset, labels)
     bound_offset, bounds, items = _number_bounds(table, clauses.facts)
     count = np.bincount(set_clause, minlength=clauses.count)
-    shape, node = _shape(label_offset, labels, len(keys), first_range)
+    shape, node = _shape(label_offset, labels, len(keys), first_range, (asked.range_test, ranges.window_high))
     single = count[set_clause] == 1
     always = np.flatnonzero(count == 0).astype(np.int32)  # nothing narrows them: they hang on the root
     atoms = items.hung(shape, np.append(node[single], np.zeros_like(always)), np.append(set_clause[single], always))
     atoms, stars = _add_stars(atoms, node[~single], set_clause[~single], items)
-    asked = asked_of(keys, first_range, len(clauses.constants), len(tests))
     return Trie(
         keys,
         first_range,
@@ -98,8 +101,9 @@ def _built(clauses: Clauses) -> Trie:
         asked.dense,
         asked.range_offset,
         asked.range_atom,
-        asked.range_group,
-        asked.range_op,
+        asked.range_test,
+        ranges.window_low,
+        ranges.window_high,
         atoms,
         stars,
         bound_offset,
@@ -133,11 +137,11 @@ def _number_bounds(table: ClauseTable, facts: Facts) -> tuple[Ids, Ids, _Items]:
     return offset[: count + 1].copy(), bounds[: offset[count]].copy(), _Items(facts.owner, code, need)
 
 
-def _sets(table: ClauseTable, tests: TestColumns) -> tuple[Ids, Offsets, Keys, Ids]:
+def _sets(table: ClauseTable, tests: TestColumns) -> tuple[Ids, Offsets, Keys, Keys]:
     """The atom set of each star: its clause, its slice, keys and ranks."""
     most, elements = star_kernels.count_stars(table.columns)
     set_clause, set_offset = np.empty(most, np.int32), np.zeros(most + 1, np.int64)
-    key, rank = np.empty(elements, np.int64), np.empty(elements, np.int32)
+    key, rank = np.empty(elements, np.int64), np.empty(elements, np.int64)
     star_kernels.stars(table.columns, tests, set_clause, set_offset, key, rank)
     used = int(set_offset[-1])
     return set_clause, set_offset, key[:used], rank[:used]
@@ -168,14 +172,18 @@ def _inverse(order: Keys) -> Ids:
     return inverse
 
 
-def _shape(offset: Offsets, labels: Ids, alphabet: int, first_range: int) -> tuple[SetTrie, Ids]:
-    """A trie without items, and the node in which each set ends."""
+def _shape(
+    offset: Offsets, labels: Ids, alphabet: int, first_range: int, ranges: tuple[Ids, Ids]
+) -> tuple[SetTrie, Ids]:
+    """A trie without items, and the node in which each set ends. `ranges`: what range atoms ask, and the upper bounds
+    of windows."""
     most = len(labels) + 1
     parent, label, node = np.empty(most, np.int32), np.empty(most, np.int32), np.empty(len(offset) - 1, np.int32)
     root = np.full(alphabet, -1, np.int32)
     count = node_kernels.grow(offset, labels, root, parent, label, node)
-    rows, row = np.empty((count + count // subset_kernels.WIDE, 2), np.int64), np.empty(count, np.int32)
-    used = node_kernels.arrange(parent, label, count, root, first_range, rows, row)
+    most_rows = count + count // subset_kernels.WIDE + count // node_kernels.LEVELS
+    rows, row = np.empty((most_rows, 2), np.int64), np.empty(count, np.int32)
+    used = node_kernels.arrange(parent, label, count, root, first_range, *ranges, rows, row)
     nodes = np.zeros((used + 1, 2), np.int64)
     nodes[:used] = rows[:used]
     none = np.zeros(0, np.int32)
@@ -185,7 +193,7 @@ def _shape(offset: Offsets, labels: Ids, alphabet: int, first_range: int) -> tup
 def _add_stars(atoms: SetTrie, node: Ids, clause: Ids, items: _Items) -> tuple[SetTrie, SetTrie]:
     """The first trie with its stars marked, and the second trie: clauses as sets of stars, the rarest first."""
     if not len(node):
-        return atoms, _shape(np.zeros(1, np.int64), np.zeros(0, np.int32), 0, 0)[0]
+        return atoms, _shape(np.zeros(1, np.int64), np.zeros(0, np.int32), 0, 0, no_ranges())[0]
     ends, number = np.unique(node, return_inverse=True)
     order = np.argsort(np.bincount(number), kind="stable")
     number_of = _inverse(order)
@@ -194,6 +202,6 @@ def _add_stars(atoms: SetTrie, node: Ids, clause: Ids, items: _Items) -> tuple[S
     pairs = np.unique(clause.astype(np.int64) << 32 | number_of[number])  # a clause may have a star twice
     clauses, counts = np.unique(pairs >> 32, return_counts=True)
     offset = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
-    shape, node = _shape(offset, (pairs & 0xFFFFFFFF).astype(np.int32), len(order), len(order))
+    shape, node = _shape(offset, (pairs & 0xFFFFFFFF).astype(np.int32), len(order), len(order), no_ranges())
     atoms = replace(atoms, star=ends.astype(np.int32), star_number=number_of, star_block=block)
     return atoms, items.hung(shape, node, clauses.astype(np.int32))

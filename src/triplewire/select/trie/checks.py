@@ -22,6 +22,9 @@ from triplewire.kernels.trie.set_trie import BLOCK
 from triplewire.kernels.trie.stars import ANY, CHECK, RANGE, TERM, TEST
 from triplewire.kernels.trie.subsets import ALONE, AT, CODE, COUNT, ENDS, HALF, MORE, ODD, STAR, WIDE
 from triplewire.kernels.trie.subsets import RANGE as RANGE_BIT
+from triplewire.kernels.trie.windows import GROUP, LAST_GROUP, LAST_OP, OP
+from triplewire.select.trie.asked import range_tests
+from triplewire.select.trie.window_checks import check_windows
 
 _CODES = (CHECK + 1) << STATUS  # how many codes there are
 _TRIE: Schema = {
@@ -33,8 +36,9 @@ _TRIE: Schema = {
     "asked": Column("i4", ("constants+2", 4), below="most", least=min(HASHED, NOTHING)),
     "range_offset": Column("i4", ("ranges+1",), offsets="ranged"),
     "range_atom": Column("i4", ("ranged",), below="atoms"),
-    "range_group": Column("i4", ("ranged",), below="groups"),
-    "range_op": Column("i4", ("ranged",), below=len(OPS), least=1),
+    "range_test": Column("i4", ("ranged", 4)),
+    "window_low": Column("i4", ("windows",)),
+    "window_high": Column("i4", ("windows",)),
     "bound_offset": Column("i4", ("bounds+1",), offsets="numbers"),
     "bounds": Column("i4", ("numbers",), least=-1),
 }
@@ -72,6 +76,7 @@ def check_trie(clauses: Clauses, arrays: Mapping[str, NDArray[Any]]) -> None:
     there = np.zeros(clauses.count, np.bool_)
     for name, first_range in (("atoms", sizes["first_range"]), ("stars", stars)):
         _SetTrieCheck(name, parts[name], first_range).run(clauses.facts.owner, sizes["bounds"])
+        check_windows(name, parts[name], trie, first_range)
         there[parts[name]["item"]] = True
     items = sum(len(part["item"]) for part in parts.values())
     require(items == clauses.count and there.all(), "the tries have not each clause once")
@@ -96,6 +101,18 @@ def _check_atoms(trie: Mapping[str, NDArray[Any]], sizes: Sizes, tests: int) -> 
     require(is_within(always, 0) and ((always < first_range) | (always == atoms)).all(), "trie.asked holds no atom")
     require(is_within(asked[:, RANGE], -1, sizes["ranges"]), "trie.asked leads to no ranges")
     require(is_within(trie["range_atom"], first_range), "the array trie.range_atom holds another atom")
+    _check_ranges(trie["range_test"], trie["keys"][first_range:], sizes)
+
+
+def _check_ranges(asks: NDArray[Any], keys: NDArray[Any], sizes: Sizes) -> None:
+    """What range atoms ask is what their keys say, of groups that are there."""
+    require(sizes["ranged"] == len(keys), "the array trie.range_atom has not each range atom once")
+    require(np.array_equal(asks, range_tests(keys)), "the array trie.range_test asks what no key says")
+    is_window = asks[:, LAST_OP] > 0
+    require(is_within(asks[:, OP], 1, len(OPS)), "a range atom in trie.range_test has no operator")
+    require(is_within(asks[:, LAST_OP], 0, len(OPS)), "a range atom in trie.range_test has a wrong operator")
+    groups = np.append(asks[:, GROUP], asks[is_window, LAST_GROUP])
+    require(is_within(groups, 0, sizes["groups"]), "a range atom in trie.range_test has no group")
 
 
 def _check_bounds(trie: Mapping[str, NDArray[Any]], sizes: Sizes, patterns: int) -> None:

@@ -48,11 +48,14 @@ class SubjectAtoms:
     atoms: Ids
     span_offset: Offsets
     span_atom: Ids
-    span_ends: Ids  # shape (range atoms, 2): the ranks that are satisfied
+    span_ends: Ids  # shape (range atoms, 2): the ranks that are satisfied, or the triples with the values of windows
     most: Ids  # shape (runs, 4): the largest numbers of objects of one predicate
     multi: Any  # run -> do tests hold of two objects of one predicate?
     subject: Ids  # triple -> its subject and predicate, as in the batch
     predicate: Ids
+    object: Ids
+    below: Ids  # shape (range groups, terms): the places of values
+    upto: Ids
 
     def copied(self) -> SubjectAtoms:
         """The same in memory of its own."""
@@ -115,8 +118,9 @@ class Workspace:
             np.zeros(len(trie.asked), np.int32),
         )
         self.table = AtomTable(*fixed(trie.keys, trie.slots, trie.asked, trie.dense))
-        self.ranges = RangeAtoms(*fixed(trie.range_offset, trie.range_atom, trie.range_group, trie.range_op))
-        self.tries = _arrays(trie.atoms, trie.first_range), _arrays(trie.stars, stars)
+        self.ranges = RangeAtoms(*(*fixed(trie.range_offset, trie.range_atom, trie.range_test), trie.first_range))
+        windows = fixed(trie.range_test, trie.window_low, trie.window_high)
+        self.tries = _arrays(trie.atoms, trie.first_range, windows), _arrays(trie.stars, stars, windows)
 
     def marks(self, count: int) -> int:
         """A number below which all marks so far are, and above which `count` are free."""
@@ -136,10 +140,10 @@ def subject_atoms(trie: Trie, batch: Batch, features: Features, space: Workspace
     offset, span_offset = np.empty((2, triples + 1), np.int64)
     offset[0] = span_offset[0] = 0
     most, multi = np.empty((triples, _MOST), np.int32), np.empty(triples, np.bool_)
-    done = 0
+    done, values = 0, fixed(batch.object, features.low, features.high)
     while True:
         sink = Sink(space.atom_seen, space.wanted, space.atoms)
-        runs = RunAtoms(first, publication_run, offset, space.atoms, span_offset, *space.spans, most, multi)
+        runs = RunAtoms(first, publication_run, offset, space.atoms, span_offset, *space.spans, most, multi, *values)
         with np.errstate(over="ignore"):  # hashes wrap around where the kernels run as plain Python
             done = atom_kernels.batch_atoms(
                 done, batch.triples, features.columns, space.table, space.ranges, sink, runs
@@ -152,7 +156,7 @@ def subject_atoms(trie: Trie, batch: Batch, features: Features, space: Workspace
     count = int(publication_run[-1])
     return SubjectAtoms(
         first[: count + 1], publication_run, offset[: count + 1], space.atoms, span_offset[: count + 1], *space.spans,
-        most[:count], multi[:count], batch.subject, batch.predicate,
+        most[:count], multi[:count], batch.subject, batch.predicate, *values,
     )  # fmt: skip
 
 
@@ -169,7 +173,7 @@ def walk(trie: Trie, features: Features, atoms: SubjectAtoms, cap: int, space: W
     offset, check_offset = np.zeros(publications + 1, np.int64), np.zeros(publications + 1, np.int64)
     runs = RunAtoms(
         atoms.first, atoms.publication_run, atoms.offset, atoms.atoms, atoms.span_offset, atoms.span_atom,
-        atoms.span_ends, atoms.most, atoms.multi,
+        atoms.span_ends, atoms.most, atoms.multi, atoms.object, atoms.below, atoms.upto,
     )  # fmt: skip
     predicates = Predicates(atoms.subject, atoms.predicate, features.term)
     visited, done = np.zeros(3, np.int64), 0
@@ -207,9 +211,9 @@ def walk(trie: Trie, features: Features, atoms: SubjectAtoms, cap: int, space: W
     )
 
 
-def _arrays(trie: SetTrie, first_range: int) -> TrieArrays:
-    """A trie as the kernel takes it."""
+def _arrays(trie: SetTrie, first_range: int, windows: Any) -> TrieArrays:
+    """A trie as the kernel takes it. `windows`: what range atoms ask, and the bounds of windows."""
     subscription = trie.subscription if len(trie.subscription) else np.zeros(1, np.int32)  # it is read without a look
     arrays = trie.nodes.reshape(-1), trie.root, trie.item, trie.need, subscription
     stars = fixed(trie.star, trie.star_number, trie.star_block)
-    return TrieArrays(*(*fixed(*arrays), *stars, first_range))
+    return TrieArrays(*(*fixed(*arrays), *stars, first_range, *windows))
