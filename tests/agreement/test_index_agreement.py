@@ -1,7 +1,7 @@
 """Every index gives the reference's answers: generated subscriptions in all languages, generated and real
 publications, pair by pair.
 
-TRIPLEWIRE_TEST_PAIRS scales it (20,000, the default, is a third of a million pairs here, of 15,000 subscriptions in a
+TRIPLEWIRE_TEST_PAIRS scales it (20,000, the default, is a third of a million pairs here, of 12,000 subscriptions in a
 hundred engines), TRIPLEWIRE_TEST_SEED gives other ones.
 A case that differs is made small before it is shown.
 """
