@@ -1,8 +1,8 @@
 """Every index gives the reference's answers: generated subscriptions in all languages, generated and real
 publications, pair by pair.
 
-TRIPLEWIRE_TEST_PAIRS scales it (20,000, the default, is a third of a million pairs here, of 12,000 subscriptions in a
-hundred engines), TRIPLEWIRE_TEST_SEED gives other ones.
+TRIPLEWIRE_TEST_PAIRS scales it (20,000, the default, is a third of a million pairs here, of 18,000 subscriptions in
+150 engines), TRIPLEWIRE_TEST_SEED gives other ones.
 A case that differs is made small before it is shown.
 """
 
