@@ -1,9 +1,9 @@
-# make demo, make test, make quick: each sets up .venv from the lock first. PYTHON=python3.12 takes another interpreter.
+# make demo, make test, make full, make quick: each sets up .venv from the lock first. PYTHON=python3.12 takes another interpreter.
 PYTHON ?= python3
 DATA ?= examples/publications
 READY := .venv/.ready
 
-.PHONY: demo test quick check setup clean
+.PHONY: demo test full quick check setup clean
 
 setup: $(READY)
 
@@ -20,6 +20,10 @@ demo: $(READY)
 
 test: $(READY)
 	@.venv/bin/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder
+
+# as `test`, with three times the generated cases and all cases of damage: docs/decisions/052
+full: $(READY)
+	@TRIPLEWIRE_TEST_PAIRS=60000 TRIPLEWIRE_DAMAGE=all .venv/bin/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder
 
 # unit tests in less than 30 seconds: which ones, tests/conftest.py says; kernels run as plain Python where a test asks one
 quick: $(READY)

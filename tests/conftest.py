@@ -8,6 +8,7 @@ the same time is compiled twice. Groups that take minutes come next, so that non
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,10 @@ from hypothesis import settings
 # what is tested is the compiled trie, from the first match on, in processes that tests start as well; the interpreted
 # tier and the change from one to the other have tests of their own (tests/tiers)
 os.environ.setdefault("TRIPLEWIRE_TIER", "compiled")
+
+# a hundred processes that tests start read the package's bytecode; else each compiles all of its modules again
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 settings.register_profile("triplewire", deadline=None)
 settings.load_profile("triplewire")

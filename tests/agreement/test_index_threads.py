@@ -41,11 +41,16 @@ def check(result: MatchResult, standing_ids: set[str], answers: Mapping[tuple[st
     return len(found)
 
 
-def change(engine: Engine, some: list[Subscription], chance: random.Random, stop: threading.Event) -> int:
-    """Subscribe and unsubscribe until told to stop; returns how often."""
+def change(
+    engine: Engine, some: list[Subscription], chance: random.Random, calls: threading.Semaphore, stop: threading.Event
+) -> int:
+    """Subscribe or unsubscribe once for each call of the other threads as it begins, until told to stop; returns how
+    often. Without that bound, the work of the test would be a matter of how threads happen to be scheduled."""
     registered: list[Subscription] = []
     changes = 0
     while not stop.is_set():
+        if not calls.acquire(timeout=0.1):
+            continue
         waiting = [one for one in some if one not in registered]
         if waiting and (not registered or chance.random() < 0.55):
             one = chance.choice(waiting)
@@ -81,15 +86,16 @@ def test_threads(matcher: str, part: int) -> None:
         for _ in range(ROUNDS):
             chunks = [publications] if number % 2 == 0 else [[one] for one in publications]
             for chunk in chunks:
+                calls.release()
                 result = engine.match(chunk)
                 assert not result.refusals
                 asked = {one.id for one in chunk}
                 count += check(result, ids, {pair: answer for pair, answer in answers.items() if pair[0] in asked})
         return count
 
-    stop = threading.Event()
+    calls, stop = threading.Semaphore(0), threading.Event()
     with ThreadPoolExecutor(THREADS + 1) as pool:
-        changing = pool.submit(change, engine, pass_, chance, stop)
+        changing = pool.submit(change, engine, pass_, chance, calls, stop)
         try:
             counts = list(pool.map(match, range(THREADS)))
         finally:

@@ -35,6 +35,13 @@ ROWS = [
 
 
 @pytest.fixture
+def without_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Processes that the test starts load no kernels, which takes longer than what they do: for tests of streams,
+    signals and exit codes."""
+    monkeypatch.setenv("TRIPLEWIRE_TIER", "interpreted")
+
+
+@pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder, which is the current one as well."""
     for name, text in FILES.items():

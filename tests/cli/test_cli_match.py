@@ -273,12 +273,12 @@ def test_files_are_the_objects_byte_for_byte(folder: Path, examples: Path) -> No
     ]
     start += ["--publications", examples / "publications", "odd.nq", "--output"]
     command = [*map(str, start)]
-    script = "import sys; from triplewire.cli import main\ntry: main()\nfinally: print('pandas' in sys.modules)"
-    for name in ("out.jsonl", "out.parquet"):
-        done = subprocess.run(
-            [sys.executable, "-c", script, *command, name], check=False, capture_output=True, text=True, cwd=folder
-        )
-        assert done.stdout == "False\n", done.stderr
+    script = "import sys; from triplewire.cli import run; start = sys.argv[1:]\n"
+    script += "print(*(run([*start, name]) for name in ('out.jsonl', 'out.parquet')), 'pandas' in sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", script, *command], check=False, capture_output=True, text=True, cwd=folder
+    )
+    assert done.stdout == "1 1 False\n", done.stderr
     assert Path("out.jsonl").read_bytes() == "".join(f"{line}\n" for line in wanted).encode("utf-8", "backslashreplace")
     stored = pq.read_table("out.parquet").to_pylist()
     assert [

@@ -145,6 +145,7 @@ def test_the_reader_goes_away(folder: Path) -> None:
         assert (run.wait(), said) == (141, b"")
 
 
+@pytest.mark.usefixtures("without_kernels")
 def test_the_reader_of_the_messages_goes_away(folder: Path) -> None:
     for number in range(1_500):
         (folder / f"bad{number}.ttl").write_text("bad")
@@ -160,6 +161,7 @@ FULL = Path("/dev/full")
 FULL_SAID = "triplewire: [Errno 28] No space left on device"
 
 
+@pytest.mark.usefixtures("without_kernels")
 @pytest.mark.skipif(not FULL.exists(), reason="there is no /dev/full here")
 @pytest.mark.parametrize(
     "arguments",
@@ -179,6 +181,7 @@ def test_a_full_disk_is_one_line_and_74(folder: Path, arguments: list[str]) -> N
     assert (done.returncode, done.stderr.splitlines()) == (74, [FULL_SAID])
 
 
+@pytest.mark.usefixtures("without_kernels")
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
 def test_closed_streams(folder: Path, closed: str) -> None:
     """As daemons are started. What would go there is for nobody; files are written all the same."""
@@ -192,6 +195,7 @@ def test_closed_streams(folder: Path, closed: str) -> None:
     assert "refused" not in done.stdout
 
 
+@pytest.mark.usefixtures("without_kernels")
 @pytest.mark.skipif(os.name == "nt", reason="signals are sent otherwise there")
 def test_interrupt(folder: Path) -> None:
     """Ctrl-C, which a terminal sends to the whole group, while it waits for standard input."""

@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import shlex
 import subprocess
 import sys
@@ -82,9 +83,16 @@ def _commands(block: Block) -> list[list[str]]:
 def test_commands(block: Block, tmp_path: Path) -> None:
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     program = Path(sys.executable).parent / "triplewire"
+    environment = {**os.environ, "TRIPLEWIRE_TIER": "interpreted"}  # loading kernels takes longer than these commands
     for _, *arguments in _commands(block):
         done = subprocess.run(
-            [str(program), *arguments], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120
+            [str(program), *arguments],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
         )
         assert done.returncode == 0, f"triplewire {shlex.join(arguments)}\n{done.stdout}{done.stderr}"
 

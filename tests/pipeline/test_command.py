@@ -28,6 +28,9 @@ ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"
 TRIPLEWIRE = Path(sys.executable).parent / "triplewire"
 MATCHES = 40  # of the example subscriptions in the example publications
+# of processes in which no kernel is tested: loading kernels, into each of Spark's workers, takes longer than the rest,
+# and for a new home they would be compiled
+WITHOUT_KERNELS = {"TRIPLEWIRE_TIER": "interpreted"}
 NOISE = re.compile(r"Traceback|\bWARN|log4j|Exception|incubator")
 
 
@@ -122,7 +125,7 @@ def test_demo_without_a_java_of_the_system(tmp_path: Path) -> None:
         found = shutil.which(name)
         if found:
             (tools / name).symlink_to(found)
-    environment = {"PATH": str(tools), "HOME": str(tmp_path)}
+    environment = {"PATH": str(tools), "HOME": str(tmp_path), **WITHOUT_KERNELS}
     command = [str(TRIPLEWIRE), "pipeline", "demo", "--output", str(tmp_path / "out")]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=180)
     said = done.stdout + done.stderr
@@ -146,7 +149,8 @@ def test_watching_until_interrupted(tmp_path: Path) -> None:
     command = [str(TRIPLEWIRE), "pipeline", "run", "--input", str(source), "--output", str(out), "--streaming"]
     command += ["--watch", "0.5", "--subscriptions", str(EXAMPLES / "subscriptions")]
     command += [f"--conf={name}={value}" for name, value in QUICK_START.items()]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    environment = {**os.environ, **WITHOUT_KERNELS}
+    process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True, start_new_session=True)
     try:
         wait_for(lambda: len(pairs(out)) == 2)
         shutil.copy(EXAMPLES / "publications" / "walks.trig", source)
