@@ -1,4 +1,4 @@
-"""The command line: `triplewire read`, `match`, `explain`, `check`, `operators`, `bench`, `pipeline`, `warm-up`. One file a command.
+"""The command line: `triplewire read`, `match`, `explain`, `check`, `operators` and others. One file a command.
 
 Data goes to standard output, messages and progress to standard error. Exit codes: 0 done; 1 some input was refused,
 and the rest was processed (a warning, as for an ill-formed feed, does not count); 2 wrong usage; 70 a fault of the
