@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from triplewire import Engine, Publication
-from triplewire.errors import ArgumentError, OperatorError
+from triplewire.errors import ArgumentError, Broke, OperatorError
 from triplewire.extend import Parameter
 from triplewire.operators.calling.budget import Budget, share_budgets
-from triplewire.operators.calling.guard import Broke, Guard
+from triplewire.operators.calling.guard import Guard
 from triplewire.operators.files import OperatorFile, operators_of
 
 FILE = """

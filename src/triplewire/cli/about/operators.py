@@ -58,7 +58,7 @@ def described(operator: Operator, counted: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "name": operator.name,
         "version": traits.version,
-        "parameters": [{"name": one.name, "unit": one.unit} for one in operator.parameters],
+        "parameters": [{"name": formal.name, "unit": formal.unit} for formal in operator.parameters],
         "output": getattr(operator, "output", "truth or rows"),
         "runs": "isolated" if traits.isolated else "http" if hasattr(operator, "evaluate_together") else "here",
         "cost": traits.cost,
@@ -89,5 +89,5 @@ def _shown(value: Any) -> str:
     if value is None:
         return "-"
     if isinstance(value, list):
-        return ", ".join(f"{one['name']} ({one['unit']})" if one["unit"] else one["name"] for one in value)
+        return ", ".join(f"{p['name']} ({p['unit']})" if p["unit"] else p["name"] for p in value)
     return f"{value:g}" if isinstance(value, float) else str(value)

@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
-from triplewire.errors import OperatorError
+from triplewire.errors import Broke, OperatorError
 from triplewire.ir.evaluation.calls import attempt, failure_of
 from triplewire.ir.evaluation.state import Result, World
 from triplewire.ir.evaluation.unknown import CallKey
 from triplewire.model.operator import Traits, rows_of, traits_of
 from triplewire.model.publication import Publication
-from triplewire.operators.calling.guard import Broke, Guard
+from triplewire.operators.calling.guard import Guard
 
 Asked = tuple[Publication, CallKey]
 

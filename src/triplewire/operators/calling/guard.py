@@ -6,16 +6,12 @@ import threading
 import time
 from collections.abc import Callable
 
-from triplewire.errors import OperatorError
+from triplewire.errors import Broke, OperatorError
 from triplewire.operators.calling.budget import Budget
 
 BREAKS = 3  # calls in a row that broke: a crash, no answer in time, a wrong one
 FAILURES = 20  # calls in a row without an answer, those that the operator refused by itself included
 PAUSE, LONGEST_PAUSE = 60.0, 3_600.0  # seconds until it is tried again
-
-
-class Broke(OperatorError):
-    """The operator itself is at fault, whatever it was asked: it crashed, hung, or answered nonsense."""
 
 
 class Guard:

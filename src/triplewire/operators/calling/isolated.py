@@ -11,11 +11,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from triplewire.config import Settings
-from triplewire.errors import OperatorError
+from triplewire.errors import Broke, OperatorError
 from triplewire.model.operator import Argument, Operator, Parameter, Verdict, traits_of
 from triplewire.model.publication import Publication
-from triplewire.operators.calling.guard import Broke, Guard
-from triplewire.operators.calling.process import Ended, Process
+from triplewire.operators.calling.guard import Guard
+from triplewire.operators.calling.process import Process, _Ended
 from triplewire.operators.calling.terms import verdict_from_json
 
 SECONDS = 5.0  # of a call, where the operator states no other time
@@ -73,7 +73,7 @@ class Isolated:
             used = asked.answers > 0
             try:
                 answer = asked.ask(call, self.timeout)
-            except Ended:
+            except _Ended:
                 ending = asked.end()
                 if not used:
                     raise Broke(f"its process ended ({ending})") from None

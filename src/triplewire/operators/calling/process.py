@@ -12,14 +12,14 @@ import sys
 import time
 from typing import Any
 
-from triplewire.operators.calling.guard import Broke
-from triplewire.operators.calling.worker import LENGTH, MOST_BYTES
+from triplewire.errors import Broke
+from triplewire.operators.calling.frames import LENGTH, MOST_BYTES
 
 START_SECONDS = 60.0  # to import what the operator needs
 _CHUNK = 1 << 16
 
 
-class Ended(Exception):
+class _Ended(Exception):
     """The process ended by itself."""
 
 
@@ -46,14 +46,14 @@ class Process:
             os.set_blocking(pipe.fileno(), False)
         try:
             ready = self._exchange(origin, START_SECONDS)
-        except Ended:
+        except _Ended:
             raise Broke(f"its process ended before it was open ({self.end()})") from None
         if "ready" not in ready:
             self.end()
             raise Broke(str(ready.get("broke")))
 
     def ask(self, call: Any, seconds: float) -> dict[str, Any]:
-        """The answer to a call. Raises `Broke` where there is none in time, `Ended`."""
+        """The answer to a call. Raises `Broke` where there is none in time, `_Ended`."""
         answer = self._exchange(call, seconds)
         self.answers += 1
         return answer
@@ -85,9 +85,9 @@ class Process:
                     except BlockingIOError:
                         continue
                     except OSError:
-                        raise Ended from None
+                        raise _Ended from None
                     if not received:
-                        raise Ended
+                        raise _Ended
                     incoming += received
                 if len(incoming) >= LENGTH.size:
                     (length,) = LENGTH.unpack_from(incoming)

@@ -12,16 +12,13 @@ import json
 import os
 import pickle
 import signal
-import struct
 import sys
 from typing import Any, BinaryIO
 
 from triplewire.model.operator import Operator, rows_of
 from triplewire.model.publication import Publication
+from triplewire.operators.calling.frames import LENGTH, MOST_BYTES
 from triplewire.operators.calling.terms import verdict_to_json
-
-LENGTH = struct.Struct(">Q")
-MOST_BYTES = 64 << 20  # of an answer
 
 
 def _read(stream: BinaryIO) -> Any:

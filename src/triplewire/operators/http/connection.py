@@ -11,8 +11,7 @@ import ssl
 import time
 from typing import NamedTuple
 
-from triplewire.errors import OperatorError
-from triplewire.operators.calling.guard import Broke
+from triplewire.errors import Broke, OperatorError
 from triplewire.operators.http.addresses import checked_address
 
 MOST_BYTES = 16 << 20  # of an answer

@@ -15,12 +15,12 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from triplewire.errors import OperatorError
+from triplewire.errors import Broke, OperatorError
 from triplewire.model.operator import Argument, Parameter, Verdict
 from triplewire.model.publication import Publication
 from triplewire.model.references import is_absolute
 from triplewire.model.terms import IRI
-from triplewire.operators.calling.guard import Broke, Guard
+from triplewire.operators.calling.guard import Guard
 from triplewire.operators.calling.terms import to_json, verdict_from_json
 from triplewire.operators.http.connection import Connection, Target
 
