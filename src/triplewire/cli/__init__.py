@@ -1,4 +1,4 @@
-"""The command line: `triplewire read`, `match`, `explain`, `check`, `bench`, `pipeline`, `warm-up`. One file a command.
+"""The command line: `triplewire read`, `match`, `explain`, `check`, `operators` and others. One file a command.
 
 Data goes to standard output, messages and progress to standard error. Exit codes: 0 done; 1 some input was refused,
 and the rest was processed (a warning, as for an ill-formed feed, does not count); 2 wrong usage; 70 a fault of the
@@ -35,7 +35,7 @@ def run(arguments: list[str]) -> int:
 
 def _run(arguments: list[str]) -> int:
     if arguments == ["--version"]:
-        from triplewire.cli.version import show_version
+        from triplewire.cli.about.version import show_version
 
         show_version()
         return 0

@@ -102,9 +102,9 @@ OperatorFiles = Annotated[
     list[Path] | None,
     typer.Option(
         "--operators",
-        metavar="FILE.py...",
+        metavar="FILE...",
         parser=file_argument,
-        help="Operators of your own: Python files with an attribute `operators`. They are run.",
+        help="Operators of your own: Python files with an attribute `operators`, which are run; TOML files.",
     ),
 ]
 EntailmentOption = Annotated[

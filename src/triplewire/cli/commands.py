@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 
 from triplewire.cli import bench, check, explain, match, pipeline, read, warm_up
-from triplewire.cli.version import show_version
+from triplewire.cli.about.operators import operators_command
+from triplewire.cli.about.version import show_version
 
 app = typer.Typer(
     name="triplewire",
@@ -22,6 +23,7 @@ app.command("explain", short_help="Say why a subscription matches a publication,
 app.command("check", short_help="Check subscriptions and taxonomies: errors, and what cannot match.")(
     check.check_command
 )
+app.command("operators", short_help="List the operators that subscriptions may call.")(operators_command)
 app.command("bench", short_help="Measure matching on the papers' workloads.")(bench.bench_command)
 app.command("warm-up", short_help="Compile the matching loops now, for images and clusters.")(warm_up.warm_up_command)
 app.add_typer(pipeline.app, name="pipeline")

@@ -14,6 +14,7 @@ from triplewire.ir.subscription import Subscription
 from triplewire.ir.taxonomy import EMPTY, Taxonomy
 from triplewire.model.publication import Publication
 from triplewire.operators import built_in_operators, with_taxonomy
+from triplewire.operators.calling.isolated import isolated
 from triplewire.operators.files import fault_of
 
 if TYPE_CHECKING:
@@ -31,9 +32,13 @@ def world_of(where: str, taxonomy: object, operators: Any, settings: Any) -> Wor
     check_settings(where, settings)
     check_operators(where, operators)
     limits = settings or Settings()
-    called = built_in_operators() if operators is None else operators
     classes = _taxonomy(where, taxonomy, limits)
-    return World(classes, with_taxonomy(called, classes), limits)
+    called = with_taxonomy(built_in_operators() if operators is None else operators, classes)
+    try:
+        called = isolated(called)
+    except ValueError as error:
+        raise ArgumentError(str(error), source=f"{where}(operators=...)", remedy="define it in a module") from None
+    return World(classes, called, limits)
 
 
 def _taxonomy(where: str, taxonomy: Any, settings: Settings) -> Taxonomy:

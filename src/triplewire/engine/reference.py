@@ -18,6 +18,7 @@ from triplewire.encode.strings import TextColumn
 from triplewire.errors import TriplewireError
 from triplewire.ir.subscription import Subscription
 from triplewire.matchers import Chunk, Detail, Details, Install, Meaning, Rows, Stage
+from triplewire.verify.in_flight import in_flight
 from triplewire.verify.operators import OperatorStage
 
 _RECENT = 256  # changes that are kept beside the large table, at least
@@ -108,12 +109,14 @@ class ReferenceSnapshot:
         truncated: list[bool] = []
         details: list[Detail] = []
         failures: list[tuple[int, int, TriplewireError]] = []
-        triples, candidates = 0, len(chunk) * len(subscriptions)
+        candidates = len(chunk) * len(subscriptions)
+        publications = list(map(chunk.publication, range(len(chunk))))
+        triples = sum(len(current.triples) for current in publications)
+        at_once = self._stage.caller.at_once
+        decided = in_flight(lambda current: self._stage.decide(current, subscriptions, {}), publications, at_once)
         for row in range(len(chunk)):
-            current = chunk.publication(row)
-            triples += len(current.triples)
             with stage("verify"):
-                outcomes = self._stage.decide(current, subscriptions, {})
+                outcomes = next(decided)
             for number, outcome in enumerate(outcomes):
                 if isinstance(outcome, TriplewireError):
                     failures.append((row, number, outcome))

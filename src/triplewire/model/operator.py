@@ -2,17 +2,18 @@
 
 An operator gets the publication and its arguments and returns false, true, or a finite set of bindings. The built-in
 ones and the registry: `triplewire.operators`. An operator may check the constants of a call, once, when a
-subscription is registered (`ChecksConstants`).
+subscription is registered (`ChecksConstants`), and state how it is to be called (`Traits`).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Protocol, TypeAlias, runtime_checkable
+from dataclasses import dataclass, fields
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from triplewire.model.publication import Publication
-from triplewire.model.terms import IRI, Literal, Term
+from triplewire.model.terms import IRI, BlankNode, Literal, Term
 
 Argument: TypeAlias = Term | None
 """A constant or a bound variable's value; None stands for an output, which the answer binds."""
@@ -64,3 +65,66 @@ def warnings_of_call(operator: Operator, arguments: Sequence[object]) -> tuple[s
         raise
     except Exception as error:  # foreign code
         raise ValueError(f"its check failed: {type(error).__name__}: {error}") from error
+
+
+def rows_of(verdict: Any, arguments: int, limit: int) -> bool | tuple[tuple[Term, ...], ...]:
+    """A verdict, checked: a truth, or distinct rows in the order given. Raises `TypeError` where it is something else,
+    `ValueError` where it has more than `limit` rows."""
+    if isinstance(verdict, bool):
+        return verdict
+    rows: dict[tuple[Term, ...], None] = {}
+    for count, row in enumerate(verdict):
+        if count >= limit:
+            raise ValueError(f"more than {limit} rows (max_steps)")
+        whole = tuple(row)
+        if len(whole) != arguments or not all(isinstance(term, IRI | Literal | BlankNode) for term in whole):
+            raise TypeError(f"a row is no tuple of {arguments} terms: {whole!r:.100}")
+        rows[whole] = None
+    return tuple(rows)
+
+
+# --- how an operator wants to be called ------------------------------------------------------------------------------
+
+MOST_AT_ONCE = 256  # calls of one operator
+MOST_SECONDS = 3_600.0
+LEAST_MEMORY, MEMORY = 1 << 26, 1 << 30  # bytes of address space
+
+
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """What an operator may state besides, as attributes of these names; all are optional."""
+
+    version: str = ""  # changes when its answers may
+    cost: float = 1.0  # of a call, in any unit that is the same for all operators; seconds by default
+    timeout: float | None = None  # seconds of a call; default: `operator_seconds`, 5 where it is isolated
+    concurrency: int = 1  # calls that are made at once
+    isolated: bool = False  # it runs in a process of its own
+    memory: int = MEMORY  # bytes of address space of that process
+
+
+def traits_of(operator: object) -> Traits:
+    """What an operator states. Raises `ValueError`, which says what is wrong and what is expected."""
+    stated: dict[str, Any] = {}
+    for known in fields(Traits):
+        value = getattr(operator, known.name, known.default)
+        if fault := _fault(known.name, value):
+            raise ValueError(f"has {known.name} = {value!r:.60}, which is not {fault}")
+        stated[known.name] = value
+    return Traits(**stated)
+
+
+def _fault(name: str, value: object) -> str:
+    """What the value of a trait should have been; "" where it is right."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    number: Any = value if is_number else -1
+    if name == "version":
+        return "" if isinstance(value, str) else "a text"
+    if name == "isolated":
+        return "" if isinstance(value, bool) else "True or False"
+    if name == "cost":
+        return "" if number >= 0 else "a number from 0"
+    if name == "timeout":
+        return "" if value is None or 0 < number <= MOST_SECONDS else f"a number of seconds up to {MOST_SECONDS:g}"
+    if name == "concurrency":
+        return "" if type(value) is int and 1 <= value <= MOST_AT_ONCE else f"an integer from 1 to {MOST_AT_ONCE}"
+    return "" if type(value) is int and value >= LEAST_MEMORY else f"a number of bytes from {LEAST_MEMORY}"

@@ -1,4 +1,4 @@
-"""Operators of a Python file: a module attribute `operators`, an iterable of operator objects.
+"""Operators of a file. That of a Python file: a module attribute `operators`, an iterable of operator objects.
 
     class LongerThan:
         name = "longerThan"
@@ -8,7 +8,8 @@
     operators = (LongerThan(),)
 
 The file is code: it is run with all rights of this process. It stands alone, but may import what is installed. Its
-text can travel to another process and be run there. The protocol: `triplewire.model.operator`.
+text can travel to another process and be run there. The protocol: `triplewire.model.operator`. A TOML file declares
+services: `triplewire.operators.http.declared`.
 """
 
 from __future__ import annotations
@@ -24,8 +25,10 @@ from types import ModuleType
 from typing import Any
 
 from triplewire.errors import OperatorError
-from triplewire.model.operator import Operator, Parameter
+from triplewire.model.operator import Operator, Parameter, traits_of
 from triplewire.operators import built_in_operators
+from triplewire.operators.calling.isolated import Isolated
+from triplewire.operators.http.declared import declared
 
 ATTRIBUTE = "operators"
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
@@ -50,9 +53,9 @@ def _read(path: Path) -> OperatorFile:
         return OperatorFile(str(path), path.read_text(encoding="utf-8"))
     except OSError as error:
         what = (error.strerror or str(error)).lower()
-        raise _failure(path, f"it cannot be read: {what}", "give a Python file") from None
+        raise _failure(path, f"it cannot be read: {what}", "give a Python or TOML file") from None
     except UnicodeDecodeError as error:
-        raise _failure(path, f"it is no UTF-8 text: {error.reason}", "give a Python file") from None
+        raise _failure(path, f"it is no UTF-8 text: {error.reason}", "give a Python or TOML file") from None
 
 
 def operators_of(files: Sequence[OperatorFile]) -> Mapping[str, Operator]:
@@ -75,6 +78,24 @@ def operators_of(files: Sequence[OperatorFile]) -> Mapping[str, Operator]:
 
 @lru_cache(maxsize=64)
 def _operators(file: OperatorFile) -> tuple[Operator, ...]:
+    """The operators of a file; those that are isolated run its text in processes of their own."""
+    if file.path.endswith(".toml"):
+        try:
+            return tuple(declared(file.text))
+        except ValueError as error:  # `tomllib.TOMLDecodeError` is one
+            raise _failure(file.path, str(error), "see docs/operators.md") from None
+    return tuple(
+        [
+            Isolated(operator, ("file", file.path, file.text, operator.name))
+            if getattr(operator, "isolated", False)
+            else operator
+            for operator in operators_in(file)
+        ]
+    )
+
+
+def operators_in(file: OperatorFile) -> tuple[Operator, ...]:
+    """The operators of a Python file, as objects of this process. Raises `OperatorError`."""
     module = _run(file)
     if not hasattr(module, ATTRIBUTE):
         raise _failure(file.path, f"it has no attribute {ATTRIBUTE!r}", _EXAMPLE)
@@ -134,6 +155,10 @@ def fault_of(operator: Any) -> str:
         return f"({name}) has no tuple of Parameter as its parameters"
     if not callable(getattr(operator, "evaluate", None)):
         return f"({name}) has no method evaluate(publication, arguments)"
+    try:
+        traits_of(operator)
+    except ValueError as error:
+        return f"({name}) {error}"
     return ""
 
 

@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 from triplewire.encode.buffers import of_numbers
 from triplewire.engine import Engine
 from triplewire.errors import LimitError, Refusal
+from triplewire.operators.calling.budget import share_budgets
 from triplewire.operators.files import OperatorFile, operators_of
 from triplewire.pipeline.rows import OUTCOME_ROWS, refused, widened
 
@@ -44,6 +45,7 @@ class PackedEngine:
     files: str = field(repr=False)
     version: str
     operators: tuple[OperatorFile, ...] = field(default=(), repr=False)
+    budgets: str = field(default="", repr=False)  # a folder: budgets of operators hold for all workers that share it
 
     @classmethod
     def of(cls, engine: Engine, operators: Sequence[OperatorFile] = ()) -> PackedEngine:
@@ -61,6 +63,8 @@ class PackedEngine:
     def engine(self) -> Engine:
         """The engine, unpacked once a process and version."""
         global _loaded
+        if self.budgets:
+            share_budgets(self.budgets)
         engine = _engines.get(self.version)
         if engine is None:
             with tempfile.TemporaryDirectory(prefix="triplewire-") as folder:

@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from triplewire.errors import OperatorError, TriplewireError
-from triplewire.ir.evaluation.calls import ask
 from triplewire.ir.evaluation.evaluate import Answer, CallKey, CallResults, Open, Result, World, decide
 from triplewire.ir.subscription import Subscription
 from triplewire.model.publication import Publication
+from triplewire.operators.calling.caller import Caller
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +77,7 @@ class OperatorStage:
     def __init__(self, world: World, order: CallOrder | None = None) -> None:
         self._world = world
         self._order = order or FirstOpen()
+        self.caller = Caller(world)
         self.statistics = CallStatistics()
 
     def decide(
@@ -90,7 +91,7 @@ class OperatorStage:
         while pairs.waiting:
             key = self._order.next(pairs.waiting, self.statistics)
             begun = time.perf_counter()
-            result = ask(key, publication, self._world)
+            (result,) = self.caller.outcomes(publication, [key])
             self.statistics.add(key.operator, result, time.perf_counter() - begun)
             results[key] = result
             pairs.known(key)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from triplewire.errors import OperatorError
+from triplewire.errors import OperatorError, TriplewireError
 from triplewire.ir.evaluation.deadline import within
 from triplewire.ir.evaluation.state import Evaluation, Result, Row, Solution, World
 from triplewire.ir.evaluation.unknown import (
@@ -29,9 +29,8 @@ from triplewire.ir.evaluation.unknown import (
     unknown,
 )
 from triplewire.ir.nodes import Call, Variable
-from triplewire.model.operator import Argument, Operator
+from triplewire.model.operator import Argument, Operator, rows_of
 from triplewire.model.publication import Publication
-from triplewire.model.terms import IRI, BlankNode, Literal
 
 LOOKED_AT = 1_000  # solutions that depend on calls not made yet; then these are made, before there are more
 
@@ -117,34 +116,36 @@ def _unified(call: Call, row: Row, solution: Solution) -> Solution | None:
 def ask(key: CallKey, publication: Publication, world: World) -> Result:
     """Make the call. An operator is foreign code: whatever it raises, or too long a time, is a failure."""
     try:
-        return _asked(key, publication, world)
+        return attempt(key, publication, world)
     except Exception as error:
-        reason = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-        return OperatorError(f"the operator {key.operator} failed: {reason}", source=publication.id)
+        return failure_of(key, publication, error)
 
 
-def _asked(key: CallKey, publication: Publication, world: World) -> bool | tuple[Row, ...]:
+def failure_of(key: CallKey, publication: Publication, error: Exception) -> OperatorError:
+    """The failure of a call for what was raised."""
+    if isinstance(error, TriplewireError):
+        return OperatorError(
+            f"the operator {key.operator} failed: {error.what}", source=publication.id, remedy=error.remedy
+        )
+    reason = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    return OperatorError(f"the operator {key.operator} failed: {reason}", source=publication.id)
+
+
+def attempt(key: CallKey, publication: Publication, world: World) -> bool | tuple[Row, ...]:
+    """Make the call, in the time that the operator or else `operator_seconds` allows. Raises whatever goes wrong."""
     operator = world.operators.get(key.operator)
     if operator is None:
         raise LookupError("there is no operator of this name")
     if len(operator.parameters) != len(key.arguments):
         raise TypeError(f"it takes {len(operator.parameters)} arguments, not {len(key.arguments)}")
     settings = world.settings
-    return within(settings.operator_seconds, partial(_rows, operator, publication, key.arguments, settings.max_steps))
+    if getattr(operator, "keeps_time", False):  # it ends its calls by itself, and can stop what it started
+        return rows_of(operator.evaluate(publication, key.arguments), len(key.arguments), settings.max_steps)
+    seconds = getattr(operator, "timeout", None) or settings.operator_seconds
+    return within(seconds, partial(_rows, operator, publication, key.arguments, settings.max_steps))
 
 
 def _rows(
     operator: Operator, publication: Publication, inputs: tuple[Argument, ...], limit: int
 ) -> bool | tuple[Row, ...]:
-    verdict = operator.evaluate(publication, inputs)
-    if isinstance(verdict, bool):
-        return verdict
-    rows: dict[Row, None] = {}  # each once, in the order given
-    for row in verdict:
-        if len(rows) >= limit:
-            raise ValueError(f"more than {limit} rows (max_steps)")
-        whole = tuple(row)
-        if len(whole) != len(inputs) or not all(isinstance(term, IRI | Literal | BlankNode) for term in whole):
-            raise TypeError(f"a row is no tuple of {len(inputs)} terms: {whole!r:.100}")
-        rows[whole] = None
-    return tuple(rows)
+    return rows_of(operator.evaluate(publication, inputs), len(inputs), limit)

@@ -1,0 +1,166 @@
+"""Makes calls of operators, at once where an operator allows it: `Caller`."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+
+from triplewire.errors import Broke, OperatorError
+from triplewire.ir.evaluation.calls import attempt, failure_of
+from triplewire.ir.evaluation.state import Result, World
+from triplewire.ir.evaluation.unknown import CallKey
+from triplewire.model.operator import Traits, rows_of, traits_of
+from triplewire.model.publication import Publication
+from triplewire.operators.calling.guard import Guard
+
+Asked = tuple[Publication, CallKey]
+
+
+@dataclass(slots=True)
+class _Line:
+    """What is needed to call one operator. `guard` is that of operators that have none of their own."""
+
+    traits: Traits
+    batch: int
+    guard: Guard | None
+    pool: ThreadPoolExecutor | None
+    places: threading.BoundedSemaphore | None
+
+
+class Caller:
+    """Makes calls. Any number of threads may ask; `World.operators` has the operators."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._lock = threading.Lock()
+        self._lines: dict[str, _Line] = {}
+        self._process = os.getpid()
+
+    def outcomes(self, publication: Publication, keys: Sequence[CallKey]) -> list[Result]:
+        """What came of calls about one publication, in the order of the keys."""
+        return self.outcomes_of([(publication, key) for key in keys])
+
+    def outcomes_of(self, requests: Sequence[Asked]) -> list[Result]:
+        """What came of calls, in their order: at once where the operators allow it, those of one publication together
+        where an operator takes several. A call that failed is an `OperatorError`."""
+        results: list[Result] = [False] * len(requests)
+        running: list[tuple[Sequence[int], Future[list[Result]]]] = []
+        here: list[tuple[_Line, Sequence[int]]] = []
+        jobs = self._jobs(requests)
+        for line, places in jobs:
+            if line.pool is not None and len(jobs) > 1:
+                running.append((places, line.pool.submit(self._made, line, [requests[place] for place in places])))
+            else:
+                here.append((line, places))
+        for line, own in here:
+            for place, result in zip(own, self._made(line, [requests[p] for p in own]), strict=True):
+                results[place] = result
+        for under_way, future in running:
+            for place, result in zip(under_way, future.result(), strict=True):
+                results[place] = result
+        return results
+
+    def concurrency(self, operator: str) -> int:
+        """How many calls of an operator are worth asking for at once."""
+        line = self._line(operator)
+        return line.traits.concurrency * line.batch
+
+    def declared_cost(self, operator: str) -> float:
+        """What a call is stated to cost; 1.0 where nothing is stated."""
+        return self._line(operator).traits.cost
+
+    @property
+    def at_once(self) -> int:
+        """The calls that the operator that allows most of them allows at once."""
+        return max((getattr(operator, "concurrency", 1) for operator in self._world.operators.values()), default=1)
+
+    def _jobs(self, requests: Sequence[Asked]) -> list[tuple[_Line, list[int]]]:
+        """The places of requests that are made together."""
+        jobs: list[tuple[_Line, list[int]]] = []
+        last: dict[tuple[str, int], list[int]] = {}  # operator, publication -> a job that may take more
+        for place, (publication, key) in enumerate(requests):
+            line = self._line(key.operator)
+            together = last.get((key.operator, id(publication)))
+            if together is not None and len(together) < line.batch:
+                together.append(place)
+                continue
+            last[key.operator, id(publication)] = places = [place]
+            jobs.append((line, places))
+        return jobs
+
+    def _line(self, name: str) -> _Line:
+        with self._lock:
+            if self._process != os.getpid():  # the threads of a parent are not those of a fork of it
+                self._lines, self._process = {}, os.getpid()
+            line = self._lines.get(name)
+            if line is None:
+                line = self._lines[name] = self._opened(name)
+            return line
+
+    def _opened(self, name: str) -> _Line:
+        operator = self._world.operators.get(name)
+        traits = traits_of(operator)
+        at_once = traits.concurrency
+        own = getattr(operator, "guard", None) is None
+        return _Line(
+            traits,
+            getattr(operator, "batch", 1) if hasattr(operator, "evaluate_together") else 1,
+            Guard() if own else None,
+            ThreadPoolExecutor(at_once, thread_name_prefix=f"triplewire-{name}") if at_once > 1 else None,
+            threading.BoundedSemaphore(at_once) if own and hasattr(operator, "concurrency") else None,
+        )
+
+    def _made(self, line: _Line, requests: Sequence[Asked]) -> list[Result]:
+        """The calls of one job."""
+        if len(requests) > 1:
+            return self._together(requests)
+        ((publication, key),) = requests
+        if line.places is None:
+            return [self._one(line, publication, key)]
+        with line.places:
+            return [self._one(line, publication, key)]
+
+    def _one(self, line: _Line, publication: Publication, key: CallKey) -> Result:
+        guard = line.guard
+        try:
+            if guard is not None:
+                guard.enter()
+        except OperatorError as error:
+            return failure_of(key, publication, error)
+        begun = time.monotonic()
+        try:
+            result: Result = attempt(key, publication, self._world)
+        except Exception as error:
+            if guard is not None and isinstance(error, TimeoutError):
+                # an operator of this process that raises costs no more than one that answers: only its hangs count
+                guard.failed(Broke(f"no answer within {time.monotonic() - begun:.0f} s"))
+            return failure_of(key, publication, error)
+        if guard is not None:
+            guard.answered()
+        return result
+
+    def _together(self, requests: Sequence[Asked]) -> list[Result]:
+        """Calls of one operator about one publication, in one exchange."""
+        publication, first = requests[0]
+        operator = self._world.operators[first.operator]
+        limit = self._world.settings.max_steps
+        parameters = len(operator.parameters)
+        try:
+            if any(len(key.arguments) != parameters for _, key in requests):
+                raise TypeError(f"it takes {parameters} arguments")
+            answers = operator.evaluate_together(publication, [key.arguments for _, key in requests])  # type: ignore[attr-defined]
+        except Exception as error:
+            return [failure_of(key, publication, error) for _, key in requests]
+        results: list[Result] = []
+        for (_, key), answer in zip(requests, answers, strict=True):
+            try:
+                if isinstance(answer, OperatorError):
+                    raise answer
+                results.append(rows_of(answer, parameters, limit))
+            except Exception as error:
+                results.append(failure_of(key, publication, error))
+        return results

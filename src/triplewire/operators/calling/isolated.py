@@ -1,0 +1,161 @@
+"""Operators that run in processes of their own, behind the same protocol: `Isolated`."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import pickle
+import threading
+import weakref
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from triplewire.config import Settings
+from triplewire.errors import Broke, OperatorError
+from triplewire.model.operator import Argument, Operator, Parameter, Verdict, traits_of
+from triplewire.model.publication import Publication
+from triplewire.operators.calling.guard import Guard
+from triplewire.operators.calling.process import Process, _Ended
+from triplewire.operators.calling.terms import verdict_from_json
+
+SECONDS = 5.0  # of a call, where the operator states no other time
+_LIMIT = Settings().max_steps  # rows of an answer; where the engine allows fewer, it looks itself
+
+
+class Isolated:
+    """An operator whose calls run in processes with limits of time and memory, at most `concurrency` of them.
+
+    A crash, a hang, a leak or a wrong answer costs its call. A process that has answered before may have been ended
+    from outside, or have leaked: then a new one is asked once more. `origin` says where the process gets it from.
+    """
+
+    keeps_time = True
+
+    def __init__(self, operator: Operator, origin: tuple[str, ...]) -> None:
+        traits = traits_of(operator)
+        self.inner = operator
+        self.name = operator.name
+        self.parameters: tuple[Parameter, ...] = operator.parameters
+        self.version, self.cost, self.concurrency = traits.version, traits.cost, traits.concurrency
+        self.timeout = traits.timeout or SECONDS
+        self.isolated, self.memory = True, traits.memory
+        self.guard = Guard(cost=traits.cost)
+        self._origin = origin
+        self._lock = threading.Lock()
+        self._idle: list[Process] = []
+        self._places = threading.BoundedSemaphore(traits.concurrency)
+        _ALL.add(self)
+
+    def check_constants(self, arguments: tuple[Argument, ...]) -> Iterable[str]:
+        """What the operator has to say about constants."""
+        check = getattr(self.inner, "check_constants", None)
+        said: Iterable[str] = check(arguments) if check is not None else ()
+        return said
+
+    def evaluate(self, publication: Publication, arguments: tuple[Argument, ...]) -> Verdict:
+        """See `Operator`. Raises `OperatorError`."""
+        with self._places:
+            self.guard.enter()
+            try:
+                verdict = self._evaluated(publication, arguments)
+            except OperatorError as error:
+                self.guard.failed(error)
+                raise
+            self.guard.answered()
+            return verdict
+
+    def _evaluated(self, publication: Publication, arguments: tuple[Argument, ...]) -> Verdict:
+        p = publication
+        call = (p.id, p.triples, p.source, p.published, dict(p.attachments)), arguments, _LIMIT, self.timeout
+        answer: dict[str, Any] = {}
+        for process in (self._idle_one(), None):
+            asked = process or self._opened()
+            used = asked.answers > 0
+            try:
+                answer = asked.ask(call, self.timeout)
+            except _Ended:
+                ending = asked.end()
+                if not used:
+                    raise Broke(f"its process ended ({ending})") from None
+                continue
+            if not answer.get("leave"):
+                with self._lock:
+                    self._idle.append(asked)
+                break
+            asked.end()
+            if not used:
+                break
+        if "verdict" in answer:
+            try:
+                return verdict_from_json(answer["verdict"])
+            except ValueError as error:
+                raise Broke(f"its answer is wrong: {error}") from None
+        if "failed" in answer:
+            raise OperatorError(str(answer["failed"]))
+        raise Broke(str(answer.get("broke", "its process wrote what is no answer")))
+
+    def _idle_one(self) -> Process | None:
+        """A process that waits for calls."""
+        with self._lock:
+            while self._idle:
+                process = self._idle.pop()
+                if process.parent == os.getpid():  # that of a parent is not for a fork of it
+                    return process
+        return None
+
+    def _opened(self) -> Process:
+        try:
+            return Process(self._origin, self.memory)
+        except OSError as error:
+            raise Broke(f"its process cannot be started: {error}") from None
+
+    def close(self) -> None:
+        """End the processes; the next call starts another."""
+        while (process := self._idle_one()) is not None:
+            process.end()
+
+    def forget(self) -> None:
+        """In the child of a fork: the processes belong to the parent."""
+        self._lock = threading.Lock()
+        self._places = threading.BoundedSemaphore(self.concurrency)
+        self._idle = []
+
+    def __del__(self) -> None:
+        self.close()
+
+
+_ALL: weakref.WeakSet[Isolated] = weakref.WeakSet()
+
+
+def isolated(operators: Mapping[str, Operator]) -> Mapping[str, Operator]:
+    """The operators, with those that ask for it in processes of their own. Raises `ValueError` where one of them
+    cannot travel there."""
+    chosen = {
+        name: _of_object(operator)
+        for name, operator in operators.items()
+        if getattr(operator, "isolated", False) and not isinstance(operator, Isolated)
+    }
+    return {**operators, **chosen} if chosen else operators
+
+
+def _of_object(operator: Operator) -> Isolated:
+    try:
+        return Isolated(operator, ("object", pickle.dumps(operator).hex()))
+    except (pickle.PicklingError, TypeError, AttributeError) as error:
+        what = f"the operator {operator.name!r} is isolated, but cannot travel to another process: {error}"
+        raise ValueError(what) from None
+
+
+def _close() -> None:
+    for operator in list(_ALL):
+        operator.close()
+
+
+def _forget() -> None:
+    for operator in list(_ALL):
+        operator.forget()
+
+
+atexit.register(_close)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)

@@ -1,0 +1,141 @@
+"""One connection to a service, kept open from call to call; each exchange ends in time and within bounds."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import io
+import select
+import socket
+import ssl
+import time
+from typing import NamedTuple
+
+from triplewire.errors import Broke, OperatorError
+from triplewire.operators.http.addresses import checked_address
+
+MOST_BYTES = 16 << 20  # of an answer
+_CHUNK = 1 << 16
+
+
+class Target(NamedTuple):
+    """Where a service is: the parts of its address."""
+
+    is_secure: bool
+    host: str
+    port: int
+    path: str
+    allow_private: bool
+
+    @property
+    def authority(self) -> str:
+        """The value of the header Host."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == (443 if self.is_secure else 80) else f"{host}:{self.port}"
+
+
+class Connection:
+    """One thread uses it at a time."""
+
+    def __init__(self, target: Target) -> None:
+        self._target = target
+        self._socket: socket.socket | None = None
+
+    def post(self, body: bytes, seconds: float) -> bytes:
+        """The body of the answer. Raises `OperatorError`. A connection that was closed while it lay idle is opened
+        anew; nothing is ever sent twice."""
+        deadline = time.monotonic() + seconds
+        try:
+            if self._socket is not None and select.select([self._socket], [], [], 0)[0]:
+                self.close()  # closed, or it holds what nobody asked for: a second answer
+            if self._socket is None:
+                self._socket = self._opened(deadline)
+            return self._exchanged(self._socket, body, deadline)
+        except OperatorError:
+            self.close()
+            raise
+        except TimeoutError:
+            self.close()
+            raise Broke(f"no answer within {seconds:g} s (timeout)") from None
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            self.close()
+            raise Broke(f"the connection failed: {type(error).__name__}: {error}".rstrip(": ")) from None
+
+    def _opened(self, deadline: float) -> socket.socket:
+        target = self._target
+        address = checked_address(target.host, target.port, allow_private=target.allow_private)
+        made = socket.create_connection((address, target.port), _left(deadline))
+        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if not target.is_secure:
+            return made
+        try:
+            return ssl.create_default_context().wrap_socket(made, server_hostname=target.host)
+        except BaseException:
+            made.close()
+            raise
+
+    def _exchanged(self, to: socket.socket, body: bytes, deadline: float) -> bytes:
+        head = (
+            f"POST {self._target.path} HTTP/1.1\r\nHost: {self._target.authority}\r\nUser-Agent: triplewire\r\n"
+            f"Accept: application/json\r\nAccept-Encoding: identity\r\nContent-Type: application/json\r\n"
+            f"Content-Length: {len(body)}\r\n\r\n"
+        )
+        to.settimeout(_left(deadline))
+        to.sendall(head.encode("ascii") + body)
+        answer = http.client.HTTPResponse(_Timed(to, deadline), method="POST")  # type: ignore[arg-type]
+        answer.begin()
+        if answer.status != 200:
+            is_redirect = 300 <= answer.status < 400
+            what = f"it answers {answer.status} {answer.reason}"[:100]
+            raise Broke(what, remedy="redirects are not followed: give the address itself" if is_redirect else "")
+        parts, size = [], 0
+        while part := answer.read1(_CHUNK):
+            size += len(part)
+            if size > MOST_BYTES:
+                raise Broke(f"its answer has more than {MOST_BYTES} bytes")
+            parts.append(part)
+        if answer.length:
+            raise Broke("the connection was closed in the middle of the answer")
+        if answer.will_close:
+            self.close()
+        return b"".join(parts)
+
+    def close(self) -> None:
+        """Give the connection up; the next call opens another."""
+        if self._socket is not None:
+            with contextlib.suppress(OSError):
+                self._socket.close()
+        self._socket = None
+
+
+class _Timed:
+    """A socket for `HTTPResponse`, whose every read ends by the deadline."""
+
+    def __init__(self, inner: socket.socket, deadline: float) -> None:
+        self._inner = inner
+        self._deadline = deadline
+
+    def makefile(self, mode: str) -> object:
+        """What is read from, once."""
+        return io.BufferedReader(_Raw(self._inner, self._deadline), _CHUNK)
+
+
+class _Raw(io.RawIOBase):
+    def __init__(self, inner: socket.socket, deadline: float) -> None:
+        self._inner = inner
+        self._deadline = deadline
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        self._inner.settimeout(_left(self._deadline))
+        return self._inner.recv_into(buffer)
+
+
+def _left(deadline: float) -> float:
+    """The seconds that are left. Raises `TimeoutError` where none are."""
+    left = deadline - time.monotonic()
+    if left <= 0:
+        raise TimeoutError
+    return left

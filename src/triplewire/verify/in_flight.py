@@ -1,0 +1,33 @@
+"""Publications decided side by side, so that slow operators are asked about several of them at once."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TypeVar
+
+Given = TypeVar("Given")
+Made = TypeVar("Made")
+AHEAD = 2  # as many wait as are being decided
+MOST = 64  # threads
+
+
+def in_flight(function: Callable[[Given], Made], items: Iterable[Given], at_once: int) -> Iterator[Made]:
+    """What the function makes of each item, in their order; of `at_once` items at a time, each in a thread."""
+    if at_once <= 1:
+        yield from map(function, items)
+        return
+    workers = min(at_once, MOST)
+    running: deque[Future[Made]] = deque()
+    with ThreadPoolExecutor(workers, thread_name_prefix="triplewire-publications") as pool:
+        try:
+            for item in items:
+                running.append(pool.submit(function, item))
+                if len(running) >= AHEAD * workers:
+                    yield running.popleft().result()
+            while running:
+                yield running.popleft().result()
+        finally:
+            for future in running:
+                future.cancel()

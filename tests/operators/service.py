@@ -1,0 +1,96 @@
+"""A real HTTP server for tests: it answers as its path says, and counts what it is asked."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+ANSWERS: dict[str, Any] = {
+    "wrong-type": 3.5,
+    "refuses": {"error": "no such topic"},
+    "row": [[{"type": "literal", "value": "x"}]],
+}
+
+
+class Service:
+    """What was asked of a server, and how many requests were under way at most."""
+
+    def __init__(self) -> None:
+        self.asked: list[dict[str, Any]] = []
+        self.most = self._now = 0
+        self.lock = threading.Lock()
+        self.port = 0
+
+    def toml(self, path: str = "true", **settings: object) -> str:
+        """The declaration of the operator `mentions(topic)` behind the server."""
+        given = {"allow_private_addresses": True, "timeout": 0.5, **settings}
+        lines = [f"{name} = {json.dumps(value)}" for name, value in given.items()]
+        url = f'url = "http://127.0.0.1:{self.port}/{path}"'
+        return "\n".join(["[operators.mentions]", 'kind = "http"', 'parameters = ["topic"]', url, *lines])
+
+    def reply(self, handler: BaseHTTPRequestHandler) -> None:
+        """One request."""
+        asked = json.loads(handler.rfile.read(int(handler.headers["Content-Length"])))
+        with self.lock:
+            self.asked.append(asked)
+            self._now += 1
+            self.most = max(self.most, self._now)
+        path = handler.path[1:]
+        if path == "slow":
+            time.sleep(0.02)
+        if path == "hangs":
+            time.sleep(1)
+        with self.lock:
+            self._now -= 1
+        if path in ("500", "302"):
+            handler.send_response(int(path))
+            handler.send_header("Location", "/true")
+            handler.send_header("Content-Length", "0")
+            handler.end_headers()
+            return
+        answers = [ANSWERS.get(path, True) for _ in asked["calls"]] + [True] * (path == "too-many")
+        body = b"[" if path == "no-json" else json.dumps({"answers": answers}).encode()
+        body = b"x" * (17 << 20) if path == "floods" else body
+        handler.send_response(200)
+        handler.send_header("Content-Length", str(len(body) + 9 * (path == "closes")))
+        handler.end_headers()
+        handler.wfile.write(body)
+        if path == "twice":
+            handler.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 18\r\n\r\n" + b'{"answers":[true]}')
+        handler.close_connection = path == "closes"
+
+
+@contextmanager
+def service() -> Iterator[Service]:
+    """A server of its own, which ends with the block."""
+    told = Service()
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            told.reply(self)
+
+        def log_message(self, *_: object) -> None:
+            """Nothing."""
+
+    class Quiet(ThreadingHTTPServer):
+        request_queue_size = 64
+        daemon_threads = True
+
+        def handle_error(self, *_: object) -> None:
+            """Clients that went away are what is tested."""
+
+    server = Quiet(("127.0.0.1", 0), Handler)
+    told.port = server.server_port
+    threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+    try:
+        yield told
+    finally:
+        server.shutdown()
+        server.server_close()

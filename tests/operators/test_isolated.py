@@ -1,0 +1,128 @@
+"""Operators in processes of their own, which crash, hang, leak and lie. The processes are real."""
+
+from __future__ import annotations
+
+import pytest
+
+from triplewire import Engine, Publication
+from triplewire.errors import ArgumentError, Broke, OperatorError
+from triplewire.extend import Parameter
+from triplewire.operators.calling.budget import Budget, share_budgets
+from triplewire.operators.calling.guard import Guard
+from triplewire.operators.files import OperatorFile, operators_of
+
+FILE = """
+import os, time
+from triplewire.extend import Parameter
+
+HELD = []
+
+def eat():
+    while True:
+        HELD.append(bytearray(1 << 24))
+
+def leak():
+    HELD.append(bytearray(100 << 20))
+    return True
+
+def flood():
+    while True:
+        yield ()
+
+class Bad:
+    parameters = (Parameter("x"),)
+    isolated, timeout, memory = True, 2.0, 1 << 28
+    def __init__(self, name, body):
+        self.name, self.body = name, body
+    def evaluate(self, publication, arguments):
+        return self.body()
+
+operators = (
+    Bad("dies", lambda: os._exit(9)), Bad("hangs", lambda: time.sleep(60)), Bad("eats", eat),
+    Bad("lies", lambda: 3.5), Bad("raises", lambda: 1 / 0), Bad("fine", lambda: True), Bad("leaks", leak),
+    Bad("floods", flood), Bad("writes", lambda: os.write(1, b"no answer" * 99) > 0),
+)
+"""
+SAID = {
+    "dies": "exit 9",
+    "hangs": "no answer within 2 s",
+    "eats": "more memory than allowed",
+    "lies": "its answer is wrong",
+    "raises": "ZeroDivisionError",
+    "floods": "its answer is wrong",
+}
+PUBLICATIONS = [Publication(f"urn:p{n}", ()) for n in range(4)]
+
+
+def engine(*names: str) -> Engine:
+    made = Engine(operators=operators_of([OperatorFile("faulty.py", FILE)]))
+    for name in names:
+        made.subscribe(f"{name}(1)", "predicates", id=name)
+    return made
+
+
+@pytest.mark.slow
+def test_a_bad_operator_costs_its_own_pairs_only() -> None:
+    result = engine(*SAID, "fine", "leaks", "writes").match(PUBLICATIONS)
+    held = [(match.publication, match.subscription) for match in result]
+    assert held == [(p.id, name) for p in PUBLICATIONS for name in ("fine", "leaks", "writes")]
+    assert len(result.refusals) == len(PUBLICATIONS) * len(SAID), "every undecided pair is reported"
+    for name, said in SAID.items():
+        reasons = [refusal.reason for refusal in result.refusals if refusal.subject.endswith(name)]
+        assert said in reasons[0]
+        if name != "raises":  # it gives answers, if no good ones
+            assert ["suspended" in reason for reason in reasons] == [False] * 3 + [True]
+
+
+def test_a_suspended_operator_is_tried_again() -> None:
+    now = [0.0]
+    guard = Guard(clock=lambda: now[0])
+    for _ in range(3):
+        guard.enter()
+        guard.failed(Broke("it hung"))
+    with pytest.raises(OperatorError, match=r"suspended.*it hung"):
+        guard.enter()
+    now[0] = 61
+    guard.enter()
+    with pytest.raises(OperatorError, match="suspended"):
+        guard.enter()  # one call tries it
+    guard.answered()
+    guard.enter()
+
+
+@pytest.mark.parametrize("is_shared", [False, True])
+def test_a_budget_is_of_any_hour(is_shared: bool, tmp_path) -> None:  # type: ignore[no-untyped-def]
+    now = [0.0]
+    share_budgets(tmp_path if is_shared else None)
+    try:
+        one, other = (Budget("x", 3, clock=lambda: now[0]) for _ in range(2))
+        one.spend(2)
+        with pytest.raises(OperatorError, match="budget"):
+            (other if is_shared else one).spend(2)
+        now[0] = 3_601
+        one.spend(3)
+    finally:
+        share_budgets(None)
+
+
+class Local:
+    name, parameters, isolated = "local", (Parameter("x"),), True
+    evaluate = staticmethod(lambda publication, arguments: True)
+
+    def __reduce__(self) -> str:
+        raise TypeError("it holds a lock")
+
+
+def test_what_cannot_travel_is_refused() -> None:
+    with pytest.raises(ArgumentError, match="cannot travel"):
+        Engine(operators={"local": Local()})
+
+
+@pytest.mark.parametrize(
+    "trait", ["version = 3", "cost = -1", "timeout = 0", "concurrency = 0", "isolated = 1", "memory = 5"]
+)
+def test_wrong_traits_are_refused(trait: str) -> None:
+    text = FILE.replace('parameters = (Parameter("x"),)', f'parameters = (Parameter("x"),)\n    {trait}', 1)
+    text = text.replace("isolated, timeout, memory = True, 2.0, 1 << 28", "")
+    with pytest.raises(OperatorError, match=trait.split()[0]):
+        operators_of([OperatorFile("wrong.py", text)])
