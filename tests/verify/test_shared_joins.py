@@ -11,11 +11,12 @@ from triplewire.config import Settings
 from triplewire.encode.publications import encode
 from triplewire.ir.evaluation.evaluate import World, evaluate
 from triplewire.ir.subscription import Subscription
+from triplewire.ir.taxonomy import Taxonomy
 from triplewire.kernels.joins import network
 from triplewire.kernels.joins.network_columns import NO_STEP
 from triplewire.languages import parse
 from triplewire.model.publication import Publication
-from triplewire.model.terms import IRI, Triple
+from triplewire.model.terms import IRI, RDF_TYPE, XSD, Literal, Triple
 from triplewire.verify.shared_joins import SharedJoins
 from verify.columns import Columns
 
@@ -141,7 +142,88 @@ def test_what_clauses_share_is_solved_once() -> None:
     shared = columns.columnar._shared
     with shared._scratch.borrowed(shared._new_scratch) as work:
         solved = int((work.memo[:, network.SOLVED] == work.state[network.STAMP]).sum())
+        assert work.state[network.VISITED] == solved  # each of them once
     assert solved <= len(shared._steps.step) <= 3 * 100
+
+
+def test_equal_clauses_take_no_further_steps() -> None:
+    """The same clause under a hundred names and orders is solved in as many steps as one."""
+    rng = random.Random(5)
+    group = [("?a", "<urn:p>", "?b"), ("?b", "<urn:q>", "?c"), ("?c", "<urn:r>", "<urn:t1>")]
+    visited = []
+    for count in (1, 100):
+        queries = [_query(_renamed(rng, group), number) for number in range(count)]
+        columns = Columns.of([_publication(rng, 40, number) for number in range(8)], queries, _world())
+        columns.verdict()
+        shared = columns.columnar._shared
+        with shared._scratch.borrowed(shared._new_scratch) as work:
+            visited.append(int(work.state[network.VISITED]))
+        assert len(shared._steps.step) == len(group)
+    assert 0 < max(visited) <= 8 * len(group)
+
+
+CLASSES = Taxonomy.build(
+    [("urn:C1", "urn:C0"), ("urn:C2", "urn:C0")], [(f"urn:n{n}", f"urn:C{n % 3}") for n in range(3)]
+)
+TESTS = [
+    "?{v} ISA <= <urn:C0>",
+    "?{v} ISA <= <urn:C1>",
+    "?{v} ISA = <urn:C2>",
+    "?{v} > 3",
+    "?{v} < 5",
+    "?{v} >= 2 AND ?{v} < 4",
+]
+TESTS += ['?{v} FTCONTAINS "red"', '?{v} FTCONTAINS "red" ftAND "blue"', '?{v} CONTAINS "blu"']
+
+
+def _tested(rng: random.Random, number: int) -> Subscription:
+    """A chain or a star whose variables have tests."""
+    shape = rng.choice(["(?a, <urn:p>, ?b) AND (?b, <urn:q>, ?c)", "(?a, <urn:p>, ?b) AND (?a, <urn:q>, ?b)",
+                        "(?b, <urn:p>, ?a) AND (?b, <urn:q>, ?c) AND (?a, <urn:r>, ?c)",
+                        "(?a, <urn:p>, ?b) AND (?b, <urn:r>, <urn:n1>)"])  # fmt: skip
+    names = [name for name in "abc" if f"?{name}" in shape]
+    tests = [rng.choice(TESTS).format(v=rng.choice(names)) for _ in range(rng.randint(1, 2))]
+    return parse(f"SELECT * WHERE ({shape}) SUCHTHAT ({' AND '.join(tests)})", "gql", id=str(number))
+
+
+def _tested_publication(rng: random.Random, number: int, words: str) -> Publication:
+    """Nodes that have classes here or in the taxonomy, numbers and texts."""
+    nodes = [IRI(f"urn:n{n}") for n in range(6)]
+    values = [Literal(str(n), XSD + "integer") for n in range(1, 7)] + [
+        Literal("red"),
+        Literal("the blue and red"),
+        Literal(words),
+    ]
+    predicates = [IRI(predicate[1:-1]) for predicate in PREDICATES]
+    drawn = {Triple(rng.choice(nodes), rng.choice(predicates), rng.choice([*nodes, *values])) for _ in range(30)}
+    drawn |= {Triple(rng.choice(nodes), RDF_TYPE, IRI(f"urn:C{rng.randint(0, 2)}")) for _ in range(3)}
+    drawn.add(Triple(nodes[0], predicates[0], Literal(words)))
+    return Publication(f"urn:publication:{number}", tuple(drawn))
+
+
+@pytest.mark.parametrize(("seed", "words"), [(0, 0), (1, 0), (2, 0), pytest.param(0, 1100, marks=pytest.mark.slow)])
+def test_tests_hold_as_the_reference_says(seed: int, words: int) -> None:
+    """Classes, by the taxonomy and by the publication, ranges, words and substrings; also where more tests hold of a
+    publication's terms than are listed."""
+    rng, world = random.Random(seed), World(CLASSES)
+    many = [parse(f'SELECT ?a WHERE ((?a, <urn:p>, ?b) SUCHTHAT (?b FTCONTAINS "w{n}"))', "gql") for n in range(words)]
+    text = " ".join(f"w{n}" for n in range(words))
+    subscriptions = [_tested(rng, number) for number in range(60)] + many
+    publications = [_tested_publication(rng, number, text) for number in range(6)]
+    columns = Columns.of(publications, subscriptions, world)
+    verdict = columns.verdict()
+    told = set(zip(verdict.publication.tolist(), verdict.subscription.tolist(), strict=True))
+    expected = {
+        (p, s)
+        for p, publication in enumerate(publications)
+        for s, subscription in enumerate(subscriptions[:60])
+        if evaluate(subscription, publication, world).bindings
+    }
+    assert {pair for pair in told if pair[1] < 60} == expected
+    assert len(expected) > 10
+    shared = columns.columnar._shared
+    with shared._scratch.borrowed(shared._new_scratch) as work:
+        assert bool(work.state[network.LISTED]) == (words < network.MOST_TESTS)
 
 
 def test_an_exploding_clause_is_left_and_the_others_are_not() -> None:
