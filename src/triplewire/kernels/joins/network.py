@@ -94,15 +94,15 @@ def _term(term: int, stamp: int, count: int, known: Any, work: Scratch) -> Any:
 
 
 @helper
-def _list_test(test: int, own: int, words: int, end: int, work: Scratch) -> Any:
+def _list_test(test: int, own: int, words: int, end: int, most: int, work: Scratch) -> Any:
     """A test holds of the publication's term `own`, and so of its triples. `end`: how many sets there are; how many
-    there are then."""
+    there are then, one more than `most` where there is no room."""
     stamp, place = work.state[STAMP], work.tests[test]
     if place >> 32 == stamp:
         for k in range(3):
             for w in range(words):
                 work.sets[place & _LOW, k, w] |= work.sets[own, k, w]
-    elif end < work.sets.shape[0]:
+    elif end < most:
         work.tests[test] = (stamp << 32) | end
         for k in range(3):
             for w in range(words):
@@ -122,16 +122,16 @@ def _prepare(p: int, batch: Triples, known: Any, features: NodeFeatures, work: S
             own, count = _term(term, stamp, count, known, work)
             work.sets[own, k, word] |= bit
             work.triples[k, a - first] = own
-    end, most = count, work.sets.shape[0]
+    end, most = count, count + MOST_TESTS
     for own in range(count):
         term = work.terms[OF_BATCH, own]
         for t in range(features.offset[term], features.offset[term + 1]):
             if end <= most:
-                end = _list_test(features.test[t], own, words, end, work)
+                end = _list_test(features.test[t], own, words, end, most, work)
     for t in range(features.node_offset[p], features.node_offset[p + 1]):
         if end <= most:
             own, count = _term(features.node_key[t] >> 32, stamp, count, known, work)
-            end = _list_test(features.node_key[t] & _LOW, own, words, end, work)
+            end = _list_test(features.node_key[t] & _LOW, own, words, end, most, work)
     work.state[LISTED] = end <= most
 
 
