@@ -6,8 +6,7 @@ import os
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,16 +32,12 @@ class Clock:
         clock._seconds["start"] = process_age()
         return clock
 
-    @contextmanager
-    def __call__(self, stage: str) -> Iterator[None]:
-        """The time inside belongs to `stage`."""
-        outer = self._switch(stage)
-        try:
-            yield
-        finally:
-            self._switch(outer)
+    def __call__(self, stage: str) -> _Stage:
+        """The time inside a `with` block belongs to `stage`."""
+        return _Stage(self, stage)
 
-    def _switch(self, stage: str) -> str:
+    def switch(self, stage: str) -> str:
+        """Begin a stage; returns the one that runs until now."""
         now = time.perf_counter()
         self._seconds[self._stage] += now - self._at
         outer, self._stage, self._at = self._stage, stage, now
@@ -50,7 +45,7 @@ class Clock:
 
     def seconds(self) -> dict[str, float]:
         """Seconds by stage until now; their sum is the time since the beginning."""
-        self._switch(self._stage)
+        self.switch(self._stage)
         return dict(self._seconds)
 
     def lap(self) -> dict[str, float]:
@@ -58,6 +53,23 @@ class Clock:
         seconds = self.seconds()
         self._seconds.clear()
         return seconds
+
+
+class _Stage:
+    """A stage as a `with` block; `contextlib` would take longer than some stages."""
+
+    __slots__ = ("_clock", "_name", "_outer")
+
+    def __init__(self, clock: Clock, name: str) -> None:
+        self._clock = clock
+        self._name = name
+        self._outer = OTHER
+
+    def __enter__(self) -> None:
+        self._outer = self._clock.switch(self._name)
+
+    def __exit__(self, *_: object) -> None:
+        self._clock.switch(self._outer)
 
 
 @dataclass(slots=True)
