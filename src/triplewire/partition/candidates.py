@@ -193,7 +193,9 @@ def _mark(test: Test) -> object | None:
 
 def _shape_of(pattern: tuple[Position, ...], kept: tuple[bool, ...]) -> Shape:
     """The constants of a pattern that are kept."""
-    s, p, o = (term if keep and not isinstance(term, Variable) else None for term, keep in zip(pattern, kept, strict=True))
+    s, p, o = (
+        term if keep and not isinstance(term, Variable) else None for term, keep in zip(pattern, kept, strict=True)
+    )
     return s, p, o
 
 

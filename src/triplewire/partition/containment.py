@@ -70,9 +70,7 @@ class _Search:
         self._wanted = _tests_of(wider)
         self._taxonomy = taxonomy
         self._left = MOST_STEPS
-        self._choices = [
-            [target for target in clause.patterns if _fits(pattern, target)] for pattern in wider.patterns
-        ]
+        self._choices = [[target for target in clause.patterns if _fits(pattern, target)] for pattern in wider.patterns]
         order = sorted(range(len(wider.patterns)), key=lambda at: len(self._choices[at]))
         self._order = _connected(order, wider)
         self._patterns = wider.patterns

@@ -14,9 +14,7 @@ from triplewire.ir.subscription import Subscription
 
 def engine_of(subscriptions: Iterable[Subscription], world: World, entailment: str = "none") -> Engine:
     """An engine of this world and entailment with these subscriptions. Raises what `Engine.subscribe` raises."""
-    engine = Engine(
-        taxonomy=world.taxonomy, operators=world.operators, settings=world.settings, entailment=entailment
-    )
+    engine = Engine(taxonomy=world.taxonomy, operators=world.operators, settings=world.settings, entailment=entailment)
     add(engine, subscriptions)
     return engine
 

@@ -119,8 +119,7 @@ def _chain_in_phrase(near: Near, phrase: Phrase) -> bool:
             (first, last)
             for first, last in _places(operand, items)
             if any(
-                least <= first - before_last - 1 <= most
-                or (not ordered and least <= before_first - last - 1 <= most)
+                least <= first - before_last - 1 <= most or (not ordered and least <= before_first - last - 1 <= most)
                 for before_first, before_last in ends
             )
         }

@@ -55,8 +55,8 @@ def follows(wanted: Test, given: Sequence[Test], taxonomy: Taxonomy) -> bool:
         return all(follows(FullText(X, part), given, taxonomy) for part in wanted.expression.operands)
     if isinstance(wanted, AnyOf) and any(follows(part, given, taxonomy) for part in wanted.conditions):
         return True
-    if isinstance(wanted, In) and not wanted.negated:
-        return follows(_choices(wanted), given, taxonomy) if len(wanted.choices) <= _LONGEST_CHOICE else False
+    if isinstance(wanted, In) and not wanted.negated and len(wanted.choices) <= _LONGEST_CHOICE:
+        return follows(_choices(wanted), given, taxonomy)
     return any(_follows_one(wanted, test, taxonomy) for test in given)
 
 
@@ -138,7 +138,7 @@ def _follows_one(wanted: Test, given: Test, taxonomy: Taxonomy) -> bool:
 
 def _follows_label(wanted: Test, label: Label, taxonomy: Taxonomy) -> bool:
     """Lenient tests look at the label alone, so they have one answer for all nodes that a bare label means."""
-    for part in (wanted.conditions if isinstance(wanted, AllOf | AnyOf) else (wanted,)):
+    for part in wanted.conditions if isinstance(wanted, AllOf | AnyOf) else (wanted,):
         is_lenient = isinstance(part, Compare) and part.coercion is Coercion.LENIENT
         if not (is_lenient or isinstance(part, TextTest | InstanceOf | Label)):
             return False
@@ -266,4 +266,3 @@ def _implied(op: str, limit: Any, given_op: str, given: Any) -> bool:
         return False
     beyond = given < limit if below else given > limit
     return bool(beyond or (given == limit and len(given_op) <= len(op)))
-
