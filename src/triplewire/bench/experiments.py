@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from triplewire.bench import measure
+from triplewire.bench import measure, partition
 from triplewire.bench.measure import Timed
 from triplewire.bench.report import Figure
 from triplewire.bench.workloads.catalogue import (
@@ -339,6 +339,7 @@ EXPERIMENTS: dict[str, Experiment] = {
     "rtf-reference": Experiment("rtf", "against matcher reference", _reference_cases, _over_reference),
     "cluster-same": Experiment("cluster", "same structure, other constraints", _same_structure_cases, _same_structure),
     "rtf-growth": Experiment("rtf", "a million queries, and one at a time", _grown_cases, _growth),
+    "partition": Experiment("cluster", "partitioned over nodes", partition.cases, partition.measure),
     "rtf-huge": Experiment("rtf", "ten million queries", _huge_cases, _huge),
 }
 """All experiments of `triplewire bench all`, in its order. One that has the name of a workload also runs by itself."""

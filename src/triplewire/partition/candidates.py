@@ -9,19 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import product
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from triplewire.ir.fulltext.nodes import Word
 from triplewire.ir.nodes import FullText, InstanceOf, Label, Relation, Variable
 from triplewire.ir.normal_form.clauses import Clause, Position
 from triplewire.ir.normal_form.conditions import Test
 from triplewire.ir.taxonomy import Taxonomy
-from triplewire.partition.containment import Form, contains
 from triplewire.model.terms import IRI, Literal
+from triplewire.partition.containment import Form, contains
 
 Constant: TypeAlias = IRI | Literal
-Shape: TypeAlias = tuple[Constant | None, Constant | None, Constant | None]
+Shape: TypeAlias = tuple[int, int, int]
+"""The numbers of the constants of a pattern; 0 for a variable, and for what is left out."""
 Key: TypeAlias = tuple[Shape, object]
+
+K = TypeVar("K")
 
 MOST_CANDIDATES = 128
 """Subscriptions that a new one is compared with before it is taken for one that nothing contains."""
@@ -38,6 +41,7 @@ class Containers:
         self._seen: dict[Key, int] = {}  # how many clauses have asked for the key
         self._with: dict[Constant, dict[str, None]] = {}  # a constant -> those with it
         self._shaped: dict[frozenset[Shape], dict[str, None]] = {}
+        self._number: dict[Constant, int] = {}
 
     def __contains__(self, id: object) -> bool:
         return id in self._forms
@@ -75,8 +79,8 @@ class Containers:
         but for their variables are looked at."""
         if not form.contains:
             return []
-        ids: Iterable[str] = self._shaped.get(_shape(form), ()) if alike else self._with_constants(form)
-        out = []
+        ids: Iterable[str] = self._shaped.get(self._shape(form), ()) if alike else self._with_constants(form)
+        out: list[str] = []
         for number, id in enumerate(ids):
             if number == MOST_CANDIDATES and not out:
                 break
@@ -90,7 +94,7 @@ class Containers:
         for constant in _constants(form):
             self._with.setdefault(constant, {})[form.id] = None
         if form.contained:
-            self._shaped.setdefault(_shape(form), {})[form.id] = None
+            self._shaped.setdefault(self._shape(form), {})[form.id] = None
         if form.contains:
             keys = [self._rarest(clause) for clause in form.clauses]
             for key in keys:
@@ -104,7 +108,7 @@ class Containers:
             _drop(self._listed, key, id)
         for constant in _constants(form):
             _drop(self._with, constant, id)
-        _drop(self._shaped, _shape(form), id)
+        _drop(self._shaped, self._shape(form), id)
 
     def _with_constants(self, form: Form) -> Iterable[str]:
         """Those that have all constants of one of its clauses."""
@@ -120,7 +124,7 @@ class Containers:
     # --- keys --------------------------------------------------------------------------------------------------------
 
     def _rarest(self, clause: Clause) -> Key:
-        keys = list(_own_keys(clause))
+        keys = list(self._own_keys(clause))
         for key in keys:
             self._seen[key] = self._seen.get(key, 0) + 1
         return min(keys, key=lambda key: (self._seen[key], -_size(key)))
@@ -130,9 +134,10 @@ class Containers:
         tests = _tests(clause)
         seen: set[Key] = set()
         for pattern in clause.patterns:
-            for kept in product((True, False), repeat=3):
-                shape = _shape_of(pattern, kept)
-                for key in ((shape, None), *((shape, what) for what in self._given_marks(pattern, tests))):
+            s, p, o = self._numbers(pattern)
+            marks = list(self._given_marks(pattern, tests)) if tests else []
+            for shape in product({s, 0}, {p, 0}, {o, 0}):
+                for key in ((shape, None), *((shape, mark) for mark in marks)):
                     if key not in seen:
                         seen.add(key)
                         yield key
@@ -152,7 +157,28 @@ class Containers:
                                 yield at, ("class", cls)
 
 
-def _drop(table: dict[object, dict[str, None]] | dict, key: object, id: str) -> None:  # type: ignore[type-arg]
+    def _own_keys(self, clause: Clause) -> Iterator[Key]:
+        """The keys of a container's clause: each follows from every clause that is in it by the rules that keys know."""
+        tests = _tests(clause)
+        for pattern in clause.patterns:
+            shape = self._numbers(pattern)
+            yield shape, None
+            for at, term in enumerate(pattern):
+                for test in tests.get(term.name, ()) if isinstance(term, Variable) else ():
+                    mark = _mark(test)
+                    if mark is not None:
+                        yield shape, (at, mark)
+
+    def _numbers(self, pattern: tuple[Position, Position, Position]) -> Shape:
+        known = self._number
+        s, p, o = (0 if type(t) is Variable else known.setdefault(t, len(known) + 1) for t in pattern)  # type: ignore[arg-type]  # a constant, by its kind
+        return s, p, o
+
+    def _shape(self, form: Form) -> frozenset[Shape]:
+        return frozenset(self._numbers(pattern) for clause in form.clauses for pattern in clause.patterns)
+
+
+def _drop(table: dict[K, dict[str, None]], key: K, id: str) -> None:
     ids = table.get(key)
     if ids is not None:
         ids.pop(id, None)
@@ -167,19 +193,6 @@ def _tests(clause: Clause) -> dict[str, list[Test]]:
     return tests
 
 
-def _own_keys(clause: Clause) -> Iterator[Key]:
-    """The keys of a container's clause: each follows from every clause that is in it by the rules that keys know."""
-    tests = _tests(clause)
-    for pattern in clause.patterns:
-        shape = _shape_of(pattern, (True, True, True))
-        yield shape, None
-        for at, term in enumerate(pattern):
-            for test in tests.get(term.name, ()) if isinstance(term, Variable) else ():
-                mark = _mark(test)
-                if mark is not None:
-                    yield shape, (at, mark)
-
-
 def _mark(test: Test) -> object | None:
     """What a node must have for the test: a word, a class or a label."""
     if isinstance(test, FullText) and isinstance(test.expression, Word):
@@ -189,18 +202,6 @@ def _mark(test: Test) -> object | None:
     if isinstance(test, InstanceOf) and test.relation is Relation.DESCENDANT and isinstance(test.cls, IRI):
         return "class", test.cls.value
     return None
-
-
-def _shape_of(pattern: tuple[Position, ...], kept: tuple[bool, ...]) -> Shape:
-    """The constants of a pattern that are kept."""
-    s, p, o = (
-        term if keep and not isinstance(term, Variable) else None for term, keep in zip(pattern, kept, strict=True)
-    )
-    return s, p, o
-
-
-def _shape(form: Form) -> frozenset[Shape]:
-    return frozenset(_shape_of(pattern, (True, True, True)) for clause in form.clauses for pattern in clause.patterns)
 
 
 def _constants(form: Form) -> set[Constant]:
@@ -215,4 +216,4 @@ def _constants(form: Form) -> set[Constant]:
 
 def _size(key: Key) -> int:
     """How much a key says."""
-    return sum(term is not None for term in key[0]) + 2 * (key[1] is not None)
+    return sum(number > 0 for number in key[0]) + 2 * (key[1] is not None)

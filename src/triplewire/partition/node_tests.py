@@ -6,7 +6,7 @@ must be true, in every publication, whatever else the publication says of the no
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from triplewire.ir.evaluation.patterns import fits
@@ -27,7 +27,7 @@ from triplewire.ir.nodes import (
     TextTest,
     Variable,
 )
-from triplewire.ir.normal_form.conditions import X, Test
+from triplewire.ir.normal_form.conditions import Test, X
 from triplewire.ir.taxonomy import Taxonomy
 from triplewire.ir.values.compare import OPERATORS, Text, lenient, strict, value_of
 from triplewire.ir.values.dates import Moment, lenient_instant
@@ -101,7 +101,7 @@ def _compared(test: Compare, node: Constant) -> bool:
         return False
 
 
-_TEXT_TESTS = {
+_TEXT_TESTS: dict[TextRelation, Callable[[str, str], bool]] = {
     TextRelation.CONTAINS: lambda text, piece: piece in text,
     TextRelation.STARTS: lambda text, piece: text.startswith(piece),
     TextRelation.ENDS: lambda text, piece: text.endswith(piece),
@@ -238,7 +238,8 @@ def _strict_range(op: str, limit: Expression, given_op: str, given_limit: Expres
         return _implied(op, a.instant, given_op, b.instant)
     if not (isinstance(a, Number) and isinstance(b, Number)):
         return False
-    x, y = a.value, b.value
+    x: Any = a.value
+    y: Any = b.value
     if x != x or y != y:
         return False
     if limit.datatype == given_limit.datatype == _DOUBLE:
