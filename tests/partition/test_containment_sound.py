@@ -1,4 +1,4 @@
-"""Containment is sound: in generated cases of all languages, what is contained never matches alone, by the reference."""
+"""Containment is sound: in generated cases of all languages, what is contained never matches alone."""
 
 from __future__ import annotations
 

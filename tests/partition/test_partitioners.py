@@ -50,4 +50,5 @@ def test_the_answers_of_one_engine(name: str) -> None:
             whole.unsubscribe(one.id)
             cluster.unsubscribe(one.id)
         assert answers(cluster.match(publications)) == answers(whole.match(publications))
-        assert sum(len(engine) for engine in (cluster.server, *cluster.nodes)) == len(whole) + len(made.placement.mergers)
+        held = sum(len(engine) for engine in (cluster.server, *cluster.nodes))
+        assert held == len(whole) + len(made.placement.mergers)

@@ -1,7 +1,7 @@
 """Partitioning as in the cluster paper: sizes of the server's index, false positives, work of the slowest node.
 
-Figures 9(c) to 9(i) and 10 of 001. Nodes are engines in this process, one after the other: a time is that of the server and
-of the slowest node, as if each had a machine of its own; sending is not in it.
+Figures 9(c) to 9(i) and 10 of 001. Nodes are engines in this process, one after the other: a time is that of the
+server and of the slowest node, as if each had a machine of its own; sending is not in it.
 """
 
 from __future__ import annotations
@@ -115,8 +115,8 @@ def false_positives(there: Cluster, made: Partitioner, publications: list[Public
     """The ids of publications that a merger matched though none of its members did."""
     placement = made.placement
     result = there.server.match(publications)
-    merger_of = {member: merger for merger in placement.mergers for member in made.members(merger)}  # type: ignore[attr-defined]
-    sent = {pair for pair in cluster.routed(result, placement) if pair[1] in placement.mergers}
+    merger_of = {member: merger for merger in placement.mergers for member in made.members(merger)}  # type:
+    ignore[attr-defined] sent = {pair for pair in cluster.routed(result, placement) if pair[1] in placement.mergers}
     for node, numbers in cluster.routes(result, publications, placement):
         for part in there.nodes[node].match([publications[number] for number in numbers]).parts:
             names = part.snapshot.ids(part.subscription)

@@ -1,8 +1,8 @@
 """Which subscriptions could contain, or be contained in, a new one? A look-up, so that no pair is compared in vain.
 
-A homomorphism keeps constants. So each pattern of a container is a pattern of what it contains with constants left out. A
-container is listed under the rarest of its own *keys*: a pattern without its variables, alone or with a word or class that
-one of its nodes must have. For a new subscription all keys that follow from it are looked up.
+A homomorphism keeps constants. So each pattern of a container is a pattern of what it contains with constants left
+out. A container is listed under the rarest of its own *keys*: a pattern without its variables, alone or with a word or
+class that one of its nodes must have. For a new subscription all keys that follow from it are looked up.
 """
 
 from __future__ import annotations
@@ -156,9 +156,8 @@ class Containers:
                             for cls in self._taxonomy.at_or_above(lower):
                                 yield at, ("class", cls)
 
-
     def _own_keys(self, clause: Clause) -> Iterator[Key]:
-        """The keys of a container's clause: each follows from every clause that is in it by the rules that keys know."""
+        """The keys of a container's clause: each follows from the clauses that are in it, as far as keys go."""
         tests = _tests(clause)
         for pattern in clause.patterns:
             shape = self._numbers(pattern)

@@ -1,8 +1,9 @@
 """Two-stage filtering in one process (001, sections 3.2 and 4.5).
 
-Stage 1 matches publications against the index of the server and says which go to which node; stage 2 matches what comes to
-a node against its shard. Direct and routed matches are united: they are those of one engine with all subscriptions. A pair
-that stage 1 could not decide (a limit was passed, an operator failed) is routed as if it had matched.
+Stage 1 matches publications against the index of the server and says which go to which node; stage 2 matches what
+comes to a node against its shard. Direct and routed matches are united: they are those of one engine with all
+subscriptions. A pair that stage 1 could not decide (a limit was passed, an operator failed) is routed as if it had
+matched.
 """
 
 from __future__ import annotations

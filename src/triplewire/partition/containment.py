@@ -1,7 +1,7 @@
 """Does one subscription contain another: does it match every publication that the other matches (001, 3.1 and 4.2)?
 
-Decided on normal forms, in a bounded number of steps; "don't know" is no. S contains S' where each clause of S' is in some
-clause of S. A clause is in another where a homomorphism leads from the other to it: variables go to variables or
+Decided on normal forms, in a bounded number of steps; "don't know" is no. S contains S' where each clause of S' is in
+some clause of S. A clause is in another where a homomorphism leads from the other to it: variables go to variables or
 constants so that each pattern goes to a pattern, and each test follows from what is known of the node that its variable
 goes to (`node_tests`). The clauses of S must be all there is to S; those of S' may be less, as each of its matches
 satisfies one of them.

@@ -1,7 +1,8 @@
 """Mergers: what several subscriptions have in common, as a subscription that contains each of them (001, section 4.3).
 
-The paper's merger is the intersection of their graphs. Here it keeps joins, where members share them, and words. It is a
-SPARQL text like any other, so that it can be saved and read; that it contains its members is checked on what the text says.
+The paper's merger is the intersection of their graphs. Here it keeps joins, where members share them, and words. It is
+a SPARQL text like any other, so that it can be saved and read; that it contains its members is checked on what the
+text says.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Partitioning by access frequency (001, section 4.3): subscriptions that match together are merged, and spread over nodes.
+"""Partitioning by access frequency (001, section 4.3): subscriptions that match together are merged, and spread out.
 
 Where the index has more entries than the trigger allows, it is merged down to the target (the paper's footnote 10): the
-publication summary with the largest counter first. The subscriptions that match a summary are merged around the patterns
-that most of them share. Those that no summary matches have no statistics; they are merged around patterns that the sample
-hardly ever has, so that few publications reach a node in vain.
+publication summary with the largest counter first. The subscriptions that match a summary are merged around the
+patterns that most of them share. Those that no summary matches have no statistics; they are merged around patterns
+that the sample hardly ever has, so that few publications reach a node in vain.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Does a test of a node follow from other tests of it, or from what the node is? "Don't know" is no.
 
-Tests are those of a normal form (`triplewire.ir.normal_form.conditions`). Where a test is true, all that follows from it
-must be true, in every publication, whatever else the publication says of the node.
+Tests are those of a normal form (`triplewire.ir.normal_form.conditions`). Where a test is true, all that follows from
+it must be true, in every publication, whatever else the publication says of the node.
 """
 
 from __future__ import annotations
@@ -120,9 +120,9 @@ def _follows_one(wanted: Test, given: Test, taxonomy: Taxonomy) -> bool:
         return follows(wanted, (_choices(given),), taxonomy)
     if isinstance(given, Label):
         return _follows_label(wanted, given, taxonomy)
-    if isinstance(given, Compare) and given.op == "=" and given.coercion is Coercion.STRICT and given.left == X:
-        if isinstance(given.right, IRI):
-            return holds(wanted, given.right, taxonomy)
+    if isinstance(given, Compare) and isinstance(given.right, IRI) and given.left == X:
+        if given.op == "=" and given.coercion is Coercion.STRICT and holds(wanted, given.right, taxonomy):
+            return True
     match wanted, given:
         case FullText(), FullText():
             return full_text.follows(wanted.expression, given.expression)

@@ -1,4 +1,4 @@
-"""A partitioned index in a directory: a saved engine for the server and for each node, and what leads from one to the other.
+"""A partitioned index in a directory: saved engines for the server and for each node, and what leads to which.
 
     current                          the name of the version that counts, replaced in one step
     v<number>/manifest.json          partitioner, number of nodes, sizes, routes, mergers

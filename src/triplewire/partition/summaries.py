@@ -1,7 +1,7 @@
 """Publication summaries: what publications that are alike have in common, and how often they match (001, section 4.3).
 
-`statCollection` with the paper's slips mended: a merged summary is compared again as it is then, and the one that it took
-in is removed. It is work for the side: on a sample of the publications, not on the way of any.
+`statCollection` with the paper's slips mended: a merged summary is compared again as it is then, and the one that it
+took in is removed. It is work for the side: on a sample of the publications, not on the way of any.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Partitioning by containment (001, section 4.2): the server has the roots, and what they contain is spread over nodes.
 
-Containment is transitive, and only a root decides where a publication goes. So trees are kept flat: all that hangs below a
-root are its children. Where a root goes, its children are checked again: against the other roots, and each other.
+Containment is transitive, and only a root decides where a publication goes. So trees are kept flat: all that hangs
+below a root are its children. Where a root goes, its children are checked again: against the other roots, and each
+other.
 """
 
 from __future__ import annotations
