@@ -16,15 +16,16 @@ from triplewire.bench.report import Figure
 from triplewire.bench.workloads import graphs, overlap
 from triplewire.bench.workloads.catalogue import SEED, Case, Place
 from triplewire.config import Settings
+from triplewire.errors import raise_refusal
 from triplewire.ir.evaluation.evaluate import World
 from triplewire.ir.subscription import Subscription
 from triplewire.ir.taxonomy import EMPTY
 from triplewire.languages.sources.files import read_subscriptions
-from triplewire.errors import raise_refusal
 from triplewire.model.publication import Publication
 from triplewire.partition import cluster
 from triplewire.partition.cluster import Cluster
-from triplewire.partition.plan import Partitioner, partitioner
+from triplewire.partition.merging import Merging
+from triplewire.partition.plan import partitioner
 from triplewire.read import read
 
 SUBSCRIPTIONS, FEW = 100_000, 10_000
@@ -100,7 +101,7 @@ def _containment(case: Case, world: World, percent: int, target: float | None) -
 def _merging(case: Case, world: World, percent: int, target: float | None) -> Iterator[Figure]:
     """Figures 9(e), (g), (h)."""
     subscriptions, publications = _subscriptions(case, world), _publications(case, _PUBLICATIONS)
-    made = partitioner("merging", 2, world, sample=publications[::10], percent=percent)
+    made = Merging(2, world, sample=publications[::10], percent=percent)
     begun = time.process_time()
     there = Cluster(made, subscriptions, world)
     seconds = time.process_time() - begun
@@ -111,12 +112,12 @@ def _merging(case: Case, world: World, percent: int, target: float | None) -> It
     yield Figure("cluster", f"{label}: publications sent in vain", false, "%", target)
 
 
-def false_positives(there: Cluster, made: Partitioner, publications: list[Publication]) -> set[str]:
+def false_positives(there: Cluster, made: Merging, publications: list[Publication]) -> set[str]:
     """The ids of publications that a merger matched though none of its members did."""
     placement = made.placement
     result = there.server.match(publications)
-    merger_of = {member: merger for merger in placement.mergers for member in made.members(merger)}  # type:
-    ignore[attr-defined] sent = {pair for pair in cluster.routed(result, placement) if pair[1] in placement.mergers}
+    merger_of = {member: merger for merger in placement.mergers for member in made.members(merger)}
+    sent = {pair for pair in cluster.routed(result, placement) if pair[1] in placement.mergers}
     for node, numbers in cluster.routes(result, publications, placement):
         for part in there.nodes[node].match([publications[number] for number in numbers]).parts:
             names = part.snapshot.ids(part.subscription)

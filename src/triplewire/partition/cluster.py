@@ -48,7 +48,7 @@ def routes(
             if refusal.subject.endswith(" " + above):
                 for node in placement.nodes_of(above):
                     ids[node].add(refusal.subject.removesuffix(" " + above))
-    numbers = ((node, [n for n, one in enumerate(publications) if one.id in own]) for node, own in enumerate(ids))
+    numbers = ((node, [n for n, each in enumerate(publications) if each.id in own]) for node, own in enumerate(ids))
     return [(node, own) for node, own in numbers if own]
 
 
@@ -116,14 +116,14 @@ class Cluster:
         """Both stages, for all publications."""
         given = list(publications)
         result = self.server.match(given)
-        found = direct(result, self.placement)
+        united = direct(result, self.placement)
         for node, numbers in routes(result, given, self.placement):
             more = self.nodes[node].match([given[number] for number in numbers])
-            found.matches.extend(more)
-            found.refusals.extend(more.refusals)
+            united.matches.extend(more)
+            united.refusals.extend(more.refusals)
         place = {publication.id: number for number, publication in enumerate(given)}
-        found.matches.sort(key=lambda match: (place[match.publication], match.subscription))
-        return found
+        united.matches.sort(key=lambda match: (place[match.publication], match.subscription))
+        return united
 
     def _move(self) -> None:
         """Have the engines hold what the placement says."""

@@ -120,8 +120,9 @@ def _follows_one(wanted: Test, given: Test, taxonomy: Taxonomy) -> bool:
         return follows(wanted, (_choices(given),), taxonomy)
     if isinstance(given, Label):
         return _follows_label(wanted, given, taxonomy)
-    if isinstance(given, Compare) and isinstance(given.right, IRI) and given.left == X:
-        if given.op == "=" and given.coercion is Coercion.STRICT and holds(wanted, given.right, taxonomy):
+    if isinstance(given, Compare) and (given.op, given.coercion, given.left) == ("=", Coercion.STRICT, X):
+        node = given.right
+        if isinstance(node, IRI) and holds(wanted, node, taxonomy):
             return True
     match wanted, given:
         case FullText(), FullText():

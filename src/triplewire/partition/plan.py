@@ -40,10 +40,12 @@ class Replicated:
         self.placement = Placement(nodes)
 
     def subscribe(self, subscriptions: Iterable[Subscription]) -> None:
+        """Place new subscriptions."""
         for subscription in subscriptions:
             self.placement.put(subscription.id, SERVER)
 
     def unsubscribe(self, id: str) -> None:
+        """Forget a subscription."""
         self.placement.drop(id)
 
 
@@ -55,10 +57,12 @@ class Random:
         self._chance = random.Random(seed)
 
     def subscribe(self, subscriptions: Iterable[Subscription]) -> None:
+        """Place new subscriptions."""
         for subscription in subscriptions:
             self.placement.put(subscription.id, self._chance.randrange(self.placement.nodes))
 
     def unsubscribe(self, id: str) -> None:
+        """Forget a subscription."""
         self.placement.drop(id)
 
 

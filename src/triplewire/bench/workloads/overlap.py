@@ -1,7 +1,7 @@
 """The cluster paper's workload with a known share of contained subscriptions (001, figures 9(c) to 9(h)).
 
-The first ones are those of the graph workload. Each further one is one of them with a constant in the place of a variable,
-or with one tuple more, so that it is contained in it.
+The first ones are those of the graph workload. Each further one is one of them with a
+constant for a variable, or with one tuple more, so that it is contained in it.
 """
 
 from __future__ import annotations
@@ -42,4 +42,5 @@ def _narrower(query: str, dice: random.Random) -> str:
     node = iri("node", name(dice.randrange(NODES)))
     if names and dice.random() < 0.5:
         return query.replace(dice.choice(names), node)
-    return f"{query} AND ({dice.choice(names) if names else node}, {iri('property', name(dice.randrange(LABELS)))}, {node})"
+    subject, label = dice.choice(names) if names else node, iri("property", name(dice.randrange(LABELS)))
+    return f"{query} AND ({subject}, {label}, {node})"
