@@ -15,6 +15,7 @@ from pathlib import Path
 from triplewire.bench.report import Figure
 from triplewire.bench.workloads import graphs, overlap
 from triplewire.bench.workloads.catalogue import SEED, Case, Place
+from triplewire.bench.workloads.corpus import Document
 from triplewire.config import Settings
 from triplewire.errors import raise_refusal
 from triplewire.ir.evaluation.evaluate import World
@@ -53,7 +54,7 @@ def _case(place: Place, label: str, size: int, percent: int, matches: int) -> Ca
     return place.case(label, f"partition-{label.replace(' ', '-').replace('%', '')}", write)
 
 
-def _write(workload: graphs.GraphWorkload, size: int, percent: int, path: Path) -> Sequence[overlap.Document]:
+def _write(workload: graphs.GraphWorkload, size: int, percent: int, path: Path) -> Sequence[Document]:
     return overlap.write_overlap(workload, path, size, percent, SEED)
 
 
@@ -79,10 +80,10 @@ def _publications(case: Case, count: int) -> list[Publication]:
     base, dice = list(read(case.publications)), random.Random(SEED)
     out = base[:count]
     while len(out) < count:
-        one, other = base[len(out) % len(base)], dice.choice(base)
-        mine = [triple for triple in one.triples if dice.random() < _SHARED]
-        theirs = dice.sample(other.triples, max(0, min(len(other.triples), len(one.triples) - len(mine))))
-        out.append(Publication(f"{one.id}/{len(out)}", triples=tuple(dict.fromkeys([*mine, *theirs]))))
+        first, other = base[len(out) % len(base)], dice.choice(base)
+        mine = [triple for triple in first.triples if dice.random() < _SHARED]
+        theirs = dice.sample(other.triples, max(0, min(len(other.triples), len(first.triples) - len(mine))))
+        out.append(Publication(f"{first.id}/{len(out)}", triples=tuple(dict.fromkeys([*mine, *theirs]))))
     return out
 
 
