@@ -25,7 +25,8 @@ from triplewire.partition.placement import SERVER, Placement
 from triplewire.partition.summaries import collect
 
 SLACK = 5.0
-"""How many percent of the subscriptions the index may grow beyond the target before it is merged again."""
+"""How many percent of the subscriptions the index may grow beyond the target, and beyond what the last merging left,
+before it is merged again. So a target that cannot be reached does not cost a merging for each new subscription."""
 
 MOST_SEEN = 0.001
 """The share of the sample that may have a pattern around which subscriptions without statistics are merged."""
@@ -52,13 +53,18 @@ class Merging:
         self._members: dict[str, list[str]] = {}
         self._merger_of: dict[str, str] = {}
         self._made = 0
+        self._left = 0  # the size of the index after the last merging, or less since
 
     def subscribe(self, subscriptions: Iterable[Subscription]) -> None:
         """Put new subscriptions into the index, and merge where it is too large."""
         for subscription in subscriptions:
             self._subscriptions[subscription.id] = subscription
             self.placement.put(subscription.id, SERVER)
-        if self.placement.server_size > self._most(self._percent - SLACK):
+        grown = self.placement.server_size - self._left
+        if (
+            self.placement.server_size > self._most(self._percent - SLACK)
+            and grown > len(self._subscriptions) * SLACK / 100
+        ):
             self.merge()
 
     def unsubscribe(self, id: str) -> None:
@@ -73,6 +79,7 @@ class Merging:
             del self.placement.mergers[merger]
             self.placement.changed[merger] = None
         self.placement.drop(id)
+        self._left = min(self._left, self.placement.server_size)
 
     def members(self, merger: str) -> list[str]:
         """The subscriptions that a merger stands for."""
@@ -80,6 +87,10 @@ class Merging:
 
     def merge(self) -> None:
         """Merge until the index is as small as the target says, or nothing more can be merged."""
+        self._merge_down()
+        self._left = self.placement.server_size
+
+    def _merge_down(self) -> None:
         target = self._most(self._percent)
         forms = {
             id: form
