@@ -1,4 +1,5 @@
-"""Containment is sound: in generated cases of all languages, what is contained never matches alone."""
+"""Containment is sound: in generated cases of all languages, what is contained never matches alone. The look-up of
+containers comes upon those that a comparison of all pairs has."""
 
 from __future__ import annotations
 
@@ -14,6 +15,7 @@ from triplewire.errors import LimitError, SubscriptionError, TriplewireError
 from triplewire.ir.evaluation.evaluate import World, evaluate
 from triplewire.ir.subscription import Subscription
 from triplewire.languages import parse
+from triplewire.partition.candidates import Containers
 from triplewire.partition.containment import contains, form_of
 
 SEED = int(os.environ.get("TRIPLEWIRE_TEST_SEED") or 1)
@@ -44,7 +46,7 @@ def matches(subscription: Subscription, publication: object) -> bool | None:
 @pytest.mark.slow
 def test_what_is_contained_never_matches_alone() -> None:
     chance = random.Random(f"{SEED} containment")
-    contained = told = 0
+    contained = told = inside = looked_up = 0
     for _ in range(max(1, round(4 * SCALE))):
         scene = Scene(chance)
         subscriptions = generated(chance, scene, 100)
@@ -56,6 +58,15 @@ def test_what_is_contained_never_matches_alone() -> None:
             if a != b and contains(wide, narrow, TAXONOMY)
         ]
         contained += len(pairs)
+        containers = Containers(TAXONOMY)
+        for form in forms:
+            containers.add(form)
+        for number, form in enumerate(forms):
+            below = {str(b) for a, b in pairs if a == number}
+            assert set(containers.contained_in(form)) == below
+            above, root = {str(a) for a, b in pairs if b == number}, containers.container_of(form)
+            assert root is None or root in above
+            inside, looked_up = inside + bool(above), looked_up + (root is not None)
         publications = [scene.publication(place) for place in range(25)]
         involved = {number for pair in pairs for number in pair}
         answers = {number: [matches(subscriptions[number], one) for one in publications] for number in involved}
@@ -66,4 +77,5 @@ def test_what_is_contained_never_matches_alone() -> None:
                     f"{subscriptions[a].text}\n does not contain\n{subscriptions[b].text}\n{publications[number]}"
                 )
     assert contained > 50 * SCALE
+    assert looked_up >= 0.95 * inside, "what contains a subscription is come upon by the look-up"
     assert told > 100 * SCALE

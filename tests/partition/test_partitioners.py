@@ -12,8 +12,10 @@ from partition.test_containment_sound import SEED, generated
 from triplewire.config import Settings
 from triplewire.engine import Engine
 from triplewire.ir.evaluation.evaluate import World
+from triplewire.languages import parse
 from triplewire.model.publication import Publication
 from triplewire.partition.cluster import Cluster
+from triplewire.partition.merging import Merging
 from triplewire.partition.plan import NAMES, partitioner
 
 WORLD = World(TAXONOMY, operators(), Settings(max_steps=2_000))
@@ -29,7 +31,7 @@ def answers(found: object) -> tuple[Counter[tuple[str, str, str]], Counter[str]]
 @pytest.mark.parametrize("name", NAMES)
 def test_the_answers_of_one_engine(name: str) -> None:
     chance = random.Random(f"{SEED} {name}")
-    for _ in range(3):
+    for _ in range(2):
         scene = Scene(chance)
         subscriptions = generated(chance, scene, 120)
         publications: list[Publication] = [scene.publication(place) for place in range(60)]
@@ -52,3 +54,27 @@ def test_the_answers_of_one_engine(name: str) -> None:
         assert answers(cluster.match(publications)) == answers(whole.match(publications))
         held = sum(len(engine) for engine in (cluster.server, *cluster.nodes))
         assert held == len(whole) + len(made.placement.mergers)
+
+
+class Counted(Merging):
+    """Counts how often it merges."""
+
+    merged = 0
+
+    def merge(self) -> None:
+        self.merged += 1
+        super().merge()
+
+
+def test_a_target_out_of_reach_is_not_tried_for_each_subscription() -> None:
+    """The subscriptions share nothing, so that no merging makes the index smaller. Only where it grew by more than
+    5 % is it tried again."""
+    made = Counted(2, WORLD, percent=90)
+    texts = [f"SELECT * WHERE {{ ?s <urn:p{number}> ?o }}" for number in range(150)]
+    some = [parse(text, "sparql", id=str(number)) for number, text in enumerate(texts)]
+    made.subscribe(some[:100])
+    assert made.merged == 1
+    for one in some[100:]:
+        made.subscribe([one])
+    assert 2 <= made.merged <= 10
+    assert made.placement.server_size == 150

@@ -65,9 +65,9 @@ def measure(place: Place, given: list[Case], matcher: str) -> Iterator[Figure]:
         yield from _containment(case, world, percent, INDEX_SHARE if full and percent == 50 else None)
     case = given[len(OVERLAPS)]
     for percent in PERCENTS:
-        yield from _merging(case, world, percent, FALSE_PERCENT if full and percent == 90 else None)
+        yield from _merging(case, world, matcher, percent, FALSE_PERCENT if full and percent == 90 else None)
     for case in given[len(OVERLAPS) + 1 :]:
-        yield from _clusters(case, world)
+        yield from _clusters(case, world, matcher)
 
 
 def _subscriptions(case: Case, world: World) -> list[Subscription]:
@@ -99,12 +99,12 @@ def _containment(case: Case, world: World, percent: int, target: float | None) -
     yield Figure("cluster", f"{case.label}: insertion", seconds / len(subscriptions) * 1e6, "us/subscription")
 
 
-def _merging(case: Case, world: World, percent: int, target: float | None) -> Iterator[Figure]:
+def _merging(case: Case, world: World, matcher: str, percent: int, target: float | None) -> Iterator[Figure]:
     """Figures 9(e), (g), (h)."""
     subscriptions, publications = _subscriptions(case, world), _publications(case, _PUBLICATIONS)
     made = Merging(2, world, sample=publications[::10], percent=percent)
     begun = time.process_time()
-    there = Cluster(made, subscriptions, world)
+    there = Cluster(made, subscriptions, world, matcher=matcher)
     seconds = time.process_time() - begun
     label = f"merging at {percent} %"
     yield Figure("cluster", f"{label}: server index", there.placement.server_size, "entries")
@@ -127,14 +127,15 @@ def false_positives(there: Cluster, made: Merging, publications: list[Publicatio
     return {publication for publication, _ in sent}
 
 
-def _clusters(case: Case, world: World) -> Iterator[Figure]:
+def _clusters(case: Case, world: World, matcher: str) -> Iterator[Figure]:
     """Figures 9(i) and 10: publications a second, where each node has a machine."""
     subscriptions, publications = _subscriptions(case, world), _publications(case, _TIMED)
-    alone = _seconds(Cluster(partitioner("replicated", 1, world), subscriptions, world), publications)
+    single = Cluster(partitioner("replicated", 1, world), subscriptions, world, matcher=matcher)
+    alone = _seconds(single, publications)
     for name, percent in (("containment", 70), ("merging", 70), ("merging", 90)):
         for nodes in NODES:
             made = partitioner(name, nodes, world, sample=publications, percent=percent)
-            seconds = _seconds(Cluster(made, subscriptions, world), publications)
+            seconds = _seconds(Cluster(made, subscriptions, world, matcher=matcher), publications)
             label = f"{case.label}: {name} {percent} %" if name == "merging" else f"{case.label}: {name}"
             what = f"{label}, {nodes} nodes over one machine (slowest node's work)"
             yield Figure("cluster", what, alone / seconds, "x")

@@ -81,6 +81,7 @@ class Cluster:
         world: World,
         *,
         entailment: str = "none",
+        matcher: str = "trie",
     ) -> None:
         self._partitioner, self._world, self._entailment = partitioner, world, entailment
         self._all = {subscription.id: subscription for subscription in subscriptions}
@@ -92,8 +93,8 @@ class Cluster:
         for subscription in self._all.values():
             where = placement.place[subscription.id]
             (at_server if where == SERVER else shards[where]).append(subscription)
-        self.server = engine_of(at_server, world, entailment)
-        self.nodes = [engine_of(shard, world, entailment) for shard in shards]
+        self.server = engine_of(at_server, world, entailment, matcher)
+        self.nodes = [engine_of(shard, world, entailment, matcher) for shard in shards]
 
     @property
     def placement(self) -> Placement:

@@ -12,9 +12,17 @@ from triplewire.ir.evaluation.evaluate import World
 from triplewire.ir.subscription import Subscription
 
 
-def engine_of(subscriptions: Iterable[Subscription], world: World, entailment: str = "none") -> Engine:
+def engine_of(
+    subscriptions: Iterable[Subscription], world: World, entailment: str = "none", matcher: str = "trie"
+) -> Engine:
     """An engine of this world and entailment with these subscriptions. Raises what `Engine.subscribe` raises."""
-    engine = Engine(taxonomy=world.taxonomy, operators=world.operators, settings=world.settings, entailment=entailment)
+    engine = Engine(
+        taxonomy=world.taxonomy,
+        matcher=matcher,
+        operators=world.operators,
+        settings=world.settings,
+        entailment=entailment,
+    )
     add(engine, subscriptions)
     return engine
 
