@@ -343,7 +343,7 @@ EXPERIMENTS: dict[str, Experiment] = {
     "partition": Experiment("cluster", "partitioned over nodes", partition.cases, partition.measure, by_name=True),
     "rtf-huge": Experiment("rtf", "ten million queries", _huge_cases, _huge),
 }
-"""All experiments, in the order of `triplewire bench all`. Those with the name of a workload also run by themselves, and
+"""All experiments, in the order of `triplewire bench all`. Those with the name of a workload also run by themselves;
 those marked `by_name` run only so."""
 
 
