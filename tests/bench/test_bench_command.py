@@ -10,12 +10,14 @@ import pytest
 
 from cli.runner import triplewire
 from triplewire import plugins
-from triplewire.bench import measure
+from triplewire.bench import measure, partition
 from triplewire.bench.experiments import EXPERIMENTS
 from triplewire.bench.plot import to_svg
 from triplewire.bench.report import Figure, from_line, summary, table_line, to_line
+from triplewire.bench.run import BenchPlan
 from triplewire.bench.workloads import catalogue as workloads
 from triplewire.bench.workloads.catalogue import WORKLOADS, Place
+from triplewire.cli.bench import NAMES, PARTITION
 
 KEYS = ["workload", "name", "value", "unit", "target", "met"]
 
@@ -99,6 +101,26 @@ def test_a_step_that_fails_is_a_row_and_the_run_goes_on(tmp_path: Path) -> None:
 def test_every_target_of_the_full_run_is_named() -> None:
     assert list(EXPERIMENTS)[: len(WORKLOADS)] == list(WORKLOADS), "the short ones come first"
     assert list(EXPERIMENTS)[-1] == "rtf-huge"
+    in_all = BenchPlan("all", "trie").names()
+    assert set(EXPERIMENTS) - set(in_all) == {PARTITION}, "it takes long, and runs by its name only"
+    assert set(NAMES) <= set(EXPERIMENTS)
+
+
+@pytest.mark.slow
+def test_partitioning_at_a_small_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The shares of the index follow from the workload; no target, as none is stated for this size."""
+    monkeypatch.setattr(partition, "_PUBLICATIONS", 60)
+    monkeypatch.setattr(partition, "_TIMED", 10)
+    monkeypatch.setattr(partition, "NODES", (2,))
+    monkeypatch.setattr(partition, "PERCENTS", (90,))
+    place = Place(tmp_path, 60)
+    rows = list(partition.measure(place, partition.cases(place), "reference"))
+    shares = {row.name: row.value for row in rows if row.name.endswith("server index after containment")}
+    for percent in partition.OVERLAPS:
+        share = shares[f"overlap {percent} %: server index after containment"]
+        assert share == pytest.approx(100 - percent, abs=6)
+    assert len(rows) == 2 * len(partition.OVERLAPS) + 3 * len(partition.PERCENTS) + 2 * 3
+    assert all(row.value is not None and row.target is None for row in rows)
 
 
 def test_rows_say_whether_their_target_is_met() -> None:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from triplewire.bench import joins, measure
+from triplewire.bench import joins, measure, partition
 from triplewire.bench.loaded import GIGA, MEGA, MICROS, allowed_micros, explained, inputs_of, load_case
 from triplewire.bench.measure import Timed
 from triplewire.bench.report import Figure
@@ -53,6 +53,7 @@ class Experiment:
     prepare: Callable[[Place], list[Case]]
     measure: Callable[[Place, list[Case], str], Iterator[Figure]]
     apart: bool = False  # each case in a process of its own
+    by_name: bool = False  # takes too long for `triplewire bench all`, and runs by its name only
 
 
 # --- any workload ----------------------------------------------------------------------------------------------------
@@ -304,9 +305,11 @@ EXPERIMENTS: dict[str, Experiment] = {
     "rtf-reference": Experiment("rtf", "against matcher reference", _reference_cases, _over_reference),
     "cluster-same": Experiment("cluster", "same structure, other constraints", _same_structure_cases, _same_structure),
     "rtf-growth": Experiment("rtf", "a million queries, and one at a time", _grown_cases, _growth),
+    "partition": Experiment("cluster", "partitioned over nodes", partition.cases, partition.measure, by_name=True),
     "rtf-huge": Experiment("rtf", "ten million queries", _huge_cases, _huge),
 }
-"""All experiments of `triplewire bench all`, in its order. One without a hyphen in its name also runs by itself."""
+"""All experiments, in the order of `triplewire bench all`. Those without a hyphen in their names also run by themselves;
+those marked `by_name` run only so."""
 
 
 def to_json(cases: list[Case]) -> list[list[str]]:

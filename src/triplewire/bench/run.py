@@ -34,10 +34,12 @@ class BenchPlan:
     data: Path | None = None
 
     def names(self) -> list[str]:
-        """The experiments."""
+        """The experiments. `all` leaves out those that run by their name only."""
         if self.workload != ALL:
             return [self.workload]
-        return list(WORKLOADS if self.compared else EXPERIMENTS)
+        if self.compared:
+            return list(WORKLOADS)
+        return [name for name, experiment in EXPERIMENTS.items() if not experiment.by_name]
 
 
 def run(plan: BenchPlan, progress: Callable[[str], None]) -> Iterator[Figure]:

@@ -1,0 +1,144 @@
+"""Two-stage filtering in one process (001, sections 3.2 and 4.5).
+
+Stage 1 matches publications against the index of the server and says which go to which node; stage 2 matches what
+comes to a node against its shard. Direct and routed matches are united: they are those of one engine with all
+subscriptions. A pair that stage 1 could not decide (a limit was passed, an operator failed) is routed as if it had
+matched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from triplewire.engine import Engine
+from triplewire.engine.result import MatchResult
+from triplewire.errors import Refusal
+from triplewire.ir.evaluation.evaluate import World
+from triplewire.ir.subscription import Subscription
+from triplewire.model.match import Match
+from triplewire.model.publication import Publication
+from triplewire.partition.engines import add, engine_of
+from triplewire.partition.placement import SERVER, Placement
+from triplewire.partition.plan import Partitioner
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The matches of some publications, in the order of one engine, and the pairs that could not be decided."""
+
+    matches: list[Match]
+    refusals: list[Refusal]
+
+
+def routes(
+    result: MatchResult, publications: Sequence[Publication], placement: Placement
+) -> list[tuple[int, list[int]]]:
+    """Stage 1: for each node, the numbers of the publications that it has to look at."""
+    if placement.everywhere:
+        return [(node, list(range(len(publications)))) for node in range(placement.nodes)]
+    if not placement.routes:
+        return []
+    ids: list[set[str]] = [set() for _ in range(placement.nodes)]
+    for match in routed(result, placement):
+        for node in placement.nodes_of(match[1]):
+            ids[node].add(match[0])
+    for refusal in result.refusals:
+        for above in placement.routes:
+            if refusal.subject.endswith(" " + above):
+                for node in placement.nodes_of(above):
+                    ids[node].add(refusal.subject.removesuffix(" " + above))
+    numbers = ((node, [n for n, each in enumerate(publications) if each.id in own]) for node, own in enumerate(ids))
+    return [(node, own) for node, own in numbers if own]
+
+
+def routed(result: MatchResult, placement: Placement) -> Iterable[tuple[str, str]]:
+    """The pairs (publication, id at the server) of a result that lead to a node."""
+    for part in result.parts:
+        numbers = part.subscription
+        names = part.snapshot.ids(numbers)
+        for publication, name in zip(part.publication.tolist(), names, strict=True):
+            if name in placement.routes:
+                yield part.publications[publication], name
+
+
+def direct(result: MatchResult, placement: Placement) -> Found:
+    """The matches of stage 1 that are those of subscriptions."""
+    if not placement.mergers:
+        return Found(list(result), list(result.refusals))
+    mergers = placement.mergers
+    refusals = [r for r in result.refusals if not any(r.subject.endswith(" " + merger) for merger in mergers)]
+    return Found([match for match in result if match.subscription not in mergers], refusals)
+
+
+class Cluster:
+    """A server and its nodes, all in this process. `partitioner` decides where subscriptions are."""
+
+    def __init__(
+        self,
+        partitioner: Partitioner,
+        subscriptions: Iterable[Subscription],
+        world: World,
+        *,
+        entailment: str = "none",
+        matcher: str = "trie",
+    ) -> None:
+        self._partitioner, self._world, self._entailment = partitioner, world, entailment
+        self._all = {subscription.id: subscription for subscription in subscriptions}
+        partitioner.subscribe(self._all.values())
+        placement = partitioner.placement
+        placement.take_changes()
+        shards: list[list[Subscription]] = [[] for _ in range(placement.nodes)]
+        at_server = list(placement.mergers.values())
+        for subscription in self._all.values():
+            where = placement.place[subscription.id]
+            (at_server if where == SERVER else shards[where]).append(subscription)
+        self.server = engine_of(at_server, world, entailment, matcher)
+        self.nodes = [engine_of(shard, world, entailment, matcher) for shard in shards]
+
+    @property
+    def placement(self) -> Placement:
+        """Where everything is."""
+        return self._partitioner.placement
+
+    def subscribe(self, subscription: Subscription) -> None:
+        """Take one more."""
+        self._all[subscription.id] = subscription
+        self._partitioner.subscribe([subscription])
+        self._move()
+
+    def unsubscribe(self, id: str) -> None:
+        """Forget one."""
+        del self._all[id]
+        self._partitioner.unsubscribe(id)
+        self._move()
+
+    def match(self, publications: Iterable[Publication]) -> Found:
+        """Both stages, for all publications."""
+        given = list(publications)
+        result = self.server.match(given)
+        united = direct(result, self.placement)
+        for node, numbers in routes(result, given, self.placement):
+            more = self.nodes[node].match([given[number] for number in numbers])
+            united.matches.extend(more)
+            united.refusals.extend(more.refusals)
+        place = {publication.id: number for number, publication in enumerate(given)}
+        united.matches.sort(key=lambda match: (place[match.publication], match.subscription))
+        return united
+
+    def _move(self) -> None:
+        """Have the engines hold what the placement says."""
+        placement = self.placement
+        new: dict[int, list[Subscription]] = {}
+        for id in placement.take_changes():
+            for engine in (self.server, *self.nodes):
+                engine.unsubscribe(id)
+            if id in placement.mergers:
+                new.setdefault(SERVER, []).append(placement.mergers[id])
+            elif id in placement.place:
+                new.setdefault(placement.place[id], []).append(self._all[id])
+        for where, subscriptions in new.items():
+            add(self._engine(where), subscriptions)
+
+    def _engine(self, where: int) -> Engine:
+        return self.server if where == SERVER else self.nodes[where]

@@ -1,0 +1,85 @@
+"""Where each subscription is, and which nodes a match at the server leads to.
+
+The server matches every publication against its index: subscriptions, and mergers that stand for several of them. Under
+each, `routes` name the nodes that hold what may match where it does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from triplewire.ir.subscription import Subscription
+
+SERVER = -1
+"""The place of a subscription that is in the index of the server."""
+
+
+@dataclass(slots=True)
+class Placement:
+    """`place`: subscription -> `SERVER` or the number of its node. `routes`: id at the server -> node -> how many
+    subscriptions are there on its account. `mergers`: those of the ids at the server that are no subscriptions.
+    `everywhere`: every publication goes to every node. `changed` are the ids with another place than before."""
+
+    nodes: int
+    everywhere: bool = False
+    place: dict[str, int] = field(default_factory=dict)
+    routes: dict[str, dict[int, int]] = field(default_factory=dict)
+    mergers: dict[str, Subscription] = field(default_factory=dict)
+    changed: dict[str, None] = field(default_factory=dict)
+    sizes: list[int] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.sizes = [0] * self.nodes
+
+    @property
+    def server_size(self) -> int:
+        """How many subscriptions and mergers the index of the server has."""
+        return len(self.place) - sum(self.sizes) + len(self.mergers)
+
+    def put(self, id: str, where: int) -> None:
+        """Put a subscription at the server or on a node, from wherever it is."""
+        before = self.place.get(id)
+        if before == where:
+            return
+        if before is not None and before != SERVER:
+            self.sizes[before] -= 1
+        if where != SERVER:
+            self.sizes[where] += 1
+        self.place[id] = where
+        self.changed[id] = None
+
+    def drop(self, id: str) -> None:
+        """Forget a subscription."""
+        before = self.place.pop(id)
+        if before != SERVER:
+            self.sizes[before] -= 1
+        self.changed[id] = None
+
+    def hang(self, id: str, above: str) -> None:
+        """Put a subscription below what is at the server: on its node, or else on the one with the fewest there, and
+        of these the one with the fewest at all."""
+        routes = self.routes.setdefault(above, {})
+        where = self.place.get(id, SERVER)
+        if where == SERVER:
+            where = min(range(self.nodes), key=lambda node: (routes.get(node, 0), self.sizes[node]))
+        self.put(id, where)
+        routes[where] = routes.get(where, 0) + 1
+
+    def unhang(self, id: str, above: str) -> None:
+        """Take its share out of the routes, and leave it where it is."""
+        routes, where = self.routes[above], self.place[id]
+        routes[where] -= 1
+        if not routes[where]:
+            del routes[where]
+        if not routes:
+            del self.routes[above]
+
+    def nodes_of(self, id: str) -> frozenset[int]:
+        """The nodes that a publication goes to which matches this at the server."""
+        return frozenset(self.routes.get(id, ()))
+
+    def take_changes(self) -> list[str]:
+        """The ids that were put, moved, made or dropped since this was last asked."""
+        ids = list(self.changed)
+        self.changed.clear()
+        return ids

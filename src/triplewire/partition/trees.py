@@ -1,0 +1,85 @@
+"""Partitioning by containment (001, section 4.2): the server has the roots, and what they contain is spread over nodes.
+
+Containment is transitive, and only a root decides where a publication goes. So trees are kept flat: all that hangs
+below a root are its children. Where a root goes, its children are checked again: against the other roots, and each
+other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from triplewire.ir.evaluation.evaluate import World
+from triplewire.ir.subscription import Subscription
+from triplewire.partition.candidates import Containers
+from triplewire.partition.containment import Form, form_of
+from triplewire.partition.placement import SERVER, Placement
+
+
+class Containment:
+    """The partitioner *containment*."""
+
+    def __init__(self, nodes: int, world: World, entailment: str = "none") -> None:
+        self.placement = Placement(nodes)
+        self._world, self._entailment = world, entailment
+        self._roots = Containers(world.taxonomy)
+        self._forms: dict[str, Form] = {}
+        self._root_of: dict[str, str] = {}
+        self._children: dict[str, dict[str, None]] = {}
+
+    def subscribe(self, subscriptions: Iterable[Subscription]) -> None:
+        """Place new subscriptions. Many at once are taken from the general to the special."""
+        forms = [form_of(subscription, self._world, self._entailment) for subscription in subscriptions]
+        self._forms |= {form.id: form for form in forms}
+        self._add(forms, alike=not len(self._roots))
+
+    def unsubscribe(self, id: str) -> None:
+        """Forget a subscription. Children of a root are checked for containment again (001, section 4.4)."""
+        del self._forms[id]
+        root = self._root_of.pop(id, None)
+        if root is not None:
+            self.placement.unhang(id, root)
+            del self._children[root][id]
+            self.placement.drop(id)
+            return
+        self._roots.remove(id)
+        freed = list(self._children.pop(id, ()))
+        for child in freed:
+            self.placement.unhang(child, id)
+            del self._root_of[child]
+        self.placement.drop(id)
+        self._add([self._forms[child] for child in freed], alike=False)
+
+    def root_of(self, id: str) -> str:
+        """The root above a subscription, or itself."""
+        return self._root_of.get(id, id)
+
+    def _add(self, forms: list[Form], *, alike: bool) -> None:
+        for form in sorted(forms, key=_specialty):
+            root = self._roots.container_of(form)
+            if root is not None:
+                self._hang(form.id, root)
+                continue
+            for below in self._roots.contained_in(form, alike=alike):
+                self._lower(below, form.id)
+            self._roots.add(form)
+            self.placement.put(form.id, SERVER)
+
+    def _hang(self, id: str, root: str) -> None:
+        self.placement.hang(id, root)
+        self._root_of[id] = root
+        self._children.setdefault(root, {})[id] = None
+
+    def _lower(self, old: str, new: str) -> None:
+        """A root, and all below it, are below a new one."""
+        self._roots.remove(old)
+        for child in self._children.pop(old, ()):
+            self.placement.unhang(child, old)
+            self._hang(child, new)
+        self._hang(old, new)
+
+
+def _specialty(form: Form) -> tuple[int, int]:
+    """What contains another has seldom more patterns or tests."""
+    patterns = max((len(clause.patterns) for clause in form.clauses), default=0)
+    return patterns, max((len(clause.tests) for clause in form.clauses), default=0)
