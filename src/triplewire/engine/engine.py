@@ -42,6 +42,7 @@ from triplewire.matchers import Chunk, Snapshot
 from triplewire.model.match import Match
 from triplewire.model.operator import Operator
 from triplewire.model.publication import Publication
+from triplewire.operators.order import GREEDY
 from triplewire.read.rdf.contexts import Loader
 from triplewire.read.sources import Source, check_reading, check_sources
 
@@ -64,7 +65,8 @@ class Engine:
     `taxonomy` answers class constraints, and may be the path of its file; `matcher` names a matcher (all give the same
     answers); `operators` are those that calls may name (default: the built-in ones); `settings` are the limits.
     `entailment="rdfs"` applies the taxonomy's rdfs:subPropertyOf, rdfs:domain and rdfs:range to each publication and
-    lets an `rdf:type` pattern with a constant class take in the subclasses. Any number of threads may call any method:
+    lets an `rdf:type` pattern with a constant class take in the subclasses. `operator_order`: in which order operators
+    are called (`triplewire.operators.order`). Any number of threads may call any method:
     a match call works on the subscriptions that were registered when it began.
     """
 
@@ -76,11 +78,12 @@ class Engine:
         operators: Mapping[str, Operator] | None = None,
         settings: Settings | None = None,
         entailment: str = "none",
+        operator_order: str = GREEDY,
     ) -> None:
         expect_text("Engine(matcher=...)", matcher)
         if not isinstance(entailment, str) or entailment not in ENTAILMENTS:
             raise TriplewireError(f"there is no entailment {entailment!r}", remedy=f"known: {', '.join(ENTAILMENTS)}")
-        world = given.world_of("Engine", taxonomy, operators, settings)
+        world = given.world_of("Engine", taxonomy, operators, settings, operator_order)
         self._compiler = Compiler(world, entailment)
         self._matcher_name = matcher
         self._matcher = plugins.find("matcher", matcher)
@@ -349,6 +352,7 @@ class Engine:
         operators: Mapping[str, Operator] | None = None,
         settings: Settings | None = None,
         verify: bool = False,
+        operator_order: str = GREEDY,
     ) -> Engine:
         """The engine that `save` wrote, with its matcher and settings unless others are given.
 
@@ -364,6 +368,7 @@ class Engine:
             operators=operators,
             settings=saved.settings,
             entailment=saved.entailment,
+            operator_order=operator_order,
         )
         engine._fill(saved, str(path))
         return engine
