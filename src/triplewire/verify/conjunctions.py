@@ -149,4 +149,3 @@ def outcome_of(key: CallKey, result: Result) -> int:
     if isinstance(result, bool):
         return TRUE if result else FALSE
     return TRUE if key.arguments in result else FALSE
-

@@ -128,7 +128,9 @@ class OperatorStage:
             seconds = time.perf_counter() - begun
             self.statistics.add(key.operator, result, seconds)
             if counts is not None:
-                counts.made(key.operator, 1, isinstance(result, OperatorError), seconds, self.cost(key.operator) or seconds)
+                counts.made(
+                    key.operator, 1, isinstance(result, OperatorError), seconds, self.cost(key.operator) or seconds
+                )
             results[key] = result
             pairs.known(key)
         return pairs.outcomes

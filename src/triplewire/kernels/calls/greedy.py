@@ -33,7 +33,7 @@ class Lists(NamedTuple):
 @called_helper
 def _list_of(worth: float) -> int:
     """The list of a worth above 0."""
-    return min(max(int(math.floor(math.log2(worth) * STEPS)) + _ZERO, 0), LISTS - 1)
+    return min(max(math.floor(math.log2(worth) * STEPS) + _ZERO, 0), LISTS - 1)
 
 
 @called_helper
@@ -113,15 +113,17 @@ def _learn(event: Event, price: Any, lists: Lists, calls: Any, outcomes: Any) ->
             continue
         for place in range(event.back_offset[calls[i]], event.back_offset[calls[i] + 1]):
             subscription = event.back[place]
-            if event.state[subscription] == DOUBTED and event.blamed[subscription] == calls[i]:
-                if reopen(event, subscription):
-                    _raise(event, price, lists, subscription)
+            is_mine = event.state[subscription] == DOUBTED and event.blamed[subscription] == calls[i]
+            if is_mine and reopen(event, subscription):
+                _raise(event, price, lists, subscription)
 
 
 @called_helper
 def _raise(event: Event, price: Any, lists: Lists, subscription: int) -> None:
-    """The calls of a subscription have become worth more."""
-    for at in range(event.offset[subscription], event.offset[subscription + 1]):
+    """The calls of a subscription have become worth more. Of those worth the same, the first stated comes first."""
+    first = event.offset[subscription]
+    for number in range(event.offset[subscription + 1] - 1 - first, -1, -1):
+        at = first + number
         call = event.call[at]
         if event.outcome[call] != UNKNOWN:
             continue

@@ -23,4 +23,6 @@ def key_of(text: str | bytes) -> CallKey:
     operator, *terms = json.loads(text)
     if not isinstance(operator, str) or not all(isinstance(part, str) for term in terms for part in term):
         raise ValueError("a call is a name and arrays of texts")
-    return CallKey(operator, tuple([None if not term else IRI(*term) if len(term) == 1 else Literal(*term) for term in terms]))
+    return CallKey(
+        operator, tuple([None if not term else IRI(*term) if len(term) == 1 else Literal(*term) for term in terms])
+    )

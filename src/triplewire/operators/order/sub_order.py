@@ -3,7 +3,7 @@
 A chain has the calls of a subscription by ascending probability to be true; with costs, by ascending c / (1 - p). Calls
 that two chains share are their links. Which of two chains comes first is worth the sum over their links of
 (1 - p) (P2 C1 - P1 C2), where P is the product of the probabilities above a link and C the expected cost of the calls
-above it, both without earlier links in C. Pairs with the largest savings become edges of paths; the paths are the order.
+above it, without earlier links. Pairs with the largest savings become edges of paths; the paths are the order.
 """
 
 from __future__ import annotations
