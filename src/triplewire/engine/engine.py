@@ -66,7 +66,7 @@ class Engine:
     answers); `operators` are those that calls may name (default: the built-in ones); `settings` are the limits.
     `entailment="rdfs"` applies the taxonomy's rdfs:subPropertyOf, rdfs:domain and rdfs:range to each publication and
     lets an `rdf:type` pattern with a constant class take in the subclasses. `operator_order` (`operators.order`): of
-    calls. Any number of threads may call any method, and a match call works on the subscriptions there are at its begin.
+    calls. Any number of threads may call any method, and a match call works on the subscriptions there are then.
     """
 
     def __init__(

@@ -115,7 +115,7 @@ def uses(event: Event) -> int:
 
 @kernel
 def transposed(offset: Any, call: Any, back_offset: Any, back: Any) -> None:
-    """From subscription -> calls to call -> subscriptions, ascending. `back_offset` holds zeros, one more than calls."""
+    """From subscription -> calls to call -> subscriptions, ascending. `back_offset` holds zeros at first."""
     for at in range(call.size):
         back_offset[call[at] + 1] += 1
     for number in range(back_offset.size - 1):
