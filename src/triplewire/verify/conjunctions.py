@@ -109,12 +109,11 @@ class ConjunctionStage:
             return
         calls, outcomes, seconds = np.array(spent.calls), np.array(spent.outcomes), np.array(spent.seconds)
         rows, failed = asked.row[calls], outcomes == FAILED
-        paid = seconds
         operators, operator = self._learned.operators(), self._learned.operator_of(rows)
         for number in np.unique(operator).tolist():
             mine = operator == number
             name = operators[number]
-            total = declared[name] * int(mine.sum()) if name in declared else float(paid[mine].sum())
+            total = declared[name] * int(mine.sum()) if name in declared else float(seconds[mine].sum())
             counts.made(name, int(mine.sum()), int(failed[mine].sum()), float(seconds[mine].sum()), total)
         self._learned.add(rows[~failed], outcomes[~failed] == TRUE, seconds[~failed])
 

@@ -1,8 +1,8 @@
 """What calls have cost and how often they were true: learned as they are made, call by call and operator by operator.
 
 A call's probability to be true is (true + s * p) / (evaluated + s): p is its operator's, s says how far that is
-believed. Older counts weigh less with each call. What is learned is biased: calls behind a false one are not made. So
-a small share of the orders treats calls that were seldom made as if nothing was known of them (`explored`).
+believed. Older counts weigh less with each call. What is learned is biased: calls behind a false one are not made, and
+nothing corrects that.
 """
 
 from __future__ import annotations
