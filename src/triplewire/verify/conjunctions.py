@@ -85,21 +85,25 @@ class ConjunctionStage:
     def _made(
         self, asked: Conjunctions, calls: Numbers, ask: Ask, results: CallResults, spent: _Spent, keep: bool
     ) -> Outcomes:
-        """Make some calls."""
-        keys, outcomes, clock = self._learned.keys, [], time.perf_counter
-        numbers = calls.tolist()
-        for row in asked.row[calls].tolist():
-            key = keys[row]
-            begun = clock()
-            result = ask(key)
-            spent.seconds.append(clock() - begun)
-            outcome = FALSE if result is False else outcome_of(key, result)
-            outcomes.append(outcome)
-            if keep or outcome != FALSE:
-                results[key] = result
-        spent.calls += numbers
-        spent.outcomes += outcomes
-        return np.array(outcomes, np.int8)
+        """Make some calls. The clock is read once between two of them."""
+        keys, clock = [self._learned.keys[row] for row in asked.row[calls].tolist()], time.perf_counter
+        answers: list[Result] = []
+        times = [clock()]
+        for key in keys:
+            answers.append(ask(key))
+            times.append(clock())
+        outcomes = np.full(len(keys), FALSE, np.int8)
+        for place in [place for place, result in enumerate(answers) if result is not False]:
+            outcomes[place] = outcome_of(keys[place], answers[place])
+        results.update(
+            (key, result)
+            for key, result, outcome in zip(keys, answers, outcomes.tolist(), strict=True)
+            if keep or outcome != FALSE
+        )
+        spent.calls += calls.tolist()
+        spent.outcomes += outcomes.tolist()
+        spent.seconds += np.diff(times).tolist()
+        return outcomes
 
     def _count(
         self, asked: Conjunctions, spent: _Spent, counts: CallCounts, cost: np.ndarray, declared: dict[str, float]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import pytest
 
@@ -18,6 +18,8 @@ from triplewire.operators.order import ORDERS
 
 QUERIES, PUBLICATIONS = 200, 8
 
+Query: TypeAlias = tuple[str, str]  # language, text
+
 
 class Answers(NamedTuple):
     """What an engine said: matches with their bindings, undecided pairs, and how often each call was made."""
@@ -27,7 +29,9 @@ class Answers(NamedTuple):
     calls: Counter[Any]
 
 
-def answers(queries: Sequence[tuple[str, str]], data: Sequence[Publication], counting: Counting, **given: Any) -> Answers:
+def answers(
+    queries: Sequence[tuple[str, str]], data: Sequence[Publication], counting: Counting, **given: Any
+) -> Answers:
     """The answers of a new engine. `given`: the matcher and what else is said to it."""
     counting.asked.clear()
     matching = engine(given.pop("matcher", "trie"), counting, **given)
@@ -50,11 +54,11 @@ def answers(queries: Sequence[tuple[str, str]], data: Sequence[Publication], cou
     return Answers(matches, undecided, Counter(counting.asked))
 
 
-def scene(seed: int) -> tuple[list[tuple[str, str]], list[Publication], Counting]:
+def scene(seed: int) -> tuple[list[Query], list[Publication], Counting]:
     """Queries that can be subscribed to, publications, and operators."""
     chance, counting = random.Random(seed), fixed(seed)
     writer, checking = ConjoinedWriter(chance), engine("reference", counting)
-    queries: list[tuple[str, str]] = []
+    queries: list[Query] = []
     while len(queries) < QUERIES:
         language, query = writer.query()
         try:

@@ -17,7 +17,7 @@ CALLS = 8
 
 
 def expected_cost(pair: list[list[int]], true: np.ndarray, cost: np.ndarray) -> float:
-    """Of two chains, one after the other, over all outcomes: each call once, a chain until one of its calls is false."""
+    """Of two chains, one after the other, over all outcomes. A call is made once, a chain ends at a false one."""
     total = 0.0
     for outcome in itertools.product((False, True), repeat=CALLS):
         likely = math.prod(true[i] if outcome[i] else 1 - true[i] for i in range(CALLS))
