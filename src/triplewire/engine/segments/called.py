@@ -20,7 +20,8 @@ from triplewire.errors import TriplewireError
 from triplewire.ir.evaluation.evaluate import World
 from triplewire.ir.subscription import Subscription
 from triplewire.matchers import Chunk
-from triplewire.operators.order.protocol import Conjunctions, order_named
+from triplewire.operators.order.named import order_named
+from triplewire.operators.order.protocol import Conjunctions
 from triplewire.operators.order.statistics import LearnedCalls
 from triplewire.verify.conjunctions import ConjunctionStage
 from triplewire.verify.operators import CallCounts, OperatorStage

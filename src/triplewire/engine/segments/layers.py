@@ -140,3 +140,9 @@ def called_by(layers: Sequence[Layer]) -> Called:
         start += len(layer.segment)
     offset = np.concatenate(offsets).astype(np.int32)
     return Called(Conjunctions.of(offset, np.concatenate(rows)), np.diff(offset) > 0, np.concatenate(alone))
+
+
+def merged(layers: Sequence[Layer]) -> tuple[Segment, list[NDArray[np.int64]]]:
+    """One segment of what is there in several, and which subscriptions of each those are."""
+    numbers = [layer.numbers() for layer in layers]
+    return Segment.merged([layer.segment for layer in layers], numbers), numbers

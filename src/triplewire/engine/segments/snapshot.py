@@ -27,7 +27,7 @@ from triplewire.engine.segments.arena import Arena
 from triplewire.engine.segments.called import Called
 from triplewire.engine.segments.home import Home
 from triplewire.engine.segments.ids import IdTable, id_key
-from triplewire.engine.segments.layers import NONE, Layer, called_by
+from triplewire.engine.segments.layers import NONE, Layer, called_by, merged
 from triplewire.engine.segments.segment import Compiled, Segment, SegmentRows
 from triplewire.engine.segments.texts import Texts, TextWriter
 from triplewire.ir.subscription import REVISION_DIGITS, Subscription
@@ -186,10 +186,9 @@ class SegmentSnapshot:
         counts = None
         if waiting or len(self._called.alone):
             with stage("operators"):
-                decided = self.home.operators.decided(chunk, self._called, waiting, self._meant)
-                arena.add(np.zeros(len(chunk) + 1, np.int64), NONE, decided.columns, 0)
-                failures += decided.failures
-                counts = decided.counts
+                columns, undecided, counts = self.home.operators.decided(chunk, self._called, waiting, self._meant)
+                arena.add(np.zeros(len(chunk) + 1, np.int64), NONE, columns, 0)
+                failures += undecided
         return Rows(
             *arena.taken(),
             tuple(failures),
@@ -359,12 +358,6 @@ class _Keys(Sequence[bytes]):
 
     def __getitem__(self, place: int) -> bytes:  # type: ignore[override]  # no slices are asked for
         return self._ids.key(int(self._numbers[place]))
-
-
-def merged(layers: Sequence[Layer]) -> tuple[Segment, list[NDArray[np.int64]]]:
-    """One segment of what is there in several, and which subscriptions of each those are."""
-    numbers = [layer.numbers() for layer in layers]
-    return Segment.merged([layer.segment for layer in layers], numbers), numbers
 
 
 class Merging:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
@@ -32,8 +32,8 @@ class Conjunctions:
     @classmethod
     def of(cls, offset: Numbers, rows: NDArray[np.int64]) -> Conjunctions:
         """Those of subscriptions whose calls are given by their rows."""
-        row, call = np.unique(rows, return_inverse=True)
-        call = call.astype(np.int32)
+        row, inverse = np.unique(rows, return_inverse=True)
+        call: Numbers = inverse.astype(np.int32)
         back_offset, back = np.zeros(len(row) + 1, np.int32), np.empty(len(call), np.int32)
         kernels.transposed(offset, call, back_offset, back)
         return cls(offset, call, back_offset, back, row)
@@ -61,19 +61,3 @@ class CallOrder(Protocol):
 
     def plan(self, event: Event, conjunctions: Conjunctions, expected: Expected) -> Plan:
         """The calls of a publication. `kernels.begin` has been done."""
-
-
-def order_named(name: str) -> CallOrder:
-    """The order of a name in `ORDERS`."""
-    from triplewire.operators.order.greedy import Greedy
-    from triplewire.operators.order.in_order import Naive, Sequential
-    from triplewire.operators.order.sub_order import SubOrder
-
-    known: dict[str, type[Greedy] | type[Naive] | type[Sequential] | type[SubOrder]]
-    known = {"greedy": Greedy, "naive": Naive, "sequential": Sequential, "sub-order": SubOrder}
-    return known[name]()
-
-
-def each(calls: Sequence[int]) -> Numbers:
-    """Calls as an array."""
-    return np.array(calls, np.int32)
