@@ -23,7 +23,7 @@ from triplewire.ir.nodes import PatternTerm
 from triplewire.ir.subscription import Subscription
 from triplewire.model.match import Binding, bindings_text
 from triplewire.model.publication import Publication
-from triplewire.verify.operators import CallTable
+from triplewire.verify.operators import CallCounts, CallTable
 
 if TYPE_CHECKING:
     from triplewire.clauses.view import View
@@ -195,7 +195,7 @@ class Rows:
     (publication, subscription, error), several of one pair where its outcome depends on several operators that failed.
     `truncated` becomes true where listing the bindings of a match passes a limit that finding it did not.
     `atoms`, `candidates` and `verified` count what the stages looked at. `details` is set where the matches' bindings
-    are known already. `compiled`: kernels found them, not the interpreted tier.
+    are known already. `compiled`: kernels found them, not the interpreted tier. `operators`: what was called.
     """
 
     publication: Ids
@@ -208,6 +208,7 @@ class Rows:
     verified: int = 0
     details: Sequence[Detail] | None = field(default=None, repr=False)
     compiled: bool = False
+    operators: CallCounts | None = None
 
     def __len__(self) -> int:
         return len(self.publication)

@@ -308,7 +308,7 @@ EXPERIMENTS: dict[str, Experiment] = {
     "partition": Experiment("cluster", "partitioned over nodes", partition.cases, partition.measure, by_name=True),
     "rtf-huge": Experiment("rtf", "ten million queries", _huge_cases, _huge),
 }
-"""All experiments, in the order of `triplewire bench all`. Those without a hyphen in their names also run by themselves;
+"""All experiments, in the order of `triplewire bench all`. Those without a hyphen in their names also run alone;
 those marked `by_name` run only so."""
 
 

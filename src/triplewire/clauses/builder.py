@@ -6,6 +6,7 @@ import gc
 import sys
 from collections.abc import Sequence
 
+from triplewire.clauses.calls import AskedBuilder
 from triplewire.clauses.clauses import Clauses
 from triplewire.clauses.growing import GrowingTable
 from triplewire.clauses.node_tests.table import TestTable, build
@@ -28,6 +29,7 @@ class ClauseBuilder:
         self._constants: dict[IRI | Literal, int] = {}
         self._tests = TestTable()
         self._table = GrowingTable()
+        self._asked = AskedBuilder()
         self._by_template = TemplateRows(self._table, self._constant, self._tests)
 
     def __len__(self) -> int:
@@ -51,11 +53,14 @@ class ClauseBuilder:
             self._clause(clause, variables)
             distinct = distinct and len(variables) == len(selected)
         self._table.end(len(selected), flags | (DISTINCT if distinct else 0))
+        self._asked.add(form.asked)
 
     def add_from_template(self, template: Template | Conjunction, parameters: Parameters) -> None:
         """The next subscription, as `triplewire.languages.templates` found it: the same as `add`, and faster."""
         if self.is_full or not self._by_template.add(template, parameters):
             self.add(template.normal_form(parameters), template.selected(parameters), template.ask)
+        else:
+            self._asked.add(())
 
     def _clause(self, clause: Clause, variables: dict[str, int]) -> None:
         table = self._table
@@ -78,10 +83,11 @@ class ClauseBuilder:
         """The clauses of all that was added. The builder is spent then: it lets go of its objects before the arrays are
         made, so that their memory can be given back."""
         constants, specs, table = term_names(list(self._constants)), self._tests.specs(), self._table.table()
+        asked = self._asked.build()
         del self._constants, self._tests, self._table, self._by_template
         if len(table) >= _MANY:
             _release_small_objects()
-        return Clauses.of(constants, build(specs), table)
+        return Clauses.of(constants, build(specs), table, asked)
 
 
 def _release_small_objects() -> None:

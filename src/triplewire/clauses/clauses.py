@@ -14,31 +14,34 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from triplewire.clauses.calls import Asked
 from triplewire.clauses.facts import Facts
 from triplewire.clauses.node_tests.columns import Arrays, prefixed, under
 from triplewire.clauses.node_tests.table import Tests
 from triplewire.clauses.table import ClauseTable
 from triplewire.encode.names import Names
 
-VERSION = 9  # of the arrays that are saved
+VERSION = 10  # of the arrays that are saved
 
 
 @dataclass(frozen=True)
 class Clauses:
-    """The subscriptions 0 .. n-1. `constants` are the terms in patterns, `tests` the conditions on single nodes."""
+    """The subscriptions 0 .. n-1. `constants` are the terms in patterns, `tests` the conditions on single nodes,
+    `asked` the operator calls that have to hold."""
 
     constants: Names
     tests: Tests
     table: ClauseTable
     facts: Facts
+    asked: Asked
 
     def __len__(self) -> int:
         return len(self.table)
 
     @classmethod
-    def of(cls, constants: Names, tests: Tests, table: ClauseTable) -> Clauses:
+    def of(cls, constants: Names, tests: Tests, table: ClauseTable, asked: Asked) -> Clauses:
         """The clauses of a table, with the facts worked out."""
-        return cls(constants, tests, table, Facts.of(table, tests))
+        return cls(constants, tests, table, Facts.of(table, tests), asked)
 
     @property
     def count(self) -> int:
@@ -75,7 +78,7 @@ class Clauses:
         """All of it as flat arrays, for `from_arrays`."""
         table = {field.name: getattr(self.table, field.name) for field in fields(self.table)}
         parts = {"constants": self.constants.arrays(), "tests": self.tests.arrays(), "table": table}
-        parts["facts"] = self.facts.arrays()
+        parts |= {"facts": self.facts.arrays(), "asked": self.asked.arrays()}
         return {name: column for part, columns in parts.items() for name, column in prefixed(part, columns).items()}
 
     @classmethod
@@ -87,6 +90,7 @@ class Clauses:
             Tests.from_arrays(under("tests", arrays)),
             ClauseTable(**table),
             Facts.from_arrays(under("facts", arrays)),
+            Asked.from_arrays(under("asked", arrays)),
         )
 
     @property

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from triplewire.clauses import table as table_columns
+from triplewire.clauses.calls import Asked
 from triplewire.clauses.clauses import Clauses
 from triplewire.clauses.node_tests.columns import slices
 from triplewire.clauses.node_tests.table import Tests
@@ -45,7 +46,7 @@ def merge(parts: Sequence[tuple[Clauses, Numbers]]) -> Clauses:
             for name in ("test_variable", "test", "variables", "selected", "flags")
         ),
     )
-    return Clauses.of(constants, tests, table)
+    return Clauses.of(constants, tests, table, Asked.merged([(part.asked, numbers) for part, numbers in parts]))
 
 
 def _taken(table: ClauseTable, subscriptions: Numbers) -> ClauseTable:

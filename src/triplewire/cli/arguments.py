@@ -107,6 +107,13 @@ OperatorFiles = Annotated[
         help="Operators of your own: Python files with an attribute `operators`, which are run; TOML files.",
     ),
 ]
+OperatorOrder = Annotated[
+    str,
+    typer.Option(
+        "--operator-order", metavar="NAME", help="In which order operators are called; the answers are the same."
+    ),
+]
+
 EntailmentOption = Annotated[
     Entailment, typer.Option(help="rdfs: properties and classes also mean those below them, by the taxonomy file.")
 ]

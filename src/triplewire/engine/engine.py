@@ -42,6 +42,7 @@ from triplewire.matchers import Chunk, Snapshot
 from triplewire.model.match import Match
 from triplewire.model.operator import Operator
 from triplewire.model.publication import Publication
+from triplewire.operators.order import GREEDY
 from triplewire.read.rdf.contexts import Loader
 from triplewire.read.sources import Source, check_reading, check_sources
 
@@ -64,8 +65,8 @@ class Engine:
     `taxonomy` answers class constraints, and may be the path of its file; `matcher` names a matcher (all give the same
     answers); `operators` are those that calls may name (default: the built-in ones); `settings` are the limits.
     `entailment="rdfs"` applies the taxonomy's rdfs:subPropertyOf, rdfs:domain and rdfs:range to each publication and
-    lets an `rdf:type` pattern with a constant class take in the subclasses. Any number of threads may call any method:
-    a match call works on the subscriptions that were registered when it began.
+    lets an `rdf:type` pattern with a constant class take in the subclasses. `operator_order` (`operators.order`): of
+    calls. Any number of threads may call any method, and a match call works on the subscriptions there are then.
     """
 
     def __init__(
@@ -76,11 +77,12 @@ class Engine:
         operators: Mapping[str, Operator] | None = None,
         settings: Settings | None = None,
         entailment: str = "none",
+        operator_order: str = GREEDY,
     ) -> None:
         expect_text("Engine(matcher=...)", matcher)
         if not isinstance(entailment, str) or entailment not in ENTAILMENTS:
             raise TriplewireError(f"there is no entailment {entailment!r}", remedy=f"known: {', '.join(ENTAILMENTS)}")
-        world = given.world_of("Engine", taxonomy, operators, settings)
+        world = given.world_of("Engine", taxonomy, operators, settings, operator_order)
         self._compiler = Compiler(world, entailment)
         self._matcher_name = matcher
         self._matcher = plugins.find("matcher", matcher)
@@ -278,8 +280,7 @@ class Engine:
         rows are matched; without it, the first one is raised as `ReadError` or `SubscriptionError`. The refusal of a
         row has the kind "publication" and its number as record, from 1.
         """
-        # Arrow takes a fifth of a second to load, and most programs never hand over a batch
-        import pyarrow as pa
+        import pyarrow as pa  # a fifth of a second, and most programs never hand over a batch
 
         from triplewire.encode.matches import combined
 
@@ -309,9 +310,8 @@ class Engine:
         try:
             return explain(compiler.meant(registered), compiler.entailed(publication), compiler.world)
         except RecursionError:
-            raise LimitError(
-                "the query is nested too deep to be explained", source=registered.id, remedy="lower max_query_depth"
-            ) from None
+            what = "the query is nested too deep to be explained"
+            raise LimitError(what, source=registered.id, remedy="lower max_query_depth") from None
 
     # --- storage -----------------------------------------------------------------------------------------------------
 
@@ -326,16 +326,14 @@ class Engine:
         """
         expect_path("save(path)", path)
         compiler, count = self._compiler, len(self._snapshot)
-        snapshot = self._current.compiled() if index and count else self._snapshot
-        world = compiler.world
+        snapshot, world = self._current.compiled() if index and count else self._snapshot, compiler.world
         head = store.header(world.settings, self._matcher_name, compiler.entailment, len(snapshot))
         parts = {"taxonomy": store.taxonomy_part(world.taxonomy)}
         if not (index and snapshot.columnar and len(snapshot)):
             lines = list(saved_rows.rows(snapshot.all(), compiler))
             store.save(Path(path), lambda: head, {"subscriptions": ("jsonl", lambda s: s.writelines(lines)), **parts})
             return
-        # compiled kernels, which the other matchers do without
-        from triplewire.engine.store.segment_files import StoredSegment
+        from triplewire.engine.store.segment_files import StoredSegment  # it brings compiled kernels along
 
         stored = StoredSegment.of(snapshot, compiler)
         store.save(Path(path), lambda: {**head, **stored.manifest()}, {**stored.parts(), **parts})
@@ -349,6 +347,7 @@ class Engine:
         operators: Mapping[str, Operator] | None = None,
         settings: Settings | None = None,
         verify: bool = False,
+        operator_order: str = GREEDY,
     ) -> Engine:
         """The engine that `save` wrote, with its matcher and settings unless others are given.
 
@@ -364,6 +363,7 @@ class Engine:
             operators=operators,
             settings=saved.settings,
             entailment=saved.entailment,
+            operator_order=operator_order,
         )
         engine._fill(saved, str(path))
         return engine

@@ -16,6 +16,7 @@ from triplewire.model.publication import Publication
 from triplewire.operators import built_in_operators, with_taxonomy
 from triplewire.operators.calling.isolated import isolated
 from triplewire.operators.files import fault_of
+from triplewire.operators.order import GREEDY, check_order
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -24,13 +25,15 @@ _READ = "match(read(path)) or match_files(path) take files"
 _PREFIXES = "a mapping of prefixes to namespace IRIs (texts)"
 
 
-def world_of(where: str, taxonomy: object, operators: Any, settings: Any) -> World:
+def world_of(where: str, taxonomy: object, operators: Any, settings: Any, order: str = GREEDY) -> World:
     """What subscriptions are evaluated with: those given, or the defaults. The taxonomy may be the path of its file.
 
     Raises `ArgumentError` where one of them is something else, and what `load_taxonomy` raises.
     """
     check_settings(where, settings)
     check_operators(where, operators)
+    expect_text(f"{where}(operator_order=...)", order)
+    check_order(order)
     limits = settings or Settings()
     classes = _taxonomy(where, taxonomy, limits)
     called = with_taxonomy(built_in_operators() if operators is None else operators, classes)
@@ -38,7 +41,7 @@ def world_of(where: str, taxonomy: object, operators: Any, settings: Any) -> Wor
         called = isolated(called)
     except ValueError as error:
         raise ArgumentError(str(error), source=f"{where}(operators=...)", remedy="define it in a module") from None
-    return World(classes, called, limits)
+    return World(classes, called, limits, order)
 
 
 def _taxonomy(where: str, taxonomy: Any, settings: Settings) -> Taxonomy:

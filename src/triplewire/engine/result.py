@@ -310,6 +310,8 @@ class MatchResult(Sequence[Match]):
         stats.atoms += rows.atoms
         stats.candidates += rows.candidates
         stats.verified += rows.verified
+        if rows.operators is not None:
+            stats.operators.add(rows.operators)
         stats.matches += len(rows)
         stats.truncated += int(np.count_nonzero(rows.truncated))
         if len(rows):

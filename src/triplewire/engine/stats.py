@@ -7,8 +7,10 @@ import sys
 import time
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
+
+from triplewire.verify.operators import CallCounts
 
 OTHER = "other"  # what belongs to no named stage
 
@@ -76,7 +78,7 @@ class _Stage:
 class Stats:
     """Of one match call, or of many. `atoms` are the indexed conditions that the publications satisfied, `candidates`
     the pairs and clauses that the index named, `verified` those that had to be looked at once more. `tiers` has the
-    publications that each tier answered."""
+    publications that each tier answered, `operators` what was called."""
 
     publications: int = 0
     triples: int = 0
@@ -87,11 +89,13 @@ class Stats:
     truncated: int = 0
     tiers: dict[str, int] = field(default_factory=lambda: {INTERPRETED: 0, COMPILED: 0})
     seconds: dict[str, float] = field(default_factory=dict)
+    operators: CallCounts = field(default_factory=CallCounts)
 
     def add(self, other: Stats) -> None:
         """Count another call as well."""
         for name in COUNTS:
             setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.operators.add(other.operators)
         for tier, publications in other.tiers.items():
             self.tiers[tier] += publications
         for stage, seconds in other.seconds.items():
@@ -100,7 +104,7 @@ class Stats:
     def to_json(self, seconds: Mapping[str, float] | None = None) -> dict[str, Any]:
         """A JSON object, with the largest memory that this process has used so far."""
         counts: dict[str, Any] = {name: getattr(self, name) for name in COUNTS}
-        counts["tiers"] = dict(self.tiers)
+        counts |= {"tiers": dict(self.tiers), "operators": asdict(self.operators)}
         return counts | {"peak_bytes": peak_bytes(), "seconds": dict(self.seconds if seconds is None else seconds)}
 
 

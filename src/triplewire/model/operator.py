@@ -56,11 +56,12 @@ class ChecksConstants(Protocol):
 
 def warnings_of_call(operator: Operator, arguments: Sequence[object]) -> tuple[str, ...]:
     """The warnings of an operator about the arguments of a call. Raises `ValueError` where it refuses them."""
-    if not isinstance(operator, ChecksConstants):
+    check = getattr(operator, "check_constants", None)
+    if check is None:
         return ()
     constants = tuple([term if isinstance(term, IRI | Literal) else None for term in arguments])
     try:
-        return tuple(operator.check_constants(constants))
+        return tuple(check(constants))
     except ValueError:
         raise
     except Exception as error:  # foreign code

@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from triplewire.errors import OperatorError, TriplewireError
@@ -55,6 +55,36 @@ class CallStatistics:
             )
 
 
+@dataclass(slots=True)
+class CallCounts:
+    """What operators were asked. `reused`: outcomes that a subscription used and another one had asked for; `skipped`:
+    calls that open subscriptions have, and that decide nothing any more. `seconds` are the operators' own,
+    `planning_seconds` those of choosing calls, `cost` is in declared units or seconds."""
+
+    calls: int = 0
+    reused: int = 0
+    skipped: int = 0
+    failed: int = 0
+    seconds: float = 0.0
+    planning_seconds: float = 0.0
+    cost: float = 0.0
+    by_name: dict[str, dict[str, float]] = field(default_factory=dict)
+
+    def made(self, operator: str, calls: int, failed: int, seconds: float, cost: float) -> None:
+        """Count calls of one operator."""
+        own = self.by_name.setdefault(operator, {"calls": 0, "failed": 0, "seconds": 0.0, "cost": 0.0})
+        for name, more in (("calls", calls), ("failed", failed), ("seconds", seconds), ("cost", cost)):
+            own[name] += more
+            setattr(self, name, getattr(self, name) + more)
+
+    def add(self, other: CallCounts) -> None:
+        """Count others as well."""
+        for name in ("reused", "skipped", "planning_seconds"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        for operator, own in other.by_name.items():
+            self.made(operator, int(own["calls"]), int(own["failed"]), own["seconds"], own["cost"])
+
+
 class CallOrder(Protocol):
     """Says which open call is made next. The order changes the cost, never an answer."""
 
@@ -81,7 +111,11 @@ class OperatorStage:
         self.statistics = CallStatistics()
 
     def decide(
-        self, publication: Publication, subscriptions: Sequence[Subscription], results: CallResults
+        self,
+        publication: Publication,
+        subscriptions: Sequence[Subscription],
+        results: CallResults,
+        counts: CallCounts | None = None,
     ) -> list[Answer | TriplewireError]:
         """The answer of each subscription, or the error that kept it from one.
 
@@ -91,11 +125,25 @@ class OperatorStage:
         while pairs.waiting:
             key = self._order.next(pairs.waiting, self.statistics)
             begun = time.perf_counter()
-            (result,) = self.caller.outcomes(publication, [key])
-            self.statistics.add(key.operator, result, time.perf_counter() - begun)
+            (result,) = self.made([key], publication)
+            seconds = time.perf_counter() - begun
+            self.statistics.add(key.operator, result, seconds)
+            if counts is not None:
+                counts.made(
+                    key.operator, 1, isinstance(result, OperatorError), seconds, self.cost(key.operator) or seconds
+                )
             results[key] = result
             pairs.known(key)
         return pairs.outcomes
+
+    def made(self, keys: Sequence[CallKey], publication: Publication) -> list[Result]:
+        """Make calls, at once where the operators allow it: the only place where some are made for a match."""
+        return self.caller.outcomes(publication, keys)
+
+    def cost(self, operator: str) -> float | None:
+        """The cost that an operator states for a call; None where it states none."""
+        stated = getattr(self._world.operators.get(operator), "cost", None)
+        return float(stated) if isinstance(stated, int | float) and stated > 0 else None
 
 
 class _Pairs:

@@ -33,19 +33,35 @@ def found_matcher(name: str) -> object:
 
 
 def new_engine(
-    taxonomy: Sequence[Path], matcher: str, entailment: str = "none", operators: Sequence[Path] = ()
+    taxonomy: Sequence[Path],
+    matcher: str,
+    entailment: str = "none",
+    operators: Sequence[Path] = (),
+    order: str = "greedy",
 ) -> Engine:
     """An engine without subscriptions, with the limits of the environment; `operators` are files of them."""
     # --help does without the engine and the parsers behind these
     from triplewire.engine import Engine
     from triplewire.operators.files import operators_of
+    from triplewire.operators.order import check_order
     from triplewire.read.taxonomy import load_taxonomy
 
     found_matcher(matcher)
+    try:
+        check_order(order)
+    except TriplewireError as error:
+        raise typer.BadParameter(str(error), param_hint="--operator-order") from error
     settings = settings_from_environment()
     classes = load_taxonomy(taxonomy, settings) if taxonomy else None
     called = operators_of(operators_from(operators)) if operators else None
-    return Engine(taxonomy=classes, matcher=matcher, operators=called, settings=settings, entailment=entailment)
+    return Engine(
+        taxonomy=classes,
+        matcher=matcher,
+        operators=called,
+        settings=settings,
+        entailment=entailment,
+        operator_order=order,
+    )
 
 
 def load(engine: Engine, files: Iterable[Path], report: Report, *, only: str = "") -> None:

@@ -18,6 +18,7 @@ from triplewire.cli.arguments import (
     Entailment,
     EntailmentOption,
     OperatorFiles,
+    OperatorOrder,
     Reading,
     Split,
     SplitOption,
@@ -68,6 +69,7 @@ class Inputs:
     ] = None
     taxonomy: TaxonomyFiles = None
     operators: OperatorFiles = None
+    operator_order: OperatorOrder = "greedy"
     context: ContextFiles = None
     split: SplitOption = Split.ITEM
     as_written: AsWrittenOption = False
@@ -121,7 +123,9 @@ class Given:
     def engine(self, matcher: str) -> Engine:
         """An engine without subscriptions. Raises `BadParameter` where there is no such matcher."""
         inputs = self.inputs
-        return new_engine(inputs.taxonomy or (), matcher, inputs.entailment, operators=inputs.operators or ())
+        return new_engine(
+            inputs.taxonomy or (), matcher, inputs.entailment, inputs.operators or (), inputs.operator_order
+        )
 
     def filled(self, report: Report) -> list[Path]:
         """The publications, without those files that hold nothing, which are refused unless the user allows them."""

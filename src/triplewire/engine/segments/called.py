@@ -1,9 +1,15 @@
-"""The pairs of a chunk that operators decide, as rows. How: `triplewire.verify.operators`."""
+"""The pairs of a chunk that operators decide, as rows.
+
+How: `triplewire.verify.conjunctions` for those that only calls with constants decide, which are most, over all
+subscriptions at once; `triplewire.verify.operators` for the others.
+"""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from itertools import groupby
+from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -11,29 +17,54 @@ from numpy.typing import NDArray
 
 from triplewire.encode.batch import Ids
 from triplewire.errors import TriplewireError
-from triplewire.ir.evaluation.evaluate import Answer, CallResults, World
+from triplewire.ir.evaluation.evaluate import CallResults, World
 from triplewire.ir.subscription import Subscription
 from triplewire.matchers import Chunk
 from triplewire.model.publication import Publication
+from triplewire.operators.order.named import order_named
+from triplewire.operators.order.protocol import Conjunctions
+from triplewire.operators.order.statistics import LearnedCalls
+from triplewire.verify.conjunctions import ConjunctionStage
 from triplewire.verify.in_flight import in_flight
-from triplewire.verify.operators import OperatorStage
+from triplewire.verify.operators import CallCounts, OperatorStage
 
 
 class Decided(NamedTuple):
-    """The matches, as columns (publication, subscription, truncated), and what kept other pairs from an answer."""
+    """The matches, as columns (publication, subscription, truncated), what kept other pairs from an answer, and what
+    was called."""
 
     columns: tuple[Ids, Ids, NDArray[np.bool_]]
     failures: list[tuple[int, int, TriplewireError]]
+    counts: CallCounts
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """The calls of all subscriptions of a snapshot. `has_calls`: subscription -> are they in `asked`? `alone`: those
+    that ask for nothing else, and so are open to each publication."""
+
+    asked: Conjunctions
+    has_calls: NDArray[np.bool_]
+    alone: Ids
 
 
 class _Asked(NamedTuple):
-    """The pairs of one publication, by their numbers, and the calls about it that have been made."""
+    """A publication, the subscriptions whose other parts it satisfies, and the calls about it that have been made."""
 
     publication: int
-    numbers: Sequence[int]
+    waiting: Sequence[int]
     content: Publication
-    subscriptions: Sequence[Subscription]
     made: CallResults
+
+
+class _Outcome(NamedTuple):
+    """The matches of one publication, which are cut, the errors of undecided ones, and what was asked."""
+
+    publication: int
+    matches: Ids
+    truncated: NDArray[np.bool_]
+    failures: list[tuple[int, TriplewireError]]
+    counts: CallCounts
 
 
 class CalledPairs:
@@ -41,36 +72,70 @@ class CalledPairs:
 
     def __init__(self, world: World) -> None:
         self.stage = OperatorStage(world)
+        self.learned = LearnedCalls()
+        self._conjunctions = ConjunctionStage(
+            order_named(world.operator_order), self.learned, self.stage.cost, self.stage.caller.concurrency
+        )
 
     def decided(
-        self, chunk: Chunk, pairs: Sequence[tuple[int, int]], subscription: Callable[[int], Subscription]
+        self,
+        chunk: Chunk,
+        called: Called,
+        pairs: Sequence[tuple[int, int]],
+        subscription: Callable[[int], Subscription],
     ) -> Decided:
-        """Of pairs (publication, subscription) of the chunk, those that match and those that are undecided.
+        """Of the subscriptions that are open to each publication of the chunk, and of pairs (publication, subscription)
+        whose other parts hold, those that match and those that are undecided.
 
-        `subscription` gives one by its number. The calls that are made stay with the chunk, for the bindings.
+        `subscription` gives one by its number. The calls that are made stay with the chunk, for the bindings, but those
+        that are false where nobody asks again.
         """
-        matches: list[tuple[int, int, bool]] = []
+        waiting: defaultdict[int, list[int]] = defaultdict(list)
+        for publication, number in pairs:
+            waiting[publication].append(number)
+        counts = CallCounts()
+        nothing = np.zeros(0, np.int32)
+        columns: list[tuple[Ids, Ids, NDArray[np.bool_]]] = [(nothing, nothing, np.zeros(0, np.bool_))]
         failures: list[tuple[int, int, TriplewireError]] = []
 
         def asked() -> Iterator[_Asked]:  # in the thread of the caller, as it takes up the chunk
-            for publication, together in groupby(sorted(pairs), lambda pair: pair[0]):
-                numbers = [number for _, number in together]
-                subscriptions = list(map(subscription, numbers))
-                content, made = chunk.publication(publication), chunk.calls.of(publication)
-                yield _Asked(publication, numbers, content, subscriptions, made)
+            for place in range(len(chunk)) if len(called.alone) else sorted(waiting):
+                yield _Asked(place, waiting.get(place, []), chunk.publication(place), chunk.calls.of(place))
 
-        for publication, numbers, outcomes in in_flight(self._one, asked(), self.stage.caller.at_once):
-            for number, outcome in zip(numbers, outcomes, strict=True):
-                if isinstance(outcome, TriplewireError):
-                    failures.append((publication, number, outcome))
-                elif outcome.bindings:
-                    matches.append((publication, number, outcome.truncated))
-                else:
-                    failures += [(publication, number, failure) for failure in outcome.failures]
-        columns = np.array(matches, np.int32).reshape(-1, 3)
-        return Decided((columns[:, 0], columns[:, 1], columns[:, 2] != 0), failures)
+        decide = partial(self._of, called, subscription)
+        for place, matches, truncated, failed, own in in_flight(decide, asked(), self.stage.caller.at_once):
+            columns.append((np.full(len(matches), place, np.int32), matches, truncated))
+            failures += [(place, number, error) for number, error in failed]
+            counts.add(own)
+        publications, numbers, cut = (np.concatenate(part) for part in zip(*columns, strict=True))
+        return Decided((publications, numbers, cut), failures, counts)
 
-    def _one(self, asked: _Asked) -> tuple[int, Sequence[int], list[Answer | TriplewireError]]:
-        """The outcomes of the pairs of one publication."""
-        outcomes = self.stage.decide(asked.content, asked.subscriptions, asked.made)
-        return asked.publication, asked.numbers, outcomes
+    def _of(self, called: Called, subscription: Callable[[int], Subscription], asked: _Asked) -> _Outcome:
+        """What came of one publication."""
+        publication, results, counts = asked.content, asked.made, CallCounts()
+        open_ = np.array(sorted(asked.waiting), np.int32)
+        with_calls = called.has_calls[open_]
+        rest = open_[~with_calls].tolist()
+        candidates = np.union1d(called.alone, open_[with_calls]).astype(np.int32)
+        failures: list[tuple[int, TriplewireError]] = []
+        matches = np.zeros(0, np.int32)
+        if len(candidates):
+            ask = partial(self.stage.made, publication=publication)
+            outcome = self._conjunctions.decide(called.asked, candidates, ask, results, counts, bool(rest))
+            is_alone = np.isin(outcome.held, called.alone)
+            rest += outcome.held[~is_alone].tolist()  # their bindings may be cut
+            undecided = [number for number in outcome.failures if number not in rest]
+            failures += [(number, error) for number in undecided for error in outcome.failures[number]]
+            matches = np.setdiff1d(outcome.held[is_alone], undecided).astype(np.int32)
+        more: list[tuple[int, bool]] = []
+        answers = self.stage.decide(publication, list(map(subscription, rest)), results, counts)
+        for number, answer in zip(rest, answers, strict=True):
+            if isinstance(answer, TriplewireError):
+                failures.append((number, answer))
+            elif answer.bindings:
+                more.append((number, answer.truncated))
+            else:
+                failures += [(number, failure) for failure in answer.failures]
+        numbers = np.append(matches, np.array([number for number, _ in more], np.int32))
+        truncated = np.append(np.zeros(len(matches), np.bool_), np.array([cut for _, cut in more], np.bool_))
+        return _Outcome(asked.publication, numbers, truncated, failures, counts)

@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 
 from triplewire.encode.batch import Ids
 from triplewire.engine.segments.arena import Arena
+from triplewire.engine.segments.called import Called
 from triplewire.engine.segments.segment import Segment, SegmentRows
 from triplewire.matchers import Chunk, Rows, Stage
+from triplewire.operators.order.protocol import Conjunctions
 from triplewire.select.index import owners
 
 PAIRS = 1 << 21  # publications of a window times subscriptions of the segment
@@ -122,3 +124,25 @@ def _between(rows: Rows, waiting: Sequence[tuple[int, int]], first: int, last: i
     offset = np.zeros(last - first + 1, np.int64)
     left = [(p - first, s) for p, s in waiting if first <= p < last]
     return SegmentRows(offset, NONE, columns, failures, left, rows.atoms, rows.candidates, rows.verified)
+
+
+def called_by(layers: Sequence[Layer]) -> Called:
+    """The calls of all subscriptions in layers, numbered on from layer to layer."""
+    offsets, rows, alone, start = [np.zeros(1, np.int32)], [np.zeros(0, np.int64)], [NONE], 0
+    for layer in layers:
+        asked, table = layer.segment.clauses.asked, layer.segment.clauses.table
+        is_alone = (np.diff(table.clause_offset) == 0) & (np.diff(asked.offset) > 0)
+        if layer.is_removed is not None:
+            is_alone &= ~layer.is_removed
+        offsets.append(asked.offset[1:] + offsets[-1][-1])
+        rows.append(layer.segment.call_rows[asked.call])
+        alone.append((np.flatnonzero(is_alone) + start).astype(np.int32))
+        start += len(layer.segment)
+    offset = np.concatenate(offsets).astype(np.int32)
+    return Called(Conjunctions.of(offset, np.concatenate(rows)), np.diff(offset) > 0, np.concatenate(alone))
+
+
+def merged(layers: Sequence[Layer]) -> tuple[Segment, list[NDArray[np.int64]]]:
+    """One segment of what is there in several, and which subscriptions of each those are."""
+    numbers = [layer.numbers() for layer in layers]
+    return Segment.merged([layer.segment for layer in layers], numbers), numbers

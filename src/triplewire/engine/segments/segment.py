@@ -139,6 +139,11 @@ class Segment:
         own += [*ids.names.arrays().values(), *self.index.arrays().values()]
         return self.clauses.nbytes + sum(array.nbytes for array in own)
 
+    @cached_property
+    def call_rows(self) -> NDArray[np.int64]:
+        """Call of `clauses.asked` -> its row in the learned statistics."""
+        return self.home.operators.learned.rows(self.clauses.asked.keys)
+
     # --- matching
 
     @cached_property

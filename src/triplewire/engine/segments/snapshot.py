@@ -24,9 +24,10 @@ from triplewire.clauses import table
 from triplewire.encode.batch import Ids
 from triplewire.encode.strings import TextColumn
 from triplewire.engine.segments.arena import Arena
+from triplewire.engine.segments.called import Called
 from triplewire.engine.segments.home import Home
 from triplewire.engine.segments.ids import IdTable, id_key
-from triplewire.engine.segments.layers import NONE, Layer
+from triplewire.engine.segments.layers import NONE, Layer, called_by, merged
 from triplewire.engine.segments.segment import Compiled, Segment, SegmentRows
 from triplewire.engine.segments.texts import Texts, TextWriter
 from triplewire.ir.subscription import REVISION_DIGITS, Subscription
@@ -182,11 +183,12 @@ class SegmentSnapshot:
                     arena.add(rows.offset, rows.accepted, rows.columns, start)
         failures = [(p, s + int(start), error) for rows, start in matched for p, s, error in rows.failures]
         waiting = [(p, s + int(start)) for rows, start in matched for p, s in rows.waiting]
-        if waiting:
+        counts = None
+        if waiting or len(self._called.alone):
             with stage("operators"):
-                decided = self.home.operators.decided(chunk, waiting, self._meant)
-                arena.add(np.zeros(len(chunk) + 1, np.int64), NONE, decided.columns, 0)
-                failures += decided.failures
+                columns, undecided, counts = self.home.operators.decided(chunk, self._called, waiting, self._meant)
+                arena.add(np.zeros(len(chunk) + 1, np.int64), NONE, columns, 0)
+                failures += undecided
         return Rows(
             *arena.taken(),
             tuple(failures),
@@ -195,7 +197,13 @@ class SegmentSnapshot:
             candidates=sum(rows.candidates for rows, _ in matched),
             verified=sum(rows.verified for rows, _ in matched),
             compiled=True,
+            operators=counts,
         )
+
+    @cached_property
+    def _called(self) -> Called:
+        """The calls of all subscriptions."""
+        return called_by(self._all_layers)
 
     def _meant(self, number: int) -> Subscription:
         """A subscription as it is evaluated."""
@@ -350,12 +358,6 @@ class _Keys(Sequence[bytes]):
 
     def __getitem__(self, place: int) -> bytes:  # type: ignore[override]  # no slices are asked for
         return self._ids.key(int(self._numbers[place]))
-
-
-def merged(layers: Sequence[Layer]) -> tuple[Segment, list[NDArray[np.int64]]]:
-    """One segment of what is there in several, and which subscriptions of each those are."""
-    numbers = [layer.numbers() for layer in layers]
-    return Segment.merged([layer.segment for layer in layers], numbers), numbers
 
 
 class Merging:

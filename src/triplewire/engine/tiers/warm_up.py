@@ -15,6 +15,9 @@ from numba.core import event
 from triplewire.config import Settings
 from triplewire.encode.schema import to_batch
 from triplewire.engine.engine import Engine
+from triplewire.model.terms import Literal
+from triplewire.operators import function_operator
+from triplewire.operators.order import ORDERS
 from triplewire.read import read
 
 QUERIES = (
@@ -74,6 +77,8 @@ def run_kernels(compiled: Callable[[str], None] = lambda name: None) -> None:
             )
             engine.load_subscriptions(file)
         _match(engine)
+        for order in ORDERS:
+            _call(order)
 
 
 def load_kernels(compiled: Callable[[str], None] = lambda name: None) -> None:
@@ -90,3 +95,12 @@ def _match(engine: Engine) -> None:
         for result in engine.match_files(document):
             list(result)
             result.to_arrow()
+
+
+def _call(order: str) -> None:
+    """Match with operators, called in this order: two conjunctions, whose calls are true and false."""
+    is_one = function_operator("is_one", ["number"], lambda publication, arguments: arguments[0] == Literal("1"))
+    engine = Engine(matcher="trie", operators={"is_one": is_one}, operator_order=order)
+    for query in ("is_one(1), is_one(2)", "is_one(1), is_one(3)"):
+        engine.subscribe(query, "predicates")
+    list(engine.match(list(read(DATA))))

@@ -47,6 +47,7 @@ class World:
     taxonomy: Taxonomy = EMPTY
     operators: Mapping[str, Operator] = field(default_factory=dict)
     settings: Settings = field(default_factory=Settings)
+    operator_order: str = "greedy"  # in which calls are made; it changes no answer
 
 
 class Evaluation:

@@ -12,7 +12,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias, TypeVar
 
+from triplewire.ir.evaluation.unknown import CallKey
 from triplewire.ir.nodes import And, Call, Expression, Filter, Label, Or, Pattern, PatternTerm, Values, Variable, Where
+from triplewire.ir.normal_form.calls import split
 from triplewire.ir.normal_form.conditions import Alternatives, Necessary, Test, Tests, X, common
 from triplewire.ir.subscription import Subscription
 from triplewire.ir.walk import walk
@@ -37,25 +39,32 @@ class Clause:
 @dataclass(frozen=True, slots=True)
 class NormalForm:
     """The clauses of a subscription. `exact`: its solutions are those of its clauses, no more and no fewer. `calls`:
-    operators decide in the end."""
+    operators decide in the end. `asked`: the calls that have to hold, where those and the clauses are all there is to
+    it; where calls are all there is to it, there is no clause."""
 
     clauses: tuple[Clause, ...]
     exact: bool
     calls: bool = False
+    asked: tuple[CallKey, ...] = ()
 
 
 def normal_form(subscription: Subscription, *, most: int) -> NormalForm:
     """The clauses of the subscription, at most `most` of them: past that, they keep what they have in common."""
     calls = any(isinstance(node, Call) for node in walk(subscription.where))
-    normal = _Normal(max(most, 1))
+    normal, where = _Normal(max(most, 1)), subscription.where
+    asked: tuple[CallKey, ...] = ()
     try:
-        branches = normal.group(subscription.where)
+        if calls:
+            asked, where = split(where)
+        if asked and isinstance(where, And) and not where.parts:
+            return NormalForm((), False, True, asked)
+        branches = normal.group(where)
     except RecursionError:  # only where max_query_depth was raised past what Python can hold
         return NormalForm((Clause((), ()),), False, calls)
     clauses = _distinct([_clause(branch) for branch in branches])
     # a clause without patterns binds nothing, so there is nothing to look for
-    exact = normal.exact and not calls and all(clause.patterns for clause in clauses)
-    return NormalForm(clauses, exact, calls)
+    exact = normal.exact and all(clause.patterns for clause in clauses)
+    return NormalForm(clauses, exact and not calls, calls, asked if exact else ())
 
 
 # --- clauses -----------------------------------------------------------------------------------------------------

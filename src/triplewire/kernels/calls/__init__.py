@@ -1,0 +1,1 @@
+"""Kernels of the operator stage: which call comes next (`triplewire.operators.order`)."""

@@ -1,0 +1,129 @@
+"""One publication and the subscriptions that operator calls decide: what has been called, and who is still open.
+
+Subscriptions are conjunctions of calls. A subscription is open until one of its calls is false. `count` has, of each
+call that has not been made, how many open subscriptions need it; it changes with each outcome, so that no call is made
+that decides nothing (operators paper, section 4). Used through `triplewire.operators.order`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from triplewire.kernels.shared.compiled import called_helper, kernel
+
+UNKNOWN, FALSE, TRUE, FAILED, ASSUMED = 0, 1, 2, 3, 4
+"""What is known of a call. ASSUMED: it has been asked for, and is taken as false until its outcome is there."""
+
+CLOSED, OPEN, DOUBTED = 0, 1, 2
+"""States of a subscription. DOUBTED: closed by a call that is only assumed to be false."""
+
+
+class Event(NamedTuple):
+    """The arrays. The first four are never changed."""
+
+    offset: Any  # subscription -> its slice of `call`
+    call: Any  # each once in a subscription
+    back_offset: Any  # call -> its slice of `back`
+    back: Any  # the subscriptions that have the call
+    candidate: Any  # the subscriptions that are asked about
+    outcome: Any  # call -> what is known of it
+    state: Any  # subscription -> CLOSED, OPEN or DOUBTED
+    count: Any  # call -> open subscriptions that have it; only what is UNKNOWN is kept up to date
+    blamed: Any  # subscription -> the call that is assumed to be false, where it is DOUBTED
+
+
+@kernel
+def begin(event: Event) -> int:
+    """Open the candidates, but for those that a known outcome closes. Returns how many are open."""
+    opened = 0
+    event.state[:] = CLOSED
+    event.count[:] = 0
+    for i in range(event.candidate.size):
+        subscription = event.candidate[i]
+        is_open = True
+        for at in range(event.offset[subscription], event.offset[subscription + 1]):
+            is_open &= event.outcome[event.call[at]] != FALSE
+        if is_open:
+            opened += 1
+            event.state[subscription] = OPEN
+            for at in range(event.offset[subscription], event.offset[subscription + 1]):
+                event.count[event.call[at]] += 1
+    return opened
+
+
+@called_helper
+def assume(event: Event, call: int) -> None:
+    """The call is asked for: go on as if it were false."""
+    event.outcome[call] = ASSUMED
+    for place in range(event.back_offset[call], event.back_offset[call + 1]):
+        subscription = event.back[place]
+        if event.state[subscription] == OPEN:
+            event.state[subscription] = DOUBTED
+            event.blamed[subscription] = call
+            for at in range(event.offset[subscription], event.offset[subscription + 1]):
+                event.count[event.call[at]] -= 1
+
+
+@called_helper
+def reopen(event: Event, subscription: int) -> bool:
+    """A call that was assumed to be false is not: open its subscription again, unless another call is false."""
+    for at in range(event.offset[subscription], event.offset[subscription + 1]):
+        if event.outcome[event.call[at]] == FALSE:
+            event.state[subscription] = CLOSED
+            return False
+    event.state[subscription] = OPEN
+    for at in range(event.offset[subscription], event.offset[subscription + 1]):
+        event.count[event.call[at]] += 1
+    return True
+
+
+@kernel
+def record(event: Event, calls: Any, outcomes: Any) -> None:
+    """Outcomes of calls that were asked for, in orders that have no heap."""
+    for i in range(calls.size):
+        event.outcome[calls[i]] = outcomes[i]
+    for i in range(calls.size):
+        if outcomes[i] != FALSE:
+            call = calls[i]
+            for place in range(event.back_offset[call], event.back_offset[call + 1]):
+                subscription = event.back[place]
+                if event.state[subscription] == DOUBTED and event.blamed[subscription] == call:
+                    reopen(event, subscription)
+
+
+@kernel
+def surviving(event: Event, out: Any) -> int:
+    """Write the candidates that no call has closed, and return how many they are."""
+    length = 0
+    for i in range(event.candidate.size):
+        if event.state[event.candidate[i]] == OPEN:
+            out[length] = event.candidate[i]
+            length += 1
+    return length
+
+
+@kernel
+def uses(event: Event) -> int:
+    """How many pairs of a candidate and a call that it has, and that has been made, there are."""
+    total = 0
+    for i in range(event.candidate.size):
+        subscription = event.candidate[i]
+        for at in range(event.offset[subscription], event.offset[subscription + 1]):
+            total += event.outcome[event.call[at]] != UNKNOWN
+    return total
+
+
+@kernel
+def transposed(offset: Any, call: Any, back_offset: Any, back: Any) -> None:
+    """From subscription -> calls to call -> subscriptions, ascending. `back_offset` holds zeros at first."""
+    for at in range(call.size):
+        back_offset[call[at] + 1] += 1
+    for number in range(back_offset.size - 1):
+        back_offset[number + 1] += back_offset[number]
+    for subscription in range(offset.size - 1):
+        for at in range(offset[subscription], offset[subscription + 1]):
+            back[back_offset[call[at]]] = subscription
+            back_offset[call[at]] += 1
+    for number in range(back_offset.size - 1, 0, -1):
+        back_offset[number] = back_offset[number - 1]
+    back_offset[0] = 0
