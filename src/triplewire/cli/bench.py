@@ -48,9 +48,8 @@ def bench_command(
     triplewire bench all --json bench.json --plot bench.svg
     triplewire bench cluster --compare trie reference --subscriptions 1000
 
-    Measure matching on the papers' workloads, drawn with fixed seeds. `all` also measures every target but those of
-    `partition` (nodes of a cluster), which takes long and runs by its name only. Where a target is missed the report
-    says by how much, which is no failure of the command. Files go to the temporary folder.
+    Measure matching on the papers' workloads, drawn with fixed seeds. `all` measures every target but those of
+    `partition`, which takes long. A missed target is told, and no failure. Files go to the temporary folder.
     """
     # imported here so that --help does not load NumPy
     from triplewire import plugins

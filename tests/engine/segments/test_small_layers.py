@@ -31,7 +31,7 @@ def layer() -> Layer:
         engine.subscribe(f'SELECT ?t {{ ?s rss:title ?t FILTER ftcontains(?t, "w{number}") }}', id=f"s{number}")
     engine.subscribe(f"SELECT ?a {{ ?s <{EX}year> ?a ; rss:title ?b FILTER(?a != ?b) }}", id="joined")
     engine.subscribe("SELECT ?t { ?s rss:title ?t . FILTER(STRLEN(?t) > 3) }", id="gone")
-    engine.subscribe("mob()", "predicates", id="mob")
+    engine.subscribe("SELECT ?t { ?s rss:title ?t FILTER(op:mob()) }", id="mob")
     snapshot = engine._snapshot
     assert isinstance(snapshot, SegmentSnapshot)
     (found,) = snapshot._all_layers
