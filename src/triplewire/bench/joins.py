@@ -43,18 +43,18 @@ def graph_cases(place: Place) -> list[Case]:
 def graph_figures(place: Place, cases: list[Case], matcher: str) -> Iterator[Figure]:
     """Match rows, memory, and ten times the subscriptions with the same matches."""
     aimed, encoded = place.sized(GRAPH_SUBSCRIPTIONS) == GRAPH_SUBSCRIPTIONS, []
-    for place_of, case in enumerate(cases):
+    for number, case in enumerate(cases):
         loaded = load_case(place, case, matcher)
         source = measure.affordable(loaded.engine, inputs_of(place, case))
         timing = measure.timed(loaded.engine, source)
         encoded.append(timing.encoded_micros)
-        own = aimed and place_of == 1
+        own = aimed and number == 1
         yield Figure("graph", f"{case.label}: load", loaded.seconds, "s")
         yield Figure("graph", f"{case.label}: matches a publication", timing.matches)
         rows = Figure("graph", f"{case.label}: match rows from an encoded batch", timing.encoded_micros, MICROS,
                       allowed_micros(ENCODED_MICROS, timing, own))  # fmt: skip
         yield explained(rows, partial(measure.match, loaded.engine, source))
-        small = SMALL_MICROS if aimed and place_of == 0 else None
+        small = SMALL_MICROS if aimed and number == 0 else None
         rows = Figure("graph", f"{case.label}: match rows from N-Quads bytes", timing.micros, MICROS, small)
         yield explained(rows, partial(measure.match, loaded.engine, source))
         target = MEGABYTES if own else None

@@ -65,8 +65,8 @@ class Engine:
     `taxonomy` answers class constraints, and may be the path of its file; `matcher` names a matcher (all give the same
     answers); `operators` are those that calls may name (default: the built-in ones); `settings` are the limits.
     `entailment="rdfs"` applies the taxonomy's rdfs:subPropertyOf, rdfs:domain and rdfs:range to each publication and
-    lets an `rdf:type` pattern with a constant class take in the subclasses. `operator_order` (`operators.order`): of
-    calls. Any number of threads may call any method, and a match call works on the subscriptions there are then.
+    lets an `rdf:type` pattern with a constant class take in the subclasses. `operator_order`: one
+    of `operators.order.ORDERS`. Any thread may call any method; a match call works on the subscriptions there are then.
     """
 
     def __init__(

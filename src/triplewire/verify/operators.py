@@ -1,16 +1,15 @@
 """The operator stage: pairs that expensive calls decide, after all that is cheap has been looked at.
 
 One publication at a time, over all subscriptions that are left: each (operator, arguments) is asked once, and only if
-the answer of some pair depends on it. What depends on what says `triplewire.ir.evaluation.evaluate.decide`. Which open
-call comes next is a plug of its own: `CallOrder`.
+the answer of some pair depends on it. What depends on what says `triplewire.ir.evaluation.evaluate.decide`. Those that
+calls with constants decide alone, which are most, have a faster stage: `triplewire.verify.conjunctions`.
 """
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from triplewire.errors import OperatorError, TriplewireError
@@ -18,41 +17,6 @@ from triplewire.ir.evaluation.evaluate import Answer, CallKey, CallResults, Open
 from triplewire.ir.subscription import Subscription
 from triplewire.model.publication import Publication
 from triplewire.operators.calling.caller import Caller
-
-
-@dataclass(frozen=True, slots=True)
-class OperatorStatistics:
-    """What one operator has cost and said so far: `held` are calls that were true or had rows."""
-
-    calls: int = 0
-    failures: int = 0
-    held: int = 0
-    seconds: float = 0.0
-
-
-class CallStatistics:
-    """What each operator has cost and said so far. Safe with threads."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._operators: dict[str, OperatorStatistics] = {}
-
-    def of(self, operator: str) -> OperatorStatistics:
-        """The counts of one operator."""
-        return self._operators.get(operator, OperatorStatistics())
-
-    def add(self, operator: str, result: Result, seconds: float) -> None:
-        """Count a call."""
-        failed = isinstance(result, OperatorError)
-        with self._lock:
-            before = self.of(operator)
-            self._operators[operator] = replace(
-                before,
-                calls=before.calls + 1,
-                failures=before.failures + failed,
-                held=before.held + (not failed and bool(result)),
-                seconds=before.seconds + seconds,
-            )
 
 
 @dataclass(slots=True)
@@ -85,10 +49,10 @@ class CallCounts:
             self.made(operator, int(own["calls"]), int(own["failed"]), own["seconds"], own["cost"])
 
 
-class CallOrder(Protocol):
-    """Says which open call is made next. The order changes the cost, never an answer."""
+class NextCall(Protocol):
+    """Says which open call is made next. It changes the cost, never an answer."""
 
-    def next(self, waiting: Mapping[int, Mapping[CallKey, None]], statistics: CallStatistics) -> CallKey:
+    def next(self, waiting: Mapping[int, Mapping[CallKey, None]]) -> CallKey:
         """One of the open calls. `waiting` has those of each undecided pair, by its place among the subscriptions; it
         is never empty, and neither is any of its values."""
 
@@ -96,19 +60,18 @@ class CallOrder(Protocol):
 class FirstOpen:
     """The first open call of the first pair that is undecided."""
 
-    def next(self, waiting: Mapping[int, Mapping[CallKey, None]], statistics: CallStatistics) -> CallKey:
-        """See `CallOrder`."""
+    def next(self, waiting: Mapping[int, Mapping[CallKey, None]]) -> CallKey:
+        """See `NextCall`."""
         return next(iter(next(iter(waiting.values()))))
 
 
 class OperatorStage:
     """Decides pairs by making calls. Any thread may ask it."""
 
-    def __init__(self, world: World, order: CallOrder | None = None) -> None:
+    def __init__(self, world: World, order: NextCall | None = None) -> None:
         self._world = world
         self._order = order or FirstOpen()
         self.caller = Caller(world)
-        self.statistics = CallStatistics()
 
     def decide(
         self,
@@ -123,11 +86,10 @@ class OperatorStage:
         """
         pairs = _Pairs(publication, subscriptions, self._world, results)
         while pairs.waiting:
-            key = self._order.next(pairs.waiting, self.statistics)
+            key = self._order.next(pairs.waiting)
             begun = time.perf_counter()
             (result,) = self.made([key], publication)
             seconds = time.perf_counter() - begun
-            self.statistics.add(key.operator, result, seconds)
             if counts is not None:
                 counts.made(
                     key.operator, 1, isinstance(result, OperatorError), seconds, self.cost(key.operator) or seconds

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from triplewire.kernels.shared.compiled import called_helper, kernel
+from triplewire.kernels.shared.union_find import root
 
 
 @kernel
@@ -83,14 +84,6 @@ def linked(offset: Any, chain: Any, back_offset: Any, back: Any, weight: Any, tr
     return length
 
 
-@called_helper
-def _root(parent: Any, number: int) -> int:
-    while parent[number] != number:
-        parent[number] = parent[parent[number]]
-        number = parent[number]
-    return number
-
-
 @kernel
 def paths(edges: Any, savings: Any, order: Any, parent: Any, neighbour: Any, value: Any) -> None:
     """Take edges in this order as long as no chain has three and none closes a cycle. `neighbour`: chain -> the two
@@ -104,7 +97,7 @@ def paths(edges: Any, savings: Any, order: Any, parent: Any, neighbour: Any, val
         a, b = edges[edge, 0], edges[edge, 1]
         if neighbour[a, 1] >= 0 or neighbour[b, 1] >= 0:
             continue
-        root_a, root_b = _root(parent, a), _root(parent, b)
+        root_a, root_b = root(parent, a), root(parent, b)
         if root_a == root_b:
             continue
         parent[root_a] = root_b

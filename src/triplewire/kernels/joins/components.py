@@ -13,14 +13,7 @@ import numpy as np
 from triplewire.kernels.shared.columns import Triples
 from triplewire.kernels.shared.compiled import allocating_kernel, called_helper
 from triplewire.kernels.shared.sorting import sort_by
-
-
-@called_helper
-def _root(parent: Any, at: Any) -> Any:
-    while parent[at] != at:
-        parent[at] = parent[parent[at]]
-        at = parent[at]
-    return at
+from triplewire.kernels.shared.union_find import root
 
 
 @called_helper
@@ -35,16 +28,16 @@ def _number(first: Any, end: Any, pattern: Any, parent: Any, number: Any, part: 
         seen = -1
         for k in range(3):
             if pattern[i, k] < 0:
-                at = _root(parent, -1 - pattern[i, k])
+                at = root(parent, -1 - pattern[i, k])
                 if seen >= 0:
                     parent[at] = seen
-                seen = _root(parent, at)
+                seen = root(parent, at)
     count = 0
     for i in range(first, end):
         seen = -1
         for k in range(3):
             if pattern[i, k] < 0:
-                seen = _root(parent, -1 - pattern[i, k])
+                seen = root(parent, -1 - pattern[i, k])
         if seen < 0 or number[seen] < 0:
             part[i] = count
             count += 1
