@@ -103,7 +103,9 @@ loaded = Engine.load(sys.argv[1])
 engine.unsubscribe("b")
 again = [(m.publication, m.subscription) for m in engine.match([two, single])]
 saved = [(m.publication, m.subscription) for m in loaded.match([two, single])]
-print(json.dumps([result, again, saved, matched.stats.verified, plugins.names("matcher"), plugins.names("language")]))
+stats = matched.stats
+names = [plugins.names("matcher"), plugins.names("language")]
+print(json.dumps([result, again, saved, stats.verified, stats.operators.calls, *names]))
 """
 
 
@@ -121,9 +123,10 @@ def test_outside_plugin(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    result, again, saved, verified, matchers, languages = json.loads(done.stdout)
+    result, again, saved, verified, calls, matchers, languages = json.loads(done.stdout)
     assert result == saved == [["two", "a"], ["two", "b"]]
     assert again == [["two", "a"]]
-    assert verified == 3  # "a" is checked for both publications, "b" for one, "c" for none
+    assert verified == 1  # "b" is checked for one publication, "c" for none
+    assert calls == 2  # "a" asks its operator of both publications
     assert {"reference", "everything", "trie", "by-predicate"} <= set(matchers)
     assert "property" in languages

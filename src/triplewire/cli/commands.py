@@ -6,9 +6,10 @@ from typing import Annotated
 
 import typer
 
-from triplewire.cli import bench, check, explain, match, pipeline, read, warm_up
+from triplewire.cli import bench, check, explain, match, read, warm_up
 from triplewire.cli.about.operators import operators_command
 from triplewire.cli.about.version import show_version
+from triplewire.cli.pipeline import commands as pipeline
 
 app = typer.Typer(
     name="triplewire",

@@ -1,20 +1,11 @@
-"""`triplewire pipeline run` and `demo`: the pipeline on Spark, from the command line.
-
-The pipeline itself: `triplewire.pipeline`. What the demo shows: `triplewire.cli.demo`.
-"""
+"""`triplewire pipeline run`: match publications against subscriptions on Spark. See `triplewire.pipeline.run`."""
 
 from __future__ import annotations
 
 import datetime as dt
-import logging
 import re
-import signal
-import sys
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -33,21 +24,13 @@ from triplewire.cli.arguments import (
 )
 from triplewire.cli.inputs.files import check_files
 from triplewire.cli.inputs.groups import grouped
+from triplewire.cli.pipeline.session import interruptible, spark_for
 from triplewire.cli.report import Report, counted, one_line, say
 from triplewire.errors import Refusal, TriplewireError
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from triplewire.pipeline.run import PipelineRun, Summary
 
-app = typer.Typer(
-    help="Publications against subscriptions on Spark, with Parquet as the result.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
-
-EXAMPLES = Path("examples")
 _OWN = "triplewire."  # before the names of settings that are not Spark's
 _SETTLE, _HORIZON = f"{_OWN}settle", f"{_OWN}horizon"
 _MOST = 1_000_000  # seconds, or days, of a setting of a stream
@@ -76,7 +59,6 @@ Conf = Annotated[
 ]
 
 
-@app.command("run")
 @grouped
 def run_command(
     source: Annotated[
@@ -116,7 +98,7 @@ def run_command(
     settings_of_stream = _settings_of_stream(config)
     master = config.pop("spark.master", "")
     report = Report()
-    job = _prepare(
+    job = prepare(
         source,
         subscriptions,
         output,
@@ -128,12 +110,12 @@ def run_command(
         entailment=entailment,
         operators=operators or (),
     )
-    with _spark(job, master, config) as spark:
+    with spark_for(job, master, config) as spark:
         begun = time.perf_counter()
         work = partial(job.batch, spark)
         if streaming:
             work = partial(job.stream, spark, watch, repeat=repeat, **settings_of_stream)
-        summary = _interruptible(spark, work, job.stop, quietly=watch > 0)
+        summary = interruptible(spark, work, job.stop, quietly=watch > 0)
     job.output.release()
     say(f"{_told(summary)} ({time.perf_counter() - begun:.1f} s); written to {output}")
     raise typer.Exit(1 if summary.refused else 0)
@@ -173,7 +155,7 @@ def _told(summary: Summary) -> str:
     return f"{matches} in {counted(summary.publications, 'publication')}{repeats}{refused}"
 
 
-def _prepare(
+def prepare(
     source: str,
     subscriptions: list[Path],
     folder: Path,
@@ -233,108 +215,3 @@ def _prepare(
         on_refusal=report.refuse,
         on_note=report.say,
     )
-
-
-@contextmanager
-def _spark(job: PipelineRun, master: str, config: dict[str, str]) -> Iterator[SparkSession]:
-    """A session for the job, with progress on standard error; Spark's failures become one sentence."""
-    # Spark takes a second to load, and is an extra
-    from triplewire.pipeline.session import failures, session_for
-
-    say("starting Spark")
-    logging.disable(logging.ERROR)  # an interrupted talk with the JVM is logged with its traceback
-    try:
-        with (
-            session_for("triplewire pipeline", master=master, config=config, log=job.output.log) as spark,
-            failures(job.output.log),
-            _progress(spark),
-        ):
-            yield spark
-    finally:
-        logging.disable(logging.NOTSET)
-
-
-def _interruptible(
-    spark: SparkSession, work: Callable[[], Summary], stop: threading.Event, *, quietly: bool = False
-) -> Summary:
-    """Do the work in a thread of its own, so that Ctrl-C never falls into a talk with the JVM; `quietly`: it is how
-    the work is meant to end."""
-    # PySpark puts a handler of its own in place, which talks to the JVM
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    with ThreadPoolExecutor(1) as pool:
-        future = pool.submit(work)
-        try:
-            return future.result()
-        except KeyboardInterrupt:
-            stop.set()
-            if quietly:
-                return future.result()
-            spark.stop()  # what runs fails at once, and nothing new begins
-            raise
-
-
-@contextmanager
-def _progress(spark: SparkSession) -> Iterator[None]:
-    """How many of Spark's tasks are done, on standard error where that is a terminal."""
-    if not sys.stderr.isatty():
-        say("reading and matching")
-        yield
-        return
-    # the line is for people only, and costs a tenth of a second to load
-    from rich.console import Console
-
-    ended = threading.Event()
-    tracker = spark.sparkContext.statusTracker()
-    with Console(stderr=True).status("reading and matching") as status:
-
-        def follow() -> None:
-            while not ended.wait(0.5):
-                stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
-                done = sum(stage.numCompletedTasks for stage in stages if stage)
-                total = sum(stage.numTasks for stage in stages if stage)
-                if total:
-                    status.update(f"reading and matching: {done:,} of {total:,} tasks")
-
-        follower = threading.Thread(target=follow, daemon=True)
-        follower.start()
-        try:
-            yield
-        finally:
-            ended.set()
-            follower.join(2)
-
-
-@app.command("demo")
-def demo_command(
-    source: Annotated[str, typer.Option("--input", metavar="DIR", help="RDF documents and feeds of yours.")] = str(
-        EXAMPLES / "publications"
-    ),
-    subscriptions: Annotated[Path, typer.Option(metavar="DIR", exists=True, help="Queries.")] = EXAMPLES
-    / "subscriptions",
-    taxonomy: Annotated[
-        Path, typer.Option(metavar="FILE", exists=True, dir_okay=False, help="The class hierarchy.")
-    ] = EXAMPLES / "taxonomy.ttl",
-    output: Annotated[Path, typer.Option(metavar="DIR", help="Where the Parquet goes.")] = Path("out/demo"),
-) -> None:
-    """
-    \b
-    triplewire pipeline demo
-    triplewire pipeline demo --input feeds/
-
-    Run the pipeline over the examples, or over a folder of yours, and show the matches and why each matched. What is
-    refused is part of the show: the exit code is 0.
-    """
-    # --help does without Arrow, the engine and the table behind this
-    from triplewire.cli import demo
-    from triplewire.pipeline.session import QUICK_START
-
-    report = Report()
-    begun = time.perf_counter()
-    job = _prepare(source, [subscriptions], output, report, reading=Reading(), taxonomy=[taxonomy])
-    picked: list[tuple[str, str, str]] = []
-    job.look = lambda outcomes: picked.extend(demo.pick(outcomes))
-    with _spark(job, "", dict(QUICK_START)) as spark:
-        summary = _interruptible(spark, partial(job.batch, spark), job.stop)
-    engine = job.subscriptions.engine()
-    demo.show(list(demo.explained(picked, engine, job.split)), summary, engine, output)
-    say(f"done in {time.perf_counter() - begun:.0f} s")

@@ -1,0 +1,16 @@
+"""The commands of `triplewire pipeline`, as one Typer program."""
+
+from __future__ import annotations
+
+import typer
+
+from triplewire.cli.pipeline.demo import demo_command
+from triplewire.cli.pipeline.run import run_command
+
+app = typer.Typer(
+    help="Publications against subscriptions on Spark, with Parquet as the result.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+app.command("run")(run_command)
+app.command("demo")(demo_command)

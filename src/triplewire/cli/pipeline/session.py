@@ -1,0 +1,88 @@
+"""A Spark session for a command: progress on standard error, failures as one sentence, and Ctrl-C."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from triplewire.cli.report import say
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from triplewire.pipeline.run import PipelineRun, Summary
+
+
+@contextmanager
+def spark_for(job: PipelineRun, master: str, config: dict[str, str]) -> Iterator[SparkSession]:
+    """A session for the job, with progress on standard error; Spark's failures become one sentence."""
+    # Spark takes a second to load, and is an extra
+    from triplewire.pipeline.session import failures, session_for
+
+    say("starting Spark")
+    logging.disable(logging.ERROR)  # an interrupted talk with the JVM is logged with its traceback
+    try:
+        with (
+            session_for("triplewire pipeline", master=master, config=config, log=job.output.log) as spark,
+            failures(job.output.log),
+            _progress(spark),
+        ):
+            yield spark
+    finally:
+        logging.disable(logging.NOTSET)
+
+
+def interruptible(
+    spark: SparkSession, work: Callable[[], Summary], stop: threading.Event, *, quietly: bool = False
+) -> Summary:
+    """Do the work in a thread of its own, so that Ctrl-C never falls into a talk with the JVM; `quietly`: it is how
+    the work is meant to end."""
+    # PySpark puts a handler of its own in place, which talks to the JVM
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    with ThreadPoolExecutor(1) as pool:
+        future = pool.submit(work)
+        try:
+            return future.result()
+        except KeyboardInterrupt:
+            stop.set()
+            if quietly:
+                return future.result()
+            spark.stop()  # what runs fails at once, and nothing new begins
+            raise
+
+
+@contextmanager
+def _progress(spark: SparkSession) -> Iterator[None]:
+    """How many of Spark's tasks are done, on standard error where that is a terminal."""
+    if not sys.stderr.isatty():
+        say("reading and matching")
+        yield
+        return
+    # the line is for people only, and costs a tenth of a second to load
+    from rich.console import Console
+
+    ended = threading.Event()
+    tracker = spark.sparkContext.statusTracker()
+    with Console(stderr=True).status("reading and matching") as status:
+
+        def follow() -> None:
+            while not ended.wait(0.5):
+                stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+                done = sum(stage.numCompletedTasks for stage in stages if stage)
+                total = sum(stage.numTasks for stage in stages if stage)
+                if total:
+                    status.update(f"reading and matching: {done:,} of {total:,} tasks")
+
+        follower = threading.Thread(target=follow, daemon=True)
+        follower.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            follower.join(2)
