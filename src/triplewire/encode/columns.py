@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from triplewire.encode.batch import BLANK_KIND, Batch, Bytes, Hashes, Ids, Offsets, Terms
+from triplewire.encode.batch import BLANK_KIND, Batch, Bytes, Hashes, Ids, Offsets, Terms, Words
 from triplewire.encode.text import has_text, words_of_terms
 from triplewire.kernels import triples as triple_kernels
 from triplewire.kernels.text import numbers as number_kernels
@@ -61,10 +62,21 @@ def numbers(columns: Columns) -> tuple[NDArray[np.float64], Bytes]:
     return number, state
 
 
+def frozen_batch(ids: Sequence[str], triples: Triples, terms: Terms, words: Words) -> Batch:
+    """The batch, whose arrays nobody writes to any more: kernels take them as they are."""
+    columns = triples.offset, triples.subject, triples.predicate, triples.object
+    of_terms = terms.text, terms.start, terms.end, terms.kind, terms.suffix, terms.hash, terms.number
+    of_words = words.offset, words.ids, words.text, words.start, words.end, words.hash
+    array: NDArray[Any]
+    for array in (*columns, *of_terms, terms.number_state, *of_words):
+        array.setflags(write=False)
+    return Batch(ids, *columns, terms, words)
+
+
 def made(ids: Sequence[str], triples: Triples, columns: Columns) -> Batch:
     """The batch."""
     number, state = numbers(columns)
     c = columns
     terms = Terms(c.text, c.start, c.end, c.kind, c.suffix, c.suffixes, c.hash, number, state)
     words = words_of_terms(c.text, c.start, c.end, has_text(c.kind, c.suffix, c.suffixes))
-    return Batch(ids, triples.offset, triples.subject, triples.predicate, triples.object, terms, words)
+    return frozen_batch(ids, triples, terms, words)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ _NO_SUFFIXES = np.zeros(0, np.int32), np.zeros(0, np.uint8), np.zeros(0, np.int6
 _SMALL = 1 << 12  # strings: a table of fewer has much room
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Names:
     """The strings 0 .. n-1. `kind` is that of terms (their key is text, then 0xFF and the suffix where there is one),
     and empty for other strings."""
@@ -99,7 +100,7 @@ class Names:
         kernels.find(kernels.Spans.of(text, start, end), fixed_array(hashes), self.table, numbers)
         return numbers
 
-    @property
+    @cached_property
     def table(self) -> kernels.StringTable:
         """The table as kernels take it."""
         return kernels.StringTable(*fixed(self.text, self.offset, self.kind, self.hash, self.slots))
@@ -167,7 +168,7 @@ def term_columns(terms: Sequence[Term]) -> tuple[Bytes, Offsets, Offsets, Bytes,
     suffixes = {"": 0}
     suffix = np.array([suffixes.setdefault(key[2], len(suffixes)) for key in keys], np.int32)
     kind = np.array([key[0] for key in keys], np.uint8)
-    suffix_text, suffix_offset = joined([_encoded(text) for text in suffixes])
+    suffix_text, suffix_offset = suffix_columns(tuple(suffixes))
     text, offset = joined([_encoded(key[1]) for key in keys])
     hashes = kernels.hash_terms(text, offset[:-1], offset[1:], kind, suffix, suffix_text, suffix_offset)
     return text, offset[:-1].copy(), offset[1:].copy(), kind, suffix, tuple(suffixes), hashes
@@ -186,11 +187,19 @@ def term_names(terms: Sequence[Term]) -> Names:
 
 def find_terms(names: Names, terms: Terms) -> Ids:
     """The number that each term of a batch has in a table of terms, or -1."""
-    suffix_text, suffix_offset = joined([_encoded(text) for text in terms.suffixes])
     numbers = np.empty(len(terms), np.int32)
-    theirs = terms.text, terms.start, terms.end, terms.kind, terms.suffix, suffix_text, suffix_offset
+    theirs = terms.text, terms.start, terms.end, terms.kind, terms.suffix, *suffix_columns(terms.suffixes)
     kernels.find(kernels.Spans(*fixed(*theirs)), fixed_array(terms.hash), names.table, numbers)
     return numbers
+
+
+@lru_cache(maxsize=256)
+def suffix_columns(suffixes: tuple[str, ...]) -> tuple[Bytes, Offsets]:
+    """Suffixes one behind the other, and where each begins and the last one ends; both cannot be written to."""
+    text, offset = joined([_encoded(suffix) for suffix in suffixes])
+    padded = np.append(text, np.zeros(8, np.uint8))
+    columns: tuple[Bytes, Offsets] = fixed(padded, offset)
+    return columns
 
 
 def _encoded(text: str) -> bytes:

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from functools import lru_cache
 from itertools import chain
 from operator import attrgetter, methodcaller
 
 import numpy as np
 
-from triplewire.encode.batch import BLANK_KIND, IRI_KIND, LITERAL_KIND, Batch, Ids, Offsets
-from triplewire.encode.columns import Columns, made, sorted_triples
+from triplewire.encode.batch import Batch, Bytes, Ids, Offsets, Terms
+from triplewire.encode.columns import Triples, frozen_batch
 from triplewire.encode.interning import wide
-from triplewire.encode.names import suffix_of
-from triplewire.kernels.text import intern as kernels
-from triplewire.kernels.text.names import hash_terms
+from triplewire.encode.names import suffix_columns, suffix_of
+from triplewire.encode.text import is_plain, words_of_terms
+from triplewire.kernels.text import publications as kernels
+from triplewire.kernels.text.intern import COLUMNS
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, BlankNode, Literal, Term
 
 _PAD = b"\0" * 8  # no buffer is empty, and all of it can be read eight bytes at a time
 _bytes = methodcaller("encode", "utf-8", "surrogatepass")
+_TEXTS = attrgetter("value"), attrgetter("label"), attrgetter("lexical")
+_suffix_pair = attrgetter("datatype", "language")
 
 
 def encode(publications: Sequence[Publication]) -> Batch:
@@ -29,61 +33,85 @@ def encode(publications: Sequence[Publication]) -> Batch:
     iris = [term for term in objects if isinstance(term, IRI)]
     labels = [term for term in objects if isinstance(term, BlankNode)]
     literals = [term for term in objects if isinstance(term, Literal)]
-    with np.errstate(over="ignore"):  # hashes; only where kernels are not compiled
-        columns, numbers = _distinct(_columns(iris, labels, literals))
-    number = dict(zip(map(id, chain(iris, labels, literals)), numbers.tolist(), strict=True))
-    statements = np.fromiter(map(number.__getitem__, map(id, flat)), np.int32, len(flat)).reshape(-1, 3)
-    subject, predicate, object_ = (np.ascontiguousarray(column) for column in statements.T)
-    counts = np.array([len(p.triples) for p in publications], np.int64)
-    publication = np.repeat(np.arange(len(publications), dtype=np.int32), counts)
-    triples = sorted_triples(publication, subject, predicate, object_, len(columns), len(publications))
-    return made([p.id for p in publications], triples, columns)
+    place = dict(zip(map(id, chain(iris, labels, literals)), range(len(objects)), strict=True))
+    statement = np.fromiter(map(place.__getitem__, map(id, flat)), np.int32, len(flat))
+    sizes = np.array([len(p.triples) for p in publications], np.int64)
+    given, suffixes = _given(iris, labels, literals, statement, sizes)
+    terms, triples, has_text = _columns(given, suffixes)
+    words = words_of_terms(terms.text, terms.start, terms.end, has_text)
+    return frozen_batch([p.id for p in publications], triples, terms, words)
 
 
-def _columns(iris: list[IRI], labels: list[BlankNode], literals: list[Literal]) -> Columns:
-    """The columns of these terms, which need not be distinct."""
-    texts: Iterable[str] = chain(
-        map(attrgetter("value"), iris), map(attrgetter("label"), labels), map(attrgetter("lexical"), literals)
-    )
-    encoded = list(map(_bytes, texts))
-    offset = np.zeros(len(encoded) + 1, np.int64)
-    np.cumsum(np.fromiter(map(len, encoded), np.int64, len(encoded)), out=offset[1:])
-    text = np.frombuffer(bytearray().join([*encoded, _PAD]), np.uint8)
-    kind = np.repeat(np.array([IRI_KIND, BLANK_KIND, LITERAL_KIND], np.uint8), [len(iris), len(labels), len(literals)])
-    pairs: list[tuple[str, str]] = list(map(attrgetter("datatype", "language"), literals))
-    suffix_of_pair = {pair: suffix_of(Literal("", *pair)) for pair in dict.fromkeys(pairs)}
+def _given(
+    iris: list[IRI], labels: list[BlankNode], literals: list[Literal], statement: Ids, sizes: Offsets
+) -> tuple[kernels.Given, tuple[str, ...]]:
+    """The terms and statements as the kernel takes them, and the suffixes of literals."""
+    parts = zip(_TEXTS, (iris, labels, literals), strict=True)
+    texts = list(chain.from_iterable([map(text_of, terms) for text_of, terms in parts]))
+    whole = "".join(texts)
+    if whole.isascii():
+        data, lengths = whole.encode("ascii"), map(len, texts)
+    else:
+        encoded = list(map(_bytes, texts))
+        data, lengths = b"".join(encoded), map(len, encoded)
+    text: Bytes = np.frombuffer(bytearray(data + _PAD), np.uint8)
+    length = np.fromiter(lengths, np.int64, len(texts))
+    pairs: list[tuple[str, str]] = list(map(_suffix_pair, literals))
+    suffix_of_pair = {pair: _suffix(*pair) for pair in dict.fromkeys(pairs)}
     suffixes = {suffix: number for number, suffix in enumerate(dict.fromkeys(["", *suffix_of_pair.values()]))}
     number_of_pair = {pair: suffixes[suffix] for pair, suffix in suffix_of_pair.items()}
-    suffix = np.zeros(len(encoded), np.int32)
-    suffix[len(encoded) - len(literals) :] = np.fromiter(map(number_of_pair.__getitem__, pairs), np.int32, len(pairs))
-    suffix_bytes = list(map(_bytes, suffixes))
-    suffix_offset = np.cumsum([0, *map(len, suffix_bytes)])
-    suffix_text = np.frombuffer(bytearray().join([*suffix_bytes, _PAD]), np.uint8)
-    hashes = hash_terms(text, offset[:-1], offset[1:], kind, suffix, suffix_text, suffix_offset)
-    return Columns(text, offset[:-1], offset[1:], kind, suffix, tuple(suffixes), hashes)
+    suffix = np.fromiter(map(number_of_pair.__getitem__, pairs), np.int32, len(pairs))
+    distinct = tuple(suffixes)
+    kinds = np.array([len(iris), len(iris) + len(labels)], np.int64)
+    columns = *suffix_columns(distinct), is_plain(distinct)
+    return kernels.Given(text, wide(text), length, kinds, suffix, *columns, statement, sizes), distinct
 
 
-def _distinct(columns: Columns) -> tuple[Columns, Ids]:
-    """Each term once, and which of them each one was."""
-    c, size = columns, len(columns)
-    rows, numbers = np.empty((size, kernels.COLUMNS), np.uint64), np.empty(size, np.int32)
-    slots = np.empty(1 << (2 * size).bit_length(), np.int32)
-    first = np.empty(size, np.int64)
-    table = kernels.Interned(rows, slots)
-    count = kernels.intern_spans(wide(c.text), c.start, c.end, c.kind, c.suffix, table, first, numbers)
-    if count < 0:
-        count = _intern_by_dictionary(columns, first, numbers)
-    f = first[:count]
-    return Columns(c.text, c.start[f], c.end[f], c.kind[f], c.suffix[f], c.suffixes, c.hash[f]), numbers
+@lru_cache(maxsize=1_024)
+def _suffix(datatype: str, language: str) -> str:
+    """The suffix of literals of a datatype and a language."""
+    return suffix_of(Literal("", datatype, language))
 
 
-def _intern_by_dictionary(columns: Columns, first: Offsets, numbers: Ids) -> int:
+def _columns(given: kernels.Given, suffixes: tuple[str, ...]) -> tuple[Terms, Triples, Bytes]:
+    """The distinct terms, the triples, and which of the terms have text."""
+    size, statements, publications = len(given.length), len(given.statement) // 3, len(given.size)
+    work = kernels.Work(
+        np.empty(size, np.int32),
+        np.empty(size, np.int32),
+        np.empty(size + 1, np.int64),
+        np.empty((size, COLUMNS), np.uint64),
+        np.empty(1 << (2 * size).bit_length(), np.int32),
+        np.empty(max(size, publications) + 1, np.int64),
+        np.empty((kernels.STATEMENT_ROWS, statements), np.int32),
+    )
+    bytes_, ids = np.empty((3, size), np.uint8), np.empty((3, statements), np.int32)
+    out = kernels.Encoded(
+        *np.empty((2, size), np.int64), bytes_[0], np.empty(size, np.int32), np.empty(size, np.uint64),
+        np.empty(size, np.float64), bytes_[1], bytes_[2], np.empty(publications + 1, np.int64), *ids,
+    )  # fmt: skip
+    with np.errstate(over="ignore"):  # hashes; only where kernels are not compiled
+        count = kernels.number_terms(given, work)
+        if count < 0:
+            count = _number_by_dictionary(given, work)
+        triples = kernels.encode(given, count, work, out)
+    terms = Terms(
+        given.text, out.start[:count], out.end[:count], out.kind[:count], out.suffix[:count], suffixes,
+        out.hash[:count], out.number[:count], out.number_state[:count],
+    )  # fmt: skip
+    return terms, Triples(out.offset, *(column[:triples] for column in ids)), out.has_text[:count].view(np.bool_)
+
+
+def _number_by_dictionary(given: kernels.Given, work: kernels.Work) -> int:
     """As the kernel does it, but slower: for terms that were made to collide."""
     known: dict[tuple[bytes, int, int], int] = {}
-    spans = zip(columns.start.tolist(), columns.end.tolist(), strict=True)
-    texts = [columns.text[start:end].tobytes() for start, end in spans]
-    for row, key in enumerate(zip(texts, columns.kind.tolist(), columns.suffix.tolist(), strict=True)):
+    text, at, kinds = given.text.tobytes(), 0, given.kinds.tolist()
+    for row, length in enumerate(given.length.tolist()):
+        kind = 1 + sum(row >= behind for behind in kinds)
+        suffix = int(given.suffix[row - kinds[1]]) if row >= kinds[1] else 0
+        key = text[at : at + length], kind, suffix
         if key not in known:
-            first[len(known)] = row
-        numbers[row] = known.setdefault(key, len(known))
+            work.first[len(known)] = row
+        work.number[row] = known.setdefault(key, len(known))
+        at += length
     return len(known)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, lru_cache
 from typing import TypeVar
 
 import numpy as np
@@ -23,16 +23,24 @@ WORD_SEED = 4
 _Item = TypeVar("_Item", bound=np.generic)
 
 _BYTES_A_WORD, _FIRST_WORDS = 32, 1 << 15  # of text a distinct word, as a guess; and at most, until there are more
+_SHORT = 256  # bytes of a text for which there is room at once
 _BLOCK = 256
 _LETTERS_AND_DIGITS = re.compile(r"[^\W_]+")
 
 
 def has_text(kind: Bytes, suffix: Ids, suffixes: tuple[str, ...]) -> NDArray[np.bool_]:
     """Which terms have text: plain, xsd:string and language-tagged literals."""
-    plain = np.array([not text or text[0] == "@" for text in suffixes], np.bool_)
-    is_text: NDArray[np.bool_] = plain[suffix]
+    is_text: NDArray[np.bool_] = is_plain(suffixes)[suffix]
     is_text &= kind == LITERAL_KIND
     return is_text
+
+
+@lru_cache(maxsize=256)
+def is_plain(suffixes: tuple[str, ...]) -> NDArray[np.bool_]:
+    """Which suffixes leave a literal its text: none, and languages."""
+    plain = np.array([not suffix or suffix[0] == "@" for suffix in suffixes], np.bool_)
+    plain.setflags(write=False)
+    return plain
 
 
 def words_of_terms(text: Bytes, start: Offsets, end: Offsets, wanted: NDArray[np.bool_]) -> Words:
@@ -43,19 +51,11 @@ def words_of_terms(text: Bytes, start: Offsets, end: Offsets, wanted: NDArray[np
     status = kernels.MORE
     with np.errstate(over="ignore"):  # only where kernels are not compiled
         while status == kernels.MORE:
-            at = int(state[kernels.TERM])
-            room.reserve(state, int(end[at] - start[at]) if at < len(start) and wanted[at] else 0)
-            status = kernels.cut(
-                text,
-                start,
-                end,
-                wanted,
-                _folding(),
-                offset,
-                room.ids,
-                kernels.WordTable(room.text, room.bounds[1:], room.hash, room.slots),
-                state,
-            )
+            table = kernels.WordTable(room.text, room.bounds[1:], room.hash, room.slots)
+            status = kernels.cut(text, start, end, wanted, _folding(), offset, room.ids, table, state)
+            if status == kernels.MORE:
+                at = int(state[kernels.TERM])
+                room.reserve(state, int(end[at] - start[at]))
     if status == kernels.STOP:
         return _words_by_dictionary(text, start, end, wanted)
     ids, count, used = (int(state[i]) for i in (kernels.IDS, kernels.WORDS, kernels.BYTES))
@@ -67,9 +67,9 @@ class _Room:
     """The arrays that a kernel fills; they grow when it asks."""
 
     def __init__(self, size: int) -> None:
-        words = min(size // _BYTES_A_WORD, _FIRST_WORDS) + 64
-        self.ids: Ids = np.empty(size // 4 + 64, np.int32)
-        self.text: Bytes = np.empty(size // 4 + 64, np.uint8)
+        words = min(size // _BYTES_A_WORD, _FIRST_WORDS) + min(size, _SHORT)
+        self.ids: Ids = np.empty(size // 4 + _SHORT, np.int32)
+        self.text: Bytes = np.empty(size // 4 + kernels.GROWTH * _SHORT + kernels.PAD, np.uint8)
         self.bounds: Offsets = np.empty(words + 1, np.int64)  # where words begin and end
         self.bounds[0] = 0
         self.hash: Hashes = np.empty(words, np.uint64)

@@ -28,12 +28,13 @@ def number_graphs(graph: Any, number: Any, first: Any) -> int:
 
 
 @called_helper
-def _sort(order: Any, key: Any, counts: Any, out: Any) -> None:
-    """`out`: `order`, stably sorted by the key, which is from 0 to counts.size - 2."""
-    counts[:] = 0
-    for i in range(key.size):
+def _sort(order: Any, key: Any, keys: int, counts: Any, out: Any) -> None:
+    """`out`: `order`, stably sorted by the key, which is from 0 to keys - 1. `counts` has room for keys + 1."""
+    for value in range(keys + 1):
+        counts[value] = 0
+    for i in range(order.size):
         counts[key[i] + 1] += 1
-    for value in range(1, counts.size):
+    for value in range(1, keys + 1):
         counts[value] += counts[value - 1]
     for i in range(order.size):
         row = order[i]
@@ -46,17 +47,33 @@ def sort_statements(
     graph: Any, subject: Any, predicate: Any, object_: Any, terms: int, graphs: int, order: Any, other: Any
 ) -> None:
     """`order`: the statements by graph, subject, predicate, object; `other` is scratch of the same size."""
+    counts = np.empty(max(terms, graphs) + 1, np.int64)
+    sort_by_all(graph, subject, predicate, object_, terms, graphs, counts, order, other)
+
+
+@called_helper
+def sort_by_all(
+    graph: Any, subject: Any, predicate: Any, object_: Any, terms: int, graphs: int, counts: Any, order: Any, other: Any
+) -> None:
+    """The same with `counts` as scratch: one number more than there are terms, or graphs."""
     for i in range(order.size):
         order[i] = i
-    counts = np.empty(terms + 1, np.int64)
-    _sort(order, object_, counts, other)
-    _sort(other, predicate, counts, order)
-    _sort(order, subject, counts, other)
-    _sort(other, graph, np.empty(graphs + 1, np.int64), order)
+    _sort(order, object_, terms, counts, other)
+    _sort(other, predicate, terms, counts, order)
+    _sort(order, subject, terms, counts, other)
+    _sort(other, graph, graphs, counts, order)
 
 
 @kernel
 def distinct_triples(
+    graph: Any, subject: Any, predicate: Any, object_: Any, order: Any, offset: Any, s: Any, p: Any, o: Any
+) -> int:
+    """See `write_distinct`."""
+    return write_distinct(graph, subject, predicate, object_, order, offset, s, p, o)
+
+
+@called_helper
+def write_distinct(
     graph: Any, subject: Any, predicate: Any, object_: Any, order: Any, offset: Any, s: Any, p: Any, o: Any
 ) -> int:
     """The triples in this order, each once, to `s`, `p` and `o`; graph g's are offset[g] .. offset[g + 1]. Returns how

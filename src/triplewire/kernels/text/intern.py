@@ -64,7 +64,7 @@ class Interned(NamedTuple):
 
 
 @helper
-def _find(wide: Any, start: int, end: int, kind: int, suffix: int, terms: Interned, count: int) -> Any:
+def interned(wide: Any, start: int, end: int, kind: int, suffix: int, terms: Interned, count: int) -> Any:
     """The row of a term; it is `count` for a new one, and -1 where too many collide."""
     rows, slots = terms
     h = _hash(wide, start, end, kind << 28 ^ suffix)
@@ -98,7 +98,7 @@ def _find_suffix(data: Any, wide: Any, start: int, end: int, suffixes: Interned,
     if same:
         for i in range(string.size):
             same &= data[start + i] == string[i]
-    return _int(0) if same else _find(wide, start, end, _int(0), _int(0), suffixes, count)
+    return _int(0) if same else interned(wide, start, end, _int(0), _int(0), suffixes, count)
 
 
 @kernel
@@ -124,7 +124,7 @@ def intern_tokens(data: Any, wide: Any, tokens: Any, count: int, max_iri: int, m
                     suffix = _find_suffix(data, wide, first, last, suffixes, string, suffix_rows)
                     good = good and suffix >= 0 and last - first <= max_iri
                     suffix_rows += suffix == suffix_rows
-            row = _find(wide, start, end, kind, suffix, terms, rows) if good else -1
+            row = interned(wide, start, end, kind, suffix, terms, rows) if good else -1
             good = row >= 0
             rows += row == rows
             out[i] = row
@@ -133,22 +133,6 @@ def intern_tokens(data: Any, wide: Any, tokens: Any, count: int, max_iri: int, m
         i += 1
     state[TERMS], state[SUFFIXES] = rows, suffix_rows
     return good
-
-
-@kernel
-def intern_spans(wide: Any, start: Any, end: Any, kind: Any, suffix: Any, terms: Interned, first: Any, out: Any) -> int:
-    """The ids of terms whose suffix is known; `first`: where each one of them stands first. Returns how many there are,
-    or -1 where too many collide. The table and `first` have room for all."""
-    terms.slots[:] = -1
-    count, row, i = 0, 0, 0
-    while row >= 0 and i < start.size:
-        row = _find(wide, start[i], end[i], _int(kind[i]), _int(suffix[i]), terms, count)
-        if row == count:
-            first[count] = i
-            count += 1
-        out[i] = row
-        i += 1
-    return count if row >= 0 else -1
 
 
 # --- which IRIs are surely right -------------------------------------------------------------------------------------

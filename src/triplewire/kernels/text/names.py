@@ -49,6 +49,14 @@ class StringTable(NamedTuple):
     slots: Any
 
 
+@helper
+def hash_with(h: Any, number: int, suffix_text: Any, suffix_offset: Any) -> Any:
+    """The hash of a term whose text has the hash `h`, with the suffix of a number; 0 is none."""
+    if number > 0:
+        h = mixed(h ^ hash_bytes(suffix_text, suffix_offset[number], suffix_offset[number + 1], 0))
+    return h
+
+
 @kernel
 def hash_texts(texts: Spans, seed: int, out: Any) -> None:
     """The hash of each string; `seed` is that of strings without a kind."""
@@ -57,9 +65,7 @@ def hash_texts(texts: Spans, seed: int, out: Any) -> None:
         own_seed = _int(kind[i]) if kind.size > 0 else seed
         h = hash_bytes(text, start[i], end[i], own_seed)
         number = suffix[i] if suffix.size > 0 else 0
-        if number > 0:
-            h = mixed(h ^ hash_bytes(suffix_text, suffix_offset[number], suffix_offset[number + 1], 0))
-        out[i] = h
+        out[i] = hash_with(h, number, suffix_text, suffix_offset)
 
 
 def hash_spans(text: Any, start: Any, end: Any, seed: int) -> Any:

@@ -136,16 +136,19 @@ def _read(text: Any, at: int, end: int) -> tuple[int, float]:
     return EXACT, (-number if negative else number)
 
 
+@called_helper
+def number_of(text: Any, first: int, last: int) -> tuple[int, float]:
+    """What a text reads as: NO, EXACT or LONG, and the number where it is EXACT."""
+    if first < last and (text[first] <= 57 or text[first] > 127):  # all others begin otherwise
+        first, last = _trimmed(text, first, last)
+        if first < last:
+            return _read(text, first, last)
+    return NO, np.nan
+
+
 @kernel
 def read_numbers(text: Any, start: Any, end: Any, wanted: Any, number: Any, state: Any) -> None:
     """What the wanted texts read as: `state` is NO, EXACT, or LONG; `number` is set where it is EXACT."""
     for i in range(start.size):
-        if not wanted[i]:
-            continue
-        first, last = start[i], end[i]
-        if first < last and (text[first] <= 57 or text[first] > 127):  # all others begin otherwise
-            first, last = _trimmed(text, first, last)
-            if first < last:
-                state[i], value = _read(text, first, last)
-                if state[i] == EXACT:
-                    number[i] = value
+        if wanted[i]:
+            state[i], number[i] = number_of(text, start[i], end[i])
