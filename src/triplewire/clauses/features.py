@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from triplewire.clauses.node_tests.lookup import TEXT_SEED
 from triplewire.clauses.node_tests.postings import AN_IRI, HALVED, OTHER_LITERAL, SUFFIX, TEXT_LITERAL, TOO_LONG
-from triplewire.clauses.node_tests.stated import ClassFeatures, by_publication
+from triplewire.clauses.node_tests.stated import ClassFeatures
 from triplewire.clauses.node_tests.substrings import Pairs
 from triplewire.clauses.node_tests.table import Tests
 from triplewire.clauses.node_tests.values import places
@@ -76,7 +76,7 @@ def features(batch: Batch, terms: Names, tests: Tests, world: World) -> Features
     if tests.classes is not None:
         classes = ClassFeatures(batch, tests.classes.index(world.taxonomy), _text_hashes(batch.terms))
         pairs.append(classes.pairs())
-        node_offset, node_term, node_test = by_publication(classes.stated(), len(batch))
+        node_offset, node_term, node_test = classes.stated(len(batch))
     offset, test = gathered(slices, pairs, len(batch.terms), len(tests))
     return Features(find_terms(terms, batch.terms), offset, test, low, high, node_offset, node_term, node_test)
 

@@ -18,6 +18,7 @@ from triplewire.encode.batch import IRI_KIND, LITERAL_KIND, Batch, Bytes, Ids, O
 from triplewire.encode.columns import made, sorted_triples
 from triplewire.encode.interning import Interner
 from triplewire.encode.schema import as_bytes, as_instants, is_text
+from triplewire.kernels.shared.compiled import wrapping
 from triplewire.kernels.text import scan as kernels
 
 _CHUNK = 16_384  # terms between scanner and tables: what fits a processor's cache
@@ -33,7 +34,7 @@ def encode_arrow(batch: pa.RecordBatch, settings: Settings | None = None) -> Bat
     ids, counts, columns = stated
     if int(counts.max(initial=0)) > (settings or Settings()).max_triples:
         return None
-    with np.errstate(over="ignore"):  # hashes; only where kernels are not compiled
+    with wrapping():
         text, offset = _joined(columns)
         interner = Interner(text, MOST, MOST)
         numbers = _numbers(text, offset, interner)

@@ -18,6 +18,7 @@ from triplewire.encode.columns import Columns, made, sorted_triples
 from triplewire.encode.interning import Interner
 from triplewire.kernels import triples as triple_kernels
 from triplewire.kernels.shared.columns import fixed_array
+from triplewire.kernels.shared.compiled import wrapping
 from triplewire.kernels.text import scan as kernels
 from triplewire.kernels.text.names import copy_strings
 from triplewire.model.terms import RDF, XSD_STRING
@@ -35,7 +36,7 @@ def encode_nquads(text: Bytes, document: str, settings: Settings) -> Batch | Non
     `PADDING`, as `triplewire.read.gunzip.gunzip_padded` puts it there; the batch keeps it."""
     if settings.max_iri_bytes < _STRING_BYTES:
         return None
-    with np.errstate(over="ignore"):  # hashes; only where kernels are not compiled
+    with wrapping():
         interner = Interner(text, settings.max_iri_bytes, settings.max_literal_bytes)
         quads = _quads(text, len(text) - kernels.PAD, interner)
         if quads is None:

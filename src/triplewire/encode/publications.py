@@ -8,12 +8,14 @@ from itertools import chain
 from operator import attrgetter, methodcaller
 
 import numpy as np
+from numpy.typing import NDArray
 
 from triplewire.encode.batch import Batch, Bytes, Ids, Offsets, Terms
 from triplewire.encode.columns import Triples, frozen_batch
 from triplewire.encode.interning import wide
 from triplewire.encode.names import suffix_columns, suffix_of
 from triplewire.encode.text import is_plain, words_of_terms
+from triplewire.kernels.shared.compiled import wrapping
 from triplewire.kernels.text import publications as kernels
 from triplewire.kernels.text.intern import COLUMNS
 from triplewire.model.publication import Publication
@@ -21,7 +23,6 @@ from triplewire.model.terms import IRI, BlankNode, Literal, Term
 
 _PAD = b"\0" * 8  # no buffer is empty, and all of it can be read eight bytes at a time
 _bytes = methodcaller("encode", "utf-8", "surrogatepass")
-_TEXTS = attrgetter("value"), attrgetter("label"), attrgetter("lexical")
 _suffix_pair = attrgetter("datatype", "language")
 
 
@@ -46,16 +47,16 @@ def _given(
     iris: list[IRI], labels: list[BlankNode], literals: list[Literal], statement: Ids, sizes: Offsets
 ) -> tuple[kernels.Given, tuple[str, ...]]:
     """The terms and statements as the kernel takes them, and the suffixes of literals."""
-    parts = zip(_TEXTS, (iris, labels, literals), strict=True)
-    texts = list(chain.from_iterable([map(text_of, terms) for text_of, terms in parts]))
+    texts: list[str] = [iri.value for iri in iris]
+    texts += [blank.label for blank in labels]
+    texts += [literal.lexical for literal in literals]
     whole = "".join(texts)
     if whole.isascii():
-        data, lengths = whole.encode("ascii"), map(len, texts)
+        data, lengths = whole.encode("ascii"), list(map(len, texts))
     else:
         encoded = list(map(_bytes, texts))
-        data, lengths = b"".join(encoded), map(len, encoded)
+        data, lengths = b"".join(encoded), list(map(len, encoded))
     text: Bytes = np.frombuffer(bytearray(data + _PAD), np.uint8)
-    length = np.fromiter(lengths, np.int64, len(texts))
     pairs: list[tuple[str, str]] = list(map(_suffix_pair, literals))
     suffix_of_pair = {pair: _suffix(*pair) for pair in dict.fromkeys(pairs)}
     suffixes = {suffix: number for number, suffix in enumerate(dict.fromkeys(["", *suffix_of_pair.values()]))}
@@ -63,8 +64,12 @@ def _given(
     suffix = np.fromiter(map(number_of_pair.__getitem__, pairs), np.int32, len(pairs))
     distinct = tuple(suffixes)
     kinds = np.array([len(iris), len(iris) + len(labels)], np.int64)
-    columns = *suffix_columns(distinct), is_plain(distinct)
-    return kernels.Given(text, wide(text), length, kinds, suffix, *columns, statement, sizes), distinct
+    suffix_text, suffix_offset = suffix_columns(distinct)
+    given = kernels.Given(
+        text, wide(text), np.array(lengths, np.int64), kinds, suffix, suffix_text, suffix_offset, is_plain(distinct),
+        statement, sizes,
+    )  # fmt: skip
+    return given, distinct
 
 
 @lru_cache(maxsize=1_024)
@@ -73,7 +78,7 @@ def _suffix(datatype: str, language: str) -> str:
     return suffix_of(Literal("", datatype, language))
 
 
-def _columns(given: kernels.Given, suffixes: tuple[str, ...]) -> tuple[Terms, Triples, Bytes]:
+def _columns(given: kernels.Given, suffixes: tuple[str, ...]) -> tuple[Terms, Triples, NDArray[np.bool_]]:
     """The distinct terms, the triples, and which of the terms have text."""
     size, statements, publications = len(given.length), len(given.statement) // 3, len(given.size)
     work = kernels.Work(
@@ -85,12 +90,13 @@ def _columns(given: kernels.Given, suffixes: tuple[str, ...]) -> tuple[Terms, Tr
         np.empty(max(size, publications) + 1, np.int64),
         np.empty((kernels.STATEMENT_ROWS, statements), np.int32),
     )
-    bytes_, ids = np.empty((3, size), np.uint8), np.empty((3, statements), np.int32)
     out = kernels.Encoded(
-        *np.empty((2, size), np.int64), bytes_[0], np.empty(size, np.int32), np.empty(size, np.uint64),
-        np.empty(size, np.float64), bytes_[1], bytes_[2], np.empty(publications + 1, np.int64), *ids,
+        np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.uint8), np.empty(size, np.int32),
+        np.empty(size, np.uint64), np.empty(size, np.float64), np.empty(size, np.uint8), np.empty(size, np.bool_),
+        np.empty(publications + 1, np.int64), np.empty(statements, np.int32), np.empty(statements, np.int32),
+        np.empty(statements, np.int32),
     )  # fmt: skip
-    with np.errstate(over="ignore"):  # hashes; only where kernels are not compiled
+    with wrapping():
         count = kernels.number_terms(given, work)
         if count < 0:
             count = _number_by_dictionary(given, work)
@@ -99,7 +105,8 @@ def _columns(given: kernels.Given, suffixes: tuple[str, ...]) -> tuple[Terms, Tr
         given.text, out.start[:count], out.end[:count], out.kind[:count], out.suffix[:count], suffixes,
         out.hash[:count], out.number[:count], out.number_state[:count],
     )  # fmt: skip
-    return terms, Triples(out.offset, *(column[:triples] for column in ids)), out.has_text[:count].view(np.bool_)
+    columns = out.subject[:triples], out.predicate[:triples], out.object[:triples]
+    return terms, Triples(out.offset, *columns), out.has_text[:count]
 
 
 def _number_by_dictionary(given: kernels.Given, work: kernels.Work) -> int:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from triplewire.encode.batch import LITERAL_KIND, Bytes, Hashes, Ids, Offsets, Words
 from triplewire.ir.fulltext.analysis import analyse
 from triplewire.ir.fulltext.nodes import Analyzer
+from triplewire.kernels.shared.compiled import wrapping
 from triplewire.kernels.text import words as kernels
 from triplewire.kernels.text.names import hash_spans
 
@@ -49,7 +50,7 @@ def words_of_terms(text: Bytes, start: Offsets, end: Offsets, wanted: NDArray[np
     offset = np.zeros(len(start) + 1, np.int64)
     state = np.zeros(kernels.STATE, np.int64)
     status = kernels.MORE
-    with np.errstate(over="ignore"):  # only where kernels are not compiled
+    with wrapping():
         while status == kernels.MORE:
             table = kernels.WordTable(room.text, room.bounds[1:], room.hash, room.slots)
             status = kernels.cut(text, start, end, wanted, _folding(), offset, room.ids, table, state)

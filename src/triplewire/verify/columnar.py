@@ -108,6 +108,8 @@ class Columnar:
 
         First joins that clauses share, then what a count decides, then what has to be joined by itself.
         """
+        if not len(clause):
+            return Verified(publication, clause, np.zeros(0, np.bool_))
         shared = self._shared.decide(view, publication, clause, self._most)
         counted = self._counts.count(view, shared.left_publication, shared.left_clause, self._most)
         joined = self._joined(view, counted.left_publication, counted.left_clause, publications)

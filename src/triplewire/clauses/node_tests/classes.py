@@ -20,7 +20,7 @@ import numpy as np
 
 from triplewire.clauses.node_tests.columns import to_bytes
 from triplewire.clauses.node_tests.lookup import TEXT_SEED, KeyedTests
-from triplewire.encode.batch import Ids, Offsets
+from triplewire.encode.batch import Bytes, Ids, Offsets
 from triplewire.encode.names import Names
 from triplewire.ir.entailment import NONE
 from triplewire.ir.nodes import Label, Relation
@@ -91,15 +91,7 @@ class TestSets:
             difference = self._differences[number, other] = self.number(self._sets[number] - self._sets[other])
         return difference
 
-    def spread(self, numbers: Ids) -> tuple[Offsets, Ids]:
-        """The tests of some sets, one behind the other, and for each the place of its set among the numbers."""
-        offset, flat = self._flattened()
-        width = offset[numbers + 1] - offset[numbers]
-        place = np.repeat(np.arange(len(numbers)), width)
-        end = np.cumsum(width)
-        return place, flat[np.arange(len(place)) + np.repeat(offset[numbers] - end + width, width)]
-
-    def _flattened(self) -> tuple[Offsets, Ids]:
+    def flat(self) -> tuple[Offsets, Ids]:
         """All sets in one array, and where each begins and the last one ends."""
         offset, flat = self._flat
         if len(offset) <= len(self._sets):
@@ -172,6 +164,25 @@ class ClassIndex:
     def sets_of_literals(self) -> Ids:
         """The same for literals."""
         return np.full(len(self.names[0]), -1, np.int32)
+
+    @cached_property
+    def sets_of_classes(self) -> Ids:
+        """The same for an instance of the class, which the publication states; the last one stays -1."""
+        return np.full(len(self.names[0]) + 1, -1, np.int32)
+
+    @cached_property
+    def is_name(self) -> Bytes:
+        """Number among `names` -> is it a name that the taxonomy has for classes and instances?"""
+        names, own = self.names[0], self.texts
+        number = names.find_all(own.text, own.offset[:-1], own.offset[1:], own.hash)
+        is_name = np.zeros(len(names) + 1, np.uint8)
+        is_name[number] = 1
+        return is_name
+
+    @property
+    def has_labels(self) -> bool:
+        """Are there classes that are named by a label in a namespace?"""
+        return any(self.views)
 
     def set_of(self, text: str, is_iri: bool) -> int:
         """The number of the set of tests that hold of an IRI, or of a literal of this text, by the taxonomy alone."""

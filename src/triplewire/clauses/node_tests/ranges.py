@@ -98,6 +98,11 @@ class Scale:
             low[i], high[i] = self._bisected(value(i), int(low[i]), int(high[i]))
         return low, high
 
+    def lenient_place(self, near: float | int, value: Any) -> tuple[int, int]:
+        """Where one value lies on a lenient scale, read exactly."""
+        low, high = int(np.searchsorted(self.keys, near, "left")), int(np.searchsorted(self.keys, near, "right"))
+        return self._bisected(value, low, high) if low < high else (low, high)
+
     def _bisected(self, value: Any, low: int, high: int) -> tuple[int, int]:
         return bisect_left(self.values, value, low, high), bisect_right(self.values, value, low, high)
 

@@ -20,7 +20,11 @@ from triplewire.clauses.node_tests.substrings import Pairs
 from triplewire.clauses.node_tests.views import text_of
 from triplewire.encode.batch import IRI_KIND, LITERAL_KIND, Batch, Hashes, Ids, Offsets
 from triplewire.encode.names import Names
+from triplewire.kernels import classes as kernels
+from triplewire.kernels.shared.columns import fixed_array
 from triplewire.model.terms import RDF_TYPE
+
+_TYPE = fixed_array(np.frombuffer(to_bytes(RDF_TYPE.value), np.uint8))
 
 
 @dataclass(frozen=True)
@@ -32,42 +36,45 @@ class ClassFeatures:
     text_hash: Hashes
 
     @cached_property
-    def types(self) -> tuple[Ids, Ids, Ids]:
-        """The rdf:type triples whose class is an IRI: publication, subject, class."""
+    def types(self) -> NDArray[np.int32]:
+        """The rdf:type triples whose class is an IRI, as columns: publication, subject, class."""
         batch, terms = self.batch, self.batch.terms
-        name = to_bytes(RDF_TYPE.value)
-        length = (terms.kind == IRI_KIND) & (terms.end - terms.start == len(name))
-        is_type = np.zeros(len(terms), np.bool_)
-        for term in np.flatnonzero(length).tolist():
-            is_type[term] = terms.text[terms.start[term] : terms.end[term]].tobytes() == name
-        rows = np.flatnonzero(is_type[batch.predicate] & (terms.kind[batch.object] == IRI_KIND))
-        publication = np.searchsorted(batch.offset, rows, "right").astype(np.int32) - 1
-        return publication, batch.subject[rows], batch.object[rows]
+        types = np.empty((3, len(batch.subject)), np.int32)
+        count = kernels.type_triples(batch.triples, terms.text, terms.start, terms.end, terms.kind, _TYPE, types)
+        return types[:, :count]
 
     # --- by the taxonomy ---------------------------------------------------------------------------------------------
 
     @cached_property
+    def named(self) -> Ids:
+        """Term -> the number of its text among the names of the index, or -1."""
+        terms = self.batch.terms
+        return self.index.names[0].find_all(terms.text, terms.start, terms.end, self.text_hash)
+
+    @cached_property
     def static(self) -> Ids:
         """Term -> the number of the set of tests that hold of it whatever the publication says."""
-        terms, index = self.batch.terms, self.index
-        sets = np.zeros(len(terms), np.int32)
-        names, longest = index.names
-        number = names.find_all(terms.text, terms.start, terms.end, self.text_hash)
-        for kind, known in ((IRI_KIND, index.sets_of_iris), (LITERAL_KIND, index.sets_of_literals)):
-            rows = np.flatnonzero((number >= 0) & (terms.kind == kind))
-            for row in rows[known[number[rows]] < 0].tolist():
-                known[number[row]] = index.set_of(text_of(terms, row), kind == IRI_KIND)
-            sets[rows] = known[number[rows]]
-        if longest > 0:
-            for row, text in self._literals(number >= 0, longest):
+        terms, index, number = self.batch.terms, self.index, self.named
+        sets, unknown = np.empty(len(terms), np.int32), np.empty(len(terms), np.int32)
+        known = index.sets_of_iris, index.sets_of_literals
+        while count := kernels.static_sets(number, terms.kind, *known, sets, unknown):
+            for row in unknown[:count].tolist():
+                is_iri = terms.kind[row] == IRI_KIND
+                known[not is_iri][number[row]] = index.set_of(text_of(terms, row), bool(is_iri))
+        if index.names[1] > 0:
+            for row, text in self._literals(number >= 0, index.names[1]):
                 sets[row] = index.set_of(text, False)
         return sets
 
     def pairs(self) -> Pairs:
         """The terms with the tests that hold of them whatever the publication says."""
-        rows = np.flatnonzero(self.static)
-        place, tests = self.index.sets.spread(self.static[rows])
-        return rows[place].astype(np.int32), tests
+        sets, flat = self.static, self.index.sets.flat()
+        count = room = 2 * len(sets)
+        while count >= room:
+            room = count + 1
+            pairs = np.empty(room, np.int32), np.empty(room, np.int32)
+            count = kernels.spread_sets(sets, *flat, *pairs)
+        return pairs[0][:count], pairs[1][:count]
 
     def _literals(self, named: NDArray[np.bool_], longest: int) -> Iterator[tuple[int, str]]:
         """The literals that may stand for something: those that are named, and the others of at most so many bytes."""
@@ -78,27 +85,51 @@ class ClassFeatures:
 
     # --- by the publication ------------------------------------------------------------------------------------------
 
-    def stated(self) -> tuple[Ids, Ids, Ids]:
-        """The tests that hold of a node because of rdf:type triples, and not in every publication: publication, term,
-        test; unordered."""
-        publication, subject, cls = self.types
-        distinct, place = np.unique(cls, return_inverse=True)
-        sets = self.index.sets
-        of_class = np.array(
-            [sets.number(self.index.instances(text_of(self.batch.terms, row))) for row in distinct.tolist()]
-        )
-        combined = self.static[subject].astype(np.int64) << 32 | of_class.astype(np.int64)[place]
-        combinations, place = np.unique(combined, return_inverse=True)
-        more = [sets.difference(pair & 0xFFFFFFFF, pair >> 32) for pair in combinations.tolist()]
-        row, tests = sets.spread(np.array(more, np.int32)[place])
-        of_nodes = publication[row], subject[row], tests
+    def stated(self, publications: int) -> tuple[Offsets, Ids, Ids]:
+        """The tests that hold of a node because of rdf:type triples, and not in every publication: `node_offset`,
+        `node_term` and `node_test` of Features, of so many publications."""
+        types, sets = self.types, self._sets_of_types()
+        flat = self.index.sets.flat()
+        offset = np.empty(publications + 1, np.int64)
+        count = room = 4 * len(sets)
+        while count >= room:
+            room = count + 1
+            term, test = np.empty(room, np.int32), np.empty(room, np.int32)
+            count = kernels.node_tests(types, len(sets), sets, *flat, offset, term, test)
+        term, test = term[:count], test[:count]
         of_literals = np.array(list(self._of_literals()), np.int32).reshape(-1, 3).T
-        return tuple([np.concatenate(parts) for parts in zip(of_nodes, of_literals, strict=True)])  # type: ignore[return-value]  # as many as came in
+        if not of_literals.size:
+            return offset, term, test
+        publication = np.repeat(np.arange(publications, dtype=np.int32), np.diff(offset))
+        rows = zip((publication, term, test), of_literals, strict=True)
+        publication, term, test = (np.concatenate(parts) for parts in rows)
+        return by_publication(publication, term, test, publications)
+
+    def _sets_of_types(self) -> Ids:
+        """Of each rdf:type triple, the set of tests that it adds to those that hold of its subject anyway."""
+        _, subject, cls = self.types
+        index, static = self.index, self.static[subject]
+        added: Ids = index.sets_of_classes[
+            self.named[cls]
+        ]  # of a class that has no number: what is last, and not known
+        for row in np.flatnonzero(added < 0).tolist() if len(added) and added.min() < 0 else ():
+            number = self.named[cls[row]]
+            added[row] = index.sets.number(index.instances(text_of(self.batch.terms, int(cls[row]))))
+            if number >= 0:
+                index.sets_of_classes[number] = added[row]
+        if static.any():
+            pairs = zip(added.tolist(), static.tolist(), strict=True)
+            return np.array([index.sets.difference(own, others) for own, others in pairs], np.int32)
+        return added
 
     def _of_literals(self) -> Iterator[tuple[int, int, int]]:
         """A literal may name a node that the publication says something of."""
-        batch, terms = self.batch, self.batch.terms
-        typed = np.unique(self.types[1])
+        batch, terms, index, types = self.batch, self.batch.terms, self.index, self.types
+        if not index.has_labels and not kernels.literals_like(
+            terms.kind, self.text_hash, self.named, index.is_name, types, types.shape[1]
+        ):
+            return
+        typed = np.unique(types[1])
         typed = typed[terms.kind[typed] == IRI_KIND]
         if not len(typed):
             return
@@ -129,11 +160,8 @@ class ClassFeatures:
                             yield p, row, test
 
 
-def by_publication(rows: tuple[Ids, Ids, Ids], publications: int) -> tuple[Offsets, Ids, Ids]:
-    """`node_offset`, `node_term` and `node_test` of Features, each once, from rows of publication, term and test."""
-    publication, term, test = rows
-    if not len(term):
-        return np.zeros(publications + 1, np.int64), term, test
+def by_publication(publication: Ids, term: Ids, test: Ids, publications: int) -> tuple[Offsets, Ids, Ids]:
+    """`node_offset`, `node_term` and `node_test` of Features, each once, from rows in any order."""
     order = np.lexsort((test, term, publication))
     publication, term, test = publication[order], term[order], test[order]
     fresh = np.ones(len(order), np.bool_)

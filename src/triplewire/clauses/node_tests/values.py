@@ -14,16 +14,19 @@ from numpy.typing import NDArray
 from triplewire.clauses.node_tests.ranges import Scale, ScaleTests, StrictPlaces, near
 from triplewire.clauses.node_tests.substrings import Pairs
 from triplewire.clauses.node_tests.views import literal_of, text_of
-from triplewire.encode.batch import BLANK_KIND, EXACT_NUMBER, LITERAL_KIND, LONG_NUMBER, NO_NUMBER, Batch, Ids
+from triplewire.encode.batch import BLANK_KIND, LITERAL_KIND, Batch, Ids
 from triplewire.ir.values.compare import value_of
 from triplewire.ir.values.dates import DATE_TIME, MOMENTS, Instant, lenient_instant
 from triplewire.ir.values.numbers import NUMERIC, lenient_number
+from triplewire.kernels import places as kernels
+from triplewire.kernels.shared.columns import fixed
 from triplewire.kernels.text.dates import date_like
 from triplewire.model.terms import Literal
 
 _MOST_KNOWN = 100_000  # places of strict values that are remembered, a scale
 _SHORT = 64  # characters of a literal that is remembered
 _UNKNOWN: StrictPlaces = (-1, -1, -1, -1)
+_NO_PAIRS: Pairs = np.zeros(0, np.int32), np.zeros(0, np.int32)
 
 Ranks = tuple[NDArray[np.int32], NDArray[np.int32]]
 """`low` and `high` of Features, of shape (groups, terms)."""
@@ -33,16 +36,16 @@ def places(batch: Batch, scales: Sequence[ScaleTests], groups: int) -> tuple[Ran
     """The places of all terms in all range groups, and the pairs of tests for `=`."""
     low = np.full((groups, len(batch.terms)), -1, np.int32)
     high = np.full((groups, len(batch.terms)), -1, np.int32)
-    pairs = []
+    pairs: list[Pairs] = []
     for scale in scales:
         name = scale.scale.key[0]
         if name == "n":
-            rows, below, upto = _numbers(batch, scale.scale)
-        elif name == "i":
-            rows, below, upto = _instants(batch, scale.scale)
-        else:
+            pairs.append(_numbers(batch, scale, low, high))
+            continue
+        if name != "i":
             pairs.append(_strict(batch, scale, low, high))
             continue
+        rows, below, upto = _instants(batch, scale.scale)
         pairs.append(_points(scale, rows, below, upto))
         if scale.later >= 0:
             literal = batch.terms.kind[rows] == LITERAL_KIND  # an IRI is equal to a label, but not in order with it
@@ -59,15 +62,26 @@ def _points(scale: ScaleTests, rows: Ids, low: Ids, high: Ids) -> Pairs:
     return np.repeat(rows, counts), scale.point_test[at]
 
 
-def _numbers(batch: Batch, scale: Scale) -> tuple[Ids, Ids, Ids]:
-    terms = batch.terms
-    rows = np.flatnonzero((terms.number_state != NO_NUMBER) & (terms.kind != BLANK_KIND)).astype(np.int32)
-    state = terms.number_state[rows]
-    value = terms.number[rows].copy()
-    for i in np.flatnonzero(state == LONG_NUMBER).tolist():
-        value[i] = near(lenient_number(text_of(terms, int(rows[i]))))
-    low, high = scale.places(value, state == EXACT_NUMBER, lambda i: lenient_number(text_of(terms, int(rows[i]))))
-    return rows, low, high
+def _numbers(batch: Batch, tests: ScaleTests, low: NDArray[np.int32], high: NDArray[np.int32]) -> Pairs:
+    """Fills in the places of the numbers; the pairs of tests for `=`."""
+    terms, scale = batch.terms, tests.scale
+    below, upto, left = (np.empty(len(terms), np.int32) for _ in range(3))
+    keys, inexact = fixed(scale.keys, scale.inexact)
+    count = kernels.number_places(terms.kind, terms.number_state, terms.number, keys, inexact, below, upto, left)
+    for term in left[:count].tolist():
+        value = lenient_number(text_of(terms, term))
+        below[term], upto[term] = scale.lenient_place(near(value), value)
+    if tests.later >= 0:
+        kernels.literals_only(terms.kind, below, upto, low[tests.later], high[tests.later])
+    if not len(tests.point_test):
+        return _NO_PAIRS
+    offset, test = fixed(tests.point_offset, tests.point_test)
+    count = room = len(terms)
+    while count >= room:
+        room = count + 1
+        pair_term, pair_test = np.empty(room, np.int32), np.empty(room, np.int32)
+        count = kernels.spread_points(below, upto, offset, test, pair_term, pair_test)
+    return pair_term[:count], pair_test[:count]
 
 
 def _instants(batch: Batch, scale: Scale) -> tuple[Ids, Ids, Ids]:

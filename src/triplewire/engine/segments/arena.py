@@ -103,9 +103,9 @@ class Arena:
         if start:
             subscription[:count] += np.int32(start)
         end = count + len(columns[0])
-        more = columns[0], columns[1] + np.int32(start), columns[2]
-        for column, rows in zip((publication, subscription, truncated), more, strict=True):
-            column[count:end] = rows
+        if end > count:
+            publication[count:end], truncated[count:end] = columns[0], columns[2]
+            subscription[count:end] = columns[1] + np.int32(start)
         self._end += end
 
     def taken(self) -> Columns:

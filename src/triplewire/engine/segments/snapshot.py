@@ -181,9 +181,10 @@ class SegmentSnapshot:
                     if not start and share < _SHARE:  # what the first has tells what all will
                         arena.more(int(share * len(rows.accepted)), len(rows.accepted))
                     arena.add(rows.offset, rows.accepted, rows.columns, start)
-        failures = [(p, s + int(start), error) for rows, start in matched for p, s, error in rows.failures]
-        waiting = [(p, s + int(start)) for rows, start in matched for p, s in rows.waiting]
-        counts = None
+        failures, waiting, counts = [], [], None
+        for rows, start in matched:
+            failures += [(p, s + int(start), error) for p, s, error in rows.failures]
+            waiting += [(p, s + int(start)) for p, s in rows.waiting]
         if waiting or len(self._called.alone):
             with stage("operators"):
                 columns, undecided, counts = self.home.operators.decided(chunk, self._called, waiting, self._meant)

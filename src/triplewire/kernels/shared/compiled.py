@@ -10,9 +10,11 @@ neither make arrays nor return any. Called from Python, a helper runs as plain P
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar
 
 import numba
+import numpy as np
 from numba import config, types
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
@@ -30,6 +32,14 @@ _HELPER = {"nopython": True, "forceinline": True, "no_cpython_wrapper": True, "_
 IS_COMPILED = not getattr(config, "DISABLE_JIT", False) and kernel_cache.folder() is not None
 """Are kernels compiled in this process? Numba's own setting does not say so: it reads it anew with each compilation of
 other code, and it holds for other code, too."""
+
+
+def wrapping() -> AbstractContextManager[Any]:
+    """A `with` block in which hashes may wrap around: NumPy warns of that where kernels run as plain Python."""
+    return _NOTHING if IS_COMPILED else np.errstate(over="ignore")
+
+
+_NOTHING: AbstractContextManager[Any] = nullcontext()
 
 
 class _Part(JITCodeLibrary):

@@ -12,14 +12,14 @@ import numpy as np
 
 from triplewire.kernels.prefetch import prefetch
 from triplewire.kernels.shared.columns import fixed
-from triplewire.kernels.shared.compiled import called_helper, helper, kernel
+from triplewire.kernels.shared.compiled import called_helper, helper, kernel, wrapping
 from triplewire.kernels.shared.eight_bytes import eight
 from triplewire.kernels.shared.hashing import enter, hash_bytes, mixed
 
 TOGETHER, _LINE = 64, 64  # strings that are fetched together; bytes that the processor fetches at once
 _int: Any = np.int64
 _wide: Any = np.uint64  # of an index: that it is not negative
-_NO_KINDS, _NO_NUMBERS, _NO_OFFSETS = np.zeros(0, np.uint8), np.zeros(0, np.int32), np.zeros(0, np.int64)
+_NO_KINDS, _NO_NUMBERS, _NO_OFFSETS = fixed(np.zeros(0, np.uint8), np.zeros(0, np.int32), np.zeros(0, np.int64))
 
 
 class Spans(NamedTuple):
@@ -80,7 +80,7 @@ def hash_terms(text: Any, start: Any, end: Any, kind: Any, suffix: Any, suffix_t
 
 def _hashes(texts: Spans, seed: int) -> Any:
     out = np.empty(len(texts.start), np.uint64)
-    with np.errstate(over="ignore"):
+    with wrapping():
         hash_texts(texts, seed, out)
     return out
 

@@ -17,6 +17,7 @@ from triplewire.clauses.facts import Facts
 from triplewire.clauses.table import ASK, ClauseTable
 from triplewire.encode.batch import Bytes, Ids, Offsets
 from triplewire.kernels.shared.columns import TestColumns
+from triplewire.kernels.shared.compiled import wrapping
 from triplewire.kernels.trie import atoms as atom_kernels
 from triplewire.kernels.trie import bounds as bound_kernels
 from triplewire.kernels.trie import set_trie
@@ -72,7 +73,7 @@ class Trie:
 
 def build_trie(clauses: Clauses) -> Trie:
     """The tries of the clauses."""
-    with np.errstate(over="ignore"):  # hashes wrap around where the kernels run as plain Python
+    with wrapping():
         return _built(clauses)
 
 

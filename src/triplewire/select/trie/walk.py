@@ -15,6 +15,7 @@ from triplewire.clauses.clauses import Clauses
 from triplewire.clauses.features import Features
 from triplewire.encode.batch import Batch, Ids, Offsets
 from triplewire.kernels.shared.columns import fixed, fixed_array
+from triplewire.kernels.shared.compiled import wrapping
 from triplewire.kernels.trie import atoms as atom_kernels
 from triplewire.kernels.trie import set_trie
 from triplewire.kernels.trie.columns import (
@@ -144,7 +145,7 @@ def subject_atoms(trie: Trie, batch: Batch, features: Features, space: Workspace
     while True:
         sink = Sink(space.atom_seen, space.wanted, space.atoms)
         runs = RunAtoms(first, publication_run, offset, space.atoms, span_offset, *space.spans, most, multi, *values)
-        with np.errstate(over="ignore"):  # hashes wrap around where the kernels run as plain Python
+        with wrapping():
             done = atom_kernels.batch_atoms(
                 done, batch.triples, features.columns, space.table, space.ranges, sink, runs
             )

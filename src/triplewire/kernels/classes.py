@@ -1,0 +1,132 @@
+"""Class tests of the terms of a batch: which sets of tests hold of a term by the taxonomy, and of a node because of the
+rdf:type triples of its publication. Used by `triplewire.clauses.node_tests.stated`.
+
+A set of tests has a number; set s is the slice offset[s] .. offset[s + 1] of `flat`, ascending. Where a function fills
+arrays that may be too small, it returns how much there is and writes nothing beyond their ends.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from triplewire.kernels.shared.columns import Triples
+from triplewire.kernels.shared.compiled import called_helper, kernel
+from triplewire.kernels.shared.sorting import sort_numbers
+
+_IRI, _LITERAL = 1, 3
+UNKNOWN = -1
+PUBLICATION, SUBJECT, CLASS = 0, 1, 2  # rows of `types`
+_int: Any = np.int64
+
+
+@kernel
+def static_sets(number: Any, kind: Any, of_iris: Any, of_literals: Any, sets: Any, unknown: Any) -> int:
+    """Term -> its set by the taxonomy alone, from what is known of names: `number` is that of the term's text among
+    them, or -1. The terms of which it is not known go to `unknown`; returns how many they are."""
+    count = 0
+    for term in range(number.size):
+        own = _int(0)
+        if number[term] >= 0 and (kind[term] == _IRI or kind[term] == _LITERAL):
+            own = _int(of_iris[number[term]]) if kind[term] == _IRI else _int(of_literals[number[term]])
+            if own == UNKNOWN:
+                unknown[count] = term
+                count += 1
+        sets[term] = own
+    return count
+
+
+@called_helper
+def _term_of(text: Any, start: Any, end: Any, kind: Any, name: Any) -> int:
+    """The IRI of this name among the terms, or -1."""
+    for term in range(start.size):
+        if kind[term] == _IRI and end[term] - start[term] == name.size:
+            at = name.size - 1  # IRIs of a length differ at the end
+            while at >= 0 and text[start[term] + at] == name[at]:
+                at -= 1
+            if at < 0:
+                return term
+    return -1
+
+
+@kernel
+def type_triples(triples: Triples, text: Any, start: Any, end: Any, kind: Any, name: Any, types: Any) -> int:
+    """The triples whose predicate is the IRI `name` and whose object is an IRI, in their order, to the columns of
+    `types`, which has room for all triples; returns how many there are."""
+    predicate, count = _term_of(text, start, end, kind, name), 0
+    if predicate >= 0:
+        for publication in range(triples.offset.size - 1):
+            for at in range(triples.offset[publication], triples.offset[publication + 1]):
+                if triples.predicate[at] == predicate and kind[triples.object[at]] == _IRI:
+                    types[PUBLICATION, count] = publication
+                    types[SUBJECT, count] = triples.subject[at]
+                    types[CLASS, count] = triples.object[at]
+                    count += 1
+    return count
+
+
+@kernel
+def spread_sets(sets: Any, offset: Any, flat: Any, pair_term: Any, pair_test: Any) -> int:
+    """The pairs (term, test) of the sets of all terms; returns how many there are."""
+    count = 0
+    for term in range(sets.size):
+        for at in range(offset[sets[term]], offset[sets[term] + 1]):
+            if count < pair_term.size:
+                pair_term[count] = term
+                pair_test[count] = flat[at]
+            count += 1
+    return count
+
+
+@kernel
+def node_tests(types: Any, count: int, sets: Any, offset: Any, flat: Any, out_offset: Any, term: Any, test: Any) -> int:
+    """The tests that hold of nodes because of the first `count` of the columns of `types`, each of which gives its
+    subject a set of `sets`: by publication (the slices `out_offset`), term and test, each once. Returns how many there
+    are. Columns of one subject of one publication follow each other."""
+    used, row = 0, 0
+    for publication in range(out_offset.size - 1):
+        out_offset[publication] = used
+        while row < count and types[PUBLICATION, row] == publication:
+            subject, begin, several = types[SUBJECT, row], used, 0
+            while row < count and types[PUBLICATION, row] == publication and types[SUBJECT, row] == subject:
+                size = offset[sets[row] + 1] - offset[sets[row]]
+                if used + size <= test.size:
+                    for i in range(size):
+                        test[used + i] = flat[offset[sets[row]] + i]
+                used += size
+                several += 1
+                row += 1
+            if used <= test.size:
+                if several > 1:
+                    used = _distinct(test, begin, used)
+                for i in range(begin, used):
+                    term[i] = subject
+    out_offset[out_offset.size - 1] = used
+    return used
+
+
+@called_helper
+def _distinct(numbers: Any, begin: int, end: int) -> int:
+    """Sort numbers[begin:end] and keep each once; returns where they end then."""
+    sort_numbers(numbers, begin, end)
+    last = begin
+    for i in range(begin, end):
+        if i == begin or numbers[i] != numbers[last - 1]:
+            numbers[last] = numbers[i]
+            last += 1
+    return last
+
+
+@kernel
+def literals_like(kind: Any, text_hash: Any, number: Any, is_name: Any, types: Any, count: int) -> bool:
+    """May a literal stand for a node that the first `count` of `types` say something of? It may where its text is a
+    name that the taxonomy has (`is_name` of its number), or has the hash of the text of such a node."""
+    for term in range(kind.size):
+        if kind[term] == _LITERAL:
+            if number[term] >= 0 and is_name[number[term]]:
+                return True
+            for row in range(count):
+                if text_hash[types[SUBJECT, row]] == text_hash[term]:
+                    return True
+    return False
