@@ -169,10 +169,10 @@ class SegmentSnapshot:
     def _matched(self, chunk: Chunk, stage: Stage, arena: Arena) -> Rows:
         with stage("encode"):
             batch = chunk.batch
-        with stage("load"):
-            layers = self._all_layers
         matched: list[tuple[SegmentRows, int]] = []
         arena.begin(len(chunk))
+        with stage("load"):
+            layers = self._all_layers
         for layer, start in zip(layers, self._starts, strict=False):  # the last start is the end
             share = self._starts[-1] / len(layer.segment)
             for rows in layer.match(chunk, stage, arena):
@@ -181,10 +181,8 @@ class SegmentSnapshot:
                     if not start and share < _SHARE:  # what the first has tells what all will
                         arena.more(int(share * len(rows.accepted)), len(rows.accepted))
                     arena.add(rows.offset, rows.accepted, rows.columns, start)
-        failures, waiting, counts = [], [], None
-        for rows, start in matched:
-            failures += [(p, s + int(start), error) for p, s, error in rows.failures]
-            waiting += [(p, s + int(start)) for p, s in rows.waiting]
+        failures = [(p, s + int(start), error) for rows, start in matched for p, s, error in rows.failures]
+        waiting, counts = [(p, s + int(start)) for rows, start in matched for p, s in rows.waiting], None
         if waiting or len(self._called.alone):
             with stage("operators"):
                 columns, undecided, counts = self.home.operators.decided(chunk, self._called, waiting, self._meant)
