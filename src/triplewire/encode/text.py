@@ -24,7 +24,7 @@ WORD_SEED = 4
 _Item = TypeVar("_Item", bound=np.generic)
 
 _BYTES_A_WORD, _FIRST_WORDS = 32, 1 << 15  # of text a distinct word, as a guess; and at most, until there are more
-_SHORT = 256  # bytes of a text for which there is room at once
+_SHORT = 512  # bytes of a text for which there is room at once
 _BLOCK = 256
 _LETTERS_AND_DIGITS = re.compile(r"[^\W_]+")
 

@@ -34,8 +34,8 @@ Ranks = tuple[NDArray[np.int32], NDArray[np.int32]]
 
 def places(batch: Batch, scales: Sequence[ScaleTests], groups: int) -> tuple[Ranks, list[Pairs]]:
     """The places of all terms in all range groups, and the pairs of tests for `=`."""
-    low = np.full((groups, len(batch.terms)), -1, np.int32)
-    high = np.full((groups, len(batch.terms)), -1, np.int32)
+    low, high = np.empty((2, groups, len(batch.terms)), np.int32)
+    low[:] = high[:] = -1
     pairs: list[Pairs] = []
     for scale in scales:
         name = scale.scale.key[0]
