@@ -1,7 +1,7 @@
 """The output folder of a run: matches and dead letters as Parquet. Files appear only when they are complete.
 
     DIR/matches/*.parquet             publication, subscription, bindings, truncated, matched_at, construct, content,
-                                      revision
+                                      revision, index_version
     DIR/dead-letter/*.parquet         kind, subject, where, reason, remedy
     DIR/matches/batch=N/*.parquet     the same of a stream, one folder for each micro-batch; dead-letter likewise, and
                                       batch=-N holds what start N of the stream refused beside the micro-batches
@@ -9,6 +9,7 @@
     DIR/_checkpoint                   the progress of the stream (Spark's own)
     DIR/_arrivals                     which files a stream has read (`triplewire.pipeline.arrivals`)
     DIR/_told.sqlite                  which matches a stream has told (`triplewire.pipeline.told`)
+    DIR/_pins.sqlite                  which version of an index a micro-batch had (`triplewire.pipeline.index.pins`)
     DIR/_writing                      incomplete files
 
 Parquet is written to `_writing` and renamed when it is complete. A batch run replaces the one before. A micro-batch
@@ -57,6 +58,7 @@ class Output:
         self.log = self.folder / "_spark.log"
         self.arrivals = self.folder / "_arrivals"
         self.told = self.folder / "_told.sqlite"
+        self.pins = self.folder / "_pins.sqlite"
         self._record = self.folder / "_run.json"
         self._writing = self.folder / "_writing"
         self._lock: IO[str] | None = None

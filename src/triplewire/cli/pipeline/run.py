@@ -16,8 +16,8 @@ from triplewire.cli.arguments import (
     Entailment,
     EntailmentOption,
     OperatorFiles,
+    OptionalSubscriptionFiles,
     Reading,
-    SubscriptionFiles,
     TaxonomyFiles,
     operators_from,
     settings_from_environment,
@@ -29,11 +29,15 @@ from triplewire.cli.report import Report, counted, one_line, say
 from triplewire.errors import Refusal, TriplewireError
 
 if TYPE_CHECKING:
+    from triplewire.config import Settings
+    from triplewire.operators.files import OperatorFile
     from triplewire.pipeline.run import PipelineRun, Summary
+    from triplewire.pipeline.sinks import Output
 
 _OWN = "triplewire."  # before the names of settings that are not Spark's
 _SETTLE, _HORIZON = f"{_OWN}settle", f"{_OWN}horizon"
 _MOST = 1_000_000  # seconds, or days, of a setting of a stream
+DEFAULT_MATCHER = "trie"
 _MASTER = re.compile(r"local(-cluster)?(\[.*\])?|yarn|[a-z0-9]+://.+")
 
 
@@ -64,8 +68,11 @@ def run_command(
     source: Annotated[
         str, typer.Option("--input", metavar="DIR", help="RDF documents and feeds: a file, folder or glob, or a URL.")
     ],
-    subscriptions: SubscriptionFiles,
     output: Annotated[Path, typer.Option(metavar="DIR", help="Where matches/ and dead-letter/ go.")],
+    subscriptions: OptionalSubscriptionFiles = None,
+    index: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="An index of subscriptions instead: triplewire pipeline index.")
+    ] = None,
     taxonomy: TaxonomyFiles = None,
     operators: OperatorFiles = None,
     streaming: Streaming = False,
@@ -74,7 +81,7 @@ def run_command(
     reading: Reading,
     matcher: Annotated[
         str, typer.Option(metavar="NAME", help="How pairs are found; the answers are the same.")
-    ] = "trie",
+    ] = DEFAULT_MATCHER,
     entailment: EntailmentOption = Entailment.NONE,
     conf: Conf = None,
     repeat: Repeat = False,
@@ -83,24 +90,30 @@ def run_command(
     \b
     triplewire pipeline run --input feeds/ --subscriptions queries/ --output found
     triplewire pipeline run --input feeds/ --subscriptions queries/ --output found-live --streaming --watch 10
+    triplewire pipeline run --input feeds/ --index live --output found-live --streaming --watch 10
 
     Match files against subscriptions on Spark. DIR/matches holds publication, subscription, bindings (JSON text),
     truncated, matched_at, construct (the graph of a CONSTRUCT query, as N-Quads), content (the content hash of the
-    publication) and revision (of the subscription); DIR/dead-letter what was refused, and why. A batch run takes the
-    place of an earlier one in the same folder; a streaming run goes on where the last one stopped, and tells once what
-    comes again.
+    publication), revision (of the subscription) and index_version; DIR/dead-letter what was refused, and why. A batch
+    run takes the place of an earlier one in the same folder; a streaming run goes on where the last one stopped, and
+    tells once what comes again. With --index, each micro-batch has the version that is the newest then.
     """
     if watch and not streaming:
         raise typer.BadParameter("it keeps a stream running; add --streaming", param_hint="--watch")
     if repeat and not streaming:
         raise typer.BadParameter("a batch run tells all matches; add --streaming", param_hint="--repeat")
+    if (index is None) == (subscriptions is None):
+        raise typer.BadParameter("give either, and not both", param_hint="--subscriptions, --index")
+    if index is not None and (taxonomy or entailment is not Entailment.NONE or matcher != DEFAULT_MATCHER):
+        what = "an index has its own; give them to triplewire pipeline index"
+        raise typer.BadParameter(what, param_hint="--taxonomy, --entailment, --matcher")
     config = dict(_pair(text) for text in conf or [])
     settings_of_stream = _settings_of_stream(config)
     master = config.pop("spark.master", "")
     report = Report()
     job = prepare(
         source,
-        subscriptions,
+        index or subscriptions or [],
         output,
         report,
         streaming=streaming,
@@ -157,18 +170,19 @@ def _told(summary: Summary) -> str:
 
 def prepare(
     source: str,
-    subscriptions: list[Path],
+    subscriptions: list[Path] | Path,
     folder: Path,
     report: Report,
     *,
     streaming: bool = False,
     reading: Reading,
     taxonomy: Sequence[Path] | None = None,
-    matcher: str = "trie",
+    matcher: str = DEFAULT_MATCHER,
     entailment: str = Entailment.NONE,
     operators: Sequence[Path] = (),
 ) -> PipelineRun:
-    """Everything that can go wrong before Spark is started, which takes seconds."""
+    """Everything that can go wrong before Spark is started, which takes seconds. `subscriptions`: files, or the
+    directory of an index."""
     # --help does without the parsers, Arrow and the engine behind these
     from triplewire import plugins
     from triplewire.pipeline.jobs import compile_filter
@@ -176,7 +190,7 @@ def prepare(
     from triplewire.pipeline.sinks import Output
     from triplewire.pipeline.sources import check_source, local_path
 
-    check_files(subscriptions, taxonomy or ())
+    check_files(subscriptions if isinstance(subscriptions, list) else (), taxonomy or ())
     settings = settings_from_environment()
     operator_files = operators_from(operators)
     try:
@@ -188,6 +202,8 @@ def prepare(
         raise typer.BadParameter(one_line(str(error))) from error
     if before:
         say(f"{folder}: this run {before}")
+    if isinstance(subscriptions, Path):
+        return _with_index(source, subscriptions, target, report, reading, operator_files, settings)
     refused: list[Refusal] = []
 
     def refuse(refusal: Refusal) -> None:
@@ -209,6 +225,38 @@ def prepare(
         packed,
         target,
         tuple(refused),
+        str(reading.split),
+        settings,
+        as_written=reading.as_written,
+        on_refusal=report.refuse,
+        on_note=report.say,
+    )
+
+
+def _with_index(
+    source: str,
+    index: Path,
+    target: Output,
+    report: Report,
+    reading: Reading,
+    operators: Sequence[OperatorFile],
+    settings: Settings,
+) -> PipelineRun:
+    """The run of an index, which is opened and checked here."""
+    # as in `prepare`
+    from triplewire.pipeline.index.pins import IndexSource
+    from triplewire.pipeline.run import PipelineRun
+
+    versions = IndexSource(index, target.folder, operators, report.say)
+    try:
+        versions.newest()
+    except TriplewireError as error:
+        raise typer.BadParameter(one_line(str(error)), param_hint="--index") from error
+    return PipelineRun(
+        source,
+        versions,
+        target,
+        (),
         str(reading.split),
         settings,
         as_written=reading.as_written,
