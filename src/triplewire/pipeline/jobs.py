@@ -26,7 +26,7 @@ from triplewire.operators.files import OperatorFile, operators_of
 from triplewire.pipeline.filter import PackedEngine
 from triplewire.pipeline.given import check_compiling, check_rows, check_subscriptions
 from triplewire.pipeline.index.filters import NODE, ROUTED, ROUTED_ROWS, IndexFilter, StageOne, StageTwo
-from triplewire.pipeline.rows import INDEX_VERSION, MATCH_COLUMNS, OUTCOME_ROWS, REFUSAL_FIELDS, columns_of
+from triplewire.pipeline.rows import INDEX_VERSION, MATCH_ROWS, OUTCOME_ROWS, REFUSAL_FIELDS, columns_of
 from triplewire.read.taxonomy import load_taxonomy
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def _with_version(rows: DataFrame, packed: PackedEngine | IndexFilter) -> DataFr
 
 def matches(outcomes: DataFrame) -> DataFrame:
     """The matches among the outcomes."""
-    return outcomes.where("refusal IS NULL").select(*MATCH_COLUMNS)
+    return outcomes.where("refusal IS NULL").select(*MATCH_ROWS.names)
 
 
 def dead_letters(outcomes: DataFrame) -> DataFrame:

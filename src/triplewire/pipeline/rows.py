@@ -33,8 +33,8 @@ OUTCOME_ROWS = _with_refusals(MATCHES, pa.field("source", pa.string()))
 
 
 INDEX_VERSION = "index_version"
-MATCH_COLUMNS = (*MATCHES.names, INDEX_VERSION)
-"""The columns of matches: those of the engine, and the version of the subscriptions that gave the row."""
+MATCH_ROWS = pa.schema([*(field.with_nullable(True) for field in MATCHES), pa.field(INDEX_VERSION, pa.string())])
+"""The rows of the output: matches, and the version of the subscriptions that gave the row."""
 
 
 def columns_of(schema: pa.Schema) -> str:

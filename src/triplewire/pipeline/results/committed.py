@@ -14,11 +14,11 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from triplewire.encode.schema import MATCHES as SCHEMA
 from triplewire.errors import TriplewireError
+from triplewire.pipeline.rows import MATCH_ROWS
 from triplewire.pipeline.sinks import MATCHES, Output
 
-COLUMNS = pa.schema([field.with_nullable(True) for field in SCHEMA])
+COLUMNS = MATCH_ROWS
 """The columns that a folder without a committed row has, and that come first in any other."""
 
 _OF_BATCH = "batch="
