@@ -155,12 +155,12 @@ class PipelineRun:
         """What the record of a run says of its subscriptions."""
         if isinstance(self.subscriptions, PackedEngine):
             return self.subscriptions.version
-        return str(self.subscriptions.directory)
+        return self.subscriptions.source or str(self.subscriptions.directory)
 
     def _compare_with_last_start(self) -> None:
         """Say where files that were read are not matched again, though the answers might be others now."""
-        if not isinstance(self.subscriptions, PackedEngine):
-            return  # each match names its version
+        if isinstance(self.subscriptions, IndexSource) and not self.subscriptions.source:
+            return  # an index is meant to change
         before = self.output.last_record() or {}
         if before.get("streaming") is True and before.get("subscriptions") != self._version:
             self.on_note(

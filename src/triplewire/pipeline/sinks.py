@@ -9,6 +9,7 @@
     DIR/_checkpoint                   the progress of the stream (Spark's own)
     DIR/_arrivals                     which files a stream has read (`triplewire.pipeline.arrivals`)
     DIR/_told.sqlite                  which matches a stream has told (`triplewire.pipeline.told`)
+    DIR/_index                        the index of a run that was given subscriptions (`triplewire.pipeline.index`)
     DIR/_pins.sqlite                  which version of an index a micro-batch had (`triplewire.pipeline.index.pins`)
     DIR/_writing                      incomplete files, in a folder for each process that writes
     DIR/_replaced                     results of the run before, while those of a batch run take their place
@@ -61,6 +62,7 @@ class Output:
         self.arrivals = self.folder / "_arrivals"
         self.told = self.folder / "_told.sqlite"
         self.pins = self.folder / "_pins.sqlite"
+        self.index = self.folder / "_index"
         self.replaced = self.folder / "_replaced"
         self.at: Callable[[str], None] = lambda point: None
         """Called at each named point of a commit (docs/streams.md), so that a test can end the process there."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -26,11 +26,12 @@ from triplewire.cli.inputs.files import check_files
 from triplewire.cli.inputs.groups import grouped
 from triplewire.cli.pipeline.session import interruptible, spark_for
 from triplewire.cli.report import Report, counted, one_line, say
-from triplewire.errors import Refusal, TriplewireError
+from triplewire.errors import Refusal, StoreError, TriplewireError
 
 if TYPE_CHECKING:
-    from triplewire.config import Settings
     from triplewire.operators.files import OperatorFile
+    from triplewire.pipeline.index.build import Meaning
+    from triplewire.pipeline.index.pins import IndexSource
     from triplewire.pipeline.run import PipelineRun, Summary
     from triplewire.pipeline.sinks import Output
 
@@ -185,10 +186,14 @@ def prepare(
     directory of an index."""
     # --help does without the parsers, Arrow and the engine behind these
     from triplewire import plugins
-    from triplewire.pipeline.jobs import compile_filter
+    from triplewire.ir.taxonomy import EMPTY
+    from triplewire.operators.files import operators_of
+    from triplewire.pipeline.index.build import Meaning
+    from triplewire.pipeline.index.pins import IndexSource
     from triplewire.pipeline.run import PipelineRun
     from triplewire.pipeline.sinks import Output
     from triplewire.pipeline.sources import check_source, local_path
+    from triplewire.read.taxonomy import load_taxonomy
 
     check_files(subscriptions if isinstance(subscriptions, list) else (), taxonomy or ())
     settings = settings_from_environment()
@@ -202,27 +207,25 @@ def prepare(
         raise typer.BadParameter(one_line(str(error))) from error
     if before:
         say(f"{folder}: this run {before}")
-    if isinstance(subscriptions, Path):
-        return _with_index(source, subscriptions, target, report, reading, operator_files, settings)
     refused: list[Refusal] = []
 
     def refuse(refusal: Refusal) -> None:
         refused.append(refusal)
         report.refuse(refusal)
 
-    packed = compile_filter(
-        subscriptions,
-        taxonomy=taxonomy,
-        matcher=matcher,
-        entailment=str(entailment),
-        operators=operator_files,
-        settings=settings,
-        on_refusal=refuse,
-        on_warning=lambda name, warning: report.warn(name, [warning]),
-    )
+    try:
+        if isinstance(subscriptions, Path):
+            versions = IndexSource(subscriptions, target.folder, operator_files, report.say)
+        else:
+            classes = load_taxonomy(taxonomy, settings) if taxonomy else EMPTY
+            meaning = Meaning(classes, str(entailment), operators_of(operator_files), settings, matcher)
+            versions = _compiled(subscriptions, meaning, target, operator_files, report, refuse)
+        versions.newest()
+    except StoreError as error:
+        raise typer.BadParameter(one_line(str(error))) from error
     return PipelineRun(
         source,
-        packed,
+        versions,
         target,
         tuple(refused),
         str(reading.split),
@@ -233,33 +236,20 @@ def prepare(
     )
 
 
-def _with_index(
-    source: str,
-    index: Path,
+def _compiled(
+    files: Sequence[Path],
+    meaning: Meaning,
     target: Output,
-    report: Report,
-    reading: Reading,
     operators: Sequence[OperatorFile],
-    settings: Settings,
-) -> PipelineRun:
-    """The run of an index, which is opened and checked here."""
+    report: Report,
+    refuse: Callable[[Refusal], None],
+) -> IndexSource:
+    """An index of these subscriptions, in the output folder: workers open it, and need not compile them."""
     # as in `prepare`
+    from triplewire.pipeline.index.build import saved_once
     from triplewire.pipeline.index.pins import IndexSource
-    from triplewire.pipeline.run import PipelineRun
 
-    versions = IndexSource(index, target.folder, operators, report.say)
-    try:
-        versions.newest()
-    except TriplewireError as error:
-        raise typer.BadParameter(one_line(str(error)), param_hint="--index") from error
-    return PipelineRun(
-        source,
-        versions,
-        target,
-        (),
-        str(reading.split),
-        settings,
-        as_written=reading.as_written,
-        on_refusal=report.refuse,
-        on_note=report.say,
-    )
+    engine = meaning.engine()
+    engine.load_subscriptions(files, on_refusal=refuse, on_warning=lambda name, warning: report.warn(name, [warning]))
+    version = saved_once(target.index, engine, operators)
+    return IndexSource(target.index, target.folder, operators, report.say, source=version.content.source)

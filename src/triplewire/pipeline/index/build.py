@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
+import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from triplewire.config import Settings
 from triplewire.engine import Engine
+from triplewire.engine.store.manifest import read_manifest
 from triplewire.engine.views.forked import emptied
-from triplewire.errors import Refusal, raise_refusal
+from triplewire.errors import Refusal, StoreError, raise_refusal
 from triplewire.ir.evaluation.evaluate import World
 from triplewire.ir.subscription import Subscription
 from triplewire.ir.taxonomy import EMPTY, Taxonomy
 from triplewire.model.operator import Operator
 from triplewire.model.publication import Publication
 from triplewire.operators import built_in_operators
+from triplewire.operators.files import OperatorFile
 from triplewire.partition.engines import add
 from triplewire.partition.placement import SERVER as AT_SERVER
 from triplewire.partition.plan import partitioner
+from triplewire.pipeline.index.opened import usable
 from triplewire.pipeline.index.versions import (
     PLAN,
     SERVER,
@@ -27,10 +34,14 @@ from triplewire.pipeline.index.versions import (
     Plan,
     Version,
     alone,
+    load,
     publish,
     seal,
     sweep,
 )
+
+OWN_RETAINED = 2
+"""Versions that stay of an index that only one run uses."""
 
 REPLICATED = "replicated"
 """The partitioner that leaves all in one part."""
@@ -88,13 +99,50 @@ def build(
     return saved(directory, engine, meaning or Meaning(), spread or Spread())
 
 
-def saved(directory: Path, engine: Engine, meaning: Meaning, spread: Spread, source: str = "") -> Version:
-    """Publish the subscriptions of an engine as a new version; `source` is a hash of what they were made from."""
+def saved(directory: Path, engine: Engine, meaning: Meaning, spread: Spread) -> Version:
+    """Publish the subscriptions of an engine as a new version."""
     shards = None if spread.name == REPLICATED else _spread(engine, meaning, spread)
     with alone(directory):
-        version = publish(directory, lambda aside, name: _written(aside, name, engine, shards, spread, source))
+        version = publish(directory, lambda aside, name: _written(aside, name, engine, shards, spread))
         sweep(directory)
         return version
+
+
+def saved_once(directory: Path, engine: Engine, operators: Sequence[OperatorFile] = ()) -> Version:
+    """The version with the subscriptions of an engine: the one that counts, where that is it, or a new one. It is for
+    an index that only one run uses. `operators`: the files that give the engine its own. Raises `StoreError`."""
+    with alone(directory):
+        for left in directory.glob(".built.*"):  # by a process that was killed
+            shutil.rmtree(left, ignore_errors=True)
+        built = directory / f".built.{os.getpid()}"
+        engine.save(built)
+        source = _source_of(built, operators)
+        with suppress(StoreError):
+            there = load(directory)
+            if there.content.source == source:
+                shutil.rmtree(built)
+                return usable(directory, there.name, operators)
+
+        def write(aside: Path, name: str) -> Content:
+            os.rename(built, aside / SERVER)
+            return Content(REPLICATED, 1, {SERVER: f"{name}/{SERVER}"}, len(engine), source=source)
+
+        version = publish(directory, write)
+        sweep(directory, retained=OWN_RETAINED)
+        return version
+
+
+def _source_of(folder: Path, operators: Sequence[OperatorFile]) -> str:
+    """A hash of what a saved engine says and was told of: texts, taxonomy, settings, operators."""
+    manifest = read_manifest(folder)
+    texts = [manifest["files"][part]["sha256"] for part in ("subscriptions", "taxonomy")]
+    means = {name: manifest[name] for name in ("matcher", "entailment", "settings")}
+    parts = [
+        *texts,
+        json.dumps(means, sort_keys=True),
+        *(text for file in operators for text in (file.path, file.text)),
+    ]
+    return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -138,10 +186,10 @@ def _engine_of(like: Engine, subscriptions: Iterable[Subscription]) -> Engine:
     return engine
 
 
-def _written(aside: Path, name: str, engine: Engine, shards: _Shards | None, spread: Spread, source: str) -> Content:
+def _written(aside: Path, name: str, engine: Engine, shards: _Shards | None, spread: Spread) -> Content:
     if shards is None:
         engine.save(aside / SERVER)
-        return Content(spread.name, spread.nodes, {SERVER: f"{name}/{SERVER}"}, len(engine), source=source)
+        return Content(spread.name, spread.nodes, {SERVER: f"{name}/{SERVER}"}, len(engine))
     for part, own in shards.engines.items():
         own.save(aside / part)
     seal(aside / PLAN, shards.plan.to_json())
@@ -152,5 +200,4 @@ def _written(aside: Path, name: str, engine: Engine, shards: _Shards | None, spr
         len(engine),
         shards.everywhere,
         f"{name}/{PLAN}",
-        source=source,
     )

@@ -50,7 +50,8 @@ class Pins:
 
 class IndexSource:
     """An index as the subscriptions of a run. `output`: the folder of the run; `operators`: the files that give its
-    own operators; `on_note` gets what a user should know."""
+    own operators; `on_note` gets what a user should know. `source`: the hash of what the run
+    compiled itself, where it made the index."""
 
     def __init__(
         self,
@@ -59,8 +60,10 @@ class IndexSource:
         operators: Sequence[OperatorFile] = (),
         on_note: Callable[[str], None] = lambda note: None,
         budgets: str = "",
+        source: str = "",
     ) -> None:
         self.directory = directory.absolute()
+        self.source = source
         self._output = output
         self._operators = tuple(operators)
         self._on_note = on_note

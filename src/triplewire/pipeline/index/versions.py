@@ -73,7 +73,8 @@ class Content:
     `parts`: "server" or "node-<number>" -> its saved engine. `plan`: the file of the plan, "" where there is one part.
     `delta`: the saved engine of the subscriptions added since, "" for none; `gone`: the ids removed since, from any
     part; `more`: what the delta adds to the plan. `everywhere`: each publication goes to all nodes.
-    `subscriptions` counts those that are live. `source`: the hash of what it was built from, "" where nobody asked.
+    `subscriptions` counts those that are live. `source`: the hash of what it was built from, where one run has the
+    index for itself.
     """
 
     partitioner: str
@@ -233,10 +234,10 @@ def publish(directory: Path, write: Callable[[Path, str], Content]) -> Version:
     return load(directory, name)
 
 
-def sweep(directory: Path) -> list[str]:
-    """Remove the versions that nobody needs; the caller is `alone`. Returns their names."""
+def sweep(directory: Path, retained: int = RETAINED) -> list[str]:
+    """Remove the versions that nobody needs, but for the newest; the caller is `alone`. Returns their names."""
     numbers = sorted(int(entry.name[1:]) for entry in directory.iterdir() if _NAME.fullmatch(entry.name))
-    needed = {f"v{number}" for number in numbers[-RETAINED:]} | pinned(directory)
+    needed = {f"v{number}" for number in numbers[-retained:]} | pinned(directory)
     for name in list(needed):
         with suppress(StoreError):
             content = load(directory, name).content
@@ -331,5 +332,5 @@ def _sync(directory: Path) -> None:
 
 def _others(directory: Path) -> str:
     """Something in the directory that no index has, "" for nothing."""
-    ours = re.compile(rf"{_NAME.pattern}|\.v.*|\.{CURRENT}\..*|{re.escape(LOCK)}|{PINS}")
+    ours = re.compile(rf"{_NAME.pattern}|\.v.*|\.built\..*|\.{CURRENT}\..*|{re.escape(LOCK)}|{PINS}")
     return next((entry.name for entry in sorted(directory.iterdir()) if not ours.fullmatch(entry.name)), "")
