@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow.dataset as ds
 import pytest
-from pipeline.runs import EXAMPLES, dead_letters_in, embedded, rows_in
 
+from pipeline.runs import EXAMPLES, dead_letters_in, embedded, rows_in
 from triplewire.cli import run
 from triplewire.engine import Engine
 from triplewire.pipeline.index.pins import IndexSource, Pins
@@ -55,7 +55,7 @@ def test_a_batch(partitioner: str, tmp_path: Path, capsys: pytest.CaptureFixture
     assert rows_in(out) == rows
     assert dead_letters_in(out) == refused
     said = capsys.readouterr().err
-    assert f"{len(engine)} subscriptions" in said
+    assert f"built; {index} v1 has {len(engine)} subscriptions" in said
     assert "43 publications, 1 refused" in said
     assert pipeline("run", "--input", PUBLICATIONS, "--index", tmp_path / "none", "--output", tmp_path / "o") == 2
     more = ["--index", index, "--subscriptions", EXAMPLES / "subscriptions"]

@@ -1,4 +1,4 @@
-"""A version of an index called as Spark's workers call it, without Spark; what Spark does between the stages is here."""
+"""A version of an index, called as Spark's workers call it; what Spark does between the stages is done here."""
 
 from __future__ import annotations
 

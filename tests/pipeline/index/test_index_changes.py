@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from pipeline.index.stages import CASES, answers, row_of, rows_of
 
+from pipeline.index.stages import CASES, answers, row_of, rows_of
 from triplewire.config import Settings
 from triplewire.encode.schema import to_batch
 from triplewire.engine import Engine

@@ -11,8 +11,8 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from pipeline.index.stages import CASES, filter_of
 
+from pipeline.index.stages import CASES, filter_of
 from triplewire.errors import StoreError
 from triplewire.pipeline.index import changes, opened, versions
 from triplewire.pipeline.index.build import Meaning, Spread, build, saved_once
