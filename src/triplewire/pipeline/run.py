@@ -189,6 +189,9 @@ class PipelineRun:
     def _process(self, rows: DataFrame, part: str, ledger: Ledger | None = None, number: int = 0) -> None:
         """Match publications and write the outcomes of a batch, or of the micro-batch of this number: those that the
         ledger does not have."""
+        if part and self.output.is_committed(part):  # by a try that ended before Spark knew of it
+            self._committed(part)
+            return
         # imported here because Spark is an optional dependency
         from pyspark.sql import Observation
         from pyspark.sql.functions import count_if, expr
@@ -210,6 +213,10 @@ class PipelineRun:
             self.output.write_refusals(self.refused)
         self.output.commit(part)
         self.summary.publications += seen.get["publications"] or 0
+        self._committed(part)
+
+    def _committed(self, part: str) -> None:
+        """Count and tell what was committed."""
         self.summary.matches += self.output.count(part)
         self.summary.batches += 1
         self._tell(self.output.refusals(part))
