@@ -94,9 +94,8 @@ def run_command(
         raise typer.BadParameter("it keeps a stream running; add --streaming", param_hint="--watch")
     if repeat and not streaming:
         raise typer.BadParameter("a batch run tells all matches; add --streaming", param_hint="--repeat")
-    config = dict(_pair(text) for text in conf or [])
+    config, master = settings_of_spark_from(conf)
     settings_of_stream = _settings_of_stream(config)
-    master = config.pop("spark.master", "")
     report = Report()
     job = prepare(
         source,
@@ -119,6 +118,12 @@ def run_command(
     job.output.release()
     say(f"{_told(summary)} ({time.perf_counter() - begun:.1f} s); written to {output}")
     raise typer.Exit(1 if summary.refused else 0)
+
+
+def settings_of_spark_from(conf: list[str] | None) -> tuple[dict[str, str], str]:
+    """The settings that were given, and the master."""
+    config = dict(_pair(text) for text in conf or [])
+    return config, config.pop("spark.master", "")
 
 
 def _pair(text: str) -> tuple[str, str]:
