@@ -34,7 +34,7 @@ from triplewire.cli.report import Report, counted, one_line, say
 from triplewire.errors import TriplewireError
 
 if TYPE_CHECKING:
-    from triplewire.pipeline.backtest import ArchiveFilter, Days, Outcome
+    from triplewire.pipeline.backtest import ArchiveFilter, Outcome
     from triplewire.pipeline.filter import PackedEngine
 
 SAMPLES = 5  # hits that are explained
@@ -100,8 +100,7 @@ def backtest_command(
     check_files(subscriptions, taxonomy or ())
     if days.since and days.until and days.until < days.since:
         raise typer.BadParameter("the last day comes before the first", param_hint="--until")
-    report = Report()
-    settings = settings_from_environment()
+    report, wanted = Report(), Days(days.since, days.until)
     try:
         place = Archive(str(archive))
     except TriplewireError as error:
@@ -114,18 +113,14 @@ def backtest_command(
         matcher=matcher,
         entailment=entailment,
     )
-    wanted = Days(days.since, days.until)
-    work = ArchiveFilter(packed, place, wanted, str(reading.split), reading.as_written, settings)
+    work = ArchiveFilter(packed, place, wanted, str(reading.split), reading.as_written, settings_from_environment())
     begun = time.perf_counter()
     outcome = _run(work, file, master, config)
     for refusal in outcome.refusals:
         report.refuse(refusal)
     write(ordered_rows(outcome.matches), None, file)
     report.finish()
-    matches = counted(outcome.matches.num_rows, "match", "matches")
-    count = counted(outcome.publications, "publication")
-    say(f"{matches} in {count} ({time.perf_counter() - begun:.1f} s); written to {file}")
-    _show(outcome, packed, str(reading.split), wanted)
+    _show(outcome, work, f"({time.perf_counter() - begun:.1f} s); written to {file}")
     raise typer.Exit(report.exit_code)
 
 
@@ -178,8 +173,10 @@ def _run(work: ArchiveFilter, file: Path, master: str, config: dict[str, str]) -
 # --- what is said of it ----------------------------------------------------------------------------------------------
 
 
-def _show(outcome: Outcome, packed: PackedEngine, split: str, days: Days) -> None:
-    """Hits a day, some hits with their reasons, and the cost, on standard error."""
+def _show(outcome: Outcome, work: ArchiveFilter, end: str) -> None:
+    """What was found, hits a day, some hits with their reasons, and the cost, on standard error."""
+    matches = counted(outcome.matches.num_rows, "match", "matches")
+    say(f"{matches} in {counted(outcome.publications, 'publication')} {end}")
     by_day = outcome.by_day()
     undated = by_day.pop("", 0)
     if by_day:
@@ -194,24 +191,24 @@ def _show(outcome: Outcome, packed: PackedEngine, split: str, days: Days) -> Non
         say(f"{counted(undated, 'hit')} without a day: neither the file's path nor the publication states one")
     if outcome.undated:
         say(f"{counted(outcome.undated, 'publication')} left out: they have no day, and a range of days was asked for")
-    _show_samples(outcome, packed, split)
+    _show_samples(outcome, work)
     if outcome.publications:
         micro = 1e6 / outcome.publications
         matching, reading = (f"{s * micro:,.0f} us" for s in (outcome.match_seconds, outcome.read_seconds))
         cost = f"{matching} a publication to match, {reading} to read"
         if by_day:
             first, last = (dt.date.fromisoformat(day) for day in (min(by_day), max(by_day)))
-            span = (min(last, days.until or last) - max(first, days.since or first)).days + 1
+            span = ((work.days.until or last) - (work.days.since or first)).days + 1
             cost = f"{sum(by_day.values()) / span:,.1f} matches a day, {cost}"
         say(f"predicted cost: {cost}")
 
 
-def _show_samples(outcome: Outcome, packed: PackedEngine, split: str) -> None:
+def _show_samples(outcome: Outcome, work: ArchiveFilter) -> None:
     """Some hits with their reasons: of as many subscriptions as there are, one after the other."""
     from triplewire.cli.pipeline.shown import explained
     from triplewire.pipeline.backtest import samples
 
-    for line in explained(samples(outcome, SAMPLES), packed.engine(), split):
+    for line in explained(samples(outcome, SAMPLES), work.packed.engine(), work.split):
         why = f": {one_line(line.why)}" if line.why else ""
         title = f" ({one_line(line.title)})" if line.title else ""
         say(f"for example {line.subscription} matches {line.publication}{title}{why}")

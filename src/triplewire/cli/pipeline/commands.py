@@ -7,6 +7,7 @@ import typer
 from triplewire.cli.pipeline.demo import demo_command
 from triplewire.cli.pipeline.export import matches_command
 from triplewire.cli.pipeline.run import run_command
+from triplewire.cli.pipeline.status import status_command
 
 app = typer.Typer(
     help="Publications against subscriptions on Spark, with Parquet as the result.",
@@ -15,4 +16,5 @@ app = typer.Typer(
 )
 app.command("run")(run_command)
 app.command("matches")(matches_command)
+app.command("status")(status_command)
 app.command("demo")(demo_command)
