@@ -1,7 +1,7 @@
 """A run of the pipeline: files in, matches and dead letters out as Parquet, as a batch or as a stream.
 
 Its parts: `sources` (files to publications), `jobs` (publications to outcomes), `sinks` (the output folder); of a
-stream also `arrivals` (which files are new) and `told` (which matches are).
+stream also `arrivals` (which files are new) and `results.told` (which matches are).
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from triplewire.pipeline.index.pins import IndexSource, Pins
 from triplewire.pipeline.jobs import dead_letters, held_outcomes, matches
 from triplewire.pipeline.results.counts import Counts, Totals, last_counts
 from triplewire.pipeline.results.status import write_metrics
+from triplewire.pipeline.results.told import HORIZON, Ledger
 from triplewire.pipeline.sinks import DEAD_LETTER, MATCHES, Output
 from triplewire.pipeline.sources import is_remote, listed_publications, publications
-from triplewire.pipeline.told import HORIZON, Ledger
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -99,7 +99,7 @@ class PipelineRun:
 
         It ends when there are no more. With `watch`, it looks for new files every `watch` seconds until `stop` is set.
         A file counts when it has not changed for `settle` seconds; one that changes later is read again. A match that
-        was told before is not told again within the `horizon`, but with `repeat`. `told.Ledger` and `arrivals.Arrivals`
+        was told before is not told again within the `horizon`, but with `repeat`. `Ledger` and `Arrivals`
         say more. Of files elsewhere than on this machine, each is read once, as Spark first sees it.
         """
         self._compare_with_last_start()

@@ -8,7 +8,7 @@
     DIR/_run.json                     which run wrote the folder
     DIR/_checkpoint                   the progress of the stream (Spark's own)
     DIR/_arrivals                     which files a stream has read (`triplewire.pipeline.arrivals`)
-    DIR/_told.sqlite                  which matches a stream has told (`triplewire.pipeline.told`)
+    DIR/_told.sqlite                  which matches a stream has told (`triplewire.pipeline.results.told`)
     DIR/_index                        the index of a run that was given subscriptions (`triplewire.pipeline.index`)
     DIR/_pins.sqlite                  which version of an index a micro-batch had (`triplewire.pipeline.index.pins`)
     DIR/_metrics.prom                 what was counted (`triplewire.pipeline.results.status`)
