@@ -81,6 +81,8 @@ class ConjunctionStage:
         counts.reused += int(kernels.uses(event)) - len(spent.calls)
         counts.skipped += max(0, needed - len(spent.calls))
         held = out[: kernels.surviving(event, out)]
+        if self._learned.independence.is_due():
+            self._learned.look_at_independence(asked, candidates, 1 - expected.false, held)
         self._count(asked, spent, counts, expected.cost, names)
         counts.planning_seconds += time.perf_counter() - begun - sum(spent.seconds)
         return Conjoined(held, self._failures(asked, event, held, results))
@@ -130,6 +132,7 @@ class ConjunctionStage:
             total = declared[name] * int(mine.sum()) if name in declared else float(seconds[mine].sum())
             counts.made(name, int(mine.sum()), int(failed[mine].sum()), float(seconds[mine].sum()), total)
         self._learned.add(rows[~failed], outcomes[~failed] == TRUE, seconds[~failed])
+        self._learned.failed([operators[number] for number in operator[failed].tolist()])
 
     def _failures(
         self, asked: Conjunctions, event: Event, held: Numbers, results: CallResults

@@ -70,9 +70,9 @@ class _Outcome(NamedTuple):
 class CalledPairs:
     """Decides pairs for snapshots of columns. Any thread may ask it."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, learned: LearnedCalls) -> None:
         self.stage = OperatorStage(world)
-        self.learned = LearnedCalls()
+        self.learned = learned
         self._conjunctions = ConjunctionStage(
             order_named(world.operator_order), self.learned, self.stage.cost, self.stage.caller.concurrency
         )

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from triplewire.kernels.calls import event as kernels
 from triplewire.kernels.calls.event import Event
+from triplewire.operators.order.tables import Expected as Expected
 
 Numbers: TypeAlias = NDArray[np.int32]
 Outcomes: TypeAlias = NDArray[np.int8]
@@ -46,14 +47,6 @@ class Conjunctions:
             np.zeros(calls, np.int8), np.empty(subscriptions, np.int8),
             np.empty(calls, np.int32), np.empty(subscriptions, np.int32),
         )  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Expected:
-    """What is expected of each call: the probability that it is false, above 0 and below 1, and its cost."""
-
-    false: NDArray[np.float64]
-    cost: NDArray[np.float64]
 
 
 class CallOrder(Protocol):
