@@ -159,7 +159,7 @@ class LearnedCalls:
                 share = self._share()[operator]
                 true, evaluated = counts[0], np.maximum(counts[1], counts[0])
                 likely = chance.beta(true + BELIEF * share + _NEAR_0, evaluated - true + BELIEF * (1 - share) + _NEAR_0)
-        return Expected(np.clip(1 - likely, _NEAR_0, 1 - _NEAR_0), cost)
+        return Expected(np.clip(1 - likely, _NEAR_0, 1 - _NEAR_0), cost, chance is not None)
 
     def _chance(self) -> np.random.Generator | None:
         """What the probabilities of this publication are drawn with; None where they are not drawn."""

@@ -21,10 +21,12 @@ _NOBODY = CallKey("", ())
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What is expected of each call: the probability that it is false, above 0 and below 1, and its cost."""
+    """What is expected of each call: the probability that it is false, above 0 and below 1, and its cost. `is_drawn`:
+    the probabilities are drawn from what is known, for this publication only."""
 
     false: NDArray[np.float64]
     cost: NDArray[np.float64]
+    is_drawn: bool = False
 
 
 class Rows:
