@@ -114,6 +114,12 @@ OperatorOrder = Annotated[
     ),
 ]
 
+OperatorCache = Annotated[
+    Path | None,
+    typer.Option(
+        "--operator-cache", metavar="DIR", help="Keep outcomes of operators that state a version, from run to run."
+    ),
+]
 EntailmentOption = Annotated[
     Entailment, typer.Option(help="rdfs: properties and classes also mean those below them, by the taxonomy file.")
 ]

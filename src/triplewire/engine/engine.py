@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from triplewire.engine.explain.explanation import Explanation
+    from triplewire.operators.calling.cache import OutcomeCache
 
 File: TypeAlias = "str | os.PathLike[str]"
 Refuse: TypeAlias = Callable[[Refusal], None]
@@ -64,7 +65,9 @@ class Engine:
     answers); `operators` are those that calls may name (default: the built-in ones); `settings` are the limits.
     `entailment="rdfs"` applies the taxonomy's rdfs:subPropertyOf, rdfs:domain and rdfs:range to each publication and
     lets an `rdf:type` pattern with a constant class take in the subclasses. `operator_order`: one
-    of `operators.order.ORDERS`. Any thread may call any method; a match call works on the subscriptions there are then.
+    of `operators.order.ORDERS`. `operator_cache`: a folder for outcomes of operators that state a version; they are
+    used again for publications of the same content. Any thread may call any method; a match call works on the
+    subscriptions there are then.
     """
 
     def __init__(
@@ -76,11 +79,12 @@ class Engine:
         settings: Settings | None = None,
         entailment: str = "none",
         operator_order: str = GREEDY,
+        operator_cache: str | os.PathLike[str] | OutcomeCache | None = None,
     ) -> None:
         expect_text("Engine(matcher=...)", matcher)
         if not isinstance(entailment, str) or entailment not in ENTAILMENTS:
             raise TriplewireError(f"there is no entailment {entailment!r}", remedy=f"known: {', '.join(ENTAILMENTS)}")
-        world = given.world_of("Engine", taxonomy, operators, settings, operator_order)
+        world = given.world_of("Engine", taxonomy, operators, settings, operator_order, operator_cache)
         self._compiler = Compiler(world, entailment)
         self._matcher_name = matcher
         self._matcher = plugins.find("matcher", matcher)
@@ -336,6 +340,7 @@ class Engine:
         settings: Settings | None = None,
         verify: bool = False,
         operator_order: str = GREEDY,
+        operator_cache: str | os.PathLike[str] | OutcomeCache | None = None,
     ) -> Engine:
         """The engine that `save` wrote, with its matcher and settings unless others are given.
 
@@ -352,6 +357,7 @@ class Engine:
             settings=saved.settings,
             entailment=saved.entailment,
             operator_order=operator_order,
+            operator_cache=operator_cache,
         )
         contents.fill(engine._current, engine._compiler, engine._matcher, saved, Path(path))
         return engine

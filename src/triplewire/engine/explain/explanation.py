@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from triplewire.engine.compiler import Compiler
-from triplewire.engine.explain.calls import MATCH, ExplainedCalls, Ranked, TracedCalls
+from triplewire.engine.explain.calls import CACHE, MATCH, ExplainedCalls, Ranked, TracedCalls
 from triplewire.engine.explain.pieces import ExplainedPair, cheap_first, in_order, parts_of
 from triplewire.engine.explain.reasons import (
     call_line,
@@ -150,7 +150,7 @@ def explained(
     """The explanation of a pair as an engine means it. `made`: calls of the match before. Those that all have to
     hold come as the engine's order of operators ranks them. Raises `LimitError`."""
     world, learned = compiler.world, compiler.learned
-    known = {MATCH: made}
+    known = {MATCH: made, CACHE: world.known(compiler.entailed(publication))}
     order: Ranked | None = None
     if world.operator_order in (GREEDY, SUB_ORDER):
         stage = OperatorStage(world)

@@ -71,6 +71,7 @@ class CalledPairs:
     """Decides pairs for snapshots of columns. Any thread may ask it."""
 
     def __init__(self, world: World, learned: LearnedCalls) -> None:
+        self._world = world
         self.stage = OperatorStage(world)
         self.learned = learned
         self._conjunctions = ConjunctionStage(
@@ -107,6 +108,8 @@ class CalledPairs:
             columns.append((np.full(len(matches), place, np.int32), matches, truncated))
             failures += [(place, number, error) for number, error in failed]
             counts.add(own)
+        if self._world.recall is not None:
+            self._world.recall.flush()
         publications, numbers, cut = (np.concatenate(part) for part in zip(*columns, strict=True))
         return Decided((publications, numbers, cut), failures, counts)
 
@@ -119,7 +122,9 @@ class CalledPairs:
         candidates = np.union1d(called.alone, open_[with_calls]).astype(np.int32)
         failures: list[tuple[int, TriplewireError]] = []
         matches = np.zeros(0, np.int32)
+        recalled = {key: result for key, result in self._world.known(publication).items() if key not in results}
         if len(candidates):
+            results.update(recalled)
             ask = partial(self.stage.made, publication=publication)
             outcome = self._conjunctions.decide(called.asked, candidates, ask, results, counts, bool(rest))
             is_alone = np.isin(outcome.held, called.alone)
@@ -128,7 +133,10 @@ class CalledPairs:
             failures += [(number, error) for number in undecided for error in outcome.failures[number]]
             matches = np.setdiff1d(outcome.held[is_alone], undecided).astype(np.int32)
         more: list[tuple[int, bool]] = []
-        answers = self.stage.decide(publication, list(map(subscription, rest)), results, counts)
+        answers = self.stage.decide(publication, list(map(subscription, rest)), results, counts, recalled)
+        if not rest:
+            for key in [key for key, result in recalled.items() if result is False and key in results]:
+                del results[key]  # nobody asks again
         for number, answer in zip(rest, answers, strict=True):
             if isinstance(answer, TriplewireError):
                 failures.append((number, answer))

@@ -62,6 +62,9 @@ class Caller:
         for under_way, future in running:
             for place, result in zip(under_way, future.result(), strict=True):
                 results[place] = result
+        if (recall := self._world.recall) is not None:
+            for (publication, key), result in zip(requests, results, strict=True):
+                recall.keep(publication, key, result)
         return results
 
     def concurrency(self, operator: str) -> int:
