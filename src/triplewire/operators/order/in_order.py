@@ -14,7 +14,7 @@ class Naive:
     """Each subscription until one of its calls is false. Earlier outcomes are used again; no outcome closes any other
     subscription."""
 
-    def plan(self, event: Event, conjunctions: Conjunctions, expected: Expected) -> Plan:
+    def plan(self, event: Event, conjunctions: Conjunctions, expected: Expected, together: bool = False) -> Plan:
         """See `CallOrder`."""
         return walk(event, event.candidate, NAIVE)
 
@@ -23,7 +23,7 @@ class Sequential:
     """All calls of a subscription that is open, also once it is closed, as long as an open subscription needs them. At
     most d times as many calls as needed, where a subscription has d."""
 
-    def plan(self, event: Event, conjunctions: Conjunctions, expected: Expected) -> Plan:
+    def plan(self, event: Event, conjunctions: Conjunctions, expected: Expected, together: bool = False) -> Plan:
         """See `CallOrder`."""
         return walk(event, event.candidate, SEQUENTIAL)
 
