@@ -90,20 +90,6 @@ def reopen(event: Event, subscription: int) -> bool:
 
 
 @kernel
-def record(event: Event, calls: Any, outcomes: Any) -> None:
-    """Outcomes of calls that were asked for, in orders that have no heap."""
-    for i in range(calls.size):
-        event.outcome[calls[i]] = outcomes[i]
-    for i in range(calls.size):
-        if outcomes[i] != FALSE:
-            call = calls[i]
-            for place in range(event.back_offset[call], event.back_offset[call + 1]):
-                subscription = event.back[place]
-                if event.state[subscription] == DOUBTED and event.blamed[subscription] == call:
-                    reopen(event, subscription)
-
-
-@kernel
 def surviving(event: Event, out: Any) -> int:
     """Write the candidates that no call has closed, and return how many they are."""
     length = 0
