@@ -75,7 +75,11 @@ class CalledPairs:
         self.stage = OperatorStage(world)
         self.learned = learned
         self._conjunctions = ConjunctionStage(
-            order_named(world.operator_order), self.learned, self.stage.cost, self.stage.caller.concurrency
+            order_named(world.operator_order),
+            self.learned,
+            self.stage.cost,
+            self.stage.caller.concurrency,
+            self.stage.caller.is_plain,
         )
 
     def decided(
@@ -119,15 +123,17 @@ class CalledPairs:
         open_ = np.array(sorted(asked.waiting), np.int32)
         with_calls = called.has_calls[open_]
         rest = open_[~with_calls].tolist()
-        candidates = np.union1d(called.alone, open_[with_calls]).astype(np.int32)
+        joined = open_[with_calls]
+        candidates = np.union1d(called.alone, joined).astype(np.int32) if len(joined) else called.alone
         failures: list[tuple[int, TriplewireError]] = []
         matches = np.zeros(0, np.int32)
         recalled = {key: result for key, result in self._world.known(publication).items() if key not in results}
         if len(candidates):
             results.update(recalled)
             ask = partial(self.stage.made, publication=publication)
-            outcome = self._conjunctions.decide(called.asked, candidates, ask, results, counts, bool(rest))
-            is_alone = np.isin(outcome.held, called.alone)
+            in_turn = partial(self.stage.caller.in_turn, publication)
+            outcome = self._conjunctions.decide(called.asked, candidates, ask, in_turn, results, counts, bool(rest))
+            is_alone = np.isin(outcome.held, called.alone) if len(joined) else np.ones(len(outcome.held), np.bool_)
             rest += outcome.held[~is_alone].tolist()  # their bindings may be cut
             undecided = [number for number in outcome.failures if number not in rest]
             failures += [(number, error) for number in undecided for error in outcome.failures[number]]

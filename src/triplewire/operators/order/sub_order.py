@@ -52,7 +52,7 @@ class SubOrder:
         self._made: weakref.WeakKeyDictionary[Conjunctions, _Made] = weakref.WeakKeyDictionary()
         self._working: threading.Thread | None = None
 
-    def plan(self, event: Event, conjunctions: Conjunctions, expected: Expected) -> Plan:
+    def plan(self, event: Event, conjunctions: Conjunctions, expected: Expected, together: bool = False) -> Plan:
         """See `CallOrder`."""
         with self._lock:
             made = self._made.get(conjunctions)
