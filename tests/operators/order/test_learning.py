@@ -46,10 +46,8 @@ def planned(learned: LearnedCalls) -> list[int]:
     """The calls of a publication to which all of them are false, in the greedy order."""
     rows = np.array([row for start in range(36) for row in (start, start + 2, start + 4)])
     asked = Conjunctions.of(np.arange(0, len(rows) + 1, 3, dtype=np.int32), rows)
-    from triplewire.kernels.calls import event as kernels
-
-    event = asked.event(np.arange(36, dtype=np.int32))
-    kernels.begin(event)
+    nothing = np.zeros(0, np.int32)
+    event = asked.begun(np.arange(36, dtype=np.int32), nothing, nothing.astype(np.int8))
     plan, made = Greedy().plan(event, asked, learned.expected(asked.row)), []
     calls = next(plan)
     try:
@@ -190,10 +188,9 @@ def test_the_order_follows_drift(order: str) -> None:
 
 def test_sub_order_is_made_anew_in_the_background() -> None:
     asked = Conjunctions.of(np.array([0, 2], np.int32), np.array([0, 1]))
-    order, expected = SubOrder(), statistics.LearnedCalls().expected
-    learned = LearnedCalls()
+    order, learned = SubOrder(), LearnedCalls()
     rows = learned.rows(keys(2))
-    event = asked.event(np.zeros(1, np.int32))
+    event = asked.begun(np.zeros(1, np.int32), np.zeros(0, np.int32), np.zeros(0, np.int8))
     chains = []
     for outcome in (True, False):
         for _ in range(100):
@@ -201,7 +198,6 @@ def test_sub_order_is_made_anew_in_the_background() -> None:
             order.plan(event, asked, learned.expected(rows))
             order.settle()
         chains.append(order._made[asked].chain.tolist())
-    assert expected is not None
     assert chains == [[1, 0], [0, 1]]
 
 
