@@ -71,15 +71,14 @@ def context_argument(text: str) -> ContextFile:
     raise typer.BadParameter(f"{text!r} is not URL=FILE with a file that is there")
 
 
-SubscriptionFiles = Annotated[
-    list[Path],
-    typer.Option(
-        "--subscriptions",
-        metavar="FILE...",
-        parser=file_argument,
-        help="Queries: .gql .rq .mdv .pred (one each), .jsonl .parquet (many), or folders of them.",
-    ),
-]
+_SUBSCRIPTIONS = typer.Option(
+    "--subscriptions",
+    metavar="FILE...",
+    parser=file_argument,
+    help="Queries: .gql .rq .mdv .pred (one each), .jsonl .parquet (many), or folders of them.",
+)
+SubscriptionFiles = Annotated[list[Path], _SUBSCRIPTIONS]
+OptionalSubscriptionFiles = Annotated[list[Path] | None, _SUBSCRIPTIONS]
 TaxonomyFiles = Annotated[
     list[Path] | None,
     typer.Option(

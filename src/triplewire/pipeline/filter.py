@@ -79,19 +79,31 @@ class PackedEngine:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Outcomes (`OUTCOME_ROWS`) of publications. A refused input (`PUBLICATION_ROWS`) is passed on as it is."""
-        engine = self.engine()
-        for batch in batches:
-            if "refusal" in batch.schema.names:
-                is_refusal = pc.is_valid(batch.column("refusal"))
-                yield widened(batch.filter(is_refusal).select(["refusal"]), OUTCOME_ROWS)
-                batch = batch.filter(pc.invert(is_refusal))
-            refusals: list[Refusal] = []
-            for rows, matches in _matched(engine, batch, refusals):
-                yield widened(matches, OUTCOME_ROWS, source=_sources(rows, matches))
-            yield refused(refusals, OUTCOME_ROWS)
+        return outcomes_of(self.engine(), batches)
 
 
-def _matched(
+def outcomes_of(engine: Engine, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same of any engine."""
+    for batch in batches:
+        refusals, publications = parted(batch)
+        if refusals is not None:
+            yield refusals
+        failed: list[Refusal] = []
+        for rows, matches in matched(engine, publications, failed):
+            yield widened(matches, OUTCOME_ROWS, source=sources_of(rows, matches))
+        yield refused(failed, OUTCOME_ROWS)
+
+
+def parted(batch: pa.RecordBatch) -> tuple[pa.RecordBatch | None, pa.RecordBatch]:
+    """The refused inputs of a batch as outcomes, where it may have some; and its publications."""
+    if "refusal" not in batch.schema.names:
+        return None, batch
+    is_refusal = pc.is_valid(batch.column("refusal"))
+    refusals = widened(batch.filter(is_refusal).select(["refusal"]), OUTCOME_ROWS)
+    return refusals, batch.filter(pc.invert(is_refusal))
+
+
+def matched(
     engine: Engine, batch: pa.RecordBatch, refusals: list[Refusal]
 ) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
     """Publications with their matches: all at once, or in parts where the texts of the matches are too long together,
@@ -102,8 +114,8 @@ def _matched(
     except (LimitError, ValueError) as error:  # `pa.ArrowInvalid` and `UnicodeDecodeError` are such
         if batch.num_rows > 1:
             half = batch.num_rows // 2
-            yield from _matched(engine, batch.slice(0, half), refusals)
-            yield from _matched(engine, batch.slice(half), refusals)
+            yield from matched(engine, batch.slice(0, half), refusals)
+            yield from matched(engine, batch.slice(half), refusals)
         else:
             name = pc.cast(batch.column("id"), pa.binary())[0].as_py() or b"(no id)"
             reason = f"the row cannot be read: {error}"
@@ -115,7 +127,7 @@ def _matched(
     yield batch, matches
 
 
-def _sources(publications: pa.RecordBatch, matches: pa.RecordBatch) -> pa.Array:
+def sources_of(publications: pa.RecordBatch, matches: pa.RecordBatch) -> pa.Array:
     """Where the publication of each match was read, as far as the publications say so; of several with one id, the
     last one counts."""
     if "source" not in publications.schema.names or not publications.num_rows:

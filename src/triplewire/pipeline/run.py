@@ -17,7 +17,9 @@ from triplewire.config import Settings
 from triplewire.errors import ReadError, Refusal
 from triplewire.pipeline.arrivals import SETTLE, Arrivals
 from triplewire.pipeline.filter import PackedEngine
-from triplewire.pipeline.jobs import dead_letters, matches, outcomes
+from triplewire.pipeline.index.filters import IndexFilter
+from triplewire.pipeline.index.pins import IndexSource, Pins
+from triplewire.pipeline.jobs import dead_letters, held_outcomes, matches
 from triplewire.pipeline.sinks import DEAD_LETTER, MATCHES, Output
 from triplewire.pipeline.sources import is_remote, listed_publications, publications
 from triplewire.pipeline.told import HORIZON, Ledger
@@ -44,7 +46,7 @@ class Summary:
 
 @dataclass
 class PipelineRun:
-    """One run: a source of publications, packed subscriptions, and an output folder that is prepared.
+    """One run: a source of publications, packed subscriptions or an index, and an output folder that is prepared.
 
     `refused` are the subscriptions that `jobs.compile_filter` refused; they are written as dead letters too.
     `on_refusal` is called with each other refusal, `on_note` with what else a user should know, `on_batch` with the
@@ -54,7 +56,7 @@ class PipelineRun:
     """
 
     source: str
-    subscriptions: PackedEngine
+    subscriptions: PackedEngine | IndexSource
     output: Output
     refused: tuple[Refusal, ...] = ()
     split: str = "item"
@@ -73,7 +75,7 @@ class PipelineRun:
 
     def batch(self, spark: SparkSession) -> Summary:
         """Match all files that exist now. The results replace those of an earlier run."""
-        facts = {"streaming": False, "subscriptions": self.subscriptions.version}
+        facts = {"streaming": False, "subscriptions": self._version}
         self.output.record(**facts)
         rows = self._publications(spark)
         self.summary.refused = len(self.refused)
@@ -100,7 +102,7 @@ class PipelineRun:
         """
         self._compare_with_last_start()
         remote = is_remote(self.source)
-        self.output.record(streaming=True, subscriptions=self.subscriptions.version, remote=remote)
+        self.output.record(streaming=True, subscriptions=self._version, remote=remote)
         self._start = self.output.next_start()
         self.output.add_refusals(self.refused, self._start)
         self.summary.refused = len(self.refused)
@@ -142,10 +144,25 @@ class PipelineRun:
             spark, self.source, streaming, split=self.split, settings=self.settings, as_written=self.as_written
         )
 
+    def _filter(self, part: str, number: int) -> PackedEngine | IndexFilter:
+        """What matches a batch, or the micro-batch of this number: when that is repeated, the same as before."""
+        if isinstance(self.subscriptions, PackedEngine):
+            return self.subscriptions
+        return self.subscriptions.pinned(Pins(self.output.pins), number) if part else self.subscriptions.newest()
+
+    @property
+    def _version(self) -> str:
+        """What the record of a run says of its subscriptions."""
+        if isinstance(self.subscriptions, PackedEngine):
+            return self.subscriptions.version
+        return self.subscriptions.source or str(self.subscriptions.directory)
+
     def _compare_with_last_start(self) -> None:
         """Say where files that were read are not matched again, though the answers might be others now."""
+        if isinstance(self.subscriptions, IndexSource) and not self.subscriptions.source:
+            return  # an index is meant to change
         before = self.output.last_record() or {}
-        if before.get("streaming") is True and before.get("subscriptions") != self.subscriptions.version:
+        if before.get("streaming") is True and before.get("subscriptions") != self._version:
             self.on_note(
                 "the subscriptions, the taxonomy or the limits are not those of the start before: what was read then "
                 "is not matched again; for that, choose another output folder"
@@ -189,14 +206,16 @@ class PipelineRun:
     def _process(self, rows: DataFrame, part: str, ledger: Ledger | None = None, number: int = 0) -> None:
         """Match publications and write the outcomes of a batch, or of the micro-batch of this number: those that the
         ledger does not have."""
+        if part and self.output.is_committed(part):  # by a try that ended before Spark knew of it
+            self._committed(part)
+            return
         # imported here because Spark is an optional dependency
         from pyspark.sql import Observation
         from pyspark.sql.functions import count_if, expr
 
         seen = Observation()
         rows = rows.observe(seen, count_if(expr("refusal IS NULL")).alias("publications"))
-        held = outcomes(rows, self.subscriptions).persist()  # else the two outputs match everything twice
-        try:
+        with held_outcomes(rows, self._filter(part, number)) as held:
             told = matches(held)
             if ledger is not None:
                 told, repeats = ledger.new(told, number)
@@ -204,12 +223,14 @@ class PipelineRun:
             self.output.write(MATCHES, told)
             self.output.write(DEAD_LETTER, dead_letters(held))
             self.look(held)
-        finally:
-            held.unpersist()
         if not part:
             self.output.write_refusals(self.refused)
         self.output.commit(part)
         self.summary.publications += seen.get["publications"] or 0
+        self._committed(part)
+
+    def _committed(self, part: str) -> None:
+        """Count and tell what was committed."""
         self.summary.matches += self.output.count(part)
         self.summary.batches += 1
         self._tell(self.output.refusals(part))

@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from triplewire.encode.schema import MATCHES
-
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
@@ -60,7 +58,7 @@ class Ledger:
         if told:
             before = matches.sparkSession.createDataFrame(pa.table({"identity": pa.array(sorted(told), pa.binary())}))
             marked = marked.join(broadcast(before), "identity", "left_anti")
-        return marked.select(*MATCHES.names), len(identities) - len(distinct) + len(told)
+        return marked.select(*matches.columns), len(identities) - len(distinct) + len(told)
 
     def record(self, identities: Collection[bytes], batch: int) -> set[bytes]:
         """Write down what a micro-batch delivers. Returns those that earlier ones told, within the horizon."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,8 +16,8 @@ from triplewire.cli.arguments import (
     Entailment,
     EntailmentOption,
     OperatorFiles,
+    OptionalSubscriptionFiles,
     Reading,
-    SubscriptionFiles,
     TaxonomyFiles,
     operators_from,
     settings_from_environment,
@@ -26,14 +26,19 @@ from triplewire.cli.inputs.files import check_files
 from triplewire.cli.inputs.groups import grouped
 from triplewire.cli.pipeline.session import interruptible, spark_for
 from triplewire.cli.report import Report, counted, one_line, say
-from triplewire.errors import Refusal, TriplewireError
+from triplewire.errors import Refusal, StoreError, TriplewireError
 
 if TYPE_CHECKING:
+    from triplewire.operators.files import OperatorFile
+    from triplewire.pipeline.index.build import Meaning
+    from triplewire.pipeline.index.pins import IndexSource
     from triplewire.pipeline.run import PipelineRun, Summary
+    from triplewire.pipeline.sinks import Output
 
 _OWN = "triplewire."  # before the names of settings that are not Spark's
 _SETTLE, _HORIZON = f"{_OWN}settle", f"{_OWN}horizon"
 _MOST = 1_000_000  # seconds, or days, of a setting of a stream
+DEFAULT_MATCHER = "trie"
 _MASTER = re.compile(r"local(-cluster)?(\[.*\])?|yarn|[a-z0-9]+://.+")
 
 
@@ -64,8 +69,11 @@ def run_command(
     source: Annotated[
         str, typer.Option("--input", metavar="DIR", help="RDF documents and feeds: a file, folder or glob, or a URL.")
     ],
-    subscriptions: SubscriptionFiles,
     output: Annotated[Path, typer.Option(metavar="DIR", help="Where matches/ and dead-letter/ go.")],
+    subscriptions: OptionalSubscriptionFiles = None,
+    index: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="An index of subscriptions instead: triplewire pipeline index.")
+    ] = None,
     taxonomy: TaxonomyFiles = None,
     operators: OperatorFiles = None,
     streaming: Streaming = False,
@@ -74,7 +82,7 @@ def run_command(
     reading: Reading,
     matcher: Annotated[
         str, typer.Option(metavar="NAME", help="How pairs are found; the answers are the same.")
-    ] = "trie",
+    ] = DEFAULT_MATCHER,
     entailment: EntailmentOption = Entailment.NONE,
     conf: Conf = None,
     repeat: Repeat = False,
@@ -83,24 +91,30 @@ def run_command(
     \b
     triplewire pipeline run --input feeds/ --subscriptions queries/ --output found
     triplewire pipeline run --input feeds/ --subscriptions queries/ --output found-live --streaming --watch 10
+    triplewire pipeline run --input feeds/ --index live --output found-live --streaming --watch 10
 
     Match files against subscriptions on Spark. DIR/matches holds publication, subscription, bindings (JSON text),
     truncated, matched_at, construct (the graph of a CONSTRUCT query, as N-Quads), content (the content hash of the
-    publication) and revision (of the subscription); DIR/dead-letter what was refused, and why. A batch run takes the
-    place of an earlier one in the same folder; a streaming run goes on where the last one stopped, and tells once what
-    comes again.
+    publication), revision (of the subscription) and index_version; DIR/dead-letter what was refused, and why. A batch
+    run takes the place of an earlier one in the same folder; a streaming run goes on where the last one stopped, and
+    tells once what comes again. With --index, each micro-batch has the version that is the newest then.
     """
     if watch and not streaming:
         raise typer.BadParameter("it keeps a stream running; add --streaming", param_hint="--watch")
     if repeat and not streaming:
         raise typer.BadParameter("a batch run tells all matches; add --streaming", param_hint="--repeat")
+    if (index is None) == (subscriptions is None):
+        raise typer.BadParameter("give either, and not both", param_hint="--subscriptions, --index")
+    if index is not None and (taxonomy or entailment is not Entailment.NONE or matcher != DEFAULT_MATCHER):
+        what = "an index has its own; give them to triplewire pipeline index"
+        raise typer.BadParameter(what, param_hint="--taxonomy, --entailment, --matcher")
     config = dict(_pair(text) for text in conf or [])
     settings_of_stream = _settings_of_stream(config)
     master = config.pop("spark.master", "")
     report = Report()
     job = prepare(
         source,
-        subscriptions,
+        index or subscriptions or [],
         output,
         report,
         streaming=streaming,
@@ -157,26 +171,31 @@ def _told(summary: Summary) -> str:
 
 def prepare(
     source: str,
-    subscriptions: list[Path],
+    subscriptions: list[Path] | Path,
     folder: Path,
     report: Report,
     *,
     streaming: bool = False,
     reading: Reading,
     taxonomy: Sequence[Path] | None = None,
-    matcher: str = "trie",
+    matcher: str = DEFAULT_MATCHER,
     entailment: str = Entailment.NONE,
     operators: Sequence[Path] = (),
 ) -> PipelineRun:
-    """Everything that can go wrong before Spark is started, which takes seconds."""
+    """Everything that can go wrong before Spark is started, which takes seconds. `subscriptions`: files, or the
+    directory of an index."""
     # --help does without the parsers, Arrow and the engine behind these
     from triplewire import plugins
-    from triplewire.pipeline.jobs import compile_filter
+    from triplewire.ir.taxonomy import EMPTY
+    from triplewire.operators.files import operators_of
+    from triplewire.pipeline.index.build import Meaning
+    from triplewire.pipeline.index.pins import IndexSource
     from triplewire.pipeline.run import PipelineRun
     from triplewire.pipeline.sinks import Output
     from triplewire.pipeline.sources import check_source, local_path
+    from triplewire.read.taxonomy import load_taxonomy
 
-    check_files(subscriptions, taxonomy or ())
+    check_files(subscriptions if isinstance(subscriptions, list) else (), taxonomy or ())
     settings = settings_from_environment()
     operator_files = operators_from(operators)
     try:
@@ -194,19 +213,19 @@ def prepare(
         refused.append(refusal)
         report.refuse(refusal)
 
-    packed = compile_filter(
-        subscriptions,
-        taxonomy=taxonomy,
-        matcher=matcher,
-        entailment=str(entailment),
-        operators=operator_files,
-        settings=settings,
-        on_refusal=refuse,
-        on_warning=lambda name, warning: report.warn(name, [warning]),
-    )
+    try:
+        if isinstance(subscriptions, Path):
+            versions = IndexSource(subscriptions, target.folder, operator_files, report.say)
+        else:
+            classes = load_taxonomy(taxonomy, settings) if taxonomy else EMPTY
+            meaning = Meaning(classes, str(entailment), operators_of(operator_files), settings, matcher)
+            versions = _compiled(subscriptions, meaning, target, operator_files, report, refuse)
+        versions.newest()
+    except StoreError as error:
+        raise typer.BadParameter(one_line(str(error))) from error
     return PipelineRun(
         source,
-        packed,
+        versions,
         target,
         tuple(refused),
         str(reading.split),
@@ -215,3 +234,22 @@ def prepare(
         on_refusal=report.refuse,
         on_note=report.say,
     )
+
+
+def _compiled(
+    files: Sequence[Path],
+    meaning: Meaning,
+    target: Output,
+    operators: Sequence[OperatorFile],
+    report: Report,
+    refuse: Callable[[Refusal], None],
+) -> IndexSource:
+    """An index of these subscriptions, in the output folder: workers open it, and need not compile them."""
+    # as in `prepare`
+    from triplewire.pipeline.index.build import saved_once
+    from triplewire.pipeline.index.pins import IndexSource
+
+    engine = meaning.engine()
+    engine.load_subscriptions(files, on_refusal=refuse, on_warning=lambda name, warning: report.warn(name, [warning]))
+    version = saved_once(target.index, engine, operators)
+    return IndexSource(target.index, target.folder, operators, report.say, source=version.content.source)

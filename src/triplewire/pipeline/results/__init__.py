@@ -1,0 +1,1 @@
+"""What runs left in an output folder, read without Spark: the committed matches, and what was counted."""
