@@ -132,6 +132,15 @@ AsWrittenOption = Annotated[
 
 
 @dataclass(frozen=True)
+class Operating:
+    """Which operators there are, and how they are called; a group of options."""
+
+    operators: OperatorFiles = None
+    operator_order: OperatorOrder = "greedy"
+    operator_cache: OperatorCache = None
+
+
+@dataclass(frozen=True)
 class Reading:
     """How documents are read; a group of options (`triplewire.cli.inputs.groups`)."""
 
@@ -146,6 +155,17 @@ def settings_from_environment() -> Settings:
         return Settings.from_environment(on_warning=lambda text: say(one_line(f"warning: {text}")))
     except TriplewireError as error:
         raise typer.BadParameter(str(error)) from error
+
+
+def checked_order(name: str) -> str:
+    """The name of an order of operators; another one is wrong usage."""
+    from triplewire.operators.order import check_order
+
+    try:
+        check_order(name)
+    except TriplewireError as error:
+        raise typer.BadParameter(str(error), param_hint="--operator-order") from error
+    return name
 
 
 def operators_from(files: Iterable[Path]) -> tuple[OperatorFile, ...]:

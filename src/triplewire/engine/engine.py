@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 
     from triplewire.engine.explain.explanation import Explanation
     from triplewire.operators.calling.cache import OutcomeCache
+    from triplewire.operators.order.statistics import LearnedCalls
 
 File: TypeAlias = "str | os.PathLike[str]"
 Refuse: TypeAlias = Callable[[Refusal], None]
@@ -311,9 +312,14 @@ class Engine:
         return explained(*pair, self._compiler, self._recent.calls(subscription))
 
     @property
-    def learned(self) -> Mapping[str, Mapping[str, float]]:
-        """What is known of each operator that was called: `LearnedCalls.by_operator`."""
-        return self._compiler.learned.by_operator()
+    def learned(self) -> LearnedCalls:
+        """What operator calls have cost and how often they were true: `by_operator()` of it."""
+        return self._compiler.learned
+
+    @property
+    def operator_order(self) -> str:
+        """The order in which operators are called."""
+        return self._compiler.world.operator_order
 
     # --- storage -----------------------------------------------------------------------------------------------------
 

@@ -10,12 +10,14 @@ import datetime as dt
 import threading
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from triplewire.config import Settings
 from triplewire.errors import ReadError, Refusal
 from triplewire.pipeline.arrivals import SETTLE, Arrivals
+from triplewire.pipeline.calling import Calling, JobLearning
 from triplewire.pipeline.filter import PackedEngine
 from triplewire.pipeline.index.filters import IndexFilter
 from triplewire.pipeline.index.pins import IndexSource, Pins
@@ -66,6 +68,7 @@ class PipelineRun:
     on_note: Callable[[str], None] = lambda note: None
     on_batch: Callable[[Summary], None] = lambda summary: None
     look: Callable[[DataFrame], None] = lambda outcomes: None
+    calling: Calling = field(default_factory=Calling)
     stop: threading.Event = field(default_factory=threading.Event)
     summary: Summary = field(default_factory=Summary)
     _start: str = field(default="", init=False)  # the folder for the refusals of this start
@@ -150,6 +153,11 @@ class PipelineRun:
             return self.subscriptions
         return self.subscriptions.pinned(Pins(self.output.pins), number) if part else self.subscriptions.newest()
 
+    @cached_property
+    def _learning(self) -> JobLearning:
+        """What the runs with this output have learned of operators."""
+        return JobLearning(self.output.learned)
+
     @property
     def _version(self) -> str:
         """What the record of a run says of its subscriptions."""
@@ -215,7 +223,12 @@ class PipelineRun:
 
         seen = Observation()
         rows = rows.observe(seen, count_if(expr("refusal IS NULL")).alias("publications"))
-        with held_outcomes(rows, self._filter(part, number)) as held:
+        called = replace(self.calling, budgets=self.calling.budgets or str(self.output.budgets))
+        filter_ = self._filter(part, number)
+        with (
+            self._learning.batch(rows.sparkSession, called) as calling,
+            held_outcomes(rows, replace(filter_, calling=calling)) as held,
+        ):
             told = matches(held)
             if ledger is not None:
                 told, repeats = ledger.new(told, number)

@@ -63,6 +63,8 @@ class Output:
         self.told = self.folder / "_told.sqlite"
         self.pins = self.folder / "_pins.sqlite"
         self.index = self.folder / "_index"
+        self.learned = self.folder / "_learned.json"
+        self.budgets = self.folder / "_budgets"
         self.replaced = self.folder / "_replaced"
         self.at: Callable[[str], None] = lambda point: None
         """Called at each named point of a commit (docs/streams.md), so that a test can end the process there."""

@@ -128,7 +128,7 @@ def test_rows_of_subscriptions_that_are_gone_are_released(monkeypatch: pytest.Mo
     matching = engine("trie", usual())
     matching.settle()
     matching.subscribe("yes(stays), no(stays)", "predicates", id="stays")
-    learned = matching._compiler.learned
+    learned = matching.learned
     for turn in range(20):
         ids = [matching.subscribe(f"yes({turn}-{n}), no({n})", "predicates").id for n in range(40)]
         matching.match(Publication(f"urn:p{turn}", ()))
@@ -221,7 +221,7 @@ def test_dependence_is_told() -> None:
             calls = [f"holds({(turn + place) % 30})" for place in range(3)]
             matching.subscribe(", ".join(calls), "predicates")
         matching.match([Publication(f"urn:{n}", ()) for n in range(200)])
-        told[answer] = matching._compiler.learned.independence.fault()
+        told[answer] = matching.learned.independence.fault()
     assert "depend on each other" in told[coin]
     assert told[apart] == ""
 
@@ -233,10 +233,15 @@ def test_saved_and_loaded_with_the_engine(tmp_path: Path) -> None:
     matching.match([Publication(f"urn:{n}", ()) for n in range(5)])
     matching.save(tmp_path / "engine")
     loaded = Engine.load(tmp_path / "engine", operators=usual().operators)
-    assert loaded.learned == matching.learned
-    assert loaded.learned["no"] == {**matching.learned["no"], "calls": 5, "failed": 0, "selectivity": 0.0}
+    assert loaded.learned.by_operator() == matching.learned.by_operator()
+    assert loaded.learned.by_operator()["no"] == {
+        **matching.learned.by_operator()["no"],
+        "calls": 5,
+        "failed": 0,
+        "selectivity": 0.0,
+    }
     plain = Engine.load(tmp_path / "engine", operators=usual().operators, matcher="reference")
-    assert plain.learned == matching.learned
+    assert plain.learned.by_operator() == matching.learned.by_operator()
     done = triplewire("operators", "--engine", str(tmp_path / "engine"), "--json")
     assert done.code == 0
     shown = {row["name"]: row for row in done.rows}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from triplewire.cli.arguments import Reading, operators_from, settings_from_environment
+from triplewire.cli.arguments import Reading, checked_order, operators_from, settings_from_environment
 from triplewire.cli.report import Report, say
 from triplewire.errors import TriplewireError
 
@@ -45,14 +45,10 @@ def new_engine(
     from triplewire.engine import Engine
     from triplewire.operators.calling.cache import OutcomeCache
     from triplewire.operators.files import operators_of
-    from triplewire.operators.order import check_order
     from triplewire.read.taxonomy import load_taxonomy
 
     found_matcher(matcher)
-    try:
-        check_order(order)
-    except TriplewireError as error:
-        raise typer.BadParameter(str(error), param_hint="--operator-order") from error
+    checked_order(order)
     settings = settings_from_environment()
     classes = load_taxonomy(taxonomy, settings) if taxonomy else None
     called = operators_of(operators_from(operators)) if operators else None

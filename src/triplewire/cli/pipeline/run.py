@@ -15,10 +15,11 @@ import typer
 from triplewire.cli.arguments import (
     Entailment,
     EntailmentOption,
-    OperatorFiles,
+    Operating,
     OptionalSubscriptionFiles,
     Reading,
     TaxonomyFiles,
+    checked_order,
     operators_from,
     settings_from_environment,
 )
@@ -75,10 +76,10 @@ def run_command(
         Path | None, typer.Option(metavar="DIR", help="An index of subscriptions instead: triplewire pipeline index.")
     ] = None,
     taxonomy: TaxonomyFiles = None,
-    operators: OperatorFiles = None,
     streaming: Streaming = False,
     watch: Watch = 0,
     *,
+    operating: Operating,
     reading: Reading,
     matcher: Annotated[
         str, typer.Option(metavar="NAME", help="How pairs are found; the answers are the same.")
@@ -122,7 +123,7 @@ def run_command(
         taxonomy=taxonomy,
         matcher=matcher,
         entailment=entailment,
-        operators=operators or (),
+        operating=operating,
     )
     with spark_for(job, master, config) as spark:
         begun = time.perf_counter()
@@ -180,7 +181,7 @@ def prepare(
     taxonomy: Sequence[Path] | None = None,
     matcher: str = DEFAULT_MATCHER,
     entailment: str = Entailment.NONE,
-    operators: Sequence[Path] = (),
+    operating: Operating | None = None,
 ) -> PipelineRun:
     """Everything that can go wrong before Spark is started, which takes seconds. `subscriptions`: files, or the
     directory of an index."""
@@ -188,6 +189,7 @@ def prepare(
     from triplewire import plugins
     from triplewire.ir.taxonomy import EMPTY
     from triplewire.operators.files import operators_of
+    from triplewire.pipeline.calling import Calling
     from triplewire.pipeline.index.build import Meaning
     from triplewire.pipeline.index.pins import IndexSource
     from triplewire.pipeline.run import PipelineRun
@@ -197,7 +199,8 @@ def prepare(
 
     check_files(subscriptions if isinstance(subscriptions, list) else (), taxonomy or ())
     settings = settings_from_environment()
-    operator_files = operators_from(operators)
+    operating = operating or Operating()
+    operator_files, order = operators_from(operating.operators or ()), checked_order(operating.operator_order)
     try:
         check_source(source)
         plugins.find("matcher", matcher)
@@ -233,6 +236,7 @@ def prepare(
         as_written=reading.as_written,
         on_refusal=report.refuse,
         on_note=report.say,
+        calling=Calling(order, "" if operating.operator_cache is None else str(operating.operator_cache.absolute())),
     )
 
 
