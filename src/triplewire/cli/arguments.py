@@ -137,6 +137,12 @@ class Operating:
 
     operators: OperatorFiles = None
     operator_order: OperatorOrder = "greedy"
+
+
+@dataclass(frozen=True)
+class OperatingWithCache(Operating):
+    """The same, and where their outcomes are kept."""
+
     operator_cache: OperatorCache = None
 
 

@@ -15,7 +15,7 @@ import typer
 from triplewire.cli.arguments import (
     Entailment,
     EntailmentOption,
-    Operating,
+    OperatingWithCache,
     OptionalSubscriptionFiles,
     Reading,
     TaxonomyFiles,
@@ -79,7 +79,7 @@ def run_command(
     streaming: Streaming = False,
     watch: Watch = 0,
     *,
-    operating: Operating,
+    operating: OperatingWithCache,
     reading: Reading,
     matcher: Annotated[
         str, typer.Option(metavar="NAME", help="How pairs are found; the answers are the same.")
@@ -181,7 +181,7 @@ def prepare(
     taxonomy: Sequence[Path] | None = None,
     matcher: str = DEFAULT_MATCHER,
     entailment: str = Entailment.NONE,
-    operating: Operating | None = None,
+    operating: OperatingWithCache | None = None,
 ) -> PipelineRun:
     """Everything that can go wrong before Spark is started, which takes seconds. `subscriptions`: files, or the
     directory of an index."""
@@ -199,7 +199,7 @@ def prepare(
 
     check_files(subscriptions if isinstance(subscriptions, list) else (), taxonomy or ())
     settings = settings_from_environment()
-    operating = operating or Operating()
+    operating = operating or OperatingWithCache()
     operator_files, order = operators_from(operating.operators or ()), checked_order(operating.operator_order)
     try:
         check_source(source)
