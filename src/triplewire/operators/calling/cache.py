@@ -181,9 +181,9 @@ class OutcomeCache:
         if row is None:
             return []
         connection.execute("UPDATE contents SET used = ? WHERE id = ?", (time.time_ns(), row[0]))
-        found = connection.execute("SELECT operator, call, outcome, digest FROM outcomes WHERE content = ?", row)
+        rows = connection.execute("SELECT operator, call, outcome, digest FROM outcomes WHERE content = ?", row)
         out = []
-        for operator, call, outcome, digest in found:
+        for operator, call, outcome, digest in rows:
             if digest != _digest(content, operator, call, outcome):
                 raise _Damaged("an outcome is not what was written")
             out.append((operator, call, outcome))
