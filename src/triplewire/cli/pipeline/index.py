@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -26,6 +26,8 @@ from triplewire.cli.report import Report, counted, one_line, say
 from triplewire.errors import TriplewireError
 
 if TYPE_CHECKING:
+    from triplewire.config import Settings
+    from triplewire.model.publication import Publication
     from triplewire.pipeline.index.versions import Version
 
 Index = Annotated[Path, typer.Option("--index", metavar="DIR", help="What `triplewire pipeline index` wrote.")]
@@ -68,7 +70,6 @@ def index_command(
     from triplewire.operators.files import operators_of
     from triplewire.partition.plan import NAMES
     from triplewire.pipeline.index.build import Meaning, Spread, build
-    from triplewire.read import read
     from triplewire.read.taxonomy import load_taxonomy
 
     if partitioner not in NAMES:
@@ -80,25 +81,26 @@ def index_command(
     with _told():
         plugins.find("matcher", matcher)
         classes = load_taxonomy(taxonomy, settings) if taxonomy else EMPTY
-        meaning = Meaning(classes, str(entailment), operators_of(files), settings, matcher)
-        publications = read(
-            *(sample or ()),
-            split=str(reading.split),
-            settings=settings,
-            on_refusal=report.refuse,
-            as_written=reading.as_written,
-        )
         version = build(
             output,
             subscriptions,
-            meaning,
-            Spread(partitioner, nodes, tuple(publications) if sample else ()),
+            Meaning(classes, str(entailment), operators_of(files), settings, matcher),
+            Spread(partitioner, nodes, _sample(sample or (), reading, settings, report)),
             on_refusal=report.refuse,
             on_warning=lambda id, warning: report.warn(id, [warning]),
         )
-    report.finish()
-    _say(version, f"{counted(version.content.subscriptions, 'subscription')}{_refused(report)}", begun)
+    _say(version, "built", report, begun)
     raise typer.Exit(report.exit_code)
+
+
+def _sample(files: Sequence[Path], reading: Reading, settings: Settings, report: Report) -> tuple[Publication, ...]:
+    """The publications of files."""
+    from triplewire.read import read  # as in `index_command`
+
+    if not files:
+        return ()
+    split, refuse = str(reading.split), report.refuse
+    return tuple(read(*files, split=split, settings=settings, on_refusal=refuse, as_written=reading.as_written))
 
 
 def subscribe_command(
@@ -135,8 +137,7 @@ def subscribe_command(
             on_refusal=report.refuse,
             on_warning=lambda id, warning: report.warn(id, [warning]),
         )
-    report.finish()
-    _say(change.version, f"{counted(change.changed, 'subscription')} added{_refused(report)}", begun)
+    _say(change.version, f"{counted(change.changed, 'subscription')} added", report, begun)
     raise typer.Exit(report.exit_code)
 
 
@@ -160,7 +161,7 @@ def unsubscribe_command(
     report, begun = Report(), time.perf_counter()
     with _told():
         change = unsubscribe(index, ids, called, on_refusal=report.refuse)
-    _say(change.version, f"{counted(change.changed, 'subscription')} removed{_refused(report)}", begun)
+    _say(change.version, f"{counted(change.changed, 'subscription')} removed", report, begun)
     raise typer.Exit(report.exit_code)
 
 
@@ -173,13 +174,10 @@ def _told() -> Iterator[None]:
         raise typer.BadParameter(one_line(str(error))) from error
 
 
-def _refused(report: Report) -> str:
-    return f", {report.refused:,} refused" if report.refused else ""
-
-
-def _say(version: Version, what: str, begun: float) -> None:
+def _say(version: Version, what: str, report: Report, begun: float) -> None:
+    report.finish()
     content = version.content
-    spread = f" on {content.nodes} nodes ({content.partitioner})" if version.is_staged else ""
-    live = counted(content.subscriptions, "subscription")
-    text = f"{what}; {version.name} of {version.directory} has {live}{spread}"
-    say(f"{text} ({time.perf_counter() - begun:.1f} s)")
+    refused = f", {report.refused:,} refused" if report.refused else ""
+    spread = f" on {counted(content.nodes, 'node')} ({content.partitioner})" if version.is_staged else ""
+    live = f"{version.directory} {version.name} has {counted(content.subscriptions, 'subscription')}{spread}"
+    say(f"{what}{refused}; {live} ({time.perf_counter() - begun:.1f} s)")

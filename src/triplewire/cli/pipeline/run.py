@@ -6,6 +6,7 @@ import datetime as dt
 import re
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -52,6 +53,24 @@ Watch = Annotated[
 Repeat = Annotated[
     bool, typer.Option("--repeat", help="With --streaming: tell also what was told before, of the same content.")
 ]
+
+
+@dataclass(frozen=True)
+class Streams:
+    """How a run goes on; a group of options."""
+
+    streaming: Streaming = False
+    watch: Watch = 0
+    repeat: Repeat = False
+
+    def check(self) -> None:
+        """Raises `BadParameter` for options that are for streams only."""
+        if self.watch and not self.streaming:
+            raise typer.BadParameter("it keeps a stream running; add --streaming", param_hint="--watch")
+        if self.repeat and not self.streaming:
+            raise typer.BadParameter("a batch run tells all matches; add --streaming", param_hint="--repeat")
+
+
 Conf = Annotated[
     list[str] | None,
     typer.Option(
@@ -76,17 +95,15 @@ def run_command(
         Path | None, typer.Option(metavar="DIR", help="An index of subscriptions instead: triplewire pipeline index.")
     ] = None,
     taxonomy: TaxonomyFiles = None,
-    streaming: Streaming = False,
-    watch: Watch = 0,
     *,
     operating: OperatingWithCache,
+    streams: Streams,
     reading: Reading,
     matcher: Annotated[
         str, typer.Option(metavar="NAME", help="How pairs are found; the answers are the same.")
     ] = DEFAULT_MATCHER,
     entailment: EntailmentOption = Entailment.NONE,
     conf: Conf = None,
-    repeat: Repeat = False,
 ) -> None:
     """
     \b
@@ -100,25 +117,19 @@ def run_command(
     run takes the place of an earlier one in the same folder; a streaming run goes on where the last one stopped, and
     tells once what comes again. With --index, each micro-batch has the version that is the newest then.
     """
-    if watch and not streaming:
-        raise typer.BadParameter("it keeps a stream running; add --streaming", param_hint="--watch")
-    if repeat and not streaming:
-        raise typer.BadParameter("a batch run tells all matches; add --streaming", param_hint="--repeat")
-    if (index is None) == (subscriptions is None):
-        raise typer.BadParameter("give either, and not both", param_hint="--subscriptions, --index")
-    if index is not None and (taxonomy or entailment is not Entailment.NONE or matcher != DEFAULT_MATCHER):
-        what = "an index has its own; give them to triplewire pipeline index"
-        raise typer.BadParameter(what, param_hint="--taxonomy, --entailment, --matcher")
+    streams.check()
+    has_own = bool(taxonomy) or entailment is not Entailment.NONE or matcher != DEFAULT_MATCHER
+    given = _subscriptions(subscriptions, index, has_own)
     config = dict(_pair(text) for text in conf or [])
     settings_of_stream = _settings_of_stream(config)
     master = config.pop("spark.master", "")
     report = Report()
     job = prepare(
         source,
-        index or subscriptions or [],
+        given,
         output,
         report,
-        streaming=streaming,
+        streaming=streams.streaming,
         reading=reading,
         taxonomy=taxonomy,
         matcher=matcher,
@@ -128,12 +139,24 @@ def run_command(
     with spark_for(job, master, config) as spark:
         begun = time.perf_counter()
         work = partial(job.batch, spark)
-        if streaming:
-            work = partial(job.stream, spark, watch, repeat=repeat, **settings_of_stream)
-        summary = interruptible(spark, work, job.stop, quietly=watch > 0)
+        if streams.streaming:
+            work = partial(job.stream, spark, streams.watch, repeat=streams.repeat, **settings_of_stream)
+        summary = interruptible(spark, work, job.stop, quietly=streams.watch > 0)
     job.output.release()
     say(f"{_told(summary)} ({time.perf_counter() - begun:.1f} s); written to {output}")
     raise typer.Exit(1 if summary.refused else 0)
+
+
+def _subscriptions(files: list[Path] | None, index: Path | None, has_own: bool) -> list[Path] | Path:
+    """The files, or the index: exactly one is given. `has_own`: beside it, what only files of subscriptions take."""
+    if index is not None and files is None:
+        if has_own:
+            what = "an index has its own; give them to triplewire pipeline index"
+            raise typer.BadParameter(what, param_hint="--taxonomy, --entailment, --matcher")
+        return index
+    if files is None or index is not None:
+        raise typer.BadParameter("give either, and not both", param_hint="--subscriptions, --index")
+    return files
 
 
 def _pair(text: str) -> tuple[str, str]:
@@ -186,30 +209,19 @@ def prepare(
     """Everything that can go wrong before Spark is started, which takes seconds. `subscriptions`: files, or the
     directory of an index."""
     # --help does without the parsers, Arrow and the engine behind these
-    from triplewire import plugins
     from triplewire.ir.taxonomy import EMPTY
     from triplewire.operators.files import operators_of
     from triplewire.pipeline.calling import Calling
     from triplewire.pipeline.index.build import Meaning
     from triplewire.pipeline.index.pins import IndexSource
     from triplewire.pipeline.run import PipelineRun
-    from triplewire.pipeline.sinks import Output
-    from triplewire.pipeline.sources import check_source, local_path
     from triplewire.read.taxonomy import load_taxonomy
 
     check_files(subscriptions if isinstance(subscriptions, list) else (), taxonomy or ())
     settings = settings_from_environment()
     operating = operating or OperatingWithCache()
     operator_files, order = operators_from(operating.operators or ()), checked_order(operating.operator_order)
-    try:
-        check_source(source)
-        plugins.find("matcher", matcher)
-        target = Output(folder)
-        before = target.prepare(Path(local_path(source)), streaming)
-    except TriplewireError as error:
-        raise typer.BadParameter(one_line(str(error))) from error
-    if before:
-        say(f"{folder}: this run {before}")
+    target = _output(folder, source, matcher, streaming)
     refused: list[Refusal] = []
 
     def refuse(refusal: Refusal) -> None:
@@ -238,6 +250,25 @@ def prepare(
         on_note=report.say,
         calling=Calling(order, "" if operating.operator_cache is None else str(operating.operator_cache.absolute())),
     )
+
+
+def _output(folder: Path, source: str, matcher: str, streaming: bool) -> Output:
+    """The output folder, once the arguments are checked that need no engine."""
+    # as in `prepare`
+    from triplewire import plugins
+    from triplewire.pipeline.sinks import Output
+    from triplewire.pipeline.sources import check_source, local_path
+
+    try:
+        check_source(source)
+        plugins.find("matcher", matcher)
+        target = Output(folder)
+        before = target.prepare(Path(local_path(source)), streaming)
+    except TriplewireError as error:
+        raise typer.BadParameter(one_line(str(error))) from error
+    if before:
+        say(f"{folder}: this run {before}")
+    return target
 
 
 def _compiled(
