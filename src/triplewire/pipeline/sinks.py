@@ -9,6 +9,7 @@
     DIR/_checkpoint                   the progress of the stream (Spark's own)
     DIR/_arrivals                     which files a stream has read (`triplewire.pipeline.arrivals`)
     DIR/_told.sqlite                  which matches a stream has told (`triplewire.pipeline.told`)
+    DIR/_learned.json, DIR/_budgets   what operators have cost, and have spent (`triplewire.pipeline.calling`)
     DIR/_index                        the index of a run that was given subscriptions (`triplewire.pipeline.index`)
     DIR/_pins.sqlite                  which version of an index a micro-batch had (`triplewire.pipeline.index.pins`)
     DIR/_writing                      incomplete files, in a folder for each process that writes

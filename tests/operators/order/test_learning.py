@@ -277,3 +277,8 @@ def test_the_command_shows_what_an_engine_has_learned(tmp_path: Path) -> None:
     assert row["selectivity"] == 0.5
     assert 0 < row["learned"] < 1
     assert triplewire("operators", "--engine", str(tmp_path)).code == 2
+    (tmp_path / "_learned.json").write_text(json.dumps(matching.learned.to_json()))  # as in an output folder
+    done = triplewire("operators", "--operators", str(file), "--engine", str(tmp_path), "--json")
+    assert {row["name"]: row for row in done.rows}["even"] == row
+    (tmp_path / "_learned.json").write_text("{}")
+    assert triplewire("operators", "--engine", str(tmp_path)).code == 2

@@ -27,7 +27,11 @@ def operators_command(
         Path | None, typer.Option(metavar="FILE", help="What `match --stats FILE` has counted: calls, costs, failures.")
     ] = None,
     engine: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="What a saved engine has learned: calls, costs, failures.")
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="What a saved engine, or `pipeline run --output DIR`, has learned: calls, costs, failures.",
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="JSON Lines.")] = False,
 ) -> None:
@@ -82,13 +86,15 @@ def _rounded(number: float | None) -> float | None:
 
 
 def _learned(directory: Path) -> dict[str, Any]:
-    """What a saved engine knows, by operator. Raises `BadParameter` where the directory is none."""
+    """What a saved engine, or an output folder of the pipeline, knows, by operator. Raises `BadParameter` where the
+    directory is neither."""
     from triplewire.engine.store.directory import load_learned
     from triplewire.operators.order.statistics import LearnedCalls
 
     learned = LearnedCalls()
     try:
-        told = load_learned(directory)
+        of_runs = directory / "_learned.json"
+        told = json.loads(of_runs.read_bytes()) if of_runs.is_file() else load_learned(directory)
         if told is not None:
             learned.restore(told)
     except (TriplewireError, ValueError) as error:
