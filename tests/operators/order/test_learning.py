@@ -76,6 +76,14 @@ def test_the_same_counts_in_the_same_order_out() -> None:
     assert orders[0] == orders[1]
 
 
+def test_many_calls_are_restored_and_merged() -> None:
+    one, restored, merged = taught(calls=500, publications=100), LearnedCalls(), LearnedCalls()
+    restored.restore(one.to_json())
+    merged.merge(one.taken())
+    assert restored.to_json() == one.to_json()
+    assert len(merged) == len(restored) > 400
+
+
 def test_another_seed_draws_others() -> None:
     drawn = [[taught(seed, publications=5).expected(np.arange(40)).is_drawn for seed in range(400)]]
     assert 1 <= sum(drawn[0]) <= 20, "about 2 % of publications"

@@ -241,7 +241,8 @@ class LearnedCalls:
                 self._sums[:, number], self._totals[:, number] = numbers[:3], numbers[3:]
                 self._since[:, number] = numbers[3:]
             for key, numbers in calls:
-                self._rows.counts[:, self._row_of(key)] = numbers
+                row = self._row_of(key)  # it may need larger tables
+                self._rows.counts[:, row] = numbers
 
     def taken(self) -> dict[str, Any]:
         """What was counted since this was asked last, as a JSON object, for `merge` elsewhere."""
