@@ -29,6 +29,7 @@ from triplewire.verify.operators import CallCounts, CallTable
 if TYPE_CHECKING:
     from triplewire.clauses.view import View
     from triplewire.encode.decode import Decoder
+    from triplewire.operators.order.statistics import LearnedCalls
     from triplewire.select.index import Prepared
 
 Stage: TypeAlias = Callable[[str], AbstractContextManager[None]]
@@ -285,6 +286,10 @@ class Meaning(Protocol):
     @property
     def world(self) -> World:
         """Its taxonomy, operators and limits."""
+
+    @property
+    def learned(self) -> LearnedCalls:
+        """What its operator calls have cost and how often they were true."""
 
     def meant(self, subscription: Subscription) -> Subscription:
         """The subscription as it is evaluated: where entailment is on, with subclasses."""

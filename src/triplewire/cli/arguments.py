@@ -113,6 +113,12 @@ OperatorOrder = Annotated[
     ),
 ]
 
+OperatorCache = Annotated[
+    Path | None,
+    typer.Option(
+        "--operator-cache", metavar="DIR", help="Keep outcomes of operators that state a version, from run to run."
+    ),
+]
 EntailmentOption = Annotated[
     Entailment, typer.Option(help="rdfs: properties and classes also mean those below them, by the taxonomy file.")
 ]
@@ -123,6 +129,21 @@ SplitOption = Annotated[
 AsWrittenOption = Annotated[
     bool, typer.Option("--as-written", help="Leave the texts of feeds as they are: no types, dates as they stand.")
 ]
+
+
+@dataclass(frozen=True)
+class Operating:
+    """Which operators there are, and how they are called; a group of options."""
+
+    operators: OperatorFiles = None
+    operator_order: OperatorOrder = "greedy"
+
+
+@dataclass(frozen=True)
+class OperatingWithCache(Operating):
+    """The same, and where their outcomes are kept."""
+
+    operator_cache: OperatorCache = None
 
 
 @dataclass(frozen=True)
@@ -140,6 +161,17 @@ def settings_from_environment() -> Settings:
         return Settings.from_environment(on_warning=lambda text: say(one_line(f"warning: {text}")))
     except TriplewireError as error:
         raise typer.BadParameter(str(error)) from error
+
+
+def checked_order(name: str) -> str:
+    """The name of an order of operators; another one is wrong usage."""
+    from triplewire.operators.order import check_order
+
+    try:
+        check_order(name)
+    except TriplewireError as error:
+        raise typer.BadParameter(str(error), param_hint="--operator-order") from error
+    return name
 
 
 def operators_from(files: Iterable[Path]) -> tuple[OperatorFile, ...]:

@@ -22,14 +22,14 @@ import pyarrow.compute as pc
 from triplewire.encode.buffers import of_numbers
 from triplewire.engine import Engine
 from triplewire.errors import LimitError, Refusal
-from triplewire.operators.calling.budget import share_budgets
 from triplewire.operators.files import OperatorFile, operators_of
+from triplewire.pipeline.calling import Calling
 from triplewire.pipeline.rows import OUTCOME_ROWS, refused, widened
 
 KEPT = 2  # engines of different versions that a worker holds: the one in use and the one before
 _TEXT = ("utf-8", "surrogatepass")
 
-_engines: OrderedDict[str, Engine] = OrderedDict()
+_engines: OrderedDict[tuple[str, ...], Engine] = OrderedDict()
 _loaded = 0
 
 
@@ -45,7 +45,7 @@ class PackedEngine:
     files: str = field(repr=False)
     version: str
     operators: tuple[OperatorFile, ...] = field(default=(), repr=False)
-    budgets: str = field(default="", repr=False)  # a folder: budgets of operators hold for all workers that share it
+    calling: Calling = field(default_factory=Calling, repr=False, compare=False)
 
     @classmethod
     def of(cls, engine: Engine, operators: Sequence[OperatorFile] = ()) -> PackedEngine:
@@ -54,32 +54,39 @@ class PackedEngine:
         Raises `StoreError` when one of its subscriptions cannot be compiled from its text again.
         """
         with tempfile.TemporaryDirectory(prefix="triplewire-") as folder:
-            engine.save(folder, index=False)
+            engine.save(folder, index=False, learned=False)
             contents = {file.name: file.read_bytes().decode(*_TEXT) for file in sorted(Path(folder).iterdir())}
         files = json.dumps(contents)
         whole = [files, *(part for file in operators for part in (file.path, file.text))] if operators else [files]
-        return cls(files, hashlib.sha256("\0".join(whole).encode(*_TEXT)).hexdigest(), tuple(operators))
+        version = hashlib.sha256("\0".join(whole).encode(*_TEXT)).hexdigest()
+        return cls(files, version, tuple(operators), Calling(engine.operator_order))
 
     def engine(self) -> Engine:
         """The engine, unpacked once a process and version."""
         global _loaded
-        if self.budgets:
-            share_budgets(self.budgets)
-        engine = _engines.get(self.version)
+        key = self.version, *self.calling.kind
+        engine = _engines.get(key)
         if engine is None:
             with tempfile.TemporaryDirectory(prefix="triplewire-") as folder:
                 for name, text in json.loads(self.files).items():
                     Path(folder, name).write_bytes(text.encode(*_TEXT))
-                engine = _engines[self.version] = Engine.load(folder, operators=operators_of(self.operators))
+                engine = _engines[key] = Engine.load(
+                    folder,
+                    operators=operators_of(self.operators),
+                    operator_order=self.calling.order,
+                    operator_cache=self.calling.cache or None,
+                )
             _loaded += 1
             while len(_engines) > KEPT:
                 _engines.popitem(last=False)
-        _engines.move_to_end(self.version)
+        _engines.move_to_end(key)
         return engine
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Outcomes (`OUTCOME_ROWS`) of publications. A refused input (`PUBLICATION_ROWS`) is passed on as it is."""
-        return outcomes_of(self.engine(), batches)
+        engine = self.engine()
+        with self.calling.task(engine):
+            yield from outcomes_of(engine, batches)
 
 
 def outcomes_of(engine: Engine, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

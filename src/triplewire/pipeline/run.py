@@ -10,12 +10,14 @@ import datetime as dt
 import threading
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from triplewire.config import Settings
 from triplewire.errors import ReadError, Refusal
 from triplewire.pipeline.arrivals import SETTLE, Arrivals
+from triplewire.pipeline.calling import Calling, JobLearning
 from triplewire.pipeline.filter import PackedEngine
 from triplewire.pipeline.index.filters import IndexFilter
 from triplewire.pipeline.index.pins import IndexSource, Pins
@@ -68,6 +70,7 @@ class PipelineRun:
     on_note: Callable[[str], None] = lambda note: None
     on_batch: Callable[[Summary], None] = lambda summary: None
     look: Callable[[DataFrame], None] = lambda outcomes: None
+    calling: Calling = field(default_factory=Calling)
     stop: threading.Event = field(default_factory=threading.Event)
     summary: Summary = field(default_factory=Summary)
     _start: str = field(default="", init=False)  # the folder for the refusals of this start
@@ -152,6 +155,11 @@ class PipelineRun:
             return self.subscriptions
         return self.subscriptions.pinned(Pins(self.output.pins), number) if part else self.subscriptions.newest()
 
+    @cached_property
+    def _learning(self) -> JobLearning:
+        """What the runs with this output have learned of operators."""
+        return JobLearning(self.output.learned)
+
     @property
     def _version(self) -> str:
         """What the record of a run says of its subscriptions."""
@@ -219,8 +227,12 @@ class PipelineRun:
         seen, decided, repeats = Observation(), Observation(), 0
         rows = rows.observe(seen, count_if(expr("refusal IS NULL")).alias("publications"))
         refusals = count_if(expr("refusal.kind <> 'warning'")).alias("refused")
+        called = replace(self.calling, budgets=self.calling.budgets or str(self.output.budgets))
         chosen = self._filter(part, number)
-        with held_outcomes(rows, chosen, lambda both: both.observe(decided, refusals)) as held:
+        with (
+            self._learning.batch(rows.sparkSession, called) as calling,
+            held_outcomes(rows, replace(chosen, calling=calling), lambda both: both.observe(decided, refusals)) as held,
+        ):
             told = matches(held)
             if ledger is not None:
                 told, repeats = ledger.new(told, number)

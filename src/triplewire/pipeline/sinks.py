@@ -9,6 +9,7 @@
     DIR/_checkpoint                   the progress of the stream (Spark's own)
     DIR/_arrivals                     which files a stream has read (`triplewire.pipeline.arrivals`)
     DIR/_told.sqlite                  which matches a stream has told (`triplewire.pipeline.results.told`)
+    DIR/_learned.json, DIR/_budgets   what operators have cost, and have spent (`triplewire.pipeline.calling`)
     DIR/_index                        the index of a run that was given subscriptions (`triplewire.pipeline.index`)
     DIR/_pins.sqlite                  which version of an index a micro-batch had (`triplewire.pipeline.index.pins`)
     DIR/_metrics.prom                 what was counted (`triplewire.pipeline.results.status`)
@@ -67,6 +68,8 @@ class Output:
         self.told = self.folder / "_told.sqlite"
         self.pins = self.folder / "_pins.sqlite"
         self.index = self.folder / "_index"
+        self.learned = self.folder / "_learned.json"
+        self.budgets = self.folder / "_budgets"
         self.replaced = self.folder / "_replaced"
         self.at: Callable[[str], None] = lambda point: None
         """Called at each named point of a commit (docs/streams.md), so that a test can end the process there."""

@@ -16,10 +16,11 @@ import typer
 from triplewire.cli.arguments import (
     Entailment,
     EntailmentOption,
-    OperatorFiles,
+    OperatingWithCache,
     OptionalSubscriptionFiles,
     Reading,
     TaxonomyFiles,
+    checked_order,
     operators_from,
     settings_from_environment,
 )
@@ -94,8 +95,8 @@ def run_command(
         Path | None, typer.Option(metavar="DIR", help="An index of subscriptions instead: triplewire pipeline index.")
     ] = None,
     taxonomy: TaxonomyFiles = None,
-    operators: OperatorFiles = None,
     *,
+    operating: OperatingWithCache,
     streams: Streams,
     reading: Reading,
     matcher: Annotated[
@@ -132,7 +133,7 @@ def run_command(
         taxonomy=taxonomy,
         matcher=matcher,
         entailment=entailment,
-        operators=operators or (),
+        operating=operating,
     )
     with spark_for(job, master, config) as spark:
         begun = time.perf_counter()
@@ -208,13 +209,14 @@ def prepare(
     taxonomy: Sequence[Path] | None = None,
     matcher: str = DEFAULT_MATCHER,
     entailment: str = Entailment.NONE,
-    operators: Sequence[Path] = (),
+    operating: OperatingWithCache | None = None,
 ) -> PipelineRun:
     """Everything that can go wrong before Spark is started, which takes seconds. `subscriptions`: files, or the
     directory of an index."""
     # --help does without the parsers, Arrow and the engine behind these
     from triplewire.ir.taxonomy import EMPTY
     from triplewire.operators.files import operators_of
+    from triplewire.pipeline.calling import Calling
     from triplewire.pipeline.index.build import Meaning
     from triplewire.pipeline.index.pins import IndexSource
     from triplewire.pipeline.run import PipelineRun
@@ -222,7 +224,8 @@ def prepare(
 
     check_files(subscriptions if isinstance(subscriptions, list) else (), taxonomy or ())
     settings = settings_from_environment()
-    operator_files = operators_from(operators)
+    operating = operating or OperatingWithCache()
+    operator_files, order = operators_from(operating.operators or ()), checked_order(operating.operator_order)
     target = _output(folder, source, matcher, streaming)
     refused: list[Refusal] = []
 
@@ -250,6 +253,7 @@ def prepare(
         as_written=reading.as_written,
         on_refusal=report.refuse,
         on_note=report.say,
+        calling=Calling(order, "" if operating.operator_cache is None else str(operating.operator_cache.absolute())),
     )
 
 

@@ -8,6 +8,7 @@ both are those of one engine. A pair that stage 1 could not decide is routed as 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -17,8 +18,8 @@ from numpy.typing import NDArray
 
 from triplewire.encode.schema import PUBLICATIONS
 from triplewire.errors import Refusal
-from triplewire.operators.calling.budget import share_budgets
 from triplewire.operators.files import OperatorFile
+from triplewire.pipeline.calling import Calling
 from triplewire.pipeline.filter import matched, outcomes_of, parted, sources_of
 from triplewire.pipeline.index.opened import Opened, opened
 from triplewire.pipeline.rows import OUTCOME_ROWS, refused, widened
@@ -46,17 +47,17 @@ class IndexFilter:
     version: str
     nodes: int = 0
     operators: tuple[OperatorFile, ...] = field(default=(), repr=False)
-    budgets: str = field(default="", repr=False)  # as of `pipeline.filter.PackedEngine`
+    calling: Calling = field(default_factory=Calling, repr=False, compare=False)
 
     def opened(self) -> Opened:
         """The version, opened once a process. Raises `StoreError`."""
-        if self.budgets:
-            share_budgets(self.budgets)
-        return opened(self.directory, self.version, self.operators)
+        return opened(self.directory, self.version, self.operators, self.calling.kind)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Outcomes (`OUTCOME_ROWS`) of publications. A refused input (`PUBLICATION_ROWS`) is passed on as it is."""
-        return outcomes_of(self.opened().server(), batches)
+        engine = self.opened().server()
+        with self.calling.task(engine):
+            yield from outcomes_of(engine, batches)
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,10 @@ class StageOne:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Rows of both kinds for batches of publications and refused inputs."""
         version = self.filter.opened()
+        with self.filter.calling.task(version.server()):
+            yield from self._rows(version, batches)
+
+    def _rows(self, version: Opened, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             refusals, publications = parted(batch)
             if refusals is not None:
@@ -93,10 +98,18 @@ class StageTwo:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Outcomes (`OUTCOME_ROWS`). Rows that are no publication were refused in stage 1, and are passed over."""
         version = self.filter.opened()
+        with ExitStack() as tasks:
+            yield from self._rows(version, batches, tasks)
+
+    def _rows(self, version: Opened, batches: Iterable[pa.RecordBatch], tasks: ExitStack) -> Iterator[pa.RecordBatch]:
+        begun: set[int] = set()
         for batch in batches:
             nodes = batch.column(NODE)
             publications = batch.select([name for name in batch.schema.names if name != NODE])
             for node in pc.unique(nodes).to_pylist():
+                if node not in begun:
+                    tasks.enter_context(self.filter.calling.task(version.node(node)))
+                    begun.add(node)
                 own = publications.filter(pc.equal(nodes, node))
                 failed: list[Refusal] = []
                 for rows, matches in matched(version.node(node), own, failed):

@@ -22,12 +22,15 @@ from triplewire.engine.views.forked import forked
 from triplewire.errors import DamagedError
 from triplewire.ir.subscription import Subscription
 from triplewire.operators.files import OperatorFile, operators_of
+from triplewire.operators.order import GREEDY
 from triplewire.pipeline.index.versions import SERVER, Version, damaged, load
 
 HELD = 2
 """Versions that a process holds open: the one in use and the one before."""
 
-_Key = tuple[str, str, tuple[OperatorFile, ...]]
+_Key = tuple[str, str, tuple[OperatorFile, ...], tuple[str, str]]
+AS_USUAL = (GREEDY, "")
+"""How operators are called: the order, and the folder of a cache (`pipeline.calling.Calling.kind`)."""
 
 _opened: OrderedDict[_Key, Opened] = OrderedDict()
 _engines: WeakValueDictionary[_Key, Engine] = WeakValueDictionary()  # saved engines that an opened version has
@@ -35,11 +38,15 @@ _lock = Lock()
 
 
 class Opened:
-    """A version, each part of it opened when it is first asked for. `operators` are the files that give its own."""
+    """A version, each part of it opened when it is first asked for. `operators` are the files that give its own,
+    `calling` says how they are called."""
 
-    def __init__(self, version: Version, operators: Sequence[OperatorFile] = ()) -> None:
+    def __init__(
+        self, version: Version, operators: Sequence[OperatorFile] = (), calling: tuple[str, str] = AS_USUAL
+    ) -> None:
         self.version = version
         self.operators = tuple(operators)
+        self.calling = calling
         self._parts: dict[str, Engine] = {}
         self._saved: dict[str, Engine] = {}  # as they lie in the files, so that the next version has them at hand
 
@@ -98,23 +105,31 @@ class Opened:
         engine = self._saved.get(path)
         if engine is None:
             folder = self.version.directory / path
-            key = str(folder), "", self.operators
+            key = str(folder), "", self.operators, self.calling
             engine = _engines.get(key)
             if engine is None:
                 if not folder.is_dir():
                     raise damaged(self.version.directory / self.version.name, f"{path} is missing")
-                engine = _engines[key] = Engine.load(folder, operators=operators_of(self.operators))
+                order, cache = self.calling
+                engine = _engines[key] = Engine.load(
+                    folder,
+                    operators=operators_of(self.operators),
+                    operator_order=order,
+                    operator_cache=cache or None,
+                )
             self._saved[path] = engine
         return engine
 
 
-def opened(directory: str | Path, name: str, operators: Sequence[OperatorFile] = ()) -> Opened:
+def opened(
+    directory: str | Path, name: str, operators: Sequence[OperatorFile] = (), calling: tuple[str, str] = AS_USUAL
+) -> Opened:
     """A version of an index, which this process may have open already. Raises `StoreError`."""
-    key = str(directory), name, tuple(operators)
+    key = str(directory), name, tuple(operators), calling
     with _lock:
         version = _opened.get(key)
         if version is None:
-            version = _opened[key] = Opened(load(Path(directory), name), operators)
+            version = _opened[key] = Opened(load(Path(directory), name), operators, calling)
             while len(_opened) > HELD:
                 _opened.popitem(last=False)
         _opened.move_to_end(key)
@@ -130,7 +145,7 @@ def usable(directory: Path, name: str, operators: Sequence[OperatorFile] = ()) -
             version.leading  # noqa: B018  # reads and checks the plan
     except DamagedError:
         with _lock:
-            _opened.pop((str(directory), name, tuple(operators)), None)
+            _opened.pop((str(directory), name, tuple(operators), AS_USUAL), None)
         raise
     return version.version
 

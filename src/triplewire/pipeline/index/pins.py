@@ -59,7 +59,6 @@ class IndexSource:
         output: Path,
         operators: Sequence[OperatorFile] = (),
         on_note: Callable[[str], None] = lambda note: None,
-        budgets: str = "",
         source: str = "",
     ) -> None:
         self.directory = directory.absolute()
@@ -67,7 +66,6 @@ class IndexSource:
         self._output = output
         self._operators = tuple(operators)
         self._on_note = on_note
-        self._budgets = budgets
         self._last: Version | None = None
         self._passed_over = ""
         self._marked = ""
@@ -112,7 +110,7 @@ class IndexSource:
             pin(self.directory, self._output, version.name)
             self._marked = version.name
         nodes = len(version.content.parts) - 1
-        return IndexFilter(str(self.directory), version.name, nodes, self._operators, self._budgets)
+        return IndexFilter(str(self.directory), version.name, nodes, self._operators)
 
 
 def _name_of(directory: Path) -> str:
