@@ -74,6 +74,8 @@ def test_a_micro_batch_keeps_its_version(tmp_path: Path) -> None:
     assert source.pinned(pins, 0).version == "v1", "repeated: what it had"
     # a stream that was killed and is started again
     again = IndexSource(index, output, on_note=notes.append)
+    again.check()
+    assert versions.pinned(index) == {"v1"}, "what was repeated last may not be committed: it must stay"
     assert again.pinned(Pins(output / "pins.sqlite"), 1).version == "v2"
     assert again.pinned(pins, 2).version == "v2"
     # a new version that is damaged does not stop the stream, and is told of once

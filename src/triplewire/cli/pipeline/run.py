@@ -240,7 +240,7 @@ def prepare(
             classes = load_taxonomy(taxonomy, settings) if taxonomy else EMPTY
             meaning = Meaning(classes, str(entailment), operators_of(operator_files), settings, matcher)
             versions = _compiled(subscriptions, meaning, target, operator_files, report, refuse)
-        versions.newest()
+        versions.check()
     except StoreError as error:
         raise typer.BadParameter(one_line(str(error))) from error
     return PipelineRun(

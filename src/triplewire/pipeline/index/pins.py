@@ -70,9 +70,17 @@ class IndexSource:
         self._passed_over = ""
         self._marked = ""
 
+    def check(self) -> None:
+        """Open and check the version that counts now. Raises `StoreError`. The version that the run had last, before it
+        was interrupted perhaps, stays pinned until a batch has another."""
+        self._newest()
+
     def newest(self) -> IndexFilter:
         """The version that counts now, checked; the last one that was used, where that is damaged. Raises `StoreError`
         where there is none."""
+        return self._used(self._newest())
+
+    def _newest(self) -> Version:
         try:
             name = current(self.directory)
             if self._last is None or name not in (self._last.name, self._passed_over):
@@ -83,16 +91,16 @@ class IndexSource:
             if self._passed_over != (name := _name_of(self.directory)):
                 self._on_note(f"{error}; matching goes on with {self._last.name}")
             self._passed_over = name
-        return self._used(self._last)
+        return self._last
 
     def pinned(self, pins: Pins, batch: int) -> IndexFilter:
         """The version of a micro-batch. Raises `StoreError` where the one that it had is gone, or is another now."""
         before = pins.of(batch)
         if before is None:
-            chosen = self.newest()
-            assert self._last is not None
-            pins.pin(batch, self._last)
-            return chosen
+            chosen = self._newest()
+            marked = self._used(chosen)  # first, so that nobody removes it
+            pins.pin(batch, chosen)
+            return marked
         name, sha256 = before
         version = usable(self.directory, name, self._operators)
         if version.sha256 != sha256:
