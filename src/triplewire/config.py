@@ -40,6 +40,7 @@ class Settings:
     # write; with more, the pair is refused, and where it is known to match, its bindings are cut
     max_steps: int = 2_000_000
     operator_seconds: int = 10  # one call of an operator; if it takes longer, the call is unknown
+    operator_cache_bytes: int = 256 * 1024 * 1024  # outcomes of operators on disk, where a folder for them is given
     max_regex_bytes: int = 1_024  # UTF-8 bytes of a regular expression
 
     # inputs

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import ssl
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 ANSWERS: dict[str, Any] = {
@@ -25,12 +27,13 @@ class Service:
         self.most = self._now = 0
         self.lock = threading.Lock()
         self.port = 0
+        self.base = ""
 
     def toml(self, path: str = "true", **settings: object) -> str:
         """The declaration of the operator `mentions(topic)` behind the server."""
         given = {"allow_private_addresses": True, "timeout": 0.5, **settings}
         lines = [f"{name} = {json.dumps(value)}" for name, value in given.items()]
-        url = f'url = "http://127.0.0.1:{self.port}/{path}"'
+        url = f'url = "{self.base}/{path}"'
         return "\n".join(["[operators.mentions]", 'kind = "http"', 'parameters = ["topic"]', url, *lines])
 
     def reply(self, handler: BaseHTTPRequestHandler) -> None:
@@ -66,8 +69,8 @@ class Service:
 
 
 @contextmanager
-def service() -> Iterator[Service]:
-    """A server of its own, which ends with the block."""
+def service(certificate: Path | None = None, host: str = "127.0.0.1") -> Iterator[Service]:
+    """A server of its own, which ends with the block. With a file of a key and a certificate, it speaks TLS."""
     told = Service()
 
     class Handler(BaseHTTPRequestHandler):
@@ -88,6 +91,11 @@ def service() -> Iterator[Service]:
 
     server = Quiet(("127.0.0.1", 0), Handler)
     told.port = server.server_port
+    told.base = f"http{'' if certificate is None else 's'}://{host}:{told.port}"
+    if certificate is not None:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate)
+        server.socket = context.wrap_socket(server.socket, server_side=True)
     threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
     try:
         yield told

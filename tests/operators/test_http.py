@@ -134,15 +134,19 @@ def test_allowed_address(address: str) -> None:
     "change",
     [
         {"url": "ftp://e/"}, {"url": "http://a@e/"}, {"url": "http://e\\@f/"}, {"url": "http://e/ x"}, {"timeout": 0},
+        {"ca_file": "/nowhere"}, {"ca_file": 1},
         {"concurrency": 0}, {"batch": True}, {"cost": -1}, {"parameters": "x"}, {"surprise": 1}, {"kind": "ftp"},
     ],
     ids=str,
 )  # fmt: skip
 def test_a_wrong_declaration_says_what_is_expected(change: dict[str, Any]) -> None:
-    lines = dict(line.split(" = ", 1) for line in Service().toml().splitlines()[1:])
+    right = Service()
+    right.base = "https://e.example"
+    lines = dict(line.split(" = ", 1) for line in right.toml().splitlines()[1:])
+    operators_of([OperatorFile("right.toml", right.toml())])
     import json
 
     lines |= {name: json.dumps(value) for name, value in change.items()}
     text = "[operators.mentions]\n" + "\n".join(f"{name} = {value}" for name, value in lines.items())
-    with pytest.raises(OperatorError, match=r"\[operators.mentions\]"):
+    with pytest.raises(OperatorError, match=rf"\[operators.mentions\].*{next(iter(change))}"):
         operators_of([OperatorFile("wrong.toml", text)])

@@ -38,13 +38,15 @@ class Bad:
         return self.body()
 
 operators = (
-    Bad("dies", lambda: os._exit(9)), Bad("hangs", lambda: time.sleep(60)), Bad("eats", eat),
+    Bad("dies", lambda: os._exit(9)), Bad("killed", lambda: os.kill(os.getpid(), 9)),
+    Bad("hangs", lambda: time.sleep(60)), Bad("eats", eat),
     Bad("lies", lambda: 3.5), Bad("raises", lambda: 1 / 0), Bad("fine", lambda: True), Bad("leaks", leak),
     Bad("floods", flood), Bad("writes", lambda: os.write(1, b"no answer" * 99) > 0),
 )
 """
 SAID = {
     "dies": "exit 9",
+    "killed": "signal 9",
     "hangs": "no answer within 2 s",
     "eats": "more memory than allowed",
     "lies": "its answer is wrong",

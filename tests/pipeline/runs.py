@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.dataset as ds
 
-from triplewire.encode.schema import MATCHES
 from triplewire.engine import Engine
 from triplewire.errors import Refusal
 from triplewire.model.match import bindings_text
 from triplewire.pipeline.filter import PackedEngine
+from triplewire.pipeline.rows import MATCH_ROWS
 from triplewire.pipeline.run import PipelineRun, Summary
 from triplewire.pipeline.sinks import Output
 from triplewire.read import read
@@ -59,7 +59,7 @@ def rows_in(folder: Path) -> list[Row]:
     for file in sorted(folder.rglob("*.parquet")):
         table = ds.dataset(file).to_table()
         if "subscription" in table.schema.names:
-            assert table.schema.names == MATCHES.names
+            assert table.schema.names == MATCH_ROWS.names
             assert all(row["matched_at"].tzinfo is not None for row in table.to_pylist())
             found += map(row_of, table.to_pylist())
     return sorted(found)

@@ -23,6 +23,8 @@ from triplewire.config import Settings
 from triplewire.engine import Engine
 from triplewire.engine.stats import Clock, Stats, peak_bytes
 from triplewire.errors import SubscriptionError
+from triplewire.operators.files import operators_of, read_operator_files
+from triplewire.operators.order import GREEDY
 
 RUNS = 5
 _PROFILED = 5  # functions that a profile names
@@ -31,11 +33,33 @@ BUDGET_SECONDS = 20.0  # for all runs of one figure; slow matchers see fewer pub
 INCOMING = ("read", "encode")  # the stages before there is a batch
 
 
+@dataclass(frozen=True, slots=True)
+class Operators:
+    """Which operators the engines of this process have beside the installed ones, and in which order they call them."""
+
+    files: tuple[str, ...] = ()
+    order: str = GREEDY
+
+
+_operators = Operators()
+
+
+def use(operators: Operators) -> None:
+    """Engines that are loaded from now on have these."""
+    global _operators
+    _operators = operators
+
+
 def load(matcher: str, path: Path) -> Engine:
     """An engine with the subscriptions of a file. Raises `SubscriptionError` where one is refused, as no generated one
     is wrong."""
     limit = max(Settings().max_input_bytes, path.stat().st_size)
-    engine = Engine(matcher=matcher, settings=Settings(max_input_bytes=limit))
+    engine = Engine(
+        matcher=matcher,
+        settings=Settings(max_input_bytes=limit),
+        operators=operators_of(read_operator_files(_operators.files)) if _operators.files else None,
+        operator_order=_operators.order,
+    )
     engine.load_subscriptions(path)
     engine.settle()
     return engine

@@ -11,11 +11,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from triplewire.bench.experiments import EXPERIMENTS, compare, from_json, to_json
+from triplewire.bench.measure import Operators, use
 from triplewire.bench.report import Figure, from_line, to_line
 from triplewire.bench.workloads.catalogue import WORKLOADS, Place
 from triplewire.errors import TriplewireError
@@ -25,13 +26,15 @@ ALL = "all"
 
 @dataclass(frozen=True, slots=True)
 class BenchPlan:
-    """What to run: a workload, or all of them. `compared` names two matchers, or is empty."""
+    """What to run: a workload, or all of them. `compared` names two matchers, or is empty. `operators`: those that the
+    subscriptions of `data` may call."""
 
     workload: str
     matcher: str
     compared: tuple[str, ...] = ()
     size: int | None = None
     data: Path | None = None
+    operators: Operators = field(default_factory=Operators)
 
     def names(self) -> list[str]:
         """The experiments. `all` leaves out those that run by their name only."""
@@ -66,6 +69,7 @@ def _experiment(plan: BenchPlan, name: str, folder: str) -> Iterator[Figure]:
     job: dict[str, Any] = {
         "name": name, "work": folder, "size": plan.size, "data": None if plan.data is None else str(plan.data),
         "matcher": plan.matcher, "compared": plan.compared,
+        "operators": plan.operators.files, "order": plan.operators.order,
     }  # fmt: skip
     (written,) = _step({**job, "step": "prepare"})
     cases = json.loads(written)
@@ -94,6 +98,7 @@ def _step(job: dict[str, Any]) -> Iterator[str]:
 def step(job: dict[str, Any]) -> None:
     """Do one step in the process that was started for it. Writes lines of JSON to standard output."""
     experiment = EXPERIMENTS[job["name"]]
+    use(Operators(tuple(job["operators"]), job["order"]))
     place = Place(Path(job["work"]), job["size"], None if job["data"] is None else Path(job["data"]))
     if job["step"] == "prepare":
         print(json.dumps(to_json(experiment.prepare(place))))

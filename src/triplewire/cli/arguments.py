@@ -71,15 +71,14 @@ def context_argument(text: str) -> ContextFile:
     raise typer.BadParameter(f"{text!r} is not URL=FILE with a file that is there")
 
 
-SubscriptionFiles = Annotated[
-    list[Path],
-    typer.Option(
-        "--subscriptions",
-        metavar="FILE...",
-        parser=file_argument,
-        help="Queries: .gql .rq .mdv .pred (one each), .jsonl .parquet (many), or folders of them.",
-    ),
-]
+_SUBSCRIPTIONS = typer.Option(
+    "--subscriptions",
+    metavar="FILE...",
+    parser=file_argument,
+    help="Queries: .gql .rq .mdv .pred (one each), .jsonl .parquet (many), or folders of them.",
+)
+SubscriptionFiles = Annotated[list[Path], _SUBSCRIPTIONS]
+OptionalSubscriptionFiles = Annotated[list[Path] | None, _SUBSCRIPTIONS]
 TaxonomyFiles = Annotated[
     list[Path] | None,
     typer.Option(
@@ -114,6 +113,12 @@ OperatorOrder = Annotated[
     ),
 ]
 
+OperatorCache = Annotated[
+    Path | None,
+    typer.Option(
+        "--operator-cache", metavar="DIR", help="Keep outcomes of operators that state a version, from run to run."
+    ),
+]
 EntailmentOption = Annotated[
     Entailment, typer.Option(help="rdfs: properties and classes also mean those below them, by the taxonomy file.")
 ]
@@ -124,6 +129,21 @@ SplitOption = Annotated[
 AsWrittenOption = Annotated[
     bool, typer.Option("--as-written", help="Leave the texts of feeds as they are: no types, dates as they stand.")
 ]
+
+
+@dataclass(frozen=True)
+class Operating:
+    """Which operators there are, and how they are called; a group of options."""
+
+    operators: OperatorFiles = None
+    operator_order: OperatorOrder = "greedy"
+
+
+@dataclass(frozen=True)
+class OperatingWithCache(Operating):
+    """The same, and where their outcomes are kept."""
+
+    operator_cache: OperatorCache = None
 
 
 @dataclass(frozen=True)
@@ -141,6 +161,17 @@ def settings_from_environment() -> Settings:
         return Settings.from_environment(on_warning=lambda text: say(one_line(f"warning: {text}")))
     except TriplewireError as error:
         raise typer.BadParameter(str(error)) from error
+
+
+def checked_order(name: str) -> str:
+    """The name of an order of operators; another one is wrong usage."""
+    from triplewire.operators.order import check_order
+
+    try:
+        check_order(name)
+    except TriplewireError as error:
+        raise typer.BadParameter(str(error), param_hint="--operator-order") from error
+    return name
 
 
 def operators_from(files: Iterable[Path]) -> tuple[OperatorFile, ...]:

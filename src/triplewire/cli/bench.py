@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from triplewire.cli import output
+from triplewire.cli.arguments import Operating, checked_order, operators_from
+from triplewire.cli.inputs.groups import grouped
 from triplewire.cli.match import prepare_kernels
 from triplewire.cli.report import say
 from triplewire.errors import TriplewireError
@@ -20,10 +23,11 @@ if TYPE_CHECKING:
 
 DATA_VARIABLE = "TRIPLEWIRE_BENCH_DATA"
 WORKLOADS = ("rtf", "graph", "latency", "gtopss", "cluster", "mdv", "mixed", "adversarial")
-PARTITION = "partition"  # an experiment that `all` leaves out, as it takes long
-NAMES = (*WORKLOADS, PARTITION)
+LONG = ("partition", "spark")  # experiments that `all` leaves out, as they take long
+NAMES = (*WORKLOADS, *LONG)
 
 
+@grouped
 def bench_command(
     workload: Annotated[str, typer.Argument(metavar="WORKLOAD", help=f"{', '.join(NAMES)}, or all.")],
     matcher: Annotated[str, typer.Option(metavar="NAME", help="The matcher to measure.")] = "trie",
@@ -41,6 +45,8 @@ def bench_command(
         Path | None,
         typer.Option(metavar="DIR", envvar=DATA_VARIABLE, help="Real publications and queries; default: generated."),
     ] = None,
+    *,
+    operating: Operating,
 ) -> None:
     """
     \b
@@ -49,31 +55,26 @@ def bench_command(
     triplewire bench cluster --compare trie reference --subscriptions 1000
 
     Measure matching on the papers' workloads, drawn with fixed seeds. `all` measures every target but those of
-    `partition`, which takes long. A missed target is told, and no failure. Files go to the temporary folder.
+    `partition` and `spark`, which take long. A missed target is told, and no failure. Files go to the temporary folder.
     """
     # imported here so that --help does not load NumPy
-    from triplewire import plugins
+    from triplewire.bench.measure import Operators
     from triplewire.bench.plot import to_svg
     from triplewire.bench.report import summary, table_head, table_line
     from triplewire.bench.run import ALL, BenchPlan, run
 
     if workload not in (*NAMES, ALL):
         raise typer.BadParameter(f"{workload!r}; known: {', '.join((*NAMES, ALL))}", param_hint="WORKLOAD")
-    for option, name in (("--matcher", matcher), *(("--compare", name) for name in compare or ())):
-        try:
-            plugins.find("matcher", name)
-        except TriplewireError as error:
-            raise typer.BadParameter(str(error), param_hint=option) from error
-    if data is not None and not data.is_dir():
-        raise typer.BadParameter(f"{data} is no folder", param_hint="--data")
-    for option, file in (("--json", json_file), ("--plot", plot)):
-        if file is not None and (file.is_dir() or not os.access(file.resolve().parent, os.W_OK)):
-            raise typer.BadParameter(f"{file} cannot be written", param_hint=option)
+    _check_matchers(matcher, compare or ())
+    _check_places(data, json_file, plot)
+    operators_from(operating.operators or ())
+    files = tuple([str(file.absolute()) for file in operating.operators or ()])
+    operators = Operators(files, checked_order(operating.operator_order))
     prepare_kernels(matcher, "compiled")
     rows: list[Figure] = []
     with output.text_output(None) as stream:
         print(table_head(), file=stream, flush=True)
-        for row in run(BenchPlan(workload, matcher, compare or (), subscriptions, data), say):
+        for row in run(BenchPlan(workload, matcher, compare or (), subscriptions, data, operators), say):
             rows.append(row)
             print(table_line(row), file=stream, flush=True)
         for line in summary(rows):
@@ -84,3 +85,23 @@ def bench_command(
     if plot is not None:
         with output.text_output(plot) as stream:
             stream.write(to_svg(rows, f"triplewire bench {workload} ({sys.platform})"))
+
+
+def _check_matchers(matcher: str, compared: Sequence[str]) -> None:
+    """Raises `BadParameter` where there is no matcher of a name."""
+    from triplewire import plugins  # as in `bench_command`
+
+    for option, name in (("--matcher", matcher), *(("--compare", name) for name in compared)):
+        try:
+            plugins.find("matcher", name)
+        except TriplewireError as error:
+            raise typer.BadParameter(str(error), param_hint=option) from error
+
+
+def _check_places(data: Path | None, json_file: Path | None, plot: Path | None) -> None:
+    """Raises `BadParameter` where the data are not there, or a file cannot be written."""
+    if data is not None and not data.is_dir():
+        raise typer.BadParameter(f"{data} is no folder", param_hint="--data")
+    for option, file in (("--json", json_file), ("--plot", plot)):
+        if file is not None and (file.is_dir() or not os.access(file.resolve().parent, os.W_OK)):
+            raise typer.BadParameter(f"{file} cannot be written", param_hint=option)

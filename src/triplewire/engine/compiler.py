@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from triplewire.errors import SubscriptionError, TriplewireError
@@ -23,16 +23,18 @@ from triplewire.languages import parse
 from triplewire.model.operator import Operator, warnings_of_call
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI
+from triplewire.operators.order.statistics import LearnedCalls
 
 _encode = json.JSONEncoder(ensure_ascii=False).encode
 
 
 @dataclass(frozen=True)
 class Compiler:
-    """What a text means beside what it says. `entailment` is "none" or "rdfs"."""
+    """What a text means beside what it says. `entailment` is "none" or "rdfs". `learned`: what operator calls cost."""
 
     world: World
     entailment: str = "none"
+    learned: LearnedCalls = field(default_factory=LearnedCalls, compare=False, repr=False)
 
     def compiled(
         self, row: Mapping[str, Any], rules: Mapping[str, Subscription] | None = None, *, full: bool = True

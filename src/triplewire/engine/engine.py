@@ -14,7 +14,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import groupby, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -27,12 +26,12 @@ from triplewire.engine.explain.recent import Recent
 from triplewire.engine.incoming import Portion, Reading, chunks_of, chunks_of_batches, chunks_of_files
 from triplewire.engine.result import MatchResult
 from triplewire.engine.stats import Clock
+from triplewire.engine.store import contents
 from triplewire.engine.store import directory as store
-from triplewire.engine.store import rows as saved_rows
 from triplewire.engine.tiers.matcher import empty_snapshot
 from triplewire.engine.views.registered import Registered
 from triplewire.engine.views.rules import Rules
-from triplewire.errors import LimitError, Refusal, SubscriptionError, TriplewireError, raise_refusal
+from triplewire.errors import Refusal, SubscriptionError, TriplewireError, raise_refusal
 from triplewire.expected import expect_callable, expect_path, expect_text
 from triplewire.ir.checks import check
 from triplewire.ir.subscription import Subscription
@@ -50,13 +49,14 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from triplewire.engine.explain.explanation import Explanation
+    from triplewire.operators.calling.cache import OutcomeCache
+    from triplewire.operators.order.statistics import LearnedCalls
 
 File: TypeAlias = "str | os.PathLike[str]"
 Refuse: TypeAlias = Callable[[Refusal], None]
 Warn: TypeAlias = Callable[[str, str], None]
 
 ENTAILMENTS = ("none", "rdfs")
-LOADED_TOGETHER = 16_384  # subscriptions of a file that are registered together
 
 
 class Engine:
@@ -66,7 +66,9 @@ class Engine:
     answers); `operators` are those that calls may name (default: the built-in ones); `settings` are the limits.
     `entailment="rdfs"` applies the taxonomy's rdfs:subPropertyOf, rdfs:domain and rdfs:range to each publication and
     lets an `rdf:type` pattern with a constant class take in the subclasses. `operator_order`: one
-    of `operators.order.ORDERS`. Any thread may call any method; a match call works on the subscriptions there are then.
+    of `operators.order.ORDERS`. `operator_cache`: a folder for outcomes of operators that state a version; they are
+    used again for publications of the same content. Any thread may call any method; a match call works on the
+    subscriptions there are then.
     """
 
     def __init__(
@@ -78,11 +80,12 @@ class Engine:
         settings: Settings | None = None,
         entailment: str = "none",
         operator_order: str = GREEDY,
+        operator_cache: str | os.PathLike[str] | OutcomeCache | None = None,
     ) -> None:
         expect_text("Engine(matcher=...)", matcher)
         if not isinstance(entailment, str) or entailment not in ENTAILMENTS:
             raise TriplewireError(f"there is no entailment {entailment!r}", remedy=f"known: {', '.join(ENTAILMENTS)}")
-        world = given.world_of("Engine", taxonomy, operators, settings, operator_order)
+        world = given.world_of("Engine", taxonomy, operators, settings, operator_order, operator_cache)
         self._compiler = Compiler(world, entailment)
         self._matcher_name = matcher
         self._matcher = plugins.find("matcher", matcher)
@@ -303,40 +306,35 @@ class Engine:
         publication is given, too. Raises `SubscriptionError` when there is no such subscription, `ArgumentError` when
         the publication is missing, `LimitError` where the evaluation passes one.
         """
-        registered, publication = self._recent.pair(self._snapshot, subscription, publication)
-        from triplewire.engine.explain.explanation import explain  # matching does without it
+        pair = self._recent.pair(self._snapshot, subscription, publication)
+        from triplewire.engine.explain.explanation import explained  # matching does without it
 
-        compiler = self._compiler
-        try:
-            return explain(compiler.meant(registered), compiler.entailed(publication), compiler.world)
-        except RecursionError:
-            what = "the query is nested too deep to be explained"
-            raise LimitError(what, source=registered.id, remedy="lower max_query_depth") from None
+        return explained(*pair, self._compiler, self._recent.calls(subscription))
+
+    @property
+    def learned(self) -> LearnedCalls:
+        """What operator calls have cost and how often they were true: `by_operator()` of it."""
+        return self._compiler.learned
+
+    @property
+    def operator_order(self) -> str:
+        """The order in which operators are called."""
+        return self._compiler.world.operator_order
 
     # --- storage -----------------------------------------------------------------------------------------------------
 
-    def save(self, path: str | Path, *, index: bool = True) -> None:
+    def save(self, path: str | Path, *, index: bool = True, learned: bool = True) -> None:
         """Write everything but the operators to a directory, in place of what was saved there before.
 
-        With `index`, the index of a matcher that has one is written as well, so that loading need not make it anew. A
-        save that is interrupted leaves the engine that was there before; one process saves at a time, others wait.
+        With `index`, the index of a matcher that has one is written as well, so that loading need not make it anew;
+        with `learned`, what operator calls have cost and how often they were true. A save that is interrupted leaves
+        the engine that was there before; one process saves at a time, others wait.
         Raises `StoreError` when the directory holds anything but a saved engine, when it cannot be written, when
         another process has been saving there for a minute, and when a subscription would not come back as it is (one
         that was not made from its text); `LimitError` where there are too many subscriptions for one index.
         """
         expect_path("save(path)", path)
-        compiler, count = self._compiler, len(self._snapshot)
-        snapshot, world = self._current.compiled() if index and count else self._snapshot, compiler.world
-        head = store.header(world.settings, self._matcher_name, compiler.entailment, len(snapshot))
-        parts = {"taxonomy": store.taxonomy_part(world.taxonomy)}
-        if not (index and snapshot.columnar and len(snapshot)):
-            lines = list(saved_rows.rows(snapshot.all(), compiler))
-            store.save(Path(path), lambda: head, {"subscriptions": ("jsonl", lambda s: s.writelines(lines)), **parts})
-            return
-        from triplewire.engine.store.segment_files import StoredSegment  # it brings compiled kernels along
-
-        stored = StoredSegment.of(snapshot, compiler)
-        store.save(Path(path), lambda: {**head, **stored.manifest()}, {**stored.parts(), **parts})
+        contents.save(Path(path), self._current, self._compiler, self._matcher_name, index, learned)
 
     @classmethod
     def load(
@@ -348,6 +346,7 @@ class Engine:
         settings: Settings | None = None,
         verify: bool = False,
         operator_order: str = GREEDY,
+        operator_cache: str | os.PathLike[str] | OutcomeCache | None = None,
     ) -> Engine:
         """The engine that `save` wrote, with its matcher and settings unless others are given.
 
@@ -364,28 +363,10 @@ class Engine:
             settings=saved.settings,
             entailment=saved.entailment,
             operator_order=operator_order,
+            operator_cache=operator_cache,
         )
-        engine._fill(saved, str(path))
+        contents.fill(engine._current, engine._compiler, engine._matcher, saved, Path(path))
         return engine
-
-    def _fill(self, saved: store.Saved, source: str) -> None:
-        """Take over the subscriptions of a saved engine: its index, or else what its texts give."""
-        compiler = self._compiler
-        if saved.index is not None and self._current.compiled().columnar:
-            from triplewire.engine.store.segment_files import opened  # as in `save`
-
-            snapshot = opened(saved, compiler, self._matcher, source)
-            if snapshot is not None:
-                self._current.snapshot = snapshot
-                return
-        with saved.subscriptions as lines:
-            rows = {row["id"]: row for row in (saved_rows.parsed_row(line, source) for line in lines)}
-        subscriptions = saved_rows.compiled_rows(rows, compiler, source)
-        for plain, group in groupby(subscriptions, lambda subscription: not rows[subscription.id].get("rules")):
-            checked = (saved_rows.checked(subscription, compiler, source) for subscription in group)
-            while together := list(islice(checked, LOADED_TOGETHER)):
-                self._current.snapshot = self._snapshot.changed(together, (), plain=plain)
-        self._current.settle()
 
 
 def _matched(snapshot: Snapshot, chunks: Iterable[Chunk], clock: Clock) -> MatchResult:

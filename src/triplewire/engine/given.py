@@ -25,7 +25,9 @@ _READ = "match(read(path)) or match_files(path) take files"
 _PREFIXES = "a mapping of prefixes to namespace IRIs (texts)"
 
 
-def world_of(where: str, taxonomy: object, operators: Any, settings: Any, order: str = GREEDY) -> World:
+def world_of(
+    where: str, taxonomy: object, operators: Any, settings: Any, order: str = GREEDY, cache: Any = None
+) -> World:
     """What subscriptions are evaluated with: those given, or the defaults. The taxonomy may be the path of its file.
 
     Raises `ArgumentError` where one of them is something else, and what `load_taxonomy` raises.
@@ -41,7 +43,15 @@ def world_of(where: str, taxonomy: object, operators: Any, settings: Any, order:
         called = isolated(called)
     except ValueError as error:
         raise ArgumentError(str(error), source=f"{where}(operators=...)", remedy="define it in a module") from None
-    return World(classes, called, limits, order)
+    recall = None
+    if cache is not None:
+        from triplewire.operators.calling.cache import OutcomeCache, Recall  # SQLite, which most programs do without
+
+        if not isinstance(cache, OutcomeCache):
+            expect_path(f"{where}(operator_cache=...)", cache)
+            cache = OutcomeCache(cache, limits.operator_cache_bytes)
+        recall = Recall(cache, called, classes)
+    return World(classes, called, limits, order, recall)
 
 
 def _taxonomy(where: str, taxonomy: Any, settings: Settings) -> Taxonomy:

@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 from triplewire.encode.batch import Ids
 from triplewire.encode.strings import TextColumn
 from triplewire.errors import TriplewireError
+from triplewire.ir.evaluation.evaluate import Answer
 from triplewire.ir.subscription import Subscription
 from triplewire.matchers import Chunk, Detail, Details, Install, Meaning, Rows, Stage
 from triplewire.verify.in_flight import in_flight
-from triplewire.verify.operators import OperatorStage
+from triplewire.verify.operators import CallCounts, OperatorStage
 
 _RECENT = 256  # changes that are kept beside the large table, at least
 
@@ -112,8 +113,14 @@ class ReferenceSnapshot:
         candidates = len(chunk) * len(subscriptions)
         publications = list(map(chunk.publication, range(len(chunk))))
         triples = sum(len(current.triples) for current in publications)
-        at_once = self._stage.caller.at_once
-        decided = in_flight(lambda current: self._stage.decide(current, subscriptions, {}), publications, at_once)
+        at_once, world = self._stage.caller.at_once, self._meaning.world
+        counts = [CallCounts() for _ in publications]
+
+        def decide(place: int) -> list[Answer | TriplewireError]:
+            current = publications[place]
+            return self._stage.decide(current, subscriptions, {}, counts[place], world.known(current))
+
+        decided = in_flight(decide, range(len(publications)), at_once)
         for row in range(len(chunk)):
             with stage("verify"):
                 outcomes = next(decided)
@@ -127,6 +134,11 @@ class ReferenceSnapshot:
                     details.append((outcome.bindings, subscriptions[number].construct))
                 elif outcome.undecided:
                     failures += [(row, number, failure) for failure in outcome.failures]
+        if world.recall is not None:
+            world.recall.flush()
+        asked = CallCounts()
+        for own in counts:
+            asked.add(own)
         return Rows(
             np.array(publication, np.int32),
             np.array(subscription, np.int32),
@@ -136,6 +148,7 @@ class ReferenceSnapshot:
             candidates=candidates,
             verified=candidates,
             details=details,
+            operators=asked,
         )
 
     def details(self, chunk: Chunk, rows: Rows, places: NDArray[np.int64]) -> Details:

@@ -4,9 +4,9 @@
     matches = match_publications(publications(spark, "feeds/"), "subscriptions/", taxonomy="taxonomy.ttl")
 
 `java` finds a Java for Spark, `session` starts Spark, `sources` turns files into publications, `filter` matches them
-(it imports no Spark), `jobs` joins these to data frames, `sinks` writes them, `run` is a whole run. The command line is
-`triplewire.cli.pipeline`. The modules imported here import no Spark, which takes a second to load and is an optional
-dependency.
+(it imports no Spark), `index` has versions of subscriptions that come and go meanwhile, `jobs` joins these to data
+frames, `sinks` writes them, `run` is a whole run. The command line is `triplewire.cli.pipeline`. The modules imported
+here import no Spark, which takes a second to load and is an optional dependency.
 """
 
 from __future__ import annotations

@@ -22,14 +22,14 @@ import pyarrow.compute as pc
 from triplewire.encode.buffers import of_numbers
 from triplewire.engine import Engine
 from triplewire.errors import LimitError, Refusal
-from triplewire.operators.calling.budget import share_budgets
 from triplewire.operators.files import OperatorFile, operators_of
+from triplewire.pipeline.calling import Calling
 from triplewire.pipeline.rows import OUTCOME_ROWS, refused, widened
 
 KEPT = 2  # engines of different versions that a worker holds: the one in use and the one before
 _TEXT = ("utf-8", "surrogatepass")
 
-_engines: OrderedDict[str, Engine] = OrderedDict()
+_engines: OrderedDict[tuple[str, ...], Engine] = OrderedDict()
 _loaded = 0
 
 
@@ -45,7 +45,7 @@ class PackedEngine:
     files: str = field(repr=False)
     version: str
     operators: tuple[OperatorFile, ...] = field(default=(), repr=False)
-    budgets: str = field(default="", repr=False)  # a folder: budgets of operators hold for all workers that share it
+    calling: Calling = field(default_factory=Calling, repr=False, compare=False)
 
     @classmethod
     def of(cls, engine: Engine, operators: Sequence[OperatorFile] = ()) -> PackedEngine:
@@ -54,44 +54,63 @@ class PackedEngine:
         Raises `StoreError` when one of its subscriptions cannot be compiled from its text again.
         """
         with tempfile.TemporaryDirectory(prefix="triplewire-") as folder:
-            engine.save(folder, index=False)
+            engine.save(folder, index=False, learned=False)
             contents = {file.name: file.read_bytes().decode(*_TEXT) for file in sorted(Path(folder).iterdir())}
         files = json.dumps(contents)
         whole = [files, *(part for file in operators for part in (file.path, file.text))] if operators else [files]
-        return cls(files, hashlib.sha256("\0".join(whole).encode(*_TEXT)).hexdigest(), tuple(operators))
+        version = hashlib.sha256("\0".join(whole).encode(*_TEXT)).hexdigest()
+        return cls(files, version, tuple(operators), Calling(engine.operator_order))
 
     def engine(self) -> Engine:
         """The engine, unpacked once a process and version."""
         global _loaded
-        if self.budgets:
-            share_budgets(self.budgets)
-        engine = _engines.get(self.version)
+        key = self.version, *self.calling.kind
+        engine = _engines.get(key)
         if engine is None:
             with tempfile.TemporaryDirectory(prefix="triplewire-") as folder:
                 for name, text in json.loads(self.files).items():
                     Path(folder, name).write_bytes(text.encode(*_TEXT))
-                engine = _engines[self.version] = Engine.load(folder, operators=operators_of(self.operators))
+                engine = _engines[key] = Engine.load(
+                    folder,
+                    operators=operators_of(self.operators),
+                    operator_order=self.calling.order,
+                    operator_cache=self.calling.cache or None,
+                )
             _loaded += 1
             while len(_engines) > KEPT:
                 _engines.popitem(last=False)
-        _engines.move_to_end(self.version)
+        _engines.move_to_end(key)
         return engine
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Outcomes (`OUTCOME_ROWS`) of publications. A refused input (`PUBLICATION_ROWS`) is passed on as it is."""
         engine = self.engine()
-        for batch in batches:
-            if "refusal" in batch.schema.names:
-                is_refusal = pc.is_valid(batch.column("refusal"))
-                yield widened(batch.filter(is_refusal).select(["refusal"]), OUTCOME_ROWS)
-                batch = batch.filter(pc.invert(is_refusal))
-            refusals: list[Refusal] = []
-            for rows, matches in _matched(engine, batch, refusals):
-                yield widened(matches, OUTCOME_ROWS, source=_sources(rows, matches))
-            yield refused(refusals, OUTCOME_ROWS)
+        with self.calling.task(engine):
+            yield from outcomes_of(engine, batches)
 
 
-def _matched(
+def outcomes_of(engine: Engine, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same of any engine."""
+    for batch in batches:
+        refusals, publications = parted(batch)
+        if refusals is not None:
+            yield refusals
+        failed: list[Refusal] = []
+        for rows, matches in matched(engine, publications, failed):
+            yield widened(matches, OUTCOME_ROWS, source=sources_of(rows, matches))
+        yield refused(failed, OUTCOME_ROWS)
+
+
+def parted(batch: pa.RecordBatch) -> tuple[pa.RecordBatch | None, pa.RecordBatch]:
+    """The refused inputs of a batch as outcomes, where it may have some; and its publications."""
+    if "refusal" not in batch.schema.names:
+        return None, batch
+    is_refusal = pc.is_valid(batch.column("refusal"))
+    refusals = widened(batch.filter(is_refusal).select(["refusal"]), OUTCOME_ROWS)
+    return refusals, batch.filter(pc.invert(is_refusal))
+
+
+def matched(
     engine: Engine, batch: pa.RecordBatch, refusals: list[Refusal]
 ) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
     """Publications with their matches: all at once, or in parts where the texts of the matches are too long together,
@@ -102,8 +121,8 @@ def _matched(
     except (LimitError, ValueError) as error:  # `pa.ArrowInvalid` and `UnicodeDecodeError` are such
         if batch.num_rows > 1:
             half = batch.num_rows // 2
-            yield from _matched(engine, batch.slice(0, half), refusals)
-            yield from _matched(engine, batch.slice(half), refusals)
+            yield from matched(engine, batch.slice(0, half), refusals)
+            yield from matched(engine, batch.slice(half), refusals)
         else:
             name = pc.cast(batch.column("id"), pa.binary())[0].as_py() or b"(no id)"
             reason = f"the row cannot be read: {error}"
@@ -115,7 +134,7 @@ def _matched(
     yield batch, matches
 
 
-def _sources(publications: pa.RecordBatch, matches: pa.RecordBatch) -> pa.Array:
+def sources_of(publications: pa.RecordBatch, matches: pa.RecordBatch) -> pa.Array:
     """Where the publication of each match was read, as far as the publications say so; of several with one id, the
     last one counts."""
     if "source" not in publications.schema.names or not publications.num_rows:

@@ -11,12 +11,12 @@ The same with files in and Parquet out, as one call: `run`. What happens in the 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from triplewire.config import Settings
-from triplewire.encode.schema import MATCHES
 from triplewire.engine import Engine
 from triplewire.errors import Refusal, TriplewireError, raise_refusal
 from triplewire.ir.subscription import Subscription
@@ -25,7 +25,8 @@ from triplewire.model.operator import Operator
 from triplewire.operators.files import OperatorFile, operators_of
 from triplewire.pipeline.filter import PackedEngine
 from triplewire.pipeline.given import check_compiling, check_rows, check_subscriptions
-from triplewire.pipeline.rows import OUTCOME_ROWS, REFUSAL_FIELDS, columns_of
+from triplewire.pipeline.index.filters import NODE, ROUTED, ROUTED_ROWS, IndexFilter, StageOne, StageTwo
+from triplewire.pipeline.rows import INDEX_VERSION, MATCH_ROWS, OUTCOME_ROWS, REFUSAL_FIELDS, columns_of
 from triplewire.read.taxonomy import load_taxonomy
 
 if TYPE_CHECKING:
@@ -47,7 +48,8 @@ def match_publications(
     settings: Settings | None = None,
     on_refusal: Callable[[Refusal], None] | None = None,
 ) -> DataFrame:
-    """One row a match: publication, subscription, bindings (JSON text), truncated, matched_at.
+    """One row a match: publication, subscription, bindings (JSON text), truncated, matched_at, construct, content,
+    revision, and index_version, which is the hash of what was compiled.
 
     `df` is what `sources.publications` gives, or any data frame with the columns id and triples (and source, published,
     refusal) of those types, in batch or streaming. The text of the `operators`
@@ -68,17 +70,56 @@ def match_publications(
     return matches(outcomes(df, packed))
 
 
-def outcomes(df: DataFrame, packed: PackedEngine) -> DataFrame:
+def outcomes(df: DataFrame, packed: PackedEngine | IndexFilter) -> DataFrame:
     """Matches and refusals in one data frame, for `matches` and `dead_letters` to part.
 
-    `df` as for `match_publications`. The column `source` says where the publication was read.
+    `df` as for `match_publications`. The column `source` says where the publication was read, and `index_version` which
+    version of the subscriptions gave the row. With the shards of nodes, stage 1 is done twice: see `held_outcomes`.
     """
-    return df.mapInArrow(packed, columns_of(OUTCOME_ROWS))
+    if isinstance(packed, IndexFilter) and packed.nodes:
+        return _both_stages(_stage_one(df, packed), packed)
+    return _with_version(df.mapInArrow(packed, columns_of(OUTCOME_ROWS)), packed)
+
+
+@contextmanager
+def held_outcomes(
+    df: DataFrame,
+    packed: PackedEngine | IndexFilter,
+    watched: Callable[[DataFrame], DataFrame] = lambda both: both,
+) -> Iterator[DataFrame]:
+    """The same of a batch, each stage done once for all that is asked of them: they are held until the block ends.
+    `watched` may have the outcomes observed before they are held."""
+    first = _stage_one(df, packed).persist() if isinstance(packed, IndexFilter) and packed.nodes else None
+    both = watched(outcomes(df, packed) if first is None else _both_stages(first, packed)).persist()
+    try:
+        yield both
+    finally:
+        both.unpersist()
+        if first is not None:
+            first.unpersist()
+
+
+def _stage_one(df: DataFrame, packed: IndexFilter) -> DataFrame:
+    return df.mapInArrow(StageOne(packed), columns_of(ROUTED_ROWS))
+
+
+def _both_stages(first: DataFrame, packed: PackedEngine | IndexFilter) -> DataFrame:
+    assert isinstance(packed, IndexFilter)
+    routed = first.where(f"{NODE} IS NOT NULL").select(NODE, f"{ROUTED}.*").repartitionById(packed.nodes, NODE)
+    second = routed.mapInArrow(StageTwo(packed), columns_of(OUTCOME_ROWS))
+    return _with_version(first.where(f"{NODE} IS NULL").drop(NODE, ROUTED).union(second), packed)
+
+
+def _with_version(rows: DataFrame, packed: PackedEngine | IndexFilter) -> DataFrame:
+    # imported here because Spark is an optional dependency
+    from pyspark.sql.functions import lit
+
+    return rows.withColumn(INDEX_VERSION, lit(packed.version))
 
 
 def matches(outcomes: DataFrame) -> DataFrame:
     """The matches among the outcomes."""
-    return outcomes.where("refusal IS NULL").select(*MATCHES.names)
+    return outcomes.where("refusal IS NULL").select(*MATCH_ROWS.names)
 
 
 def dead_letters(outcomes: DataFrame) -> DataFrame:

@@ -32,6 +32,11 @@ OUTCOME_ROWS = _with_refusals(MATCHES, pa.field("source", pa.string()))
 """The rows of `filter`: matches with the source of their publication, and refusals."""
 
 
+INDEX_VERSION = "index_version"
+MATCH_ROWS = pa.schema([*(field.with_nullable(True) for field in MATCHES), pa.field(INDEX_VERSION, pa.string())])
+"""The rows of the output: matches, and the version of the subscriptions that gave the row."""
+
+
 def columns_of(schema: pa.Schema) -> str:
     """A schema in Spark's DDL."""
     return ", ".join(f"`{field.name}` {_spark_type(field.type)}" for field in schema)
@@ -42,7 +47,17 @@ def _spark_type(kind: pa.DataType) -> str:
         return f"struct<{', '.join(f'`{field.name}`: {_spark_type(field.type)}' for field in kind)}>"
     if pa.types.is_list(kind):
         return f"array<{_spark_type(kind.value_type)}>"
-    return {pa.string(): "string", pa.bool_(): "boolean", INSTANT: "timestamp"}[kind]
+    return _PLAIN[kind]
+
+
+_PLAIN = {
+    pa.string(): "string",
+    pa.bool_(): "boolean",
+    pa.int32(): "int",
+    pa.int64(): "bigint",
+    pa.float64(): "double",
+    INSTANT: "timestamp",
+}
 
 
 def widened(batch: pa.RecordBatch, schema: pa.Schema, **more: pa.Array) -> pa.RecordBatch:

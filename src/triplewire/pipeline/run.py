@@ -1,7 +1,7 @@
 """A run of the pipeline: files in, matches and dead letters out as Parquet, as a batch or as a stream.
 
 Its parts: `sources` (files to publications), `jobs` (publications to outcomes), `sinks` (the output folder); of a
-stream also `arrivals` (which files are new) and `told` (which matches are).
+stream also `arrivals` (which files are new) and `results.told` (which matches are).
 """
 
 from __future__ import annotations
@@ -10,17 +10,23 @@ import datetime as dt
 import threading
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from triplewire.config import Settings
 from triplewire.errors import ReadError, Refusal
 from triplewire.pipeline.arrivals import SETTLE, Arrivals
+from triplewire.pipeline.calling import Calling, JobLearning
 from triplewire.pipeline.filter import PackedEngine
-from triplewire.pipeline.jobs import dead_letters, matches, outcomes
+from triplewire.pipeline.index.filters import IndexFilter
+from triplewire.pipeline.index.pins import IndexSource, Pins
+from triplewire.pipeline.jobs import dead_letters, held_outcomes, matches
+from triplewire.pipeline.results.counts import Counts, Totals, last_counts
+from triplewire.pipeline.results.status import write_metrics
+from triplewire.pipeline.results.told import HORIZON, Ledger
 from triplewire.pipeline.sinks import DEAD_LETTER, MATCHES, Output
 from triplewire.pipeline.sources import is_remote, listed_publications, publications
-from triplewire.pipeline.told import HORIZON, Ledger
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -44,7 +50,7 @@ class Summary:
 
 @dataclass
 class PipelineRun:
-    """One run: a source of publications, packed subscriptions, and an output folder that is prepared.
+    """One run: a source of publications, packed subscriptions or an index, and an output folder that is prepared.
 
     `refused` are the subscriptions that `jobs.compile_filter` refused; they are written as dead letters too.
     `on_refusal` is called with each other refusal, `on_note` with what else a user should know, `on_batch` with the
@@ -54,7 +60,7 @@ class PipelineRun:
     """
 
     source: str
-    subscriptions: PackedEngine
+    subscriptions: PackedEngine | IndexSource
     output: Output
     refused: tuple[Refusal, ...] = ()
     split: str = "item"
@@ -64,6 +70,7 @@ class PipelineRun:
     on_note: Callable[[str], None] = lambda note: None
     on_batch: Callable[[Summary], None] = lambda summary: None
     look: Callable[[DataFrame], None] = lambda outcomes: None
+    calling: Calling = field(default_factory=Calling)
     stop: threading.Event = field(default_factory=threading.Event)
     summary: Summary = field(default_factory=Summary)
     _start: str = field(default="", init=False)  # the folder for the refusals of this start
@@ -73,7 +80,7 @@ class PipelineRun:
 
     def batch(self, spark: SparkSession) -> Summary:
         """Match all files that exist now. The results replace those of an earlier run."""
-        facts = {"streaming": False, "subscriptions": self.subscriptions.version}
+        facts = {"streaming": False, "subscriptions": self._version}
         self.output.record(**facts)
         rows = self._publications(spark)
         self.summary.refused = len(self.refused)
@@ -95,12 +102,12 @@ class PipelineRun:
 
         It ends when there are no more. With `watch`, it looks for new files every `watch` seconds until `stop` is set.
         A file counts when it has not changed for `settle` seconds; one that changes later is read again. A match that
-        was told before is not told again within the `horizon`, but with `repeat`. `told.Ledger` and `arrivals.Arrivals`
+        was told before is not told again within the `horizon`, but with `repeat`. `Ledger` and `Arrivals`
         say more. Of files elsewhere than on this machine, each is read once, as Spark first sees it.
         """
         self._compare_with_last_start()
         remote = is_remote(self.source)
-        self.output.record(streaming=True, subscriptions=self.subscriptions.version, remote=remote)
+        self.output.record(streaming=True, subscriptions=self._version, remote=remote)
         self._start = self.output.next_start()
         self.output.add_refusals(self.refused, self._start)
         self.summary.refused = len(self.refused)
@@ -114,7 +121,7 @@ class PipelineRun:
             rows = listed_publications(
                 spark, arrivals.listings, split=self.split, settings=self.settings, as_written=self.as_written
             )
-        ledger = None if repeat else Ledger(self.output.told, horizon)
+        ledger = None if repeat else Ledger(self.output.told, horizon, self.output.at)
         if ledger is not None:
             ledger.forget()
         writer = rows.writeStream.option("checkpointLocation", f"file://{self.output.checkpoint}")
@@ -142,10 +149,30 @@ class PipelineRun:
             spark, self.source, streaming, split=self.split, settings=self.settings, as_written=self.as_written
         )
 
+    def _filter(self, part: str, number: int) -> PackedEngine | IndexFilter:
+        """What matches a batch, or the micro-batch of this number: when that is repeated, the same as before."""
+        if isinstance(self.subscriptions, PackedEngine):
+            return self.subscriptions
+        return self.subscriptions.pinned(Pins(self.output.pins), number) if part else self.subscriptions.newest()
+
+    @cached_property
+    def _learning(self) -> JobLearning:
+        """What the runs with this output have learned of operators."""
+        return JobLearning(self.output.learned)
+
+    @property
+    def _version(self) -> str:
+        """What the record of a run says of its subscriptions."""
+        if isinstance(self.subscriptions, PackedEngine):
+            return self.subscriptions.version
+        return self.subscriptions.source or str(self.subscriptions.directory)
+
     def _compare_with_last_start(self) -> None:
         """Say where files that were read are not matched again, though the answers might be others now."""
+        if isinstance(self.subscriptions, IndexSource) and not self.subscriptions.source:
+            return  # an index is meant to change
         before = self.output.last_record() or {}
-        if before.get("streaming") is True and before.get("subscriptions") != self.subscriptions.version:
+        if before.get("streaming") is True and before.get("subscriptions") != self._version:
             self.on_note(
                 "the subscriptions, the taxonomy or the limits are not those of the start before: what was read then "
                 "is not matched again; for that, choose another output folder"
@@ -189,28 +216,45 @@ class PipelineRun:
     def _process(self, rows: DataFrame, part: str, ledger: Ledger | None = None, number: int = 0) -> None:
         """Match publications and write the outcomes of a batch, or of the micro-batch of this number: those that the
         ledger does not have."""
+        begun = time.perf_counter()
+        if part and self.output.is_committed(part):  # by a try that ended before Spark knew of it
+            self._committed(part)
+            return
         # imported here because Spark is an optional dependency
         from pyspark.sql import Observation
         from pyspark.sql.functions import count_if, expr
 
-        seen = Observation()
+        seen, decided, repeats = Observation(), Observation(), 0
         rows = rows.observe(seen, count_if(expr("refusal IS NULL")).alias("publications"))
-        held = outcomes(rows, self.subscriptions).persist()  # else the two outputs match everything twice
-        try:
+        refusals = count_if(expr("refusal.kind <> 'warning'")).alias("refused")
+        called = replace(self.calling, budgets=self.calling.budgets or str(self.output.budgets))
+        chosen = self._filter(part, number)
+        with (
+            self._learning.batch(rows.sparkSession, called) as calling,
+            held_outcomes(rows, replace(chosen, calling=calling), lambda both: both.observe(decided, refusals)) as held,
+        ):
             told = matches(held)
             if ledger is not None:
                 told, repeats = ledger.new(told, number)
-                self.summary.repeats += repeats
             self.output.write(MATCHES, told)
             self.output.write(DEAD_LETTER, dead_letters(held))
             self.look(held)
-        finally:
-            held.unpersist()
         if not part:
             self.output.write_refusals(self.refused)
-        self.output.commit(part)
-        self.summary.publications += seen.get["publications"] or 0
+        own = Totals(1, seen.get["publications"] or 0, self.output.written(), decided.get["refused"] or 0, repeats)
+        before = last_counts(self.output.folder / MATCHES) if part else None
+        total = own + (before.total if before is not None else Totals())
+        self.output.commit(part, Counts(own, total, round(time.perf_counter() - begun, 3)))
+        self._committed(part)
+
+    def _committed(self, part: str) -> None:
+        """Count and tell what was committed."""
+        counts = self.output.counts(part)
+        if counts is not None:
+            self.summary.publications += counts.own.publications
+            self.summary.repeats += counts.own.repeats
         self.summary.matches += self.output.count(part)
         self.summary.batches += 1
         self._tell(self.output.refusals(part))
+        write_metrics(self.output)
         self.on_batch(self.summary)

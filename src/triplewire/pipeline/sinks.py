@@ -1,19 +1,24 @@
 """The output folder of a run: matches and dead letters as Parquet. Files appear only when they are complete.
 
     DIR/matches/*.parquet             publication, subscription, bindings, truncated, matched_at, construct, content,
-                                      revision
+                                      revision, index_version
     DIR/dead-letter/*.parquet         kind, subject, where, reason, remedy
     DIR/matches/batch=N/*.parquet     the same of a stream, one folder for each micro-batch; dead-letter likewise, and
                                       batch=-N holds what start N of the stream refused beside the micro-batches
     DIR/_run.json                     which run wrote the folder
     DIR/_checkpoint                   the progress of the stream (Spark's own)
     DIR/_arrivals                     which files a stream has read (`triplewire.pipeline.arrivals`)
-    DIR/_told.sqlite                  which matches a stream has told (`triplewire.pipeline.told`)
-    DIR/_writing                      incomplete files
+    DIR/_told.sqlite                  which matches a stream has told (`triplewire.pipeline.results.told`)
+    DIR/_learned.json, DIR/_budgets   what operators have cost, and have spent (`triplewire.pipeline.calling`)
+    DIR/_index                        the index of a run that was given subscriptions (`triplewire.pipeline.index`)
+    DIR/_pins.sqlite                  which version of an index a micro-batch had (`triplewire.pipeline.index.pins`)
+    DIR/_metrics.prom                 what was counted (`triplewire.pipeline.results.status`)
+    DIR/_writing                      incomplete files, in a folder for each process that writes
+    DIR/_replaced                     results of the run before, while those of a batch run take their place
 
-Parquet is written to `_writing` and renamed when it is complete. A batch run replaces the one before. A micro-batch
-that Spark repeats after a crash replaces its first try, so nothing is there twice. `triplewire.pipeline.run` says what
-is written.
+Parquet is written to `_writing` and renamed when it is complete, the matches last: that rename is the commit. A batch
+run replaces the one before. A micro-batch that is committed stays as it is, also where Spark repeats it after a crash.
+`triplewire.pipeline.run` says what is written, `triplewire.pipeline.results.committed` how it is read.
 """
 
 from __future__ import annotations
@@ -22,8 +27,10 @@ import fcntl
 import json
 import os
 import re
+import secrets
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -31,6 +38,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from triplewire.errors import Refusal, TriplewireError
+from triplewire.pipeline.results.counts import Counts
 from triplewire.pipeline.rows import DEAD_LETTERS, storable
 
 if TYPE_CHECKING:
@@ -39,6 +47,7 @@ if TYPE_CHECKING:
 MATCHES, DEAD_LETTER = "matches", "dead-letter"
 FORMAT = "triplewire pipeline run"
 _FROM_SPARK = "part-*.parquet"  # the names of Spark's files; the driver's have other names
+_LOOK = 0.5  # seconds that a look at the lock may take (`triplewire.pipeline.results.status`)
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 
 
@@ -57,8 +66,16 @@ class Output:
         self.log = self.folder / "_spark.log"
         self.arrivals = self.folder / "_arrivals"
         self.told = self.folder / "_told.sqlite"
+        self.pins = self.folder / "_pins.sqlite"
+        self.index = self.folder / "_index"
+        self.learned = self.folder / "_learned.json"
+        self.budgets = self.folder / "_budgets"
+        self.replaced = self.folder / "_replaced"
+        self.at: Callable[[str], None] = lambda point: None
+        """Called at each named point of a commit (docs/streams.md), so that a test can end the process there."""
         self._record = self.folder / "_run.json"
-        self._writing = self.folder / "_writing"
+        # another for each process: the JVM of one that was killed may still write for a moment
+        self._writing = self.folder / "_writing" / f"{os.getpid()}-{secrets.token_hex(4)}"
         self._lock: IO[str] | None = None
 
     def prepare(self, source: Path, streaming: bool) -> str:
@@ -72,8 +89,9 @@ class Output:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             self._lock = open(self.folder / "_lock", "w")  # noqa: SIM115  # held until the process ends
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            shutil.rmtree(self._writing, ignore_errors=True)
+            _hold(self._lock)
+            shutil.rmtree(self._writing.parent, ignore_errors=True)
+            self._put_back()
         except BlockingIOError:
             raise self._wrong("another run writes to it") from None
         except OSError as error:
@@ -143,21 +161,55 @@ class Output:
         pq.write_table(table, aside)
         os.replace(aside, file)
 
-    def commit(self, part: str = "") -> None:
-        """Move what was written to its place, replacing what is there. `part` names the folder of a micro-batch."""
-        for kind in (MATCHES, DEAD_LETTER):
-            new, place = self._writing / kind, self.folder / kind / part
+    def is_committed(self, part: str) -> bool:
+        """Did an earlier try of this micro-batch commit it?"""
+        return all((self.folder / kind / part).exists() for kind in (MATCHES, DEAD_LETTER))
+
+    def counts(self, part: str = "") -> Counts | None:
+        """What was counted of a micro-batch that is committed."""
+        return Counts.read(self.folder / MATCHES / part)
+
+    def commit(self, part: str = "", counts: Counts | None = None) -> None:
+        """Move what was written to its place, replacing what is there, with what was counted. `part` names the folder
+        of a micro-batch."""
+        if counts is not None:
+            counts.write(self._writing / MATCHES)
+        self.at("before the commit")
+        for kind in (DEAD_LETTER, MATCHES):
+            new, place, old = (folder / kind for folder in (self._writing, self.folder, self.replaced))
             if not new.exists():
                 continue
+            place, old = place / part, old / part
             place.parent.mkdir(parents=True, exist_ok=True)
             if place.exists():
-                os.rename(place, self._writing / f"old-{kind}")
+                old.parent.mkdir(parents=True, exist_ok=True)
+                shutil.rmtree(old, ignore_errors=True)
+                os.rename(place, old)
+            if kind == MATCHES:
+                self.at("between the renames")
             os.rename(new, place)
-        shutil.rmtree(self._writing, ignore_errors=True)
+        self.at("after the commit")
+        for done in (self._writing, self.replaced):
+            shutil.rmtree(done, ignore_errors=True)
+
+    def _put_back(self) -> None:
+        """Put back what a run that was killed had moved away, and had not put others in its place."""
+        for kind in (MATCHES, DEAD_LETTER):
+            old = self.replaced / kind
+            for folder in [*old.glob("batch=*"), old]:
+                place = self.folder / folder.relative_to(self.replaced)
+                if folder.exists() and not place.exists():
+                    place.parent.mkdir(parents=True, exist_ok=True)
+                    os.rename(folder, place)
+        shutil.rmtree(self.replaced, ignore_errors=True)
+
+    def written(self) -> int:
+        """The number of matches that were written, and are not committed yet."""
+        return _rows_in(self._writing / MATCHES)
 
     def count(self, part: str = "") -> int:
         """The number of matches that were committed."""
-        return sum(pq.read_metadata(file).num_rows for file in (self.folder / MATCHES / part).glob(_FROM_SPARK))
+        return _rows_in(self.folder / MATCHES / part)
 
     def refusals(self, part: str = "") -> Iterator[Refusal]:
         """The dead letters that the workers wrote."""
@@ -176,3 +228,20 @@ class Output:
 
     def _wrong(self, what: str) -> TriplewireError:
         return TriplewireError(what, source=str(self.folder), remedy="choose another output folder, or remove this one")
+
+
+def _rows_in(folder: Path) -> int:
+    return sum(pq.read_metadata(file).num_rows for file in folder.glob(_FROM_SPARK))
+
+
+def _hold(lock: IO[str]) -> None:
+    """Lock the file. Raises `BlockingIOError` where a run holds it, and not just somebody who looks."""
+    end = time.monotonic() + _LOOK
+    while True:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.02)

@@ -79,14 +79,22 @@ class OperatorStage:
         subscriptions: Sequence[Subscription],
         results: CallResults,
         counts: CallCounts | None = None,
+        recalled: CallResults | None = None,
     ) -> list[Answer | TriplewireError]:
         """The answer of each subscription, or the error that kept it from one.
 
-        `results` are the calls of this publication that have been made already. Those made now are added.
+        `results` are the calls of this publication that have been made already. Those made now are added, and those of
+        the `recalled` ones that are needed.
         """
         pairs = _Pairs(publication, subscriptions, self._world, results)
         while pairs.waiting:
             key = self._order.next(pairs.waiting)
+            if recalled is not None and key in recalled:
+                results[key] = recalled[key]
+                reused = pairs.known(key)
+                if counts is not None:
+                    counts.reused += reused
+                continue
             begun = time.perf_counter()
             (result,) = self.made([key], publication)
             seconds = time.perf_counter() - begun
@@ -142,16 +150,19 @@ class _Pairs:
             self.outcomes[place] = outcome
         self.waiting.pop(place, None)
 
-    def known(self, key: CallKey) -> None:
-        """A call has been made: look again at the pairs that waited for it."""
+    def known(self, key: CallKey) -> int:
+        """A call has been made: look again at the pairs that waited for it. Returns how many they are."""
+        waited = 0
         for place in dict.fromkeys(self._needing.pop(key, ())):
             calls = self.waiting.get(place)
             if calls is None or key not in calls:
                 continue
             del calls[key]
+            waited += 1
             self._made[place] += 1
             if not calls or self._made[place] >= self._look_at[place]:
                 self._look(place)
+        return waited
 
 
 class CallTable:

@@ -1,10 +1,11 @@
-"""Explanations as people read them: the cases in `tests/cases/explain` hold the whole text.
+"""Explanations as people read them: the cases in `tests/cases/explain` hold the whole text, `#` where a time stands.
 
 To add one, write it with an empty explanation, run the test, and take over what it says when it is right.
 """
 
 from __future__ import annotations
 
+import re
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -66,5 +67,6 @@ def test_explanation(taxonomy: list[tuple[str, str]], case: dict[str, str]) -> N
     found = list(read_document((TURTLE + case["publication"]).encode(), "text"))
     publication = Publication("text", found[0].triples if found else ())
     explanation = engine.explain("query", publication)
-    assert str(explanation).strip() == case["explanation"].strip()
+    text = re.sub(r"\d+\.\d ms", "# ms", str(explanation))  # what operators took
+    assert text.strip() == case["explanation"].strip()
     assert explanation.matched == bool(engine.match(publication).matches)

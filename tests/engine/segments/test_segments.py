@@ -16,10 +16,10 @@ from engine.store.manifests import change
 from triplewire import Engine, Publication, Settings
 from triplewire.clauses.clauses import VERSION
 from triplewire.engine import compiler
-from triplewire.engine import engine as engines
 from triplewire.engine.segments import snapshot as snapshots
 from triplewire.engine.segments.snapshot import DELTA, SegmentSnapshot
 from triplewire.engine.segments.texts import IN_MEMORY, Texts, TextWriter
+from triplewire.engine.store import contents
 from triplewire.engine.store import directory as store
 from triplewire.errors import StoreError
 
@@ -216,7 +216,7 @@ def test_an_index_is_opened_not_made(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_an_index_of_another_version_is_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     engine = saved(tmp_path)
     change(tmp_path, lambda manifest: manifest["index"].update(version=VERSION + 1))
-    monkeypatch.setattr(engines, "LOADED_TOGETHER", 50)
+    monkeypatch.setattr(contents, "LOADED_TOGETHER", 50)
     monkeypatch.setattr(snapshots, "DELTA", 10)
     loaded = Engine.load(tmp_path)
     assert snapshot_of(loaded).due() is None

@@ -11,6 +11,8 @@ import typer
 
 from triplewire.cli import output
 from triplewire.cli.arguments import OperatorFiles, operators_from
+from triplewire.cli.report import one_line, say
+from triplewire.errors import TriplewireError
 
 if TYPE_CHECKING:
     from triplewire.model.operator import Operator
@@ -24,6 +26,13 @@ def operators_command(
     stats: Annotated[
         Path | None, typer.Option(metavar="FILE", help="What `match --stats FILE` has counted: calls, costs, failures.")
     ] = None,
+    engine: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="What a saved engine, or `pipeline run --output DIR`, has learned: calls, costs, failures.",
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="JSON Lines.")] = False,
 ) -> None:
     """
@@ -32,12 +41,15 @@ def operators_command(
     triplewire operators --operators mine.py services.toml --json
 
     List the operators: those that are built in, installed ones, and those of files. "cost" is what a call is stated to
-    cost, "learned" what one has cost on average.
+    cost, "learned" what one has cost on average (of --engine: in seconds, older calls count less), "selectivity" the
+    share of true ones.
     """
     # --help does without the operators
     from triplewire.operators.files import operators_of
 
-    counted = _counted(stats)
+    if stats is not None and engine is not None:
+        raise typer.BadParameter("give --stats or --engine", param_hint="--engine")
+    counted = _learned(engine) if engine is not None else _counted(stats)
     known = operators_of(operators_from(operators or ()))
     rows = [described(operator, counted.get(name, {})) for name, operator in known.items()]
     with output.text_output(None) as stream:
@@ -62,10 +74,36 @@ def described(operator: Operator, counted: Mapping[str, Any]) -> dict[str, Any]:
         "output": getattr(operator, "output", "truth or rows"),
         "runs": "isolated" if traits.isolated else "http" if hasattr(operator, "evaluate_together") else "here",
         "cost": traits.cost,
-        "learned": round(counted.get("cost", 0.0) / calls, 6) if calls else None,
-        "selectivity": round(held / answered, 6) if held is not None and answered else None,
+        "learned": _rounded(counted.get("each", counted.get("cost", 0.0) / calls if calls else None)),
+        "selectivity": _rounded(counted.get("selectivity", held / answered if held is not None and answered else None)),
         "calls": calls,
         "failures": failures,
+    }
+
+
+def _rounded(number: float | None) -> float | None:
+    return None if number is None else round(number, 6)
+
+
+def _learned(directory: Path) -> dict[str, Any]:
+    """What a saved engine, or an output folder of the pipeline, knows, by operator. Raises `BadParameter` where the
+    directory is neither."""
+    from triplewire.engine.store.directory import load_learned
+    from triplewire.operators.order.statistics import LearnedCalls
+
+    learned = LearnedCalls()
+    try:
+        of_runs = directory / "_learned.json"
+        told = json.loads(of_runs.read_bytes()) if of_runs.is_file() else load_learned(directory)
+        if told is not None:
+            learned.restore(told)
+    except (TriplewireError, ValueError) as error:
+        raise typer.BadParameter(one_line(str(error)), param_hint="--engine") from error
+    if fault := learned.independence.fault():
+        say(f"note: {fault}")
+    return {
+        name: {"each": None, **own, **({"each": own["seconds_each"]} if "seconds_each" in own else {})}
+        for name, own in learned.by_operator().items()
     }
 
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from triplewire.cli.arguments import Reading, operators_from, settings_from_environment
-from triplewire.cli.report import Report
+from triplewire.cli.arguments import Reading, checked_order, operators_from, settings_from_environment
+from triplewire.cli.report import Report, say
 from triplewire.errors import TriplewireError
 
 if TYPE_CHECKING:
@@ -38,19 +38,17 @@ def new_engine(
     entailment: str = "none",
     operators: Sequence[Path] = (),
     order: str = "greedy",
+    cache: Path | None = None,
 ) -> Engine:
     """An engine without subscriptions, with the limits of the environment; `operators` are files of them."""
     # --help does without the engine and the parsers behind these
     from triplewire.engine import Engine
+    from triplewire.operators.calling.cache import OutcomeCache
     from triplewire.operators.files import operators_of
-    from triplewire.operators.order import check_order
     from triplewire.read.taxonomy import load_taxonomy
 
     found_matcher(matcher)
-    try:
-        check_order(order)
-    except TriplewireError as error:
-        raise typer.BadParameter(str(error), param_hint="--operator-order") from error
+    checked_order(order)
     settings = settings_from_environment()
     classes = load_taxonomy(taxonomy, settings) if taxonomy else None
     called = operators_of(operators_from(operators)) if operators else None
@@ -61,6 +59,7 @@ def new_engine(
         settings=settings,
         entailment=entailment,
         operator_order=order,
+        operator_cache=None if cache is None else OutcomeCache(cache, settings.operator_cache_bytes, say),
     )
 
 

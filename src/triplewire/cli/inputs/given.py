@@ -17,6 +17,7 @@ from triplewire.cli.arguments import (
     ContextFiles,
     Entailment,
     EntailmentOption,
+    OperatorCache,
     OperatorFiles,
     OperatorOrder,
     Reading,
@@ -70,6 +71,7 @@ class Inputs:
     taxonomy: TaxonomyFiles = None
     operators: OperatorFiles = None
     operator_order: OperatorOrder = "greedy"
+    operator_cache: OperatorCache = None
     context: ContextFiles = None
     split: SplitOption = Split.ITEM
     as_written: AsWrittenOption = False
@@ -124,7 +126,12 @@ class Given:
         """An engine without subscriptions. Raises `BadParameter` where there is no such matcher."""
         inputs = self.inputs
         return new_engine(
-            inputs.taxonomy or (), matcher, inputs.entailment, inputs.operators or (), inputs.operator_order
+            inputs.taxonomy or (),
+            matcher,
+            inputs.entailment,
+            inputs.operators or (),
+            inputs.operator_order,
+            inputs.operator_cache,
         )
 
     def filled(self, report: Report) -> list[Path]:

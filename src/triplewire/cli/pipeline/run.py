@@ -5,7 +5,8 @@ from __future__ import annotations
 import datetime as dt
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,10 +16,11 @@ import typer
 from triplewire.cli.arguments import (
     Entailment,
     EntailmentOption,
-    OperatorFiles,
+    OperatingWithCache,
+    OptionalSubscriptionFiles,
     Reading,
-    SubscriptionFiles,
     TaxonomyFiles,
+    checked_order,
     operators_from,
     settings_from_environment,
 )
@@ -26,14 +28,19 @@ from triplewire.cli.inputs.files import check_files
 from triplewire.cli.inputs.groups import grouped
 from triplewire.cli.pipeline.session import interruptible, spark_for
 from triplewire.cli.report import Report, counted, one_line, say
-from triplewire.errors import Refusal, TriplewireError
+from triplewire.errors import Refusal, StoreError, TriplewireError
 
 if TYPE_CHECKING:
+    from triplewire.operators.files import OperatorFile
+    from triplewire.pipeline.index.build import Meaning
+    from triplewire.pipeline.index.pins import IndexSource
     from triplewire.pipeline.run import PipelineRun, Summary
+    from triplewire.pipeline.sinks import Output
 
 _OWN = "triplewire."  # before the names of settings that are not Spark's
 _SETTLE, _HORIZON = f"{_OWN}settle", f"{_OWN}horizon"
 _MOST = 1_000_000  # seconds, or days, of a setting of a stream
+DEFAULT_MATCHER = "trie"
 _MASTER = re.compile(r"local(-cluster)?(\[.*\])?|yarn|[a-z0-9]+://.+")
 
 
@@ -46,6 +53,24 @@ Watch = Annotated[
 Repeat = Annotated[
     bool, typer.Option("--repeat", help="With --streaming: tell also what was told before, of the same content.")
 ]
+
+
+@dataclass(frozen=True)
+class Streams:
+    """How a run goes on; a group of options."""
+
+    streaming: Streaming = False
+    watch: Watch = 0
+    repeat: Repeat = False
+
+    def check(self) -> None:
+        """Raises `BadParameter` for options that are for streams only."""
+        if self.watch and not self.streaming:
+            raise typer.BadParameter("it keeps a stream running; add --streaming", param_hint="--watch")
+        if self.repeat and not self.streaming:
+            raise typer.BadParameter("a batch run tells all matches; add --streaming", param_hint="--repeat")
+
+
 Conf = Annotated[
     list[str] | None,
     typer.Option(
@@ -64,61 +89,79 @@ def run_command(
     source: Annotated[
         str, typer.Option("--input", metavar="DIR", help="RDF documents and feeds: a file, folder or glob, or a URL.")
     ],
-    subscriptions: SubscriptionFiles,
     output: Annotated[Path, typer.Option(metavar="DIR", help="Where matches/ and dead-letter/ go.")],
+    subscriptions: OptionalSubscriptionFiles = None,
+    index: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="An index of subscriptions instead: triplewire pipeline index.")
+    ] = None,
     taxonomy: TaxonomyFiles = None,
-    operators: OperatorFiles = None,
-    streaming: Streaming = False,
-    watch: Watch = 0,
     *,
+    operating: OperatingWithCache,
+    streams: Streams,
     reading: Reading,
     matcher: Annotated[
         str, typer.Option(metavar="NAME", help="How pairs are found; the answers are the same.")
-    ] = "trie",
+    ] = DEFAULT_MATCHER,
     entailment: EntailmentOption = Entailment.NONE,
     conf: Conf = None,
-    repeat: Repeat = False,
 ) -> None:
     """
     \b
     triplewire pipeline run --input feeds/ --subscriptions queries/ --output found
     triplewire pipeline run --input feeds/ --subscriptions queries/ --output found-live --streaming --watch 10
+    triplewire pipeline run --input feeds/ --index live --output found-live --streaming --watch 10
 
     Match files against subscriptions on Spark. DIR/matches holds publication, subscription, bindings (JSON text),
     truncated, matched_at, construct (the graph of a CONSTRUCT query, as N-Quads), content (the content hash of the
-    publication) and revision (of the subscription); DIR/dead-letter what was refused, and why. A batch run takes the
-    place of an earlier one in the same folder; a streaming run goes on where the last one stopped, and tells once what
-    comes again.
+    publication), revision (of the subscription) and index_version; DIR/dead-letter what was refused, and why. A batch
+    run takes the place of an earlier one in the same folder; a streaming run goes on where the last one stopped, and
+    tells once what comes again. With --index, each micro-batch has the version that is the newest then.
     """
-    if watch and not streaming:
-        raise typer.BadParameter("it keeps a stream running; add --streaming", param_hint="--watch")
-    if repeat and not streaming:
-        raise typer.BadParameter("a batch run tells all matches; add --streaming", param_hint="--repeat")
-    config = dict(_pair(text) for text in conf or [])
+    streams.check()
+    has_own = bool(taxonomy) or entailment is not Entailment.NONE or matcher != DEFAULT_MATCHER
+    given = _subscriptions(subscriptions, index, has_own)
+    config, master = settings_of_spark_from(conf)
     settings_of_stream = _settings_of_stream(config)
-    master = config.pop("spark.master", "")
     report = Report()
     job = prepare(
         source,
-        subscriptions,
+        given,
         output,
         report,
-        streaming=streaming,
+        streaming=streams.streaming,
         reading=reading,
         taxonomy=taxonomy,
         matcher=matcher,
         entailment=entailment,
-        operators=operators or (),
+        operating=operating,
     )
     with spark_for(job, master, config) as spark:
         begun = time.perf_counter()
         work = partial(job.batch, spark)
-        if streaming:
-            work = partial(job.stream, spark, watch, repeat=repeat, **settings_of_stream)
-        summary = interruptible(spark, work, job.stop, quietly=watch > 0)
+        if streams.streaming:
+            work = partial(job.stream, spark, streams.watch, repeat=streams.repeat, **settings_of_stream)
+        summary = interruptible(spark, work, job.stop, quietly=streams.watch > 0)
     job.output.release()
     say(f"{_told(summary)} ({time.perf_counter() - begun:.1f} s); written to {output}")
     raise typer.Exit(1 if summary.refused else 0)
+
+
+def _subscriptions(files: list[Path] | None, index: Path | None, has_own: bool) -> list[Path] | Path:
+    """The files, or the index: exactly one is given. `has_own`: beside it, what only files of subscriptions take."""
+    if index is not None and files is None:
+        if has_own:
+            what = "an index has its own; give them to triplewire pipeline index"
+            raise typer.BadParameter(what, param_hint="--taxonomy, --entailment, --matcher")
+        return index
+    if files is None or index is not None:
+        raise typer.BadParameter("give either, and not both", param_hint="--subscriptions, --index")
+    return files
+
+
+def settings_of_spark_from(conf: list[str] | None) -> tuple[dict[str, str], str]:
+    """The settings that were given, and the master."""
+    config = dict(_pair(text) for text in conf or [])
+    return config, config.pop("spark.master", "")
 
 
 def _pair(text: str) -> tuple[str, str]:
@@ -157,28 +200,70 @@ def _told(summary: Summary) -> str:
 
 def prepare(
     source: str,
-    subscriptions: list[Path],
+    subscriptions: list[Path] | Path,
     folder: Path,
     report: Report,
     *,
     streaming: bool = False,
     reading: Reading,
     taxonomy: Sequence[Path] | None = None,
-    matcher: str = "trie",
+    matcher: str = DEFAULT_MATCHER,
     entailment: str = Entailment.NONE,
-    operators: Sequence[Path] = (),
+    operating: OperatingWithCache | None = None,
 ) -> PipelineRun:
-    """Everything that can go wrong before Spark is started, which takes seconds."""
+    """Everything that can go wrong before Spark is started, which takes seconds. `subscriptions`: files, or the
+    directory of an index."""
     # --help does without the parsers, Arrow and the engine behind these
-    from triplewire import plugins
-    from triplewire.pipeline.jobs import compile_filter
+    from triplewire.ir.taxonomy import EMPTY
+    from triplewire.operators.files import operators_of
+    from triplewire.pipeline.calling import Calling
+    from triplewire.pipeline.index.build import Meaning
+    from triplewire.pipeline.index.pins import IndexSource
     from triplewire.pipeline.run import PipelineRun
+    from triplewire.read.taxonomy import load_taxonomy
+
+    check_files(subscriptions if isinstance(subscriptions, list) else (), taxonomy or ())
+    settings = settings_from_environment()
+    operating = operating or OperatingWithCache()
+    operator_files, order = operators_from(operating.operators or ()), checked_order(operating.operator_order)
+    target = _output(folder, source, matcher, streaming)
+    refused: list[Refusal] = []
+
+    def refuse(refusal: Refusal) -> None:
+        refused.append(refusal)
+        report.refuse(refusal)
+
+    try:
+        if isinstance(subscriptions, Path):
+            versions = IndexSource(subscriptions, target.folder, operator_files, report.say)
+        else:
+            classes = load_taxonomy(taxonomy, settings) if taxonomy else EMPTY
+            meaning = Meaning(classes, str(entailment), operators_of(operator_files), settings, matcher)
+            versions = _compiled(subscriptions, meaning, target, operator_files, report, refuse)
+        versions.check()
+    except StoreError as error:
+        raise typer.BadParameter(one_line(str(error))) from error
+    return PipelineRun(
+        source,
+        versions,
+        target,
+        tuple(refused),
+        str(reading.split),
+        settings,
+        as_written=reading.as_written,
+        on_refusal=report.refuse,
+        on_note=report.say,
+        calling=Calling(order, "" if operating.operator_cache is None else str(operating.operator_cache.absolute())),
+    )
+
+
+def _output(folder: Path, source: str, matcher: str, streaming: bool) -> Output:
+    """The output folder, once the arguments are checked that need no engine."""
+    # as in `prepare`
+    from triplewire import plugins
     from triplewire.pipeline.sinks import Output
     from triplewire.pipeline.sources import check_source, local_path
 
-    check_files(subscriptions, taxonomy or ())
-    settings = settings_from_environment()
-    operator_files = operators_from(operators)
     try:
         check_source(source)
         plugins.find("matcher", matcher)
@@ -188,30 +273,23 @@ def prepare(
         raise typer.BadParameter(one_line(str(error))) from error
     if before:
         say(f"{folder}: this run {before}")
-    refused: list[Refusal] = []
+    return target
 
-    def refuse(refusal: Refusal) -> None:
-        refused.append(refusal)
-        report.refuse(refusal)
 
-    packed = compile_filter(
-        subscriptions,
-        taxonomy=taxonomy,
-        matcher=matcher,
-        entailment=str(entailment),
-        operators=operator_files,
-        settings=settings,
-        on_refusal=refuse,
-        on_warning=lambda name, warning: report.warn(name, [warning]),
-    )
-    return PipelineRun(
-        source,
-        packed,
-        target,
-        tuple(refused),
-        str(reading.split),
-        settings,
-        as_written=reading.as_written,
-        on_refusal=report.refuse,
-        on_note=report.say,
-    )
+def _compiled(
+    files: Sequence[Path],
+    meaning: Meaning,
+    target: Output,
+    operators: Sequence[OperatorFile],
+    report: Report,
+    refuse: Callable[[Refusal], None],
+) -> IndexSource:
+    """An index of these subscriptions, in the output folder: workers open it, and need not compile them."""
+    # as in `prepare`
+    from triplewire.pipeline.index.build import saved_once
+    from triplewire.pipeline.index.pins import IndexSource
+
+    engine = meaning.engine()
+    engine.load_subscriptions(files, on_refusal=refuse, on_warning=lambda name, warning: report.warn(name, [warning]))
+    version = saved_once(target.index, engine, operators)
+    return IndexSource(target.index, target.folder, operators, report.say, source=version.content.source)

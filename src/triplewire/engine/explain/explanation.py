@@ -2,17 +2,20 @@
 
 The parts are asked in the order of the text; one that acts on the whole group (a FILTER, NOT EXISTS, a call) where all
 its variables are decided. A part fails when solutions reached it and none is left after it; it is unknown where that
-depends on calls that failed. What is evaluated: `pieces`; the sentences: `reasons`.
+depends on calls that failed. Of a miss, what calls operators comes last. What is evaluated: `pieces`; the sentences:
+`reasons`; the calls: `calls`.
 """
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
-from triplewire.engine.explain.pieces import ExplainedPair, in_order, parts_of
+from triplewire.engine.compiler import Compiler
+from triplewire.engine.explain.calls import CACHE, MATCH, ExplainedCalls, Ranked, TracedCalls
+from triplewire.engine.explain.pieces import ExplainedPair, cheap_first, in_order, parts_of
 from triplewire.engine.explain.reasons import (
     call_line,
     condition_lines,
@@ -21,7 +24,8 @@ from triplewire.engine.explain.reasons import (
     triple_text,
     why_not,
 )
-from triplewire.ir.evaluation.evaluate import World, evaluate
+from triplewire.errors import LimitError
+from triplewire.ir.evaluation.evaluate import CallKey, CallResults, World
 from triplewire.ir.nodes import And, Bind, Call, Filter, Minus, Not, Optional, Or, Pattern, Values, Where
 from triplewire.ir.show import show
 from triplewire.ir.subscription import Subscription
@@ -29,6 +33,8 @@ from triplewire.model.html import lines_of_text
 from triplewire.model.match import Binding, bindings_to_json
 from triplewire.model.publication import Publication
 from triplewire.model.terms import shortened
+from triplewire.operators.order import GREEDY, SUB_ORDER
+from triplewire.verify.operators import OperatorStage
 
 Within: TypeAlias = Callable[[Where], Where]
 """Puts a group at its place in the whole subscription, after the parts before it."""
@@ -80,7 +86,7 @@ class Explanation:
 
     `findings` has the parts in the order in which they were asked. For a match it follows `solution`, the first of
     `solutions` (a count; `truncated` says that there are, or may be, more). `unknown` names the operator calls that
-    failed and on which the answer depends.
+    failed and on which the answer depends; `calls` has all calls of operators, and what they cost.
     """
 
     subscription: str
@@ -91,6 +97,7 @@ class Explanation:
     solutions: int = 0
     truncated: bool = False
     unknown: tuple[str, ...] = ()
+    calls: ExplainedCalls = field(default_factory=ExplainedCalls)
 
     @property
     def failing(self) -> Finding | None:
@@ -108,6 +115,7 @@ class Explanation:
             "truncated": self.truncated,
             "parts": [finding.to_json() for finding in self.findings],
             "unknown": list(self.unknown),
+            "calls": self.calls.to_json(),
         }
 
     @property
@@ -132,28 +140,62 @@ class Explanation:
         for finding in self.findings:
             lines += finding.lines()
         lines += [f"  ? unknown: {line}" for line in self.unknown]
+        lines += self.calls.lines()
         return "\n".join(lines)
 
 
-def explain(subscription: Subscription, publication: Publication, world: World) -> Explanation:
-    """The explanation of a pair. Raises `LimitError` where the evaluation does."""
-    answer = evaluate(subscription, publication, world)
-    pair = ExplainedPair(subscription, publication, world)
+def explained(
+    subscription: Subscription, publication: Publication, compiler: Compiler, made: CallResults
+) -> Explanation:
+    """The explanation of a pair as an engine means it. `made`: calls of the match before. Those that all have to
+    hold come as the engine's order of operators ranks them. Raises `LimitError`."""
+    world, learned = compiler.world, compiler.learned
+    known = {MATCH: made, CACHE: world.known(compiler.entailed(publication))}
+    order: Ranked | None = None
+    if world.operator_order in (GREEDY, SUB_ORDER):
+        stage = OperatorStage(world)
+
+        def by_worth(keys: Sequence[CallKey]) -> Sequence[CallKey]:
+            costs = {key.operator: cost for key in keys if (cost := stage.cost(key.operator)) is not None}
+            return learned.ranked(keys, costs)
+
+        order = by_worth
+
+    try:
+        return explain(compiler.meant(subscription), compiler.entailed(publication), world, known, order)
+    except RecursionError:
+        what = "the query is nested too deep to be explained"
+        raise LimitError(what, source=subscription.id, remedy="lower max_query_depth") from None
+
+
+def explain(
+    subscription: Subscription,
+    publication: Publication,
+    world: World,
+    known: Mapping[str, CallResults] | None = None,
+    ranked: Ranked | None = None,
+) -> Explanation:
+    """The explanation of a pair. `known` and `ranked`: see `calls.TracedCalls`. Raises `LimitError`."""
+    traced = TracedCalls(subscription, publication, world, known, ranked)
+    answer = traced.answer
+    pair = ExplainedPair(subscription, publication, world, traced.results)
     unknown = tuple(dict.fromkeys(map(str, answer.failures)))
     if not answer.bindings:
         findings = _missed(pair, subscription.where, lambda group: group)
-        return Explanation(subscription.id, publication.id, False, findings, {}, unknown=unknown)
+        return Explanation(subscription.id, publication.id, False, findings, {}, unknown=unknown, calls=traced.told())
     solution = pair.solutions(subscription.where, 1)[0]
+    held = tuple(_held(pair, part, solution) for part in parts_of(subscription.where))
     shown = {name: term for name, term in solution.items() if not name.startswith(".")}
     return Explanation(
         subscription.id,
         publication.id,
         True,
-        tuple(_held(pair, part, solution) for part in parts_of(subscription.where)),
+        held,
         shown,
         len(answer.bindings),
         answer.truncated,
         unknown,
+        traced.told(),
     )
 
 
@@ -219,7 +261,7 @@ def _held_branch(pair: ExplainedPair, part: Or, branches: tuple[Where, ...], sol
 
 def _missed(pair: ExplainedPair, group: Where, within: Within) -> tuple[Finding, ...]:
     """The parts of a group that leaves no solution, up to the one at which the last is lost, and those after it."""
-    parts = in_order(parts_of(group))
+    parts = cheap_first(in_order(parts_of(group)), pair.results)
     partials = pair.solutions(within(And(())))
     findings: list[Finding] = []
     unknown: set[str] = set()  # the failed calls that what was asked so far depends on

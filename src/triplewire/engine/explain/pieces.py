@@ -7,10 +7,10 @@ agrees with the match. The explanation: `explanation`. Its sentences: `reasons`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import cast
 
-from triplewire.ir.evaluation.evaluate import Answer, World, evaluate
+from triplewire.ir.evaluation.evaluate import Answer, CallKey, CallResults, World, evaluate
 from triplewire.ir.nodes import AllOf, And, Bind, Call, Expression, Filter, Negate, Not, Values, Variable, Where
 from triplewire.ir.subscription import Subscription
 from triplewire.ir.walk import walk
@@ -24,11 +24,13 @@ VALUE = Variable(".value")  # the variable to which an expression is bound to ge
 
 @dataclass(frozen=True)
 class ExplainedPair:
-    """A subscription and a publication, with the taxonomy, operators and limits of the engine."""
+    """A subscription and a publication, with the taxonomy, operators and limits of the engine. `results` are the calls
+    of operators that have been made; no piece makes one of them again."""
 
     subscription: Subscription
     publication: Publication
     world: World
+    results: CallResults = field(default_factory=dict)
 
     def solutions(self, where: Where, limit: int = SOLUTIONS) -> tuple[Binding, ...]:
         """Solutions of a tree, with all its variables, hidden ones too."""
@@ -38,7 +40,7 @@ class ExplainedPair:
         """The same, with the failed calls that it depends on."""
         piece = replace(self.subscription, select=variables(where), where=where, ask=False, construct=None)
         world = replace(self.world, settings=replace(self.world.settings, max_bindings=limit))
-        return evaluate(piece, self.publication, world)
+        return evaluate(piece, self.publication, world, self.results)
 
     def extensions(self, solution: Binding, parts: Iterable[Where]) -> tuple[Binding, ...]:
         """The solutions of a group of these parts together with the solution's values."""
@@ -76,6 +78,35 @@ def given(solution: Mapping[str, Term]) -> Where:
     # with blank nodes as they are: no text can write such Values, but they join like any other term
     row = cast(tuple[IRI | Literal | None, ...], tuple(solution.values()))
     return Values(tuple(map(Variable, solution)), (row,))
+
+
+def cheap_first(parts: tuple[Where, ...], made: Mapping[CallKey, object]) -> tuple[Where, ...]:
+    """The parts; behind all others those that call operators and bind nothing: first those with calls that have been
+    made, then the others. So a part that is cheap and fails is named without a call."""
+    bound = frozenset(name for part in parts if not _calls(part) for name in variables(part))
+
+    def rank(part: Where) -> int:
+        calls = _calls(part)
+        if not calls or not bound.issuperset(variables(part)):
+            return 0
+        return 1 if all(_is_made(call, made) for call in calls) else 2
+
+    return tuple(sorted(parts, key=rank))
+
+
+def calls_operators(node: object) -> bool:
+    """Is there a call of an operator in the tree?"""
+    return any(isinstance(inner, Call) for inner in walk(node))
+
+
+def _calls(part: Where) -> list[Call]:
+    return [node for node in walk(part) if isinstance(node, Call)]
+
+
+def _is_made(call: Call, made: Mapping[CallKey, object]) -> bool:
+    if any(isinstance(argument, Variable) for argument in call.arguments):
+        return any(key.operator == call.operator for key in made)
+    return (call.operator, call.arguments) in made
 
 
 def parts_of(where: Where) -> tuple[Where, ...]:

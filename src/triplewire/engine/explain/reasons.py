@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from triplewire.engine.explain.pieces import ExplainedPair, variables
+from triplewire.engine.explain.pieces import ExplainedPair, calls_operators, variables
 from triplewire.ir.fulltext.nodes import TextAnd, TextExpression, TextNot, TextOr
 from triplewire.ir.fulltext.search import occurrences, satisfies
 from triplewire.ir.nodes import (
@@ -168,14 +168,14 @@ def _joined(pair: ExplainedPair, conditions: Sequence[Expression], solution: Bin
     """The lines of a conjunction (`whole`) or a disjunction.
 
     They are those of its first member that decides: in a conjunction one that is not true, in a disjunction one that
-    is. Where no member decides alone, they are those of all.
+    is. Where no member decides alone, they are those of all. Members that call operators are asked last.
     """
-    verdicts = [(condition, pair.truth(condition, solution)) for condition in conditions]
-    decisive = [(c, t) for c, t in verdicts if (t is True) is not whole]
-    lines: list[str] = []
-    for condition, verdict in decisive[:1] or verdicts:
-        lines += condition_lines(pair, condition, solution, verdict)
-    return lines
+    verdicts: dict[Expression, bool | None] = {}
+    for condition in sorted(conditions, key=calls_operators):
+        verdict = verdicts[condition] = pair.truth(condition, solution)
+        if (verdict is True) is not whole:
+            return condition_lines(pair, condition, solution, verdict)
+    return [line for c in conditions for line in condition_lines(pair, c, solution, verdicts[c])]
 
 
 def _error(truth: bool | None) -> str:

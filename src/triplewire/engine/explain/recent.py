@@ -11,6 +11,7 @@ from triplewire.engine.given import check_publication
 from triplewire.engine.result import MatchResult, Part
 from triplewire.errors import ArgumentError, SubscriptionError
 from triplewire.expected import refuse
+from triplewire.ir.evaluation.evaluate import CallResults
 from triplewire.ir.subscription import Subscription
 from triplewire.matchers import Snapshot
 from triplewire.model.match import Match
@@ -79,6 +80,15 @@ class Recent:
             what = f"{len(graphs)} publications of the id {match.publication!r} were matched together"
             raise ArgumentError(what, source=_WHERE, remedy=remedy)
         return registered, next(iter(graphs.values()))
+
+    def calls(self, subscription: str | Match) -> CallResults:
+        """The operator calls about the publication of a match that its result still holds; none of an id."""
+        part = self._part_of(subscription) if isinstance(subscription, Match) else None
+        if part is None:
+            return {}
+        assert isinstance(subscription, Match)
+        numbers = _numbers(part, subscription)
+        return dict(part.chunk.calls.of(numbers[0])) if len(numbers) == 1 else {}
 
     def _part_of(self, match: Match) -> Part | None:
         """The part of a match result that has the match."""

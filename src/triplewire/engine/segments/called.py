@@ -70,11 +70,16 @@ class _Outcome(NamedTuple):
 class CalledPairs:
     """Decides pairs for snapshots of columns. Any thread may ask it."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, learned: LearnedCalls) -> None:
+        self._world = world
         self.stage = OperatorStage(world)
-        self.learned = LearnedCalls()
+        self.learned = learned
         self._conjunctions = ConjunctionStage(
-            order_named(world.operator_order), self.learned, self.stage.cost, self.stage.caller.concurrency
+            order_named(world.operator_order),
+            self.learned,
+            self.stage.cost,
+            self.stage.caller.concurrency,
+            self.stage.caller.is_plain,
         )
 
     def decided(
@@ -107,6 +112,8 @@ class CalledPairs:
             columns.append((np.full(len(matches), place, np.int32), matches, truncated))
             failures += [(place, number, error) for number, error in failed]
             counts.add(own)
+        if self._world.recall is not None:
+            self._world.recall.flush()
         publications, numbers, cut = (np.concatenate(part) for part in zip(*columns, strict=True))
         return Decided((publications, numbers, cut), failures, counts)
 
@@ -116,19 +123,26 @@ class CalledPairs:
         open_ = np.array(sorted(asked.waiting), np.int32)
         with_calls = called.has_calls[open_]
         rest = open_[~with_calls].tolist()
-        candidates = np.union1d(called.alone, open_[with_calls]).astype(np.int32)
+        joined = open_[with_calls]
+        candidates = np.union1d(called.alone, joined).astype(np.int32) if len(joined) else called.alone
         failures: list[tuple[int, TriplewireError]] = []
         matches = np.zeros(0, np.int32)
+        recalled = {key: result for key, result in self._world.known(publication).items() if key not in results}
         if len(candidates):
+            results.update(recalled)
             ask = partial(self.stage.made, publication=publication)
-            outcome = self._conjunctions.decide(called.asked, candidates, ask, results, counts, bool(rest))
-            is_alone = np.isin(outcome.held, called.alone)
+            in_turn = partial(self.stage.caller.in_turn, publication)
+            outcome = self._conjunctions.decide(called.asked, candidates, ask, in_turn, results, counts, bool(rest))
+            is_alone = np.isin(outcome.held, called.alone) if len(joined) else np.ones(len(outcome.held), np.bool_)
             rest += outcome.held[~is_alone].tolist()  # their bindings may be cut
             undecided = [number for number in outcome.failures if number not in rest]
             failures += [(number, error) for number in undecided for error in outcome.failures[number]]
             matches = np.setdiff1d(outcome.held[is_alone], undecided).astype(np.int32)
         more: list[tuple[int, bool]] = []
-        answers = self.stage.decide(publication, list(map(subscription, rest)), results, counts)
+        answers = self.stage.decide(publication, list(map(subscription, rest)), results, counts, recalled)
+        if not rest:
+            for key in [key for key, result in recalled.items() if result is False and key in results]:
+                del results[key]  # nobody asks again
         for number, answer in zip(rest, answers, strict=True):
             if isinstance(answer, TriplewireError):
                 failures.append((number, answer))

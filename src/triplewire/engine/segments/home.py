@@ -29,7 +29,7 @@ class Home:
         self._lock = threading.Lock()
         self._kept: OrderedDict[tuple[int, int], tuple[TextSource, Subscription, Subscription]] = OrderedDict()
         self.arenas: Pool[Arena] = Pool()
-        self.operators = CalledPairs(meaning.world)
+        self.operators = CalledPairs(meaning.world, meaning.learned)
 
     def compiled(self, source: TextSource, start: int, length: int) -> tuple[Subscription, Subscription]:
         """The subscription of a row, as it was registered and as it is evaluated."""

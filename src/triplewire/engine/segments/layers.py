@@ -138,6 +138,8 @@ def called_by(layers: Sequence[Layer]) -> Called:
         rows.append(layer.segment.call_rows[asked.call])
         alone.append((np.flatnonzero(is_alone) + start).astype(np.int32))
         start += len(layer.segment)
+    for layer in layers[:1]:
+        layer.segment.home.operators.learned.tidy()  # only now, as each layer holds the calls that it needs
     offset = np.concatenate(offsets).astype(np.int32)
     return Called(Conjunctions.of(offset, np.concatenate(rows)), np.diff(offset) > 0, np.concatenate(alone))
 

@@ -142,7 +142,7 @@ class Segment:
     @cached_property
     def call_rows(self) -> NDArray[np.int64]:
         """Call of `clauses.asked` -> its row in the learned statistics."""
-        return self.home.operators.learned.rows(self.clauses.asked.keys)
+        return self.home.operators.learned.held(self.clauses.asked.keys, self)
 
     # --- matching
 

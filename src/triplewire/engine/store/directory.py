@@ -6,6 +6,7 @@
                                      and "rules": the other MDV rules that a rule names (`rows`)
     taxonomy.<hash>.json             the class hierarchy
     index.<hash>.bin                 of matchers that have one: the index, as flat arrays (`arrays`)
+    learned.<hash>.json              where operators were called: what was learned of their calls
     .lock                            locked by whoever saves
 
 The data files are written first, under names that no earlier state has; the manifest then takes the place of the old
@@ -44,7 +45,7 @@ LOCK = ".lock"
 WAIT_SECONDS = 60.0  # for another process that saves to the same directory
 _LOOK_SECONDS = 0.02
 _PIECE = 1 << 20
-_PARTS = "subscriptions|taxonomy|index"
+_PARTS = "subscriptions|taxonomy|index|learned"
 _DATA = re.compile(rf"({_PARTS})\.[0-9a-f]{{16}}\.(jsonl|json|bin)")
 _ASIDE = re.compile(rf"\.({_PARTS}|{re.escape(MANIFEST)})\.[0-9]+\.part")
 
@@ -54,7 +55,8 @@ Part = tuple[str, Callable[[IO[bytes]], None]]
 
 @dataclass(frozen=True)
 class Saved:
-    """A saved engine, its files checked. `subscriptions` is its open file; `index` the arrays, where there are some."""
+    """A saved engine, its files checked. `subscriptions` is its open file; `index` the arrays, `learned` what
+    `LearnedCalls.to_json` gave, where there are some."""
 
     manifest: Mapping[str, Any]
     taxonomy: Taxonomy
@@ -63,6 +65,7 @@ class Saved:
     entailment: str
     subscriptions: IO[bytes]
     index: MappedArrays | None
+    learned: Any = None
 
 
 def save(directory: Path, manifest: Callable[[], Mapping[str, Any]], parts: Mapping[str, Part]) -> None:
@@ -106,7 +109,7 @@ def _wrote(stream: IO[bytes], data: bytes) -> None:
 def load(directory: Path, settings: Settings | None = None, *, whole: bool = False) -> Saved:
     """What was saved, with `settings` in place of the saved ones. `whole`: see above. Raises `StoreError`."""
     try:
-        manifest, texts, index, hierarchy = _read(directory, whole)
+        manifest, texts, index, hierarchy, learned = _read(directory, whole)
     except OSError as error:
         raise StoreError(f"it cannot be read: {error.strerror or error}", source=str(directory)) from error
     if settings is None:
@@ -121,7 +124,7 @@ def load(directory: Path, settings: Settings | None = None, *, whole: bool = Fal
     matcher, entailment = manifest.get("matcher"), manifest.get("entailment")
     if not isinstance(matcher, str) or not isinstance(entailment, str):
         raise damaged(directory / MANIFEST, "it names no matcher or no entailment")
-    return Saved(manifest, classes, settings, matcher, entailment, texts, index)
+    return Saved(manifest, classes, settings, matcher, entailment, texts, index, learned)
 
 
 # --- writing ---------------------------------------------------------------------------------------------------------
@@ -223,8 +226,23 @@ def _hashes(path: Path, *, sha: bool = True) -> tuple[int, str, int]:
 # --- reading ---------------------------------------------------------------------------------------------------------
 
 
-def _read(directory: Path, whole: bool) -> tuple[dict[str, Any], IO[bytes], MappedArrays | None, bytes]:
-    """The manifest, the texts, the index and the taxonomy of one state; again where a save came in between."""
+def load_learned(directory: Path) -> Any:
+    """What the engine of a directory has learned of operators; None where it has called none. Raises `StoreError`."""
+    try:
+        while True:
+            manifest = read_manifest(directory)
+            try:
+                return _learned(directory, manifest)
+            except (StoreError, OSError):
+                if read_manifest(directory) == manifest:
+                    raise
+    except OSError as error:
+        raise StoreError(f"it cannot be read: {error.strerror or error}", source=str(directory)) from error
+
+
+def _read(directory: Path, whole: bool) -> tuple[dict[str, Any], IO[bytes], MappedArrays | None, bytes, Any]:
+    """The manifest, the texts, the index, the taxonomy and what was learned, of one state; again where a save came in
+    between."""
     while True:
         manifest = read_manifest(directory)
         try:
@@ -233,10 +251,22 @@ def _read(directory: Path, whole: bool) -> tuple[dict[str, Any], IO[bytes], Mapp
             index = None
             if "index" in manifest and manifest["version"] > UNHASHED:
                 index = _mapped(_checked(directory, manifest, "index", whole), manifest["index"])
-            return manifest, open(texts, "rb"), index, hierarchy  # the caller closes it
+            learned = _learned(directory, manifest)
+            return manifest, open(texts, "rb"), index, hierarchy, learned  # the caller closes it
         except (StoreError, OSError):
             if read_manifest(directory) == manifest:
                 raise
+
+
+def _learned(directory: Path, manifest: Mapping[str, Any]) -> Any:
+    files = manifest.get("files")
+    if not isinstance(files, dict) or "learned" not in files:
+        return None
+    path = _checked(directory, manifest, "learned", whole=True)
+    try:
+        return json.loads(path.read_bytes())
+    except (ValueError, RecursionError) as error:
+        raise damaged(path, "it is no JSON") from error
 
 
 def _mapped(path: Path, entry: Any) -> MappedArrays:

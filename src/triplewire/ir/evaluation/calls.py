@@ -133,16 +133,30 @@ def failure_of(key: CallKey, publication: Publication, error: Exception) -> Oper
 
 def attempt(key: CallKey, publication: Publication, world: World) -> bool | tuple[Row, ...]:
     """Make the call, in the time that the operator or else `operator_seconds` allows. Raises whatever goes wrong."""
+    operator = _operator_of(key, world)
+    settings = world.settings
+    if getattr(operator, "keeps_time", False):  # it ends its calls by itself, and can stop what it started
+        return rows_of(operator.evaluate(publication, key.arguments), len(key.arguments), settings.max_steps)
+    return within(seconds_of(operator, world), partial(_rows, operator, publication, key.arguments, settings.max_steps))
+
+
+def attempt_untimed(key: CallKey, publication: Publication, world: World) -> bool | tuple[Row, ...]:
+    """The same where somebody else looks after the time (`triplewire.ir.evaluation.deadline.in_turn`)."""
+    return _rows(_operator_of(key, world), publication, key.arguments, world.settings.max_steps)
+
+
+def seconds_of(operator: object, world: World) -> float:
+    """The time that a call of an operator has."""
+    return getattr(operator, "timeout", None) or world.settings.operator_seconds
+
+
+def _operator_of(key: CallKey, world: World) -> Operator:
     operator = world.operators.get(key.operator)
     if operator is None:
         raise LookupError("there is no operator of this name")
     if len(operator.parameters) != len(key.arguments):
         raise TypeError(f"it takes {len(operator.parameters)} arguments, not {len(key.arguments)}")
-    settings = world.settings
-    if getattr(operator, "keeps_time", False):  # it ends its calls by itself, and can stop what it started
-        return rows_of(operator.evaluate(publication, key.arguments), len(key.arguments), settings.max_steps)
-    seconds = getattr(operator, "timeout", None) or settings.operator_seconds
-    return within(seconds, partial(_rows, operator, publication, key.arguments, settings.max_steps))
+    return operator
 
 
 def _rows(

@@ -1,19 +1,23 @@
 """Run foreign code with a time limit: an operator that hangs must not hang the engine.
 
 It runs in a helper thread that is kept for the next call. Code that runs out of time cannot be stopped from outside;
-its thread is left behind, and ends with it or with the process.
+its thread is left behind, and ends with it or with the process. `within` runs one function. `in_turn` runs many in one
+thread, as to hand each over takes longer than many of them do.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 T = TypeVar("T")
 _Answer: TypeAlias = "SimpleQueue[tuple[Any, BaseException | None]]"
 _Jobs: TypeAlias = "SimpleQueue[tuple[Callable[[], Any], _Answer] | None]"
+_LOOK_SECONDS = 0.05  # so often it is looked whether a function of `in_turn` runs late
 
 
 class _Helper:
@@ -35,22 +39,118 @@ class _Local(threading.local):
 _LOCAL = _Local()  # each thread of the engine has a helper of its own
 
 
-def within(seconds: float, function: Callable[[], T]) -> T:
-    """What the function returns or raises. Raises `TimeoutError` when that takes longer than `seconds`."""
+def _handed(function: Callable[[], Any]) -> _Answer:
+    """The answer of the helper, which will be there when it has run the function."""
     helper = _LOCAL.helper
     if helper is None or not helper.thread.is_alive():  # none yet, or lost in a fork
         helper = _LOCAL.helper = _Helper()
     answer: _Answer = SimpleQueue()
     helper.jobs.put((function, answer))
+    return answer
+
+
+def _late(seconds: float) -> TimeoutError:
+    return TimeoutError(f"no answer within {seconds:g} s (operator_seconds)")
+
+
+def within(seconds: float, function: Callable[[], T]) -> T:
+    """What the function returns or raises. Raises `TimeoutError` when that takes longer than `seconds`."""
     try:
-        value, error = answer.get(timeout=seconds)
+        value, error = _handed(function).get(timeout=seconds)
     except Empty:
         _LOCAL.helper = None
-        raise TimeoutError(f"no answer within {seconds:g} s (operator_seconds)") from None
+        raise _late(seconds) from None
     if error is not None:
         raise error
     returned: T = value
     return returned
+
+
+@dataclass(slots=True)
+class Turn(Generic[T]):
+    """Functions to run one after the other, each with so many seconds. `done` takes what they returned, or the
+    `TimeoutError` of one that ran out of time, and the seconds that each took."""
+
+    seconds: float
+    functions: Sequence[Callable[[], T]]
+    done: Callable[[list[T | TimeoutError], list[float]], None]
+    values: list[T | TimeoutError] = field(default_factory=list)
+    spent: list[float] = field(default_factory=list)
+
+
+def in_turn(turns: Iterator[Turn[T]]) -> None:
+    """Run the functions of all turns. What gives the turns, and `done`, run in the helper thread as well, one at a time;
+    a turn may depend on what came of the one before it. Raises what any of them raises."""
+    row = _Row(turns)
+    while True:
+        answer = _handed(row.run)
+        while True:
+            try:
+                _, error = answer.get(timeout=_LOOK_SECONDS)
+            except Empty:
+                if row.given_up():
+                    _LOCAL.helper = None
+                    break
+                continue
+            if error is not None:
+                raise error
+            return
+
+
+class _Row(Generic[T]):
+    """The state of `in_turn`, which another helper goes on with where one is left behind."""
+
+    def __init__(self, turns: Iterator[Turn[T]]) -> None:
+        self._turns = turns
+        self._lock = threading.Lock()
+        self._helpers = 0
+        self._turn: Turn[T] | None = None
+        self._begun = 0.0  # when the function began that runs now; 0: none does
+
+    def run(self) -> None:
+        """Run what is left, in the present helper."""
+        self._helpers += 1
+        mine = self._helpers
+        while True:
+            if self._turn is None:
+                self._turn = next(self._turns, None)
+            turn = self._turn
+            if turn is None:
+                return
+            if not self._is_run(turn, mine):
+                return
+            turn.done(turn.values, turn.spent)
+            self._turn = None
+
+    def _is_run(self, turn: Turn[T], mine: int) -> bool:
+        """Run the functions of a turn that are left. False: one was given up, and so is this helper."""
+        clock, lock, values, spent = time.perf_counter, self._lock, turn.values, turn.spent
+        begun = self._begun = clock()
+        for function in turn.functions[len(values) :]:
+            value = function()
+            now = clock()
+            with lock:
+                if self._helpers != mine:
+                    return False
+                values.append(value)
+                spent.append(now - begun)
+                begun = self._begun = now
+        with lock:
+            self._begun = 0.0
+        return True
+
+    def given_up(self) -> bool:
+        """Is the function that runs now late? Then its outcome is a `TimeoutError`, and its helper does nothing more."""
+        with self._lock:
+            turn = self._turn
+            late = time.perf_counter() - self._begun if self._begun else 0.0
+            if turn is None or late <= turn.seconds or len(turn.values) == len(turn.functions):
+                return False
+            turn.values.append(_late(turn.seconds))
+            turn.spent.append(late)
+            self._begun = 0.0
+            self._helpers += 1
+            return True
 
 
 def _work(jobs: _Jobs) -> None:

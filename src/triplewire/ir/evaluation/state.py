@@ -10,7 +10,7 @@ import datetime as dt
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from triplewire.config import Settings
 from triplewire.errors import LimitError, OperatorError
@@ -40,6 +40,19 @@ _KEPT_CHARACTERS = 1 << 20  # of the texts whose words an evaluation keeps
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
+class Recalls(Protocol):
+    """Outcomes of calls that are kept from publication to publication, by content: `operators.calling.cache`."""
+
+    def known(self, publication: Publication) -> CallResults:
+        """Those about a publication of this content."""
+
+    def keep(self, publication: Publication, key: CallKey, result: Result) -> None:
+        """Keep one, if it is of an operator whose outcomes are kept."""
+
+    def flush(self) -> None:
+        """Write what waits."""
+
+
 @dataclass(frozen=True)
 class World:
     """What a match depends on beside subscription and publication."""
@@ -48,6 +61,11 @@ class World:
     operators: Mapping[str, Operator] = field(default_factory=dict)
     settings: Settings = field(default_factory=Settings)
     operator_order: str = "greedy"  # in which calls are made; it changes no answer
+    recall: Recalls | None = None  # a cache of calls; it changes no answer either
+
+    def known(self, publication: Publication) -> CallResults:
+        """The calls about a publication of this content whose outcomes are in the cache."""
+        return {} if self.recall is None else self.recall.known(publication)
 
 
 class Evaluation:

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from triplewire.kernels.shared.compiled import called_helper, kernel
+from triplewire.kernels.shared.compiled import helper, kernel
 
-UNKNOWN, FALSE, TRUE, FAILED, ASSUMED = 0, 1, 2, 3, 4
-"""What is known of a call. ASSUMED: it has been asked for, and is taken as false until its outcome is there."""
+UNKNOWN, FALSE, TRUE, FAILED, ASSUMED, ASKED = 0, 1, 2, 3, 4, 5
+"""What is known of a call. ASKED: its outcome is not there yet. ASSUMED: the same, and it is taken as false until then."""
 
 CLOSED, OPEN, DOUBTED = 0, 1, 2
 """States of a subscription. DOUBTED: closed by a call that is only assumed to be false."""
@@ -51,7 +51,7 @@ def begin(event: Event) -> int:
     return opened
 
 
-@called_helper
+@helper
 def assume(event: Event, call: int) -> None:
     """The call is asked for: go on as if it were false."""
     event.outcome[call] = ASSUMED
@@ -64,7 +64,19 @@ def assume(event: Event, call: int) -> None:
                 event.count[event.call[at]] -= 1
 
 
-@called_helper
+@helper
+def close(event: Event, call: int) -> None:
+    """The call is false."""
+    event.outcome[call] = FALSE
+    for place in range(event.back_offset[call], event.back_offset[call + 1]):
+        subscription = event.back[place]
+        if event.state[subscription] == OPEN:
+            event.state[subscription] = CLOSED
+            for at in range(event.offset[subscription], event.offset[subscription + 1]):
+                event.count[event.call[at]] -= 1
+
+
+@helper
 def reopen(event: Event, subscription: int) -> bool:
     """A call that was assumed to be false is not: open its subscription again, unless another call is false."""
     for at in range(event.offset[subscription], event.offset[subscription + 1]):
@@ -75,20 +87,6 @@ def reopen(event: Event, subscription: int) -> bool:
     for at in range(event.offset[subscription], event.offset[subscription + 1]):
         event.count[event.call[at]] += 1
     return True
-
-
-@kernel
-def record(event: Event, calls: Any, outcomes: Any) -> None:
-    """Outcomes of calls that were asked for, in orders that have no heap."""
-    for i in range(calls.size):
-        event.outcome[calls[i]] = outcomes[i]
-    for i in range(calls.size):
-        if outcomes[i] != FALSE:
-            call = calls[i]
-            for place in range(event.back_offset[call], event.back_offset[call + 1]):
-                subscription = event.back[place]
-                if event.state[subscription] == DOUBTED and event.blamed[subscription] == call:
-                    reopen(event, subscription)
 
 
 @kernel

@@ -12,8 +12,8 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from triplewire.kernels.calls.event import DOUBTED, FALSE, UNKNOWN, Event, assume, reopen
-from triplewire.kernels.shared.compiled import called_helper, kernel
+from triplewire.kernels.calls.event import ASKED, DOUBTED, FALSE, UNKNOWN, Event, assume, close, reopen
+from triplewire.kernels.shared.compiled import helper, kernel
 
 STEPS = 16  # lists for each factor of two in worth: what is in one list differs by less than 5 %
 LISTS = 96 * STEPS
@@ -30,13 +30,13 @@ class Lists(NamedTuple):
     top: Any  # one number: no list above it has a call
 
 
-@called_helper
+@helper
 def _list_of(worth: float) -> int:
     """The list of a worth above 0."""
     return min(max(math.floor(math.log2(worth) * STEPS) + _ZERO, 0), LISTS - 1)
 
 
-@called_helper
+@helper
 def _insert(lists: Lists, call: int, place: int) -> None:
     first = lists.head[place]
     lists.next[call] = first
@@ -48,7 +48,7 @@ def _insert(lists: Lists, call: int, place: int) -> None:
     lists.top[0] = max(lists.top[0], place)
 
 
-@called_helper
+@helper
 def _remove(lists: Lists, call: int) -> None:
     before, after = lists.before[call], lists.next[call]
     if before >= 0:
@@ -73,42 +73,67 @@ def fill(event: Event, price: Any, lists: Lists) -> None:
 
 
 @kernel
-def step(event: Event, price: Any, false: Any, lists: Lists, certainty: float, calls: Any, outcomes: Any, asked: Any) -> int:  # fmt: skip  # noqa: E501
+def step(event: Event, price: Any, false: Any, lists: Lists, limits: Any, calls: Any, outcomes: Any, asked: Any) -> int:  # fmt: skip  # noqa: E501
     """Take the outcomes of the calls that were asked for, then write the next ones to `asked` and return how many: as
-    many as there is room for, as long as it has the probability `certainty` that all are false, as each choice assumes
-    of those before it. `price` as in `fill`; `false`: call -> its probability to be false."""
+    many as there is room for and as `limits` allows. Each choice assumes that those before it are false. `limits`: the
+    least probability that they are, and how many subscriptions one may expect to open again, at most. `price` as in
+    `fill`; `false`: call -> its probability to be false."""
     _learn(event, price, lists, calls, outcomes)
-    length, likely = 0, 1.0
+    length, likely, again = 0, 1.0, 0.0
     while length < asked.size:
-        while lists.top[0] > 0 and lists.head[lists.top[0]] < 0:
-            lists.top[0] -= 1
-        call = lists.head[lists.top[0]]
+        if length > 0:
+            before = asked[length - 1]
+            likely *= false[before]
+            again += (1 - false[before]) * event.count[before]
+            if likely < limits[0] or again > limits[1]:
+                break
+            assume(event, before)
+        call = _next(event, price, lists)
         if call < 0:
             break
-        count = event.count[call]
-        if count <= 0:
-            _remove(lists, call)
-            continue
-        place = _list_of(count * price[call])
-        if place < lists.top[0]:
-            _remove(lists, call)
-            _insert(lists, call, place)
-            continue
-        likely *= false[call]
-        if length > 0 and likely < certainty:
-            break
-        _remove(lists, call)
-        assume(event, call)
+        event.outcome[call] = ASKED
         asked[length] = call
         length += 1
     return length
 
 
-@called_helper
+@helper
+def _next(event: Event, price: Any, lists: Lists) -> int:
+    """Take the call that is worth most out of its list; -1 where no open subscription needs one."""
+    top = lists.top[0]
+    while True:
+        while top > 0 and lists.head[top] < 0:
+            top -= 1
+        call = lists.head[top]
+        if call < 0:
+            break
+        after = lists.next[call]  # it is the first of the topmost list
+        lists.head[top] = after
+        if after >= 0:
+            lists.before[after] = -1
+        lists.place[call] = -1
+        count = event.count[call]
+        if count <= 0:
+            continue
+        place = _list_of(count * price[call])
+        if place >= top:
+            break
+        _insert(lists, call, place)
+    lists.top[0] = top
+    return int(call)
+
+
+@helper
 def _learn(event: Event, price: Any, lists: Lists, calls: Any, outcomes: Any) -> None:
+    if calls.size == 0:
+        return
+    last = calls[calls.size - 1]
+    is_assumed = event.outcome[last] != ASKED
     for i in range(calls.size):
         event.outcome[calls[i]] = outcomes[i]
-    for i in range(calls.size):
+    if not is_assumed and event.outcome[last] == FALSE:
+        close(event, last)
+    for i in range(calls.size - (not is_assumed)):
         if outcomes[i] == FALSE:
             continue
         for place in range(event.back_offset[calls[i]], event.back_offset[calls[i] + 1]):
@@ -118,7 +143,7 @@ def _learn(event: Event, price: Any, lists: Lists, calls: Any, outcomes: Any) ->
                 _raise(event, price, lists, subscription)
 
 
-@called_helper
+@helper
 def _raise(event: Event, price: Any, lists: Lists, subscription: int) -> None:
     """The calls of a subscription have become worth more. Of those worth the same, the first stated comes first."""
     first = event.offset[subscription]

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from triplewire.kernels.calls.event import FALSE, OPEN, UNKNOWN, Event, assume
+from triplewire.kernels.calls.event import FALSE, OPEN, UNKNOWN, Event, close
 from triplewire.kernels.shared.compiled import kernel
 
 NAIVE, SEQUENTIAL, CHAINS = 0, 1, 2
@@ -14,9 +14,15 @@ needs. CHAINS: the calls of an open subscription, until it is closed."""
 
 
 @kernel
-def after(event: Event, order: Any, way: int, cursor: Any) -> int:
-    """The next call; -1 where there is none. `order` has all candidates. `cursor`: the place in it, and the place in
-    the slice of that subscription, where the walk goes on; zeros at first. The outcome of the last call is known."""
+def after(event: Event, order: Any, way: int, cursor: Any, outcome: int) -> int:
+    """The next call; -1 where there is none. `order` has all candidates. `cursor`: the place in it, the place in the
+    slice of that subscription, where the walk goes on, and the last call; zeros and -1 at first. `outcome` is that of
+    the last call."""
+    if cursor[2] >= 0:
+        if outcome == FALSE:
+            close(event, cursor[2])
+        else:
+            event.outcome[cursor[2]] = outcome
     while cursor[0] < order.size:
         subscription = order[cursor[0]]
         first, end = event.offset[subscription], event.offset[subscription + 1]
@@ -25,7 +31,7 @@ def after(event: Event, order: Any, way: int, cursor: Any) -> int:
         while first + cursor[1] < end:
             call = event.call[first + cursor[1]]
             if event.outcome[call] == UNKNOWN and (way == NAIVE or event.count[call] > 0):
-                assume(event, call)
+                cursor[2] = call
                 return int(call)
             if event.outcome[call] == FALSE and way != SEQUENTIAL:
                 break

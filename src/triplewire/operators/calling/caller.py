@@ -5,19 +5,29 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
+from itertools import groupby
+from operator import attrgetter
 
 from triplewire.errors import Broke, OperatorError
-from triplewire.ir.evaluation.calls import attempt, failure_of
-from triplewire.ir.evaluation.state import Result, World
+from triplewire.ir.evaluation.calls import attempt, attempt_untimed, failure_of, seconds_of
+from triplewire.ir.evaluation.deadline import Turn, in_turn
+from triplewire.ir.evaluation.state import Result, Row, World
 from triplewire.ir.evaluation.unknown import CallKey
 from triplewire.model.operator import Traits, rows_of, traits_of
 from triplewire.model.publication import Publication
 from triplewire.operators.calling.guard import Guard
 
 Asked = tuple[Publication, CallKey]
+Portions = Iterator[tuple[Sequence[CallKey], Callable[[list[Result], list[float]], None]]]
+"""Calls to make, and what takes their results and the seconds of each. What comes next may depend on that."""
+
+Attempt = Callable[[CallKey, Publication, World], "bool | tuple[Row, ...]"]
+
+_operator = attrgetter("operator")
 
 
 @dataclass(slots=True)
@@ -62,7 +72,54 @@ class Caller:
         for under_way, future in running:
             for place, result in zip(under_way, future.result(), strict=True):
                 results[place] = result
+        if (recall := self._world.recall) is not None:
+            for (publication, key), result in zip(requests, results, strict=True):
+                recall.keep(publication, key, result)
         return results
+
+    def is_plain(self, operator: str) -> bool:
+        """Is it called in this process and with a time limit of ours, a call at a time? Then `in_turn` may call it."""
+        line = self._line(operator)
+        keeps_time = getattr(self._world.operators.get(operator), "keeps_time", False)
+        return line.pool is None and line.places is None and line.batch == 1 and not keeps_time
+
+    def in_turn(self, publication: Publication, portions: Portions) -> None:
+        """Make calls about one publication one after the other, all in one thread: where `is_plain` holds of their
+        operators, which may be quicker than a change of threads."""
+        in_turn(self._turns(publication, portions))
+
+    def _turns(self, publication: Publication, portions: Portions) -> Iterator[Turn[Result]]:
+        for keys, done in portions:
+            results: list[Result] = []
+            seconds: list[float] = []
+            for name, group in groupby(keys, _operator):
+                own = list(group)
+                one = partial(self._one, self._line(name), publication, attempt=attempt_untimed)
+                limit = seconds_of(self._world.operators.get(name), self._world)
+                told = partial(self._told, name, publication, own, results)
+                yield Turn(limit, [partial(one, key) for key in own], told, spent=seconds)
+            done(results, seconds)
+
+    def _told(
+        self,
+        name: str,
+        publication: Publication,
+        keys: Sequence[CallKey],
+        results: list[Result],
+        values: Sequence[Result | TimeoutError],
+        seconds: Sequence[float],
+    ) -> None:
+        """Add what came of the calls of a turn to the results."""
+        guard, recall = self._line(name).guard, self._world.recall
+        for key, value, spent in zip(keys, values, seconds[len(seconds) - len(values) :], strict=True):
+            if isinstance(value, TimeoutError):
+                if guard is not None:
+                    guard.failed(Broke(f"no answer within {spent:.0f} s"))
+                results.append(failure_of(key, publication, value))
+            else:
+                results.append(value)
+                if recall is not None:
+                    recall.keep(publication, key, value)
 
     def concurrency(self, operator: str) -> int:
         """How many calls of an operator are worth asking for at once."""
@@ -124,7 +181,7 @@ class Caller:
         with line.places:
             return [self._one(line, publication, key)]
 
-    def _one(self, line: _Line, publication: Publication, key: CallKey) -> Result:
+    def _one(self, line: _Line, publication: Publication, key: CallKey, attempt: Attempt = attempt) -> Result:
         guard = line.guard
         try:
             if guard is not None:

@@ -46,6 +46,7 @@ class LibraryOperator:
     cost: float
     isolated: bool = False
     revision: int = 1
+    cacheable: bool = True  # an answer depends on nothing but publication, arguments, version and taxonomy
 
     @property
     def version(self) -> str:

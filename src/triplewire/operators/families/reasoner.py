@@ -40,6 +40,7 @@ class Entails(LibraryOperator):
 
     taxonomy: Taxonomy = field(default=EMPTY, repr=False)
     axioms: str = ""
+    cacheable: bool = False  # the file of axioms may change
 
     def with_taxonomy(self, taxonomy: Taxonomy) -> Entails:
         """The same operator over another taxonomy."""

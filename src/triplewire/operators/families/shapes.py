@@ -110,7 +110,10 @@ def conforms(folder: str | Path = "", name: str = "conforms") -> LibraryOperator
     """The operator `conforms(shape)` on a folder of files."""
     shapes = Shapes(folder)
     check = checked(shapes.graph_of)
-    return LibraryOperator(name, (Parameter("shape"),), shapes, check, "shapes", LIBRARIES, cost=0.05, isolated=True)
+    formal = (Parameter("shape"),)
+    return LibraryOperator(
+        name, formal, shapes, check, "shapes", LIBRARIES, cost=0.05, isolated=True, cacheable=False
+    )  # files of shapes may change
 
 
 CONFORMS = conforms()

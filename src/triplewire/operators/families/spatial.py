@@ -252,7 +252,8 @@ def in_place(path: str | Path | None = None, name: str = "inPlace") -> LibraryOp
     """The operator `inPlace(place)` on a file of places; a program may register it as `locIn`."""
     gazetteer = Gazetteer(path)
     check = checked(gazetteer.place_of)
-    return LibraryOperator(name, (Parameter("place"),), gazetteer, check, "spatial", LIBRARIES, cost=2e-4)
+    formal = (Parameter("place"),)  # the file of places may change
+    return LibraryOperator(name, formal, gazetteer, check, "spatial", LIBRARIES, cost=2e-4, cacheable=False)
 
 
 _POINT = (Parameter("latitude"), Parameter("longitude"), Parameter("distance", "m"))

@@ -48,8 +48,9 @@ def _is_public(address: Address) -> bool:
     return address.is_global and not address.is_multicast and not address.is_reserved and not refused
 
 
-def checked_address(host: str, port: int, *, allow_private: bool) -> str:
-    """The address to connect to. Raises `OperatorError` where the name has none, or any that is not allowed."""
+def checked_addresses(host: str, port: int, *, allow_private: bool) -> list[str]:
+    """The addresses that may be connected to. Raises `OperatorError` where the name has none, or any that is not
+    allowed."""
     try:
         entries = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
@@ -60,4 +61,4 @@ def checked_address(host: str, port: int, *, allow_private: bool) -> str:
         raise OperatorError(
             f"{host} has the private address {refused[0]}", remedy="allow_private_addresses = true allows it"
         )
-    return addresses[0]
+    return addresses

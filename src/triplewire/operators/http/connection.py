@@ -9,10 +9,11 @@ import select
 import socket
 import ssl
 import time
+from functools import lru_cache
 from typing import NamedTuple
 
 from triplewire.errors import Broke, OperatorError
-from triplewire.operators.http.addresses import checked_address
+from triplewire.operators.http.addresses import checked_addresses
 
 MOST_BYTES = 16 << 20  # of an answer
 _CHUNK = 1 << 16
@@ -26,6 +27,7 @@ class Target(NamedTuple):
     port: int
     path: str
     allow_private: bool
+    ca_file: str = ""  # certificates that are trusted instead of those of the system
 
     @property
     def authority(self) -> str:
@@ -63,13 +65,13 @@ class Connection:
 
     def _opened(self, deadline: float) -> socket.socket:
         target = self._target
-        address = checked_address(target.host, target.port, allow_private=target.allow_private)
-        made = socket.create_connection((address, target.port), _left(deadline))
+        made = _connected(target, deadline)
         made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if not target.is_secure:
             return made
         try:
-            return ssl.create_default_context().wrap_socket(made, server_hostname=target.host)
+            made.settimeout(_left(deadline))
+            return trusting(target.ca_file).wrap_socket(made, server_hostname=target.host)
         except BaseException:
             made.close()
             raise
@@ -106,6 +108,34 @@ class Connection:
             with contextlib.suppress(OSError):
                 self._socket.close()
         self._socket = None
+
+
+def _connected(target: Target, deadline: float) -> socket.socket:
+    """A connection to an address of the name, which was checked: the name is not looked up again."""
+    addresses = checked_addresses(target.host, target.port, allow_private=target.allow_private)
+    for address in addresses[:-1]:
+        with contextlib.suppress(OSError):
+            return _socket(address, target.port, _left(deadline) / 2)
+    return _socket(addresses[-1], target.port, _left(deadline))
+
+
+def _socket(address: str, port: int, seconds: float) -> socket.socket:
+    """A connection to a numeric address."""
+    made = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        made.settimeout(seconds)
+        made.connect((address, port))
+    except BaseException:
+        made.close()
+        raise
+    return made
+
+
+@lru_cache(maxsize=16)
+def trusting(ca_file: str) -> ssl.SSLContext:
+    """What verifies certificates: by those of a file, or of the system. Raises `OSError`, of which `ssl.SSLError` is
+    one, where the file has none."""
+    return ssl.create_default_context(cafile=ca_file or None)
 
 
 class _Timed:

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from triplewire.model.operator import MOST_AT_ONCE, MOST_SECONDS, Operator, Parameter
 from triplewire.operators.calling.budget import Budget
 from triplewire.operators.calling.guard import Guard
-from triplewire.operators.http.connection import Target
+from triplewire.operators.http.connection import Target, trusting
 from triplewire.operators.http.service import HttpOperator
 
 _URL = re.compile(r"https?://[!-~]+")
@@ -20,7 +20,7 @@ _HOST = re.compile(r"[A-Za-z0-9._:-]+")
 MOST_BATCH = 10_000
 KEYS = {
     "kind", "url", "parameters", "batch", "concurrency", "timeout", "cost", "budget_per_hour",
-    "allow_private_addresses", "version",
+    "allow_private_addresses", "ca_file", "version",
 }  # fmt: skip
 
 
@@ -54,7 +54,7 @@ def _operator(name: str, table: Any) -> Operator:
     return HttpOperator(
         name,
         tuple(_parameters(table)),
-        _target(table.get("url"), private),
+        _target(table.get("url"), private, table.get("ca_file", "")),
         Guard(budget, cost),
         version=version,
         cost=cost,
@@ -77,8 +77,8 @@ def _parameters(table: dict[str, Any]) -> Iterator[Parameter]:
         yield Parameter(**fields)
 
 
-def _target(url: Any, private: bool) -> Target:
-    """The parts of the address, in plain ASCII: nothing in it may be read in two ways."""
+def _target(url: Any, private: bool, ca_file: Any) -> Target:
+    """The parts of the address, in plain ASCII: nothing in it may be read in two ways. `ca_file`: see `Target`."""
     if not isinstance(url, str) or not _URL.fullmatch(url) or re.search(r'[\\@"<>^`{|}#]', url):
         raise ValueError("url must be an http or https address in ASCII, without user, backslash and fragment")
     try:
@@ -89,8 +89,15 @@ def _target(url: Any, private: bool) -> Target:
     if not _HOST.fullmatch(host) or port == 0:
         raise ValueError(f"url has no host that can be asked: {url!r}")
     is_secure = parts.scheme == "https"
+    if not isinstance(ca_file, str) or (ca_file and not is_secure):
+        raise ValueError("ca_file is the path of a file of certificates (PEM), and url begins with https")
+    try:
+        if ca_file:
+            trusting(ca_file)
+    except (OSError, ValueError) as error:
+        raise ValueError(f"ca_file {ca_file!r} has no certificates (PEM) that can be read: {error}") from None
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    return Target(is_secure, host, port or (443 if is_secure else 80), path, private)
+    return Target(is_secure, host, port or (443 if is_secure else 80), path, private, ca_file)
 
 
 def _number(table: dict[str, Any], name: str, default: float, most: float, *, zero: bool = False) -> float:

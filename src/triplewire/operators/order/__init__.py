@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from triplewire.errors import TriplewireError
 
-GREEDY = "greedy"
-ORDERS = (GREEDY, "sub-order", "sequential", "naive")
+GREEDY, SUB_ORDER = "greedy", "sub-order"
+ORDERS = (GREEDY, SUB_ORDER, "sequential", "naive")
 
 
 def check_order(name: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from triplewire.kernels.calls import event as kernels
 from triplewire.kernels.calls.event import Event
+from triplewire.operators.order.tables import Expected as Expected
 
 Numbers: TypeAlias = NDArray[np.int32]
 Outcomes: TypeAlias = NDArray[np.int8]
@@ -28,6 +29,7 @@ class Conjunctions:
     back_offset: Numbers  # call -> its slice of `back`
     back: Numbers  # the subscriptions that need it, ascending
     row: NDArray[np.int64]
+    _first: dict[int, Event] = field(default_factory=dict, repr=False)  # at 0: how a publication began before
 
     @classmethod
     def of(cls, offset: Numbers, rows: NDArray[np.int64]) -> Conjunctions:
@@ -38,26 +40,30 @@ class Conjunctions:
         kernels.transposed(offset, call, back_offset, back)
         return cls(offset, call, back_offset, back, row)
 
-    def event(self, candidates: Numbers) -> Event:
-        """The state at the beginning of a publication to which these subscriptions are open; nothing is called yet."""
+    def begun(self, candidates: Numbers, known: Numbers, outcomes: Outcomes) -> Event:
+        """The state at the beginning of a publication to which these subscriptions are open. `known`: calls whose
+        outcomes there are already."""
         subscriptions, calls = len(self.offset) - 1, len(self.row)
-        return Event(
+        first = self._first.get(0)
+        if first is not None and first.candidate is candidates and not len(known):  # often: all subscriptions
+            state, count = first.state.copy(), first.count.copy()
+        else:
+            state, count = np.empty(subscriptions, np.int8), np.empty(calls, np.int32)
+        event = Event(
             self.offset, self.call, self.back_offset, self.back, candidates,
-            np.zeros(calls, np.int8), np.empty(subscriptions, np.int8),
-            np.empty(calls, np.int32), np.empty(subscriptions, np.int32),
+            np.zeros(calls, np.int8), state, count, np.empty(subscriptions, np.int32),
         )  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Expected:
-    """What is expected of each call: the probability that it is false, above 0 and below 1, and its cost."""
-
-    false: NDArray[np.float64]
-    cost: NDArray[np.float64]
+        if first is None or first.candidate is not candidates or len(known):
+            event.outcome[known] = outcomes
+            kernels.begin(event)
+            if not len(known):
+                self._first[0] = event._replace(state=state.copy(), count=count.copy())
+        return event
 
 
 class CallOrder(Protocol):
     """A way through the calls. The order changes the cost, never an answer. Safe with threads."""
 
-    def plan(self, event: Event, conjunctions: Conjunctions, expected: Expected) -> Plan:
-        """The calls of a publication. `kernels.begin` has been done."""
+    def plan(self, event: Event, conjunctions: Conjunctions, expected: Expected, together: bool = False) -> Plan:
+        """The calls of a publication. `event` has been begun. `together`: it is worth while to ask for several calls at
+        once."""

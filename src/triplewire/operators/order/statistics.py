@@ -1,51 +1,87 @@
 """What calls have cost and how often they were true: learned as they are made, call by call and operator by operator.
 
 A call's probability to be true is (true + s * p) / (evaluated + s): p is its operator's, s says how far that is
-believed. Older counts weigh less with each call. What is learned is biased: calls behind a false one are not made, and
-nothing corrects that.
+believed. Older counts weigh less with each call. What is learned is biased: calls behind a false one are not made. So
+in a small share of publications the probabilities are drawn from what is known (Thompson: On the likelihood that one
+unknown probability exceeds another, Biometrika 1933): calls that were seldom made then come first now and then. No call
+is made that decides nothing. The same counts in give the same order out.
 """
 
 from __future__ import annotations
 
 import threading
+import weakref
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from triplewire.ir.evaluation.unknown import CallKey
 from triplewire.operators.order.keys import key_of, text_of
-from triplewire.operators.order.protocol import Expected
+from triplewire.operators.order.tables import COLUMNS, TOTALS, Expected, Independence, Rows, numbers_of
 
-KEEP = 0.995  # weight of what was learned before, with each call
+if TYPE_CHECKING:  # compiled kernels, which what is learned does without
+    from triplewire.operators.order.protocol import Conjunctions, Numbers
+
+KEEP = 0.995  # weight of what was learned of a call before, with each time that it is made
+KEEP_OPERATOR = 0.9999  # the same for all calls of an operator
 BELIEF = 1.0  # calls that the operator's share counts for
 SHARE = 0.01  # of true calls, where nothing is known of an operator
 LEAST_COST = 1e-3  # seconds: what is quicker costs as much, so that noise changes no order
-COLUMNS = ("true", "evaluated", "seconds")
+EXPLORED = 0.02  # share of publications whose probabilities are drawn
+_NEAR_0 = 1e-6
 
 
 class LearnedCalls:
-    """The learned counts of one engine. Each call has a row, from its first mention on. Safe with threads."""
+    """The learned counts of one engine. Each call has a row, from its first mention on until nobody needs it. Safe with
+    threads."""
 
-    def __init__(self) -> None:
+    def __init__(self, seed: int = 0) -> None:
         self._lock = threading.Lock()
-        self._row: dict[CallKey, int] = {}
+        self._seed = seed
+        self._publications = 0  # for which an order was asked
         self._operators: dict[str, int] = {}
-        self.keys: list[CallKey] = []
-        self._operator = np.zeros(64, np.int32)  # row -> its operator
-        self._calls = np.zeros((3, 64))  # COLUMNS, by row
-        self._sums = np.zeros((3, 8))  # COLUMNS, by operator
+        self._rows = Rows()
+        self._sums = np.zeros((len(COLUMNS), 8))  # by operator
+        self._totals = np.zeros((len(TOTALS), 8))
+        self._since = np.zeros((len(TOTALS), 8))  # the totals as they were when `taken` was asked last
+        self._let_go: deque[NDArray[np.int64]] = deque()
+        self.independence = Independence()
+
+    @property
+    def keys(self) -> list[CallKey]:
+        """The calls by row."""
+        return self._rows.keys
+
+    # --- rows
 
     def rows(self, keys: Iterable[CallKey]) -> NDArray[np.int64]:
         """The rows of calls."""
         with self._lock:
             return np.array([self._row_of(key) for key in keys], np.int64)
 
+    def held(self, keys: Iterable[CallKey], holder: object) -> NDArray[np.int64]:
+        """The rows of calls, each once, which the holder needs as long as it exists."""
+        with self._lock:
+            rows = np.array([self._row_of(key) for key in keys], np.int64)
+            self._rows.hold(rows)
+        # a finalizer may run in any thread and at any place, also where the lock is held: `tidy` does the work
+        weakref.finalize(holder, self._let_go.append, rows).atexit = False
+        return rows
+
+    def tidy(self) -> None:
+        """Forget the calls that nobody has needed for long: of those that nobody needs, as many stay as are needed."""
+        with self._lock:
+            while self._let_go:
+                self._rows.release(self._let_go.popleft())
+            self._rows.forget()
+
     def rows_if_known(self, keys: Iterable[CallKey]) -> NDArray[np.int64]:
         """The rows of those of the calls that have one."""
         with self._lock:
-            return np.array([row for key in keys if (row := self._row.get(key)) is not None], np.int64)
+            return np.array([row for key in keys if (row := self._rows.row.get(key)) is not None], np.int64)
 
     def operators(self) -> list[str]:
         """The names of the operators, by number."""
@@ -54,65 +90,200 @@ class LearnedCalls:
 
     def operator_of(self, rows: NDArray[np.int64]) -> NDArray[np.int32]:
         """The operators of calls, by number."""
-        operator: NDArray[np.int32] = self._operator[rows]
+        operator: NDArray[np.int32] = self._rows.operator[rows]
         return operator
 
+    def __len__(self) -> int:
+        """How many calls have a row."""
+        return len(self._rows.row)
+
     def _row_of(self, key: CallKey) -> int:
-        row = self._row.get(key)
-        if row is None:
-            row = self._row[key] = len(self.keys)
-            self.keys.append(key)
-            if row == len(self._operator):
-                self._operator = np.concatenate((self._operator, np.zeros_like(self._operator)))
-                self._calls = np.concatenate((self._calls, np.zeros_like(self._calls)), axis=1)
-            self._operator[row] = self._number_of(key.operator)
-        return row
+        row = self._rows.row.get(key)
+        return self._rows.new(key, self._number_of(key.operator)) if row is None else row
 
     def _number_of(self, operator: str) -> int:
         number = self._operators.setdefault(operator, len(self._operators))
         if number >= self._sums.shape[1]:
-            self._sums = np.concatenate((self._sums, np.zeros_like(self._sums)), axis=1)
+            for name in ("_sums", "_totals", "_since"):
+                table = getattr(self, name)
+                setattr(self, name, np.concatenate((table, np.zeros_like(table)), axis=1))
         return number
+
+    # --- learning
 
     def add(self, rows: NDArray[np.int64], true: NDArray[np.bool_], seconds: NDArray[np.float64]) -> None:
         """Count calls of one publication, each once, and none that failed."""
         more = np.stack((true.astype(np.float64), np.ones(len(rows)), seconds))
         with self._lock:
-            self._calls[:, rows] = KEEP * self._calls[:, rows] + more
-            operator = self._operator[rows]
-            for column in range(len(COLUMNS)):
-                self._sums[column] += np.bincount(operator, more[column], self._sums.shape[1])
+            self._rows.counts[:, rows] = KEEP * self._rows.counts[:, rows] + more
+            self._rows.since[:, rows] += more
+            operator = self._rows.operator[rows]
+            size = self._sums.shape[1]
+            self._count(np.stack([np.bincount(operator, column, size) for column in more]))
+
+    def _count(self, more: NDArray[np.float64]) -> None:
+        """Count by operator."""
+        self._sums = self._sums * KEEP_OPERATOR ** more[1] + more
+        self._totals[0] += more[1]
+        self._totals[2] += more[2]
+
+    def failed(self, operators: Iterable[str]) -> None:
+        """Count calls that failed, by the names of their operators."""
+        with self._lock:
+            for operator in operators:
+                number = self._number_of(operator)
+                self._totals[:2, number] += 1
+
+    # --- what is expected
+
+    def look_at_independence(
+        self, asked: Conjunctions, candidates: Numbers, likely: NDArray[np.float64], held: Numbers
+    ) -> None:
+        """Compare how many candidates hold with how many would if calls were independent of each other. Those with a
+        call that has hardly been made yet are left out. `likely`: call -> its probability to be true."""
+        with self._lock:
+            unsure = self._rows.counts[1, asked.row] < Independence.EVALUATED
+        sums = np.zeros((2, len(asked.call) + 1))
+        np.cumsum((unsure[asked.call], np.log(likely)[asked.call]), axis=1, out=sums[:, 1:])
+        doubts, chance = sums[:, asked.offset[1:]] - sums[:, asked.offset[:-1]]
+        sure = doubts < 0.5
+        chance = np.exp(chance[candidates[sure[candidates]]])
+        self.independence.add(float(chance.sum()), float(sure[held].sum()))
 
     def expected(self, rows: NDArray[np.int64], declared: Mapping[str, float] | None = None) -> Expected:
         """What is expected of calls. `declared`: the costs that operators state; others cost what they took."""
         with self._lock:
-            true, evaluated, seconds = self._calls[:, rows]
-            sums, operator, names = self._sums.copy(), self._operator[rows], list(self._operators)
-        share = (sums[0] + SHARE) / (sums[1] + 1)
-        mean = np.maximum(sums[2], LEAST_COST) / np.maximum(sums[1], 1)
-        likely = (true + BELIEF * share[operator]) / (evaluated + BELIEF)
-        cost = (seconds + BELIEF * mean[operator]) / (evaluated + BELIEF)
-        cost = np.maximum(cost, LEAST_COST)
-        for number, name in enumerate(names):
+            counts, operator, chance = self._rows.counts[:, rows], self._rows.operator[rows], self._chance()
+            likely, cost = self._estimated(counts, operator, declared)
+            if chance is not None:
+                share = self._share()[operator]
+                true, evaluated = counts[0], np.maximum(counts[1], counts[0])
+                likely = chance.beta(true + BELIEF * share + _NEAR_0, evaluated - true + BELIEF * (1 - share) + _NEAR_0)
+        return Expected(np.clip(1 - likely, _NEAR_0, 1 - _NEAR_0), cost, chance is not None)
+
+    def _chance(self) -> np.random.Generator | None:
+        """What the probabilities of this publication are drawn with; None where they are not drawn."""
+        self._publications += 1
+        chance = np.random.default_rng((self._seed, self._publications))
+        return chance if chance.random() < EXPLORED else None
+
+    def _share(self) -> NDArray[np.float64]:
+        share: NDArray[np.float64] = (self._sums[0] + SHARE) / (self._sums[1] + 1)
+        return share
+
+    def _estimated(
+        self, counts: NDArray[np.float64], operator: NDArray[np.int32], declared: Mapping[str, float] | None
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The probability to be true, and the cost."""
+        true, evaluated, seconds = counts
+        mean = np.maximum(self._sums[2], LEAST_COST) / np.maximum(self._sums[1], 1)
+        likely = (true + BELIEF * self._share()[operator]) / (evaluated + BELIEF)
+        cost = np.maximum((seconds + BELIEF * mean[operator]) / (evaluated + BELIEF), LEAST_COST)
+        for name, number in self._operators.items():
             if declared and name in declared:
                 cost[operator == number] = declared[name]
-        return Expected(np.clip(1 - likely, 1e-6, 1 - 1e-6), cost)
+        return likely, cost
 
-    def merge(self, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Count what `to_json` of another engine, or of another worker, gave as well."""
-        for line in rows:
-            key = key_of(line["call"])
-            with self._lock:
-                row = self._row_of(key)
-                counts = np.array([float(line[name]) for name in COLUMNS])
-                self._calls[:, row] += counts
-                self._sums[:, self._operator[row]] += counts
-
-    def to_json(self) -> list[dict[str, Any]]:
-        """The calls that were made, as JSON objects, for `merge`."""
+    def ranked(self, keys: Sequence[CallKey], declared: Mapping[str, float]) -> list[CallKey]:
+        """Calls that all have to hold, by ascending cost / probability to be false: the best order for one of them
+        alone. Nothing is noted of them."""
         with self._lock:
-            made = np.flatnonzero(self._calls[1] > 0).tolist()
-            return [
-                {"call": text_of(self.keys[row]), **dict(zip(COLUMNS, self._calls[:, row].tolist(), strict=True))}
-                for row in made
-            ]
+            for key in keys:
+                self._number_of(key.operator)
+            operator = np.array([self._operators[key.operator] for key in keys], np.int32)
+            counts = np.zeros((len(COLUMNS), len(keys)))
+            for place, key in enumerate(keys):
+                if (row := self._rows.row.get(key)) is not None:
+                    counts[:, place] = self._rows.counts[:, row]
+            likely, cost = self._estimated(counts, operator, declared)
+        weight = cost / np.clip(1 - likely, _NEAR_0, 1)
+        return [keys[place] for place in np.argsort(weight, kind="stable").tolist()]
+
+    # --- between processes, and on disk
+
+    def by_operator(self) -> dict[str, dict[str, float]]:
+        """Of each operator: calls, those that failed, seconds in all; the share of true calls (`selectivity`) and the
+        seconds of a call as they are now. An operator that was never called is left out."""
+        with self._lock:
+            out = {}
+            for name, number in self._operators.items():
+                calls, failed, seconds = self._totals[:, number].tolist()
+                true, evaluated, spent = self._sums[:, number].tolist()
+                if calls:
+                    told = {"calls": int(calls), "failed": int(failed), "seconds": seconds}
+                    if evaluated:
+                        told |= {"selectivity": true / evaluated, "seconds_each": spent / evaluated}
+                    out[name] = told
+            return out
+
+    def to_json(self) -> dict[str, Any]:
+        """All that was learned, as a JSON object, for `restore`."""
+        with self._lock:
+            operators = {
+                name: [*self._sums[:, number].tolist(), *self._totals[:, number].tolist()]
+                for name, number in self._operators.items()
+            }
+            calls = self._rows.lines(self._rows.counts, text_of)
+            told = {"publications": self._publications, "independence": list(self.independence.sums)}
+            return {**told, "operators": operators, "calls": calls}
+
+    def restore(self, told: Mapping[str, Any]) -> None:
+        """Put what `to_json` gave in the place of all that was learned here. Raises `ValueError` where it is something
+        else; nothing has changed then."""
+        publications, independence, operators, calls = _checked(told, len(COLUMNS) + len(TOTALS))
+        with self._lock:
+            self._publications = publications
+            self.independence = Independence(independence)
+            self._sums[:], self._totals[:], self._since[:] = 0, 0, 0
+            self._rows.clear()
+            for name, numbers in operators.items():
+                number = self._number_of(name)
+                self._sums[:, number], self._totals[:, number] = numbers[:3], numbers[3:]
+                self._since[:, number] = numbers[3:]
+            for key, numbers in calls:
+                row = self._row_of(key)  # it may need larger tables
+                self._rows.counts[:, row] = numbers
+
+    def taken(self) -> dict[str, Any]:
+        """What was counted since this was asked last, as a JSON object, for `merge` elsewhere."""
+        with self._lock:
+            more = self._totals - self._since
+            self._since = self._totals.copy()
+            operators = {name: more[:, n].tolist() for name, n in self._operators.items() if more[:, n].any()}
+            calls = self._rows.lines(self._rows.since, text_of)
+            self._rows.since[:] = 0
+            return {"operators": operators, "calls": calls}
+
+    def merge(self, told: Mapping[str, Any]) -> None:
+        """Count what `taken` of another process gave as well. Raises `ValueError` where it is something else."""
+        _, _, operators, calls = _checked(told, len(TOTALS))
+        with self._lock:
+            for name in operators:
+                self._number_of(name)
+            rows = [self._row_of(key) for key, _ in calls]
+            more = np.zeros_like(self._sums)
+            for row, (_, numbers) in zip(rows, calls, strict=True):
+                self._rows.counts[:, row] = KEEP ** numbers[1] * self._rows.counts[:, row] + numbers
+                more[:, self._rows.operator[row]] += numbers
+            self._sums = self._sums * KEEP_OPERATOR ** more[1] + more
+            for name, numbers in operators.items():
+                self._totals[:, self._operators[name]] += numbers
+                self._since[:, self._operators[name]] += numbers
+
+
+def _checked(
+    told: Mapping[str, Any], length: int
+) -> tuple[int, list[float], dict[str, NDArray[np.float64]], list[tuple[CallKey, NDArray[np.float64]]]]:
+    """The parts of what `to_json` or `taken` gave, with so many numbers an operator. Raises `ValueError`."""
+    try:
+        publications, independence = int(told.get("publications", 0)), told.get("independence", [0.0, 0.0])
+        operators = {str(name): numbers_of(numbers) for name, numbers in told["operators"].items()}
+        calls = [(key_of(text), numbers_of(numbers)) for text, *numbers in told["calls"]]
+        if any(len(numbers) != length for numbers in operators.values()):
+            raise ValueError("an operator has too few or too many numbers")
+        if any(len(numbers) != len(COLUMNS) for _, numbers in calls) or publications < 0:
+            raise ValueError("a call has too few or too many numbers")
+        first, second = numbers_of(independence).tolist()
+        return publications, [first, second], operators, calls
+    except (KeyError, TypeError, AttributeError, OverflowError) as error:
+        raise ValueError(f"it is nothing that was learned ({type(error).__name__}: {error})") from None

@@ -13,6 +13,7 @@ import weakref
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from triplewire.kernels.calls import chains as kernels
 from triplewire.kernels.calls.event import Event
@@ -22,6 +23,8 @@ from triplewire.operators.order.protocol import Conjunctions, Expected, Numbers,
 
 LINKS = 8  # chains that each is paired with for one of its calls: the next that have it
 AGAIN = 4  # the order is made anew after 1, 4, 16 ... publications, as more is known of the calls
+LOOK = 16  # publications between looks at how far what is expected has drifted from what the order was made with
+DRIFT = 0.25  # mean change of ln(cost / probability to be false) after which it is made anew as well
 
 
 @dataclass(slots=True)
@@ -30,30 +33,64 @@ class _Made:
 
     order: Numbers
     chain: Numbers
+    weight: NDArray[np.float64]  # of each call: what the order was made with
     publications: int = 0
     next: int = 1
 
+    def is_due(self, weight: NDArray[np.float64]) -> bool:
+        """Should the order be made anew, now that calls weigh this?"""
+        if self.publications >= self.next:
+            return True
+        return self.publications % LOOK == 0 and float(np.abs(np.log(weight / self.weight)).mean()) > DRIFT
+
 
 class SubOrder:
-    """The order is made once for many publications, when the first of them comes."""
+    """The order is made when the first publication comes, and anew in the background as more is known of the calls."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._made: weakref.WeakKeyDictionary[Conjunctions, _Made] = weakref.WeakKeyDictionary()
+        self._working: threading.Thread | None = None
 
-    def plan(self, event: Event, conjunctions: Conjunctions, expected: Expected) -> Plan:
+    def plan(self, event: Event, conjunctions: Conjunctions, expected: Expected, together: bool = False) -> Plan:
         """See `CallOrder`."""
         with self._lock:
             made = self._made.get(conjunctions)
-            if made is None or made.publications == made.next:
-                order, chain = ordered(conjunctions, expected)
-                before = made or _Made(order, chain)
-                made = _Made(order, chain, before.publications, before.next * (AGAIN if before.publications else 1))
-                self._made[conjunctions] = made
+            if made is None:
+                made = self._made[conjunctions] = _made(conjunctions, expected)
+            elif not expected.is_drawn and self._working is None and made.is_due(expected.cost / expected.false):
+                self._working = threading.Thread(
+                    target=self._anew, args=(conjunctions, expected), name="triplewire-order", daemon=True
+                )
+                self._working.start()
             made.publications += 1
         is_open = np.zeros(len(event.state), np.bool_)
         is_open[event.candidate] = True
         return walk(event._replace(call=made.chain), made.order[is_open[made.order]], CHAINS)
+
+    def _anew(self, conjunctions: Conjunctions, expected: Expected) -> None:
+        """Make the order anew, while publications go on with the one before."""
+        try:
+            made = _made(conjunctions, expected)
+            with self._lock:
+                before = self._made[conjunctions]
+                made.publications = before.publications
+                made.next = before.next
+                while made.next <= made.publications:
+                    made.next *= AGAIN
+                self._made[conjunctions] = made
+        finally:
+            self._working = None
+
+    def settle(self) -> None:
+        """Wait for the order that is being made."""
+        working = self._working
+        if working is not None:
+            working.join()
+
+
+def _made(conjunctions: Conjunctions, expected: Expected) -> _Made:
+    return _Made(*ordered(conjunctions, expected), expected.cost / expected.false)
 
 
 def ordered(conjunctions: Conjunctions, expected: Expected) -> tuple[Numbers, Numbers]:

@@ -1,0 +1,183 @@
+"""`triplewire pipeline index`, `subscribe` and `unsubscribe`: see `triplewire.pipeline.index`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from triplewire.cli.arguments import (
+    Entailment,
+    EntailmentOption,
+    OperatorFiles,
+    Reading,
+    SubscriptionFiles,
+    TaxonomyFiles,
+    operators_from,
+    settings_from_environment,
+)
+from triplewire.cli.inputs.files import check_files, file_argument
+from triplewire.cli.inputs.groups import grouped
+from triplewire.cli.report import Report, counted, one_line, say
+from triplewire.errors import TriplewireError
+
+if TYPE_CHECKING:
+    from triplewire.config import Settings
+    from triplewire.model.publication import Publication
+    from triplewire.pipeline.index.versions import Version
+
+Index = Annotated[Path, typer.Option("--index", metavar="DIR", help="What `triplewire pipeline index` wrote.")]
+
+
+@grouped
+def index_command(
+    subscriptions: SubscriptionFiles,
+    output: Annotated[Path, typer.Option(metavar="DIR", help="The index; one that is there gets a new version.")],
+    partitioner: Annotated[
+        str,
+        typer.Option(metavar="NAME", help="How subscriptions are spread: replicated, containment, merging, random."),
+    ] = "replicated",
+    nodes: Annotated[int, typer.Option(metavar="N", min=1, max=1024, help="Over so many nodes.")] = 1,
+    taxonomy: TaxonomyFiles = None,
+    operators: OperatorFiles = None,
+    *,
+    sample: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FILE", parser=file_argument, help="Publications that tell what merging should merge."),
+    ] = None,
+    reading: Reading,
+    matcher: Annotated[
+        str, typer.Option(metavar="NAME", help="How pairs are found; the answers are the same.")
+    ] = "trie",
+    entailment: EntailmentOption = Entailment.NONE,
+) -> None:
+    """
+    \b
+    triplewire pipeline index --subscriptions queries/ --output live
+    triplewire pipeline index --subscriptions many.parquet --output live --partitioner containment --nodes 4
+
+    Compile subscriptions to an index that `pipeline run --index DIR` opens by memory map. A new version is published
+    in one step: streams that use the index have it at their next micro-batch. Exit code 1: some subscriptions were
+    refused, and the others are there.
+    """
+    # --help does without the engine
+    from triplewire import plugins
+    from triplewire.ir.taxonomy import EMPTY
+    from triplewire.operators.files import operators_of
+    from triplewire.partition.plan import NAMES
+    from triplewire.pipeline.index.build import Meaning, Spread, build
+    from triplewire.read.taxonomy import load_taxonomy
+
+    if partitioner not in NAMES:
+        raise typer.BadParameter(f"there is no {partitioner!r}; known: {', '.join(NAMES)}", param_hint="--partitioner")
+    check_files(subscriptions, taxonomy or (), sample or ())
+    settings = settings_from_environment()
+    files = operators_from(operators or ())
+    report, begun = Report(), time.perf_counter()
+    with _told():
+        plugins.find("matcher", matcher)
+        classes = load_taxonomy(taxonomy, settings) if taxonomy else EMPTY
+        version = build(
+            output,
+            subscriptions,
+            Meaning(classes, str(entailment), operators_of(files), settings, matcher),
+            Spread(partitioner, nodes, _sample(sample or (), reading, settings, report)),
+            on_refusal=report.refuse,
+            on_warning=lambda id, warning: report.warn(id, [warning]),
+        )
+    _say(version, "built", report, begun)
+    raise typer.Exit(report.exit_code)
+
+
+def _sample(files: Sequence[Path], reading: Reading, settings: Settings, report: Report) -> tuple[Publication, ...]:
+    """The publications of files."""
+    from triplewire.read import read  # as in `index_command`
+
+    if not files:
+        return ()
+    split, refuse = str(reading.split), report.refuse
+    return tuple(read(*files, split=split, settings=settings, on_refusal=refuse, as_written=reading.as_written))
+
+
+def subscribe_command(
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FILE...",
+            parser=file_argument,
+            help="Queries: .gql .rq .mdv .pred (one each), .jsonl .parquet (many), or folders of them.",
+        ),
+    ],
+    index: Index,
+    operators: OperatorFiles = None,
+) -> None:
+    """
+    \b
+    triplewire pipeline subscribe --index live new.rq
+    triplewire pipeline subscribe --index live more.jsonl queries/
+
+    Add subscriptions to an index: streams that use it have them at their next micro-batch. Nothing else is compiled
+    again. Exit code 1: some were refused (a text that is wrong, an id that is taken), and the others were added.
+    """
+    # --help does without the engine
+    from triplewire.pipeline.index.changes import subscribe
+
+    check_files(files)
+    called = operators_from(operators or ())
+    report, begun = Report(), time.perf_counter()
+    with _told():
+        change = subscribe(
+            index,
+            files,
+            called,
+            on_refusal=report.refuse,
+            on_warning=lambda id, warning: report.warn(id, [warning]),
+        )
+    _say(change.version, f"{counted(change.changed, 'subscription')} added", report, begun)
+    raise typer.Exit(report.exit_code)
+
+
+def unsubscribe_command(
+    ids: Annotated[list[str], typer.Argument(metavar="ID...", help="The ids of subscriptions.")],
+    index: Index,
+    operators: OperatorFiles = None,
+) -> None:
+    """
+    \b
+    triplewire pipeline unsubscribe --index live news-1
+    triplewire pipeline unsubscribe --index live news-1 news-2
+
+    Remove subscriptions from an index: streams that use it match without them from their next micro-batch on. Exit code
+    1: some id was not there, and the others were removed.
+    """
+    # --help does without the engine
+    from triplewire.pipeline.index.changes import unsubscribe
+
+    called = operators_from(operators or ())
+    report, begun = Report(), time.perf_counter()
+    with _told():
+        change = unsubscribe(index, ids, called, on_refusal=report.refuse)
+    _say(change.version, f"{counted(change.changed, 'subscription')} removed", report, begun)
+    raise typer.Exit(report.exit_code)
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """What is wrong with an index, or with what it is made of, is wrong usage."""
+    try:
+        yield
+    except TriplewireError as error:
+        raise typer.BadParameter(one_line(str(error))) from error
+
+
+def _say(version: Version, what: str, report: Report, begun: float) -> None:
+    report.finish()
+    content = version.content
+    refused = f", {report.refused:,} refused" if report.refused else ""
+    spread = f" on {counted(content.nodes, 'node')} ({content.partitioner})" if version.is_staged else ""
+    live = f"{version.directory} {version.name} has {counted(content.subscriptions, 'subscription')}{spread}"
+    say(f"{what}{refused}; {live} ({time.perf_counter() - begun:.1f} s)")

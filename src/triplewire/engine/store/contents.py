@@ -1,0 +1,71 @@
+"""What a saved engine holds, on its way to disk and back: the parts of a directory, and what becomes of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from itertools import groupby, islice
+from pathlib import Path
+from typing import Any
+
+from triplewire.engine.compiler import Compiler
+from triplewire.engine.current import Current
+from triplewire.engine.store import directory as store
+from triplewire.engine.store import rows as saved_rows
+from triplewire.engine.store.manifest import damaged
+from triplewire.matchers import Reference, Snapshot
+from triplewire.select.index import IndexMaker
+
+LOADED_TOGETHER = 16_384  # subscriptions of a file that are registered together
+
+
+def save(path: Path, current: Current, compiler: Compiler, matcher: str, index: bool, learned: bool) -> None:
+    """Write an engine to a directory. Raises what `Engine.save` says."""
+    count = len(current.snapshot)
+    snapshot, world = current.compiled() if index and count else current.snapshot, compiler.world
+    head = store.header(world.settings, matcher, compiler.entailment, len(snapshot))
+    parts = {"taxonomy": store.taxonomy_part(world.taxonomy), **(_learned_part(compiler) if learned else {})}
+    if not (index and snapshot.columnar and len(snapshot)):
+        lines = list(saved_rows.rows(snapshot.all(), compiler))
+        store.save(path, lambda: head, {"subscriptions": ("jsonl", lambda s: s.writelines(lines)), **parts})
+        return
+    from triplewire.engine.store.segment_files import StoredSegment  # it brings compiled kernels along
+
+    stored = StoredSegment.of(snapshot, compiler)
+    store.save(path, lambda: {**head, **stored.manifest()}, {**stored.parts(), **parts})
+
+
+def fill(current: Current, compiler: Compiler, matcher: IndexMaker | Reference, saved: store.Saved, path: Path) -> None:
+    """Take over a saved engine: its subscriptions by its index, or else by what its texts give, and what it learned."""
+    if saved.learned is not None:
+        try:
+            compiler.learned.restore(saved.learned)
+        except ValueError as error:
+            raise damaged(path, f"what it learned of operators cannot be read ({error})") from error
+    source = str(path)
+    if saved.index is not None and current.compiled().columnar:
+        from triplewire.engine.store.segment_files import opened  # as in `save`
+
+        assert isinstance(matcher, IndexMaker)
+        snapshot: Snapshot | None = opened(saved, compiler, matcher, source)
+        if snapshot is not None:
+            current.snapshot = snapshot
+            return
+    with saved.subscriptions as lines:
+        rows = {row["id"]: row for row in (saved_rows.parsed_row(line, source) for line in lines)}
+    subscriptions = saved_rows.compiled_rows(rows, compiler, source)
+    for plain, group in groupby(subscriptions, lambda subscription: not rows[subscription.id].get("rules")):
+        checked = (saved_rows.checked(subscription, compiler, source) for subscription in group)
+        while together := list(islice(checked, LOADED_TOGETHER)):
+            current.snapshot = current.snapshot.changed(together, (), plain=plain)
+    current.settle()
+
+
+def _learned_part(compiler: Compiler) -> Mapping[str, store.Part]:
+    """The file of what was learned of operator calls; none where none were made."""
+    learned: dict[str, Any] = compiler.learned.to_json()
+    if not learned["operators"]:
+        return {}
+    text = json.dumps(learned, separators=(",", ":")) + "\n"
+    write: Callable[[Any], None] = lambda stream: stream.write(text.encode("utf-8", "surrogatepass"))  # noqa: E731
+    return {"learned": ("json", write)}

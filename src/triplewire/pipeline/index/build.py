@@ -1,0 +1,203 @@
+"""Full versions of an index, from subscription files: compiled, spread over nodes, saved as memory-mapped arrays."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from triplewire.config import Settings
+from triplewire.engine import Engine
+from triplewire.engine.store.manifest import read_manifest
+from triplewire.engine.views.forked import emptied
+from triplewire.errors import Refusal, StoreError, raise_refusal
+from triplewire.ir.evaluation.evaluate import World
+from triplewire.ir.subscription import Subscription
+from triplewire.ir.taxonomy import EMPTY, Taxonomy
+from triplewire.model.operator import Operator
+from triplewire.model.publication import Publication
+from triplewire.operators import built_in_operators
+from triplewire.operators.files import OperatorFile
+from triplewire.partition.engines import add
+from triplewire.partition.placement import SERVER as AT_SERVER
+from triplewire.partition.plan import partitioner
+from triplewire.pipeline.index.opened import usable
+from triplewire.pipeline.index.versions import (
+    PLAN,
+    SERVER,
+    Content,
+    Plan,
+    Version,
+    alone,
+    load,
+    publish,
+    seal,
+    sweep,
+)
+
+OWN_RETAINED = 2
+"""Versions that stay of an index that only one run uses."""
+
+REPLICATED = "replicated"
+"""The partitioner that leaves all in one part."""
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """What the texts of subscriptions mean beside what they say: taxonomy, entailment, operators, limits; and the
+    matcher, for which all answers are the same."""
+
+    taxonomy: Taxonomy = EMPTY
+    entailment: str = "none"
+    operators: Mapping[str, Operator] = field(default_factory=built_in_operators)
+    settings: Settings = field(default_factory=Settings)
+    matcher: str = "trie"
+
+    def engine(self) -> Engine:
+        """An engine without subscriptions."""
+        return Engine(
+            taxonomy=self.taxonomy,
+            matcher=self.matcher,
+            entailment=self.entailment,
+            operators=self.operators,
+            settings=self.settings,
+        )
+
+
+@dataclass(frozen=True)
+class Spread:
+    """How subscriptions are spread over nodes: `name` is one of `partition.plan.NAMES`; `sample` are publications, for
+    *merging*."""
+
+    name: str = REPLICATED
+    nodes: int = 1
+    sample: Sequence[Publication] = ()
+
+
+def build(
+    directory: Path,
+    files: Sequence[str | os.PathLike[str]],
+    meaning: Meaning | None = None,
+    spread: Spread | None = None,
+    *,
+    on_refusal: Callable[[Refusal], None] = raise_refusal,
+    on_warning: Callable[[str, str], None] | None = None,
+) -> Version:
+    """Compile the subscriptions of files, and publish them as a new version of the index in `directory`.
+
+    A subscription that is refused goes to `on_refusal`, and the others are built. `on_warning` gets a subscription's id
+    and what its author should know. Raises `StoreError` where the directory holds something else or cannot be written,
+    `TriplewireError` where there is no such partitioner.
+    """
+    engine = (meaning or Meaning()).engine()
+    engine.load_subscriptions(files, on_refusal=on_refusal, on_warning=on_warning)
+    return saved(directory, engine, meaning or Meaning(), spread or Spread())
+
+
+def saved(directory: Path, engine: Engine, meaning: Meaning, spread: Spread) -> Version:
+    """Publish the subscriptions of an engine as a new version."""
+    shards = None if spread.name == REPLICATED else _spread(engine, meaning, spread)
+    with alone(directory):
+        version = publish(directory, lambda aside, name: _written(aside, name, engine, shards, spread))
+        sweep(directory)
+        return version
+
+
+def saved_once(directory: Path, engine: Engine, operators: Sequence[OperatorFile] = ()) -> Version:
+    """The version with the subscriptions of an engine: the one that counts, where that is it, or a new one. It is for
+    an index that only one run uses. `operators`: the files that give the engine its own. Raises `StoreError`."""
+    with alone(directory):
+        for left in directory.glob(".built.*"):  # by a process that was killed
+            shutil.rmtree(left, ignore_errors=True)
+        built = directory / f".built.{os.getpid()}"
+        engine.save(built)
+        source = _source_of(built, operators)
+        with suppress(StoreError):
+            there = load(directory)
+            if there.content.source == source:
+                shutil.rmtree(built)
+                return usable(directory, there.name, operators)
+
+        def write(aside: Path, name: str) -> Content:
+            os.rename(built, aside / SERVER)
+            return Content(REPLICATED, 1, {SERVER: f"{name}/{SERVER}"}, len(engine), source=source)
+
+        version = publish(directory, write)
+        sweep(directory, retained=OWN_RETAINED)
+        return version
+
+
+def _source_of(folder: Path, operators: Sequence[OperatorFile]) -> str:
+    """A hash of what a saved engine says and was told of: texts, taxonomy, settings, operators."""
+    manifest = read_manifest(folder)
+    texts = [manifest["files"][part]["sha256"] for part in ("subscriptions", "taxonomy")]
+    means = {name: manifest[name] for name in ("matcher", "entailment", "settings")}
+    parts = [
+        *texts,
+        json.dumps(means, sort_keys=True),
+        *(text for file in operators for text in (file.path, file.text)),
+    ]
+    return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+@dataclass(frozen=True)
+class _Shards:
+    """The engines of the parts, and what leads to which."""
+
+    engines: Mapping[str, Engine]
+    plan: Plan
+    everywhere: bool
+
+
+def _spread(engine: Engine, meaning: Meaning, spread: Spread) -> _Shards:
+    """The subscriptions of an engine, on the nodes that the partitioner puts them on."""
+    world = World(meaning.taxonomy, meaning.operators, meaning.settings)
+    chosen = partitioner(spread.name, spread.nodes, world, entailment=meaning.entailment, sample=spread.sample)
+    everything = list(engine.subscriptions)
+    chosen.subscribe(subscription for subscription in everything if _may_move(subscription))
+    placement = chosen.placement
+    groups: dict[int, list[Subscription]] = {node: [] for node in range(AT_SERVER, spread.nodes)}
+    for subscription in everything:
+        groups[placement.place.get(subscription.id, AT_SERVER)].append(subscription)
+    groups[AT_SERVER] += placement.mergers.values()
+    engines = {name: _engine_of(engine, groups[node]) for node, name in _names(spread.nodes)}
+    routes = {id: tuple(sorted(nodes)) for id, nodes in placement.routes.items()}
+    return _Shards(engines, Plan(routes, frozenset(placement.mergers)), placement.everywhere)
+
+
+def _may_move(subscription: Subscription) -> bool:
+    """May it be on a node? The server has the rules that new ones may name."""
+    return subscription.language != "mdv"
+
+
+def _names(nodes: int) -> Iterator[tuple[int, str]]:
+    yield AT_SERVER, SERVER
+    yield from ((node, f"node-{node}") for node in range(nodes))
+
+
+def _engine_of(like: Engine, subscriptions: Iterable[Subscription]) -> Engine:
+    engine = emptied(like)
+    add(engine, subscriptions)
+    return engine
+
+
+def _written(aside: Path, name: str, engine: Engine, shards: _Shards | None, spread: Spread) -> Content:
+    if shards is None:
+        engine.save(aside / SERVER)
+        return Content(spread.name, spread.nodes, {SERVER: f"{name}/{SERVER}"}, len(engine))
+    for part, own in shards.engines.items():
+        own.save(aside / part)
+    seal(aside / PLAN, shards.plan.to_json())
+    return Content(
+        spread.name,
+        spread.nodes,
+        {part: f"{name}/{part}" for part in shards.engines},
+        len(engine),
+        shards.everywhere,
+        f"{name}/{PLAN}",
+    )

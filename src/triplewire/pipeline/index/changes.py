@@ -1,0 +1,158 @@
+"""Single subscriptions come and go: each change is a small version, which running streams have at their next batch.
+
+A change writes a delta, which is all that was added since the last full version, and names what was removed. New
+subscriptions are matched in stage 1. A root that is removed leaves a router in the delta, for what is below it on the
+nodes. Once there are many changes, the parts that they are about are written anew.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from triplewire.engine.compiler import id_is_taken
+from triplewire.engine.views.forked import emptied, forked
+from triplewire.errors import Refusal, SubscriptionError
+from triplewire.ir.subscription import Subscription
+from triplewire.operators.files import OperatorFile
+from triplewire.partition.engines import add
+from triplewire.pipeline.index.opened import Opened, opened
+from triplewire.pipeline.index.versions import (
+    DELTA,
+    PLAN,
+    SERVER,
+    Content,
+    Plan,
+    Version,
+    alone,
+    load,
+    publish,
+    seal,
+    sweep,
+)
+
+CHANGES = 512
+"""Additions and removals that are told beside a full version; with more, the version is written in full."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """What a call did: the version that counts now, and how many subscriptions were changed."""
+
+    version: Version
+    changed: int
+
+
+def subscribe(
+    directory: Path,
+    files: Sequence[str | os.PathLike[str]],
+    operators: Sequence[OperatorFile] = (),
+    *,
+    on_refusal: Callable[[Refusal], None],
+    on_warning: Callable[[str, str], None] | None = None,
+) -> Change:
+    """Add the subscriptions of files to an index. One that is refused goes to `on_refusal`, and the others are added.
+    Raises `StoreError` where the index is damaged, or cannot be written."""
+    load(directory)  # else `alone` would make the directory
+    with alone(directory):
+        before = opened(directory, load(directory).name, operators)
+        now = forked(before.server())
+        now.load_subscriptions(files, on_refusal=on_refusal, on_warning=on_warning)
+        shards = before.all()[1:]
+        added: list[Subscription] = []
+        for subscription in now.subscriptions[len(before.server()) :]:
+            if any(subscription.id in shard for shard in shards):
+                on_refusal(Refusal.of("subscription", subscription.id, id_is_taken(subscription.id)))
+            else:
+                added.append(subscription)
+        content = before.version.content
+        more = replace(content, subscriptions=content.subscriptions + len(added))
+        return _published(before, [*before.added, *added], more, len(added))
+
+
+def unsubscribe(
+    directory: Path,
+    ids: Iterable[str],
+    operators: Sequence[OperatorFile] = (),
+    *,
+    on_refusal: Callable[[Refusal], None],
+) -> Change:
+    """Remove subscriptions from an index by their ids. An id that is not there goes to `on_refusal`, and the others are
+    removed. Raises `StoreError` as `subscribe` does."""
+    load(directory)
+    with alone(directory):
+        before = opened(directory, load(directory).name, operators)
+        content, plan = before.version.content, before.version.plan
+        engines, delta = before.all(), {subscription.id: subscription for subscription in before.added}
+        gone, more, count = dict.fromkeys(content.gone), content.more, 0
+        taken = {*plan.routers}
+        for id in ids:
+            holders = [engine for engine in engines if id in engine] if id not in taken else []
+            if not holders:
+                error = SubscriptionError(
+                    "there is no subscription of this id", remedy="look for the id in the matches"
+                )
+                on_refusal(Refusal.of("subscription", id, error))
+                continue
+            taken.add(id)
+            count += 1
+            root = holders[0].get(id)
+            if delta.pop(id, None) is None:
+                gone[id] = None
+                if id in plan.routes and root is not None:
+                    router = replace(root, id=_router_id(id, {*taken, *delta}, engines[0].__contains__))
+                    taken.add(router.id)
+                    delta[router.id] = router
+                    more = more.with_more(Plan({router.id: plan.routes[id]}, frozenset({router.id})))
+        left = replace(content, gone=tuple(gone), more=more, subscriptions=content.subscriptions - count)
+        return _published(before, list(delta.values()), left, count)
+
+
+def _router_id(id: str, taken: set[str], is_there: Callable[[str], bool]) -> str:
+    name = f"router:{id}"
+    while name in taken or is_there(name):
+        name += "'"
+    return name
+
+
+def _published(before: Opened, delta: list[Subscription], content: Content, changed: int) -> Change:
+    """The version with that content and that delta, where anything is changed."""
+    if not changed:
+        return Change(before.version, 0)
+    directory = before.version.directory
+
+    def write(aside: Path, name: str) -> Content:
+        if len(delta) + len(content.gone) > CHANGES:
+            return _whole(aside, name, before, delta, content)
+        if not delta:
+            return replace(content, delta="", source="")
+        engine = emptied(before.server())
+        add(engine, delta)
+        engine.save(aside / DELTA)
+        return replace(content, delta=f"{name}/{DELTA}", source="")
+
+    version = publish(directory, write)
+    sweep(directory)
+    return Change(version, changed)
+
+
+def _whole(aside: Path, name: str, before: Opened, delta: list[Subscription], content: Content) -> Content:
+    """The version without a delta: the server is written anew, and so are the nodes that something went from."""
+    parts = dict(content.parts)
+    after = Opened(replace(before.version, content=replace(content, delta="")), before.operators)
+    for part in parts:
+        saved = after.saved(part)
+        gone = [id for id in content.gone if id in saved]
+        if gone or (part == SERVER and delta):
+            forked(saved, delta if part == SERVER else (), gone).save(aside / part)
+            parts[part] = f"{name}/{part}"
+    plan = ""
+    if before.version.is_staged:
+        whole = Version(before.version.directory, before.version.name, content, "").plan
+        removed = set(content.gone) - {subscription.id for subscription in delta}
+        routes = {id: nodes for id, nodes in whole.routes.items() if id not in removed}
+        seal(aside / PLAN, Plan(routes, whole.routers).to_json())
+        plan = f"{name}/{PLAN}"
+    return replace(content, parts=parts, plan=plan, delta="", gone=(), more=Plan(), source="")

@@ -1,0 +1,155 @@
+"""Versions of an index, opened by memory map: once a process, at most two at a time.
+
+Versions that differ in a few subscriptions share the saved engines that they have in common: what was added or removed
+since is laid over them. Processes of one machine share the memory of the mapped files.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from threading import Lock
+from weakref import WeakValueDictionary
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from triplewire.engine import Engine
+from triplewire.engine.views.forked import forked
+from triplewire.errors import DamagedError
+from triplewire.ir.subscription import Subscription
+from triplewire.operators.files import OperatorFile, operators_of
+from triplewire.operators.order import GREEDY
+from triplewire.pipeline.index.versions import SERVER, Version, damaged, load
+
+HELD = 2
+"""Versions that a process holds open: the one in use and the one before."""
+
+_Key = tuple[str, str, tuple[OperatorFile, ...], tuple[str, str]]
+AS_USUAL = (GREEDY, "")
+"""How operators are called: the order, and the folder of a cache (`pipeline.calling.Calling.kind`)."""
+
+_opened: OrderedDict[_Key, Opened] = OrderedDict()
+_engines: WeakValueDictionary[_Key, Engine] = WeakValueDictionary()  # saved engines that an opened version has
+_lock = Lock()
+
+
+class Opened:
+    """A version, each part of it opened when it is first asked for. `operators` are the files that give its own,
+    `calling` says how they are called."""
+
+    def __init__(
+        self, version: Version, operators: Sequence[OperatorFile] = (), calling: tuple[str, str] = AS_USUAL
+    ) -> None:
+        self.version = version
+        self.operators = tuple(operators)
+        self.calling = calling
+        self._parts: dict[str, Engine] = {}
+        self._saved: dict[str, Engine] = {}  # as they lie in the files, so that the next version has them at hand
+
+    @property
+    def nodes(self) -> int:
+        """How many shards stage 2 has."""
+        return len(self.version.content.parts) - 1
+
+    def server(self) -> Engine:
+        """The engine of stage 1, or of all. Raises `StoreError`."""
+        return self._part(SERVER, self.added)
+
+    def node(self, number: int) -> Engine:
+        """The engine of a node. Raises `StoreError`."""
+        return self._part(f"node-{number}", ())
+
+    def all(self) -> list[Engine]:
+        """The server, and then the nodes. Raises `StoreError`."""
+        return [self.server(), *map(self.node, range(self.nodes))]
+
+    @cached_property
+    def added(self) -> tuple[Subscription, ...]:
+        """The subscriptions of the delta, with the routers in it. Raises `StoreError`."""
+        return tuple(self._load(self.version.content.delta).subscriptions) if self.version.content.delta else ()
+
+    @cached_property
+    def leading(self) -> tuple[pa.Array, NDArray[np.bool_]]:
+        """The ids at the server that lead to nodes; and whether the id (row) leads to the node (column)."""
+        routes = self.version.plan.routes
+        leads = np.zeros((len(routes), self.nodes), np.bool_)
+        for row, nodes in enumerate(routes.values()):
+            if nodes and not 0 <= min(nodes) <= max(nodes) < self.nodes:
+                raise damaged(self.version.directory / self.version.content.plan, f"it leads to a node in {nodes}")
+            leads[row, list(nodes)] = True
+        return pa.array(list(routes), pa.string()), leads
+
+    @cached_property
+    def routers(self) -> pa.Array:
+        """The ids at the server that are no subscriptions."""
+        return pa.array(sorted(self.version.plan.routers), pa.string())
+
+    def _part(self, name: str, added: Sequence[Subscription]) -> Engine:
+        engine = self._parts.get(name)
+        if engine is None:
+            saved = self.saved(name)
+            gone = [id for id in self.version.content.gone if id in saved]
+            engine = self._parts[name] = forked(saved, added, gone) if added or gone else saved
+        return engine
+
+    def saved(self, name: str) -> Engine:
+        """A part as it was saved, without what came and went since. Raises `StoreError`."""
+        return self._load(self.version.part(name))
+
+    def _load(self, path: str) -> Engine:
+        """A saved engine of this version, shared with other versions that have it."""
+        engine = self._saved.get(path)
+        if engine is None:
+            folder = self.version.directory / path
+            key = str(folder), "", self.operators, self.calling
+            engine = _engines.get(key)
+            if engine is None:
+                if not folder.is_dir():
+                    raise damaged(self.version.directory / self.version.name, f"{path} is missing")
+                order, cache = self.calling
+                engine = _engines[key] = Engine.load(
+                    folder,
+                    operators=operators_of(self.operators),
+                    operator_order=order,
+                    operator_cache=cache or None,
+                )
+            self._saved[path] = engine
+        return engine
+
+
+def opened(
+    directory: str | Path, name: str, operators: Sequence[OperatorFile] = (), calling: tuple[str, str] = AS_USUAL
+) -> Opened:
+    """A version of an index, which this process may have open already. Raises `StoreError`."""
+    key = str(directory), name, tuple(operators), calling
+    with _lock:
+        version = _opened.get(key)
+        if version is None:
+            version = _opened[key] = Opened(load(Path(directory), name), operators, calling)
+            while len(_opened) > HELD:
+                _opened.popitem(last=False)
+        _opened.move_to_end(key)
+    return version
+
+
+def usable(directory: Path, name: str, operators: Sequence[OperatorFile] = ()) -> Version:
+    """A version after all of it was opened. Raises `StoreError` where something of it is missing or damaged."""
+    try:
+        version = opened(directory, name, operators)
+        version.all()
+        if version.nodes:
+            version.leading  # noqa: B018  # reads and checks the plan
+    except DamagedError:
+        with _lock:
+            _opened.pop((str(directory), name, tuple(operators), AS_USUAL), None)
+        raise
+    return version.version
+
+
+def open_versions() -> int:
+    """How many versions this process holds open."""
+    return len(_opened)

@@ -1,0 +1,128 @@
+"""Which version of an index a micro-batch is matched with: the newest one, and when it is repeated the one it had.
+
+The ledger is a SQLite file in the output folder of the stream. A version that turns out to be damaged when it is new is
+told of and passed over, and the stream goes on with the one before.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from triplewire.engine import Engine
+from triplewire.errors import StoreError
+from triplewire.operators.files import OperatorFile
+from triplewire.pipeline.index.filters import IndexFilter
+from triplewire.pipeline.index.opened import usable
+from triplewire.pipeline.index.versions import Version, current, pin
+
+_WAIT = 60  # seconds for another process that looks at the file
+_TABLE = """
+CREATE TABLE IF NOT EXISTS pins (batch INTEGER PRIMARY KEY, version TEXT NOT NULL, sha256 TEXT NOT NULL)
+"""
+
+
+class Pins:
+    """The ledger: micro-batch -> the name of its version, and the hash of that version's manifest."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+
+    def of(self, batch: int) -> tuple[str, str] | None:
+        """The version that a micro-batch was pinned to, if it was."""
+        with self._connected() as connection:
+            row = connection.execute("SELECT version, sha256 FROM pins WHERE batch = ?", (batch,)).fetchone()
+        return None if row is None else (str(row[0]), str(row[1]))
+
+    def pin(self, batch: int, version: Version) -> None:
+        """Pin a micro-batch that is not pinned yet."""
+        with self._connected() as connection:
+            connection.execute("INSERT INTO pins VALUES (?, ?, ?)", (batch, version.name, version.sha256))
+
+    @contextlib.contextmanager
+    def _connected(self) -> Iterator[sqlite3.Connection]:
+        with contextlib.closing(sqlite3.connect(self._file, timeout=_WAIT)) as connection, connection:
+            connection.execute(_TABLE)
+            yield connection
+
+
+class IndexSource:
+    """An index as the subscriptions of a run. `output`: the folder of the run; `operators`: the files that give its
+    own operators; `on_note` gets what a user should know. `source`: the hash of what the run
+    compiled itself, where it made the index."""
+
+    def __init__(
+        self,
+        directory: Path,
+        output: Path,
+        operators: Sequence[OperatorFile] = (),
+        on_note: Callable[[str], None] = lambda note: None,
+        source: str = "",
+    ) -> None:
+        self.directory = directory.absolute()
+        self.source = source
+        self._output = output
+        self._operators = tuple(operators)
+        self._on_note = on_note
+        self._last: Version | None = None
+        self._passed_over = ""
+        self._marked = ""
+
+    def check(self) -> None:
+        """Open and check the version that counts now. Raises `StoreError`. The version that the run had last, before it
+        was interrupted perhaps, stays pinned until a batch has another."""
+        self._newest()
+
+    def newest(self) -> IndexFilter:
+        """The version that counts now, checked; the last one that was used, where that is damaged. Raises `StoreError`
+        where there is none."""
+        return self._used(self._newest())
+
+    def _newest(self) -> Version:
+        try:
+            name = current(self.directory)
+            if self._last is None or name not in (self._last.name, self._passed_over):
+                self._last = usable(self.directory, name, self._operators)
+        except StoreError as error:
+            if self._last is None:
+                raise
+            if self._passed_over != (name := _name_of(self.directory)):
+                self._on_note(f"{error}; matching goes on with {self._last.name}")
+            self._passed_over = name
+        return self._last
+
+    def pinned(self, pins: Pins, batch: int) -> IndexFilter:
+        """The version of a micro-batch. Raises `StoreError` where the one that it had is gone, or is another now."""
+        before = pins.of(batch)
+        if before is None:
+            chosen = self._newest()
+            marked = self._used(chosen)  # first, so that nobody removes it
+            pins.pin(batch, chosen)
+            return marked
+        name, sha256 = before
+        version = usable(self.directory, name, self._operators)
+        if version.sha256 != sha256:
+            what = f"the version {name} is not the one that micro-batch {batch} had before it was interrupted"
+            remedy = "put that index back, or choose another output folder"
+            raise StoreError(what, source=str(self.directory), remedy=remedy)
+        return self._used(version)
+
+    def engine(self) -> Engine:
+        """The engine of the version that was used last, of an index that is not spread. Raises `StoreError`."""
+        return self.newest().opened().server()
+
+    def _used(self, version: Version) -> IndexFilter:
+        if self._marked != version.name:
+            pin(self.directory, self._output, version.name)
+            self._marked = version.name
+        nodes = len(version.content.parts) - 1
+        return IndexFilter(str(self.directory), version.name, nodes, self._operators)
+
+
+def _name_of(directory: Path) -> str:
+    try:
+        return current(directory)
+    except StoreError as error:
+        return str(error)

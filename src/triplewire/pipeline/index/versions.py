@@ -1,0 +1,336 @@
+"""The versions of an index in a directory: their manifests, how one is published, and which are removed.
+
+    DIR/current                      the name of the version that counts, "v12", replaced in one step
+    DIR/v<number>/manifest.json      what the version is made of, under a hash of its own
+    DIR/v<number>/server/            saved engine: all subscriptions, or those of stage 1 (`Engine.save`)
+    DIR/v<number>/node-<number>/     saved engine: the shard of a node
+    DIR/v<number>/plan.json          of a partitioned index: which id of stage 1 leads to which nodes
+    DIR/v<number>/delta/             saved engine: subscriptions that were added since the last full version
+    DIR/pins/<hash>.json             a version that a run has in use
+    DIR/.lock                        locked by whoever writes
+
+A version is written aside (`.v12.<process>`), renamed, and counts from the moment that `current` names it. It is never
+changed then. What has not changed since an earlier version is not written again: the manifest names where it lies.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from triplewire.engine.tiers.lock import locked
+from triplewire.errors import DamagedError, StoreError
+
+FORMAT, FORM = "triplewire index", 1
+CURRENT, MANIFEST, PLAN, PINS, LOCK = "current", "manifest.json", "plan.json", "pins", ".lock"
+SERVER, DELTA = "server", "delta"
+RETAINED = 8
+"""So many of the newest versions stay, whoever uses them; of older ones those that a run has pinned."""
+
+WAIT_SECONDS = 60.0  # for another process that writes to the index
+_LOOK_SECONDS = 0.02
+_NAME = re.compile(r"v[1-9][0-9]*")
+_REPAIR = "restore it from a copy, or build the index anew with `triplewire pipeline index`"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """`routes`: id at the server -> the nodes that a match of it leads to. `routers`: the ids at the server whose
+    matches are not told, as they are no subscriptions (mergers, and roots that are gone)."""
+
+    routes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    routers: frozenset[str] = frozenset()
+
+    def with_more(self, other: Plan) -> Plan:
+        """Both."""
+        return Plan({**self.routes, **other.routes}, self.routers | other.routers)
+
+    def to_json(self) -> dict[str, Any]:
+        """As it stands in files."""
+        return {"routes": {id: list(nodes) for id, nodes in self.routes.items()}, "routers": sorted(self.routers)}
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> Plan:
+        """What `to_json` gave. Raises `LookupError`, `TypeError`, `ValueError` or `AttributeError` for others."""
+        routes = {str(id): tuple(map(int, nodes)) for id, nodes in content["routes"].items()}
+        return cls(routes, frozenset(map(str, content["routers"])))
+
+
+@dataclass(frozen=True)
+class Content:
+    """What a version is made of. Paths are relative to the index.
+
+    `parts`: "server" or "node-<number>" -> its saved engine. `plan`: the file of the plan, "" where there is one part.
+    `delta`: the saved engine of the subscriptions added since, "" for none; `gone`: the ids removed since, from any
+    part; `more`: what the delta adds to the plan. `everywhere`: each publication goes to all nodes.
+    `subscriptions` counts those that are live. `source`: the hash of what it was built from, where one run has the
+    index for itself.
+    """
+
+    partitioner: str
+    nodes: int
+    parts: Mapping[str, str]
+    subscriptions: int
+    everywhere: bool = False
+    plan: str = ""
+    delta: str = ""
+    gone: tuple[str, ...] = ()
+    more: Plan = Plan()
+    source: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """As it stands in the manifest."""
+        own = {entry.name: getattr(self, entry.name) for entry in fields(self)}
+        return {**own, "parts": dict(self.parts), "gone": list(self.gone), "more": self.more.to_json()}
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> Content:
+        """What `to_json` gave. Raises as `Plan.from_json`."""
+        return cls(
+            str(content["partitioner"]),
+            int(content["nodes"]),
+            {str(name): _relative(path) for name, path in content["parts"].items()},
+            int(content["subscriptions"]),
+            bool(content["everywhere"]),
+            _relative(content["plan"]),
+            _relative(content["delta"]),
+            tuple(map(str, content["gone"])),
+            Plan.from_json(content["more"]),
+            str(content["source"]),
+        )
+
+
+@dataclass(frozen=True)
+class Version:
+    """A version that was published. `sha256` is the hash of its manifest."""
+
+    directory: Path
+    name: str
+    content: Content
+    sha256: str
+
+    @property
+    def number(self) -> int:
+        """The number in its name."""
+        return int(self.name[1:])
+
+    @property
+    def is_staged(self) -> bool:
+        """Are there shards of nodes, which stage 2 looks at?"""
+        return len(self.content.parts) > 1
+
+    @cached_property
+    def plan(self) -> Plan:
+        """Where matches of stage 1 lead. Raises `StoreError`."""
+        more = self.content.more
+        if not self.content.plan:
+            return more
+        path = self.directory / self.content.plan
+        try:
+            return Plan.from_json(_unsealed(path)).with_more(more)
+        except OSError as error:
+            raise damaged(path, f"its plan cannot be read: {error.strerror or error}") from error
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            raise damaged(path, f"it is no plan ({error})") from error
+
+    def part(self, name: str) -> str:
+        """The path of a part, within the index. Raises `StoreError` where the version has no such part."""
+        if name not in self.content.parts:
+            raise damaged(self.directory / self.name / MANIFEST, f"it has no part {name!r}")
+        return self.content.parts[name]
+
+
+def damaged(path: Path, what: str) -> DamagedError:
+    """The error of a damaged version."""
+    return DamagedError(f"it is damaged: {what}", source=str(path), remedy=_REPAIR)
+
+
+# --- reading ---------------------------------------------------------------------------------------------------------
+
+
+def current(directory: Path) -> str:
+    """The name of the version that counts. Raises `StoreError` where the directory is no index."""
+    path = directory / CURRENT
+    try:
+        name = path.read_text(encoding="utf-8").strip()
+    except FileNotFoundError as error:
+        what = "it is no index of subscriptions" if directory.exists() else "there is no such directory"
+        remedy = f"triplewire pipeline index --subscriptions FILE --output {directory} makes one"
+        raise StoreError(what, source=str(directory), remedy=remedy) from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise StoreError(f"it cannot be read: {getattr(error, 'strerror', '') or error}", source=str(path)) from error
+    if not _NAME.fullmatch(name):
+        raise damaged(path, f"{name[:40]!r} is no name of a version")
+    return name
+
+
+def load(directory: Path, name: str = "") -> Version:
+    """A version by name, or the one that counts. Raises `StoreError` where it is missing or damaged."""
+    name = name or current(directory)
+    path = directory / name / MANIFEST
+    try:
+        sealed = _unsealed(path)
+        content = Content.from_json(sealed)
+    except OSError as error:
+        raise damaged(path, f"the version {name} cannot be read: {error.strerror or error}") from error
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        raise damaged(path, f"it is not the manifest of a version ({error})") from error
+    return Version(directory, name, content, str(sealed[_SEAL]))
+
+
+# --- writing ---------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def alone(directory: Path) -> Iterator[None]:
+    """A block in which no other process or thread writes to the index. Raises `StoreError` after `WAIT_SECONDS`."""
+    begun = time.monotonic()
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        if not (directory / CURRENT).exists() and (other := _others(directory)):
+            what = f"it holds something else ({other}), and is no index of subscriptions"
+            raise StoreError(what, source=str(directory), remedy="choose another directory")
+        while True:
+            with locked(directory / LOCK) as is_alone:
+                if is_alone:
+                    yield
+                    return
+            if time.monotonic() - begun > WAIT_SECONDS:
+                what = f"another process has been writing to it for {WAIT_SECONDS:.0f} seconds"
+                raise StoreError(what, source=str(directory), remedy=f"wait until it has ended ({LOCK} has its number)")
+            time.sleep(_LOOK_SECONDS)
+    except OSError as error:
+        raise StoreError(f"it cannot be written: {error.strerror or error}", source=str(directory)) from error
+
+
+def publish(directory: Path, write: Callable[[Path, str], Content]) -> Version:
+    """Publish a new version; the caller is `alone`. `write` gets the folder to write to, and the name that the version
+    will have, and returns what is there."""
+    names = [entry.name for entry in directory.iterdir() if _NAME.fullmatch(entry.name)]
+    name = f"v{max((int(name[1:]) for name in names), default=0) + 1}"
+    for left in directory.glob(".v*"):  # by a process that was killed
+        shutil.rmtree(left, ignore_errors=True)
+    aside = directory / f".{name}.{os.getpid()}"
+    aside.mkdir()
+    try:
+        content = write(aside, name)
+        seal(aside / MANIFEST, {"format": FORMAT, "form": FORM, "version": name, **content.to_json()})
+        _sync(aside)
+        os.rename(aside, directory / name)
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+    _replace(directory / CURRENT, f"{name}\n".encode())
+    _sync(directory)
+    return load(directory, name)
+
+
+def sweep(directory: Path, retained: int = RETAINED) -> list[str]:
+    """Remove the versions that nobody needs, but for the newest; the caller is `alone`. Returns their names."""
+    numbers = sorted(int(entry.name[1:]) for entry in directory.iterdir() if _NAME.fullmatch(entry.name))
+    needed = {f"v{number}" for number in numbers[-retained:]} | pinned(directory)
+    for name in list(needed):
+        with suppress(StoreError):
+            content = load(directory, name).content
+            needed |= {Path(path).parts[0] for path in (*content.parts.values(), content.plan, content.delta) if path}
+    removed = [name for name in (f"v{number}" for number in numbers) if name not in needed]
+    for name in removed:
+        gone = directory / f".{name}"
+        with suppress(OSError):  # under another name first, so that nobody sees half of it
+            os.rename(directory / name, gone)
+            shutil.rmtree(gone)
+    return removed
+
+
+def pin(directory: Path, output: Path, name: str) -> None:
+    """Have a version stay as long as the run with this output uses it."""
+    folder = directory / PINS
+    with suppress(OSError):  # an index that cannot be written is not swept by this machine either
+        folder.mkdir(exist_ok=True)
+        path = folder / f"{hashlib.sha256(os.fsencode(output)).hexdigest()[:16]}.json"
+        _replace(path, json.dumps({"output": os.fspath(output), "version": name}).encode("utf-8", "surrogateescape"))
+
+
+def pinned(directory: Path) -> set[str]:
+    """The versions that runs use whose output is still there."""
+    names = set()
+    for path in (directory / PINS).glob("*.json"):
+        try:
+            entry = json.loads(path.read_text(encoding="utf-8", errors="surrogateescape"))
+            if Path(entry["output"]).exists():
+                names.add(str(entry["version"]))
+        except (OSError, ValueError, LookupError, TypeError):
+            continue
+    return names
+
+
+# --- files -----------------------------------------------------------------------------------------------------------
+
+_SEAL = "sha256"
+
+
+def seal(path: Path, content: Mapping[str, Any]) -> None:
+    """Write a JSON object with a hash of its other fields, and have it on disk."""
+    with path.open("wb") as stream:
+        stream.write(json.dumps({**content, _SEAL: _hash_of(content)}, indent=1).encode("ascii") + b"\n")
+        stream.flush()
+        os.fsync(stream.fileno())
+
+
+def _unsealed(path: Path) -> dict[str, Any]:
+    """What `seal` wrote, with its hash. Raises `ValueError` where it is something else."""
+    content = json.loads(path.read_bytes())
+    if not isinstance(content, dict):
+        raise ValueError("it is no JSON object")
+    form = content.get("form", FORM)
+    if form != FORM:
+        raise ValueError(f"it has form {form}, and this Triplewire reads {FORM}")
+    if content.get(_SEAL) != _hash_of({name: value for name, value in content.items() if name != _SEAL}):
+        raise ValueError("its content is not what was written: the SHA-256 differs")
+    return content
+
+
+def _hash_of(content: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode("ascii")).hexdigest()
+
+
+def _relative(path: Any) -> str:
+    """A path that stays within the index. Raises `ValueError` for another."""
+    text = str(path)
+    if text and (Path(text).is_absolute() or ".." in Path(text).parts or not _NAME.fullmatch(Path(text).parts[0])):
+        raise ValueError(f"{text!r} lies outside of the index")
+    return text
+
+
+def _replace(path: Path, content: bytes) -> None:
+    aside = path.with_name(f".{path.name}.{os.getpid()}")
+    with aside.open("wb") as stream:
+        stream.write(content)
+        stream.flush()
+        os.fsync(stream.fileno())
+    os.replace(aside, path)
+
+
+def _sync(directory: Path) -> None:
+    """Have the names in a directory written to disk."""
+    with suppress(OSError):  # there are systems on which a directory cannot be opened
+        file = os.open(directory, os.O_RDONLY)
+        try:
+            os.fsync(file)
+        finally:
+            os.close(file)
+
+
+def _others(directory: Path) -> str:
+    """Something in the directory that no index has, "" for nothing."""
+    ours = re.compile(rf"{_NAME.pattern}|\.v.*|\.built\..*|\.{CURRENT}\..*|{re.escape(LOCK)}|{PINS}")
+    return next((entry.name for entry in sorted(directory.iterdir()) if not ours.fullmatch(entry.name)), "")

@@ -1,0 +1,187 @@
+"""The versions of an index: published in one step, pinned, checked before they are trusted, and removed when unused."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import threading
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from pipeline.index.stages import CASES, filter_of
+from triplewire.errors import StoreError
+from triplewire.pipeline.index import changes, opened, versions
+from triplewire.pipeline.index.build import Meaning, Spread, build, saved_once
+from triplewire.pipeline.index.pins import IndexSource, Pins
+
+FILES = [CASES / "subscriptions.jsonl"]
+DAMAGES = tomllib.loads((CASES / "damage.toml").read_text())["damage"]
+
+
+def texts(folder: Path, **queries: str) -> list[Path]:
+    out = []
+    for name, query in queries.items():
+        file = folder / f"{name}.rq"
+        file.write_text(query)
+        out.append(file)
+    return out
+
+
+@pytest.fixture(scope="module")
+def intact(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("index") / "index"
+    build(folder, FILES, None, Spread("containment", 2))
+    return folder
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage["name"])
+def test_what_is_damaged_is_refused(damage: dict[str, object], intact: Path, tmp_path: Path) -> None:
+    index = tmp_path / "index"
+    shutil.copytree(intact, index)
+    (path,) = index.glob(str(damage["file"]))
+    if "remove" in damage:
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    else:
+        data = path.read_bytes()
+        half = len(data) // 2
+        this, that = damage.get("edit", ("", ""))  # type: ignore[misc]  # of the case file
+        edited = data.decode("utf-8", "surrogateescape").replace(this, that) if this else ""
+        assert not this or edited.encode("utf-8", "surrogateescape") != data
+        swapped = data[:half] + bytes(255 - byte for byte in data[half : half + 8]) + data[half + 8 :]
+        text = str(damage.get("text", edited)).encode("utf-8", "surrogateescape")
+        path.write_bytes(data[:half] if "cut" in damage else swapped if "swap" in damage else text)
+    with pytest.raises(StoreError, match=str(damage["says"]).replace(".", r"\.")) as caught:
+        opened.usable(index, versions.current(index))
+    assert str(index) in caught.value.source, "where"
+    assert caught.value.remedy, "what to do"
+
+
+@pytest.mark.slow
+def test_a_micro_batch_keeps_its_version(tmp_path: Path) -> None:
+    index, output = tmp_path / "index", tmp_path / "out"
+    output.mkdir()
+    build(index, FILES)
+    notes: list[str] = []
+    source, pins = IndexSource(index, output, on_note=notes.append), Pins(output / "pins.sqlite")
+    assert source.pinned(pins, 0).version == "v1"
+    changes.unsubscribe(index, ["thing"], on_refusal=lambda refusal: None)
+    assert source.pinned(pins, 1).version == "v2", "the newest, without a restart"
+    assert source.pinned(pins, 0).version == "v1", "repeated: what it had"
+    # a stream that was killed and is started again
+    again = IndexSource(index, output, on_note=notes.append)
+    again.check()
+    assert versions.pinned(index) == {"v1"}, "what was repeated last may not be committed: it must stay"
+    assert again.pinned(Pins(output / "pins.sqlite"), 1).version == "v2"
+    assert again.pinned(pins, 2).version == "v2"
+    # a new version that is damaged does not stop the stream, and is told of once
+    damaged = build(index, FILES)
+    shutil.rmtree(index / damaged.content.parts["server"])
+    assert [again.pinned(pins, batch).version for batch in (3, 4)] == ["v2", "v2"]
+    assert len(notes) == 1
+    assert "v3/server is missing" in notes[0]
+    assert "matching goes on with v2" in notes[0]
+    build(index, FILES)
+    assert again.pinned(pins, 5).version == "v4"
+    # another index under the same name is not what the micro-batch had
+    shutil.rmtree(index)
+    build(index, texts(tmp_path, other="ASK { ?s <urn:q> ?o }"))
+    with pytest.raises(StoreError, match="is not the one that micro-batch 0 had"):
+        IndexSource(index, output).pinned(pins, 0)
+    with pytest.raises(StoreError, match="the version v2 cannot be read"):
+        IndexSource(index, output).pinned(pins, 1)
+
+
+@pytest.mark.slow
+def test_versions_that_nobody_needs_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that a run has pinned, and what newer ones are made of, stay."""
+    monkeypatch.setattr(versions, "RETAINED", 2)
+    monkeypatch.setattr(versions.sweep, "__defaults__", (2,))
+    index, output = tmp_path / "index", tmp_path / "out"
+    output.mkdir()
+    build(index, FILES, Meaning(), Spread("containment", 2))
+    pinned = IndexSource(index, output).newest()
+    assert pinned.version == "v1"
+    for number in range(4):
+        changes.subscribe(index, texts(tmp_path, **{f"new{number}": "ASK { ?s <urn:q> ?o }"}), on_refusal=print)
+    there = sorted(path.name for path in index.glob("v*"))
+    assert there == ["v1", "v4", "v5"], "v1 is pinned, and v5 is made of it"
+    build(index, FILES)
+    build(index, FILES)
+    assert sorted(path.name for path in index.glob("v*")) == ["v1", "v6", "v7"]
+    output.rmdir()
+    build(index, FILES)
+    assert sorted(path.name for path in index.glob("v*")) == ["v7", "v8"], "the run is gone"
+
+
+@pytest.mark.slow
+def test_two_writers(tmp_path: Path) -> None:
+    """Neither loses what the other wrote."""
+    index = tmp_path / "index"
+    build(index, FILES)
+    said: list[object] = []
+
+    def write(name: str) -> None:
+        for number in range(4):
+            files = texts(tmp_path, **{f"{name}{number}": "ASK { ?s <urn:q> ?o }"})
+            changes.subscribe(index, files, on_refusal=said.append)
+
+    writers = [threading.Thread(target=write, args=(name,)) for name in ("a", "b")]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    version = versions.load(index)
+    assert not said
+    assert (version.name, version.content.subscriptions) == ("v9", 18)
+    server = filter_of(version).opened().server()
+    assert all(f"{name}{number}" in server for name in "ab" for number in range(4))
+
+
+@pytest.mark.slow
+def test_a_write_that_is_killed_changes_nothing(tmp_path: Path) -> None:
+    """Killed when all is written and nothing published: the next one goes on as if it had not been."""
+    index = tmp_path / "index"
+    build(index, FILES)
+    program = (
+        "import os, signal, sys\n"
+        "from pathlib import Path\n"
+        "from triplewire.pipeline.index import changes\n"
+        "rename = os.rename\n"
+        "def end(old, new):\n"
+        "    if Path(new).name == 'v2':\n"
+        "        os.kill(os.getpid(), signal.SIGKILL)\n"
+        "    rename(old, new)\n"
+        "os.rename = end\n"
+        "changes.unsubscribe(Path(sys.argv[1]), ['thing'], on_refusal=print)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program, str(index)], timeout=120, check=False)
+    assert done.returncode == -9
+    assert list(index.glob(".v2.*")), "what it left"
+    assert versions.load(index).name == "v1"
+    change = changes.unsubscribe(index, ["thing"], on_refusal=print)
+    assert (change.version.name, change.changed) == ("v2", 1)
+    assert not list(index.glob(".v2.*"))
+
+
+@pytest.mark.slow
+def test_an_index_of_one_s_own_is_made_once(tmp_path: Path) -> None:
+    engine = Meaning().engine()
+    engine.load_subscriptions(FILES)
+    assert [saved_once(tmp_path / "index", engine).name for _ in range(2)] == ["v1", "v1"]
+    engine.unsubscribe("thing")
+    assert saved_once(tmp_path / "index", engine).name == "v2"
+    assert sorted(json.loads((tmp_path / "index/v2/manifest.json").read_text())["parts"]) == ["server"]
+
+
+def test_another_directory_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "letter.txt").write_text("dear ...")
+    with pytest.raises(StoreError, match=r"it holds something else \(letter\.txt\)"):
+        build(tmp_path, FILES)
+    with pytest.raises(StoreError, match="there is no such directory"):
+        changes.subscribe(tmp_path / "none", FILES, on_refusal=print)
+    assert not (tmp_path / "none").exists()
