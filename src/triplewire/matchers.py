@@ -7,6 +7,7 @@ A matcher is a plug-in of the family "matcher" (`triplewire.plugins`): an index 
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
@@ -166,6 +167,14 @@ class Chunk:
         if self._read_publication is not None:
             return self._read_publication(number)
         return replace(self.decoder.publication(number), source=self._source)
+
+    def origin(self, number: int) -> tuple[str, dt.datetime | None]:
+        """Where one of the publications was read, and the instant that it states. Those that came as columns are not
+        decoded for that: N-Quads state none."""
+        if self._publications is None and self._read_publication is None:
+            return self._source, None
+        publication = self.publication(number)
+        return publication.source, publication.published
 
     def contents(self, numbers: NDArray[np.integer]) -> list[str]:
         """The content hashes of some of the publications, as they were given."""

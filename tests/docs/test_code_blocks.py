@@ -76,7 +76,7 @@ def _commands(block: Block) -> list[list[str]]:
     """The `triplewire` commands of a block; a line that ends in a backslash goes on."""
     lines = block.text.replace("\\\n", " ").splitlines()
     parted = [shlex.split(line.removeprefix("$ "), comments=True) for line in lines if "triplewire" in line]
-    return [words for words in parted if words[:1] == ["triplewire"] and words[1:2] != ["pipeline"]]
+    return [words for words in parted if words[:1] == ["triplewire"] and words[1] not in ("pipeline", "backtest")]
 
 
 @pytest.mark.parametrize("block", [b for b in ALL if b.language in ("sh", "console") and _commands(b)], ids=str)

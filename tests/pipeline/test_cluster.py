@@ -1,4 +1,5 @@
-"""Executors in processes of their own: what travels to them is enough, and they find Python, Java and the package."""
+"""Executors in processes of their own, with an index in two stages: what travels to them is enough, and they find
+Python, Java and the package."""
 
 from __future__ import annotations
 
@@ -10,7 +11,9 @@ from pathlib import Path
 import pyarrow.dataset as ds
 import pytest
 
+from triplewire.pipeline.index.build import Meaning, Spread, build
 from triplewire.pipeline.session import QUICK_START
+from triplewire.read.taxonomy import load_taxonomy
 
 pyspark = pytest.importorskip("pyspark")
 
@@ -32,7 +35,10 @@ def test_two_executors_with_a_process_each(tmp_path: Path) -> None:
         "local-cluster[2,1,1024]",
     ]
     command += ["--input", str(EXAMPLES / "publications"), "--output", str(tmp_path / "out")]
-    command += ["--subscriptions", str(EXAMPLES / "subscriptions"), "--taxonomy", str(EXAMPLES / "taxonomy.ttl")]
+    index = tmp_path / "index"
+    meaning = Meaning(load_taxonomy(EXAMPLES / "taxonomy.ttl"))
+    build(index, [EXAMPLES / "subscriptions"], meaning, Spread("containment", 2))
+    command += ["--index", str(index)]
     command += ["--conf", "spark.executor.memory=512m", "--conf", "spark.driver.memory=512m"]
     for process in ("driver", "executor"):
         command.append(f"--conf=spark.{process}.extraJavaOptions={QUICK_START['spark.driver.extraJavaOptions']}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -67,6 +68,17 @@ def test_a_stream_tells_once(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     said = capsys.readouterr().err
     assert [int(count) for count in re.findall(r"(\d+) matches in", said)] == [2, 0, 2]
     assert said.count("publications, 2 told before (") == 1
+
+    assert run(["pipeline", "status", "--output", str(out), "--json"]) == 0
+    status = json.loads(capsys.readouterr().out)
+    counts = {"batches": 3, "publications": 9, "matches": 4, "refused": 0, "repeats": 2, "waiting": 0}
+    assert {name: status[name] for name in counts} == counts
+    assert (status["running"], status["last_batch"], status["last_publications"]) == (False, 2, 3)
+    assert run(["pipeline", "status", "--output", str(out)]) == 0
+    assert re.search(r"^matches +4 \(2 more were told before\)$", capsys.readouterr().out, re.MULTILINE)
+    metrics = (out / "_metrics.prom").read_text(encoding="utf-8")
+    assert "# TYPE triplewire_matches_total counter\ntriplewire_matches_total 4\n" in metrics
+    assert "\ntriplewire_waiting_files 0\n" in metrics
 
 
 @pytest.mark.usefixtures("spark")

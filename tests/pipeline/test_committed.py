@@ -16,6 +16,7 @@ from triplewire.cli import run
 from triplewire.encode.schema import MATCHES
 from triplewire.errors import TriplewireError
 from triplewire.pipeline.results import export as exporting
+from triplewire.pipeline.rows import MATCH_ROWS
 from triplewire.pipeline.sinks import DEAD_LETTER, Output
 
 INSTANT = dt.datetime(2026, 3, 1, 12, 30, 0, 250, tzinfo=dt.UTC)
@@ -56,7 +57,7 @@ def stream(tmp_path: Path) -> Path:
 
 def test_the_rows_of_all_micro_batches_in_order(stream: Path) -> None:
     assert publications(stream) == ["first", "second", "third"]
-    assert pq.read_schema(exported(stream)).names == MATCHES.names
+    assert pq.read_schema(exported(stream)).names == MATCH_ROWS.names
 
 
 def test_a_column_that_older_rows_do_not_have(stream: Path) -> None:
@@ -70,10 +71,11 @@ def test_the_forms(stream: Path) -> None:
     write(stream / "matches" / "batch=11", row("gräph", construct='<urn:s> <urn:p> "x\\n" .\n'))
     lines = [json.loads(line) for line in exported(stream, "all.jsonl").read_text(encoding="utf-8").splitlines()]
     assert [line["publication"] for line in lines] == ["first", "second", "third", "gräph"]
-    assert list(lines[0]) == MATCHES.names
+    assert list(lines[0]) == MATCH_ROWS.names
     assert lines[3]["construct"] == '<urn:s> <urn:p> "x\\n" .\n'
     assert lines[0] | {"publication": ""} == {
-        **row("", bindings=[{"x": 'a, "b"'}], matched_at="2026-03-01T12:30:00.000250Z")
+        **row("", bindings=[{"x": 'a, "b"'}], matched_at="2026-03-01T12:30:00.000250Z"),
+        "index_version": None,
     }
     with exported(stream, "all.csv").open(encoding="utf-8", newline="") as text:
         rows = list(csv.DictReader(text))
@@ -86,7 +88,7 @@ def test_nothing_is_committed_yet(tmp_path: Path) -> None:
     output.prepare(tmp_path / "in", True)
     assert exported(output.folder, "empty.jsonl").read_bytes() == b""
     output.record(streaming=True)
-    assert exported(output.folder, "empty.csv").read_text() == ",".join(f'"{name}"' for name in MATCHES.names) + "\n"
+    assert exported(output.folder, "empty.csv").read_text() == ",".join(f'"{name}"' for name in MATCH_ROWS.names) + "\n"
     output.release()
     assert publications(output.folder) == []
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from triplewire.pipeline.told import Ledger
+from triplewire.pipeline.results.told import Ledger
 
 A, B, C = b"a" * 16, b"b" * 16, b"\x00" * 16
 
@@ -42,7 +42,7 @@ def test_the_horizon_counts_from_the_last_delivery(tmp_path: Path, monkeypatch: 
         def now(cls, tz: dt.tzinfo | None = None) -> dt.datetime:
             return dt.datetime(2024, 1, 1, tzinfo=tz) + dt.timedelta(days=cls.day)
 
-    monkeypatch.setattr("triplewire.pipeline.told.dt.datetime", Clock)
+    monkeypatch.setattr("triplewire.pipeline.results.told.dt.datetime", Clock)
     ledger = Ledger(tmp_path / "told", dt.timedelta(days=10))
     told = {}
     for batch, day in enumerate((0, 8, 16, 30, 35)):
@@ -62,7 +62,7 @@ def test_the_horizon_counts_from_the_last_delivery(tmp_path: Path, monkeypatch: 
 def test_a_process_that_is_killed_leaves_all_or_nothing(tmp_path: Path) -> None:
     """At any moment of a record of 100,000 matches."""
     script = (
-        "import sys; from pathlib import Path; from triplewire.pipeline.told import Ledger\n"
+        "import sys; from pathlib import Path; from triplewire.pipeline.results.told import Ledger\n"
         "given = {number.to_bytes(16) for number in range(100_000)}\n"
         "print('ready', flush=True)\n"
         "Ledger(Path(sys.argv[1])).record(given, 0)\n"

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from triplewire.bench import joins, measure, partition
+from triplewire.bench import joins, measure, partition, spark
 from triplewire.bench.loaded import GIGA, MEGA, MICROS, allowed_micros, explained, inputs_of, load_case
 from triplewire.bench.measure import Timed
 from triplewire.bench.report import Figure
@@ -306,6 +306,7 @@ EXPERIMENTS: dict[str, Experiment] = {
     "cluster-same": Experiment("cluster", "same structure, other constraints", _same_structure_cases, _same_structure),
     "rtf-growth": Experiment("rtf", "a million queries, and one at a time", _grown_cases, _growth),
     "partition": Experiment("cluster", "partitioned over nodes", partition.cases, partition.measure, by_name=True),
+    "spark": Experiment("spark", "the pipeline on Spark", spark.cases, spark.measure_pipeline, by_name=True),
     "rtf-huge": Experiment("rtf", "ten million queries", _huge_cases, _huge),
 }
 """All experiments, in the order of `triplewire bench all`. Those without a hyphen in their names also run alone;

@@ -32,11 +32,13 @@ from triplewire.read import read
 SUBSCRIPTIONS, FEW = 100_000, 10_000
 OVERLAPS = (0, 25, 50, 75)
 PERCENTS = (50, 70, 90, 99)
+AIMED_OVERLAP, AIMED_PERCENT = 50, 90  # those with targets
 NODES = (1, 2, 4, 6)
 INDEX_SHARE, FALSE_PERCENT = 50, 0.13
 MATCHED = (("9(i)", 0.5), ("10", 1.0))  # percent of the subscriptions that match a publication
 _PUBLICATIONS = 20_000
 _TIMED = 100
+_SAMPLED = 10  # one in so many publications
 _SHARED = 0.7  # of the triples of a publication, those that its next edition has as well
 
 
@@ -46,6 +48,20 @@ def cases(place: Place) -> list[Case]:
     out = [_case(place, f"overlap {percent} %", size, percent, 100 * size // SUBSCRIPTIONS) for percent in OVERLAPS]
     out.append(_case(place, "merging", few, 50, 100))
     return out + [_case(place, f"figure {name}", size, 50, int(size * share / 100)) for name, share in MATCHED]
+
+
+def aimed_cases(place: Place) -> list[Case]:
+    """The cases with targets: containment, and merging."""
+    size, few = place.sized(SUBSCRIPTIONS), min(FEW, place.sized(FEW))
+    overlap_case = _case(place, f"overlap {AIMED_OVERLAP} %", size, AIMED_OVERLAP, 100 * size // SUBSCRIPTIONS)
+    return [overlap_case, _case(place, "merging", few, 50, 100)]
+
+
+def aimed(place: Place, given: list[Case], matcher: str) -> Iterator[Figure]:
+    """The figures with targets, of `aimed_cases`."""
+    full, world = place.size is None, World(EMPTY, {}, Settings())
+    yield from _containment(given[0], world, INDEX_SHARE if full else None)
+    yield from _merging(given[1], world, matcher, AIMED_PERCENT, FALSE_PERCENT if full else None)
 
 
 def _case(place: Place, label: str, size: int, percent: int, matches: int) -> Case:
@@ -62,10 +78,10 @@ def measure(place: Place, given: list[Case], matcher: str) -> Iterator[Figure]:
     """All figures."""
     full, world = place.size is None, World(EMPTY, {}, Settings())
     for case, percent in zip(given, OVERLAPS, strict=False):
-        yield from _containment(case, world, percent, INDEX_SHARE if full and percent == 50 else None)
+        yield from _containment(case, world, INDEX_SHARE if full and percent == AIMED_OVERLAP else None)
     case = given[len(OVERLAPS)]
     for percent in PERCENTS:
-        yield from _merging(case, world, matcher, percent, FALSE_PERCENT if full and percent == 90 else None)
+        yield from _merging(case, world, matcher, percent, FALSE_PERCENT if full and percent == AIMED_PERCENT else None)
     for case in given[len(OVERLAPS) + 1 :]:
         yield from _clusters(case, world, matcher)
 
@@ -87,7 +103,7 @@ def _publications(case: Case, count: int) -> list[Publication]:
     return out
 
 
-def _containment(case: Case, world: World, percent: int, target: float | None) -> Iterator[Figure]:
+def _containment(case: Case, world: World, target: float | None) -> Iterator[Figure]:
     """Figures 9(c), (d), (f)."""
     subscriptions = _subscriptions(case, world)
     made = partitioner("containment", max(NODES), world)
@@ -102,7 +118,9 @@ def _containment(case: Case, world: World, percent: int, target: float | None) -
 def _merging(case: Case, world: World, matcher: str, percent: int, target: float | None) -> Iterator[Figure]:
     """Figures 9(e), (g), (h)."""
     subscriptions, publications = _subscriptions(case, world), _publications(case, _PUBLICATIONS)
-    made = Merging(2, world, sample=publications[::10], percent=percent)
+    # not every tenth: editions come in turns, and each tenth would be of the same few
+    sample = random.Random(SEED).sample(publications, len(publications) // _SAMPLED)
+    made = Merging(2, world, sample=sample, percent=percent)
     begun = time.process_time()
     there = Cluster(made, subscriptions, world, matcher=matcher)
     seconds = time.process_time() - begun

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 DATA_VARIABLE = "TRIPLEWIRE_BENCH_DATA"
 WORKLOADS = ("rtf", "graph", "latency", "gtopss", "cluster", "mdv", "mixed", "adversarial")
-PARTITION = "partition"  # an experiment that `all` leaves out, as it takes long
-NAMES = (*WORKLOADS, PARTITION)
+LONG = ("partition", "spark")  # experiments that `all` leaves out, as they take long
+NAMES = (*WORKLOADS, *LONG)
 
 
 @grouped
@@ -55,7 +55,7 @@ def bench_command(
     triplewire bench cluster --compare trie reference --subscriptions 1000
 
     Measure matching on the papers' workloads, drawn with fixed seeds. `all` measures every target but those of
-    `partition`, which takes long. A missed target is told, and no failure. Files go to the temporary folder.
+    `partition` and `spark`, which take long. A missed target is told, and no failure. Files go to the temporary folder.
     """
     # imported here so that --help does not load NumPy
     from triplewire.bench.measure import Operators

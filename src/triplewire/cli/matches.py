@@ -64,9 +64,7 @@ class JsonBindings:
             for piece, start, begin, end in zip(self.pieces, self.starts, ends, ends[1:], strict=False)
             if begin < end
         ]
-        # equal texts of several pieces as one: a dictionary with equal values is not written as one to Parquet
-        encoded = pa.concat_arrays(texts).dictionary_encode()
-        return pa.DictionaryArray.from_arrays(encoded.indices.take(of_numbers(place)), encoded.dictionary)
+        return _dictionary(pa.concat_arrays(texts), place)
 
 
 @dataclass(frozen=True)
@@ -184,6 +182,53 @@ class Collected:
         return Payload(bindings, graphs, self._contents, name_of[order], revisions)
 
 
+def ordered_rows(table: pa.Table) -> Ordered:
+    """The matches of a table as the same rows, with all columns that programs get.
+
+    The table has the columns of `triplewire.encode.schema.MATCHES`, as strings or dictionaries of them, and `place` and
+    `row`, by which matches of one publication id and one subscription are ordered.
+    """
+    names, publication = _ranked(table["publication"])
+    ids, subscription = _ranked(table["subscription"])
+    order = np.lexsort((table["row"].to_numpy(), table["place"].to_numpy(), subscription, publication))
+    numbers: list[NDArray[np.int64]] = [np.zeros(0, np.int64)]
+    texts: list[pa.LargeStringArray] = []
+    for chunk in _encoded(table["bindings"]).chunks:
+        numbers.append(np.asarray(chunk.indices) + sum(map(len, texts)))
+        texts.append(chunk.dictionary.cast(pa.large_string()))
+    starts = np.array([0, *accumulate(map(len, texts))])
+    graphs = table["construct"].cast(pa.large_string()).take(of_numbers(order))
+    construct = {row: utf8(graphs[row].as_py()) for row in np.flatnonzero(graphs.is_valid()).tolist()}
+    contents, content = _ranked(table["content"])
+    texts_of, revision = _ranked(table["revision"])
+    revisions = np.zeros(len(ids), np.uint64)
+    revisions[subscription] = np.array([int(text, 16) for text in texts_of], np.uint64)[revision]
+    payload = Payload(
+        JsonBindings(texts, starts, np.concatenate(numbers)[order]), construct, contents, content[order], revisions
+    )
+    truncated = table["truncated"].to_numpy()[order]
+    return Ordered(names, ids, publication[order], subscription[order], truncated, payload)
+
+
+def _encoded(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    return column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+
+
+def _ranked(column: pa.ChunkedArray) -> tuple[list[str], NDArray[np.int32]]:
+    """The distinct texts of a column in order, and the place of each row's among them."""
+    chunks = _encoded(column).chunks
+    used = [np.unique(chunk.indices) for chunk in chunks]
+    texts = [chunk.dictionary.take(of_numbers(own)).to_pylist() for chunk, own in zip(chunks, used, strict=True)]
+    names = sorted(set().union(*texts))
+    rank = {name: number for number, name in enumerate(names)}
+    rows = [np.zeros(0, np.int32)]
+    for chunk, own, names_of in zip(chunks, used, texts, strict=True):
+        ranks = np.zeros(len(chunk.dictionary), np.int32)
+        ranks[own] = [rank[name] for name in names_of]
+        rows.append(ranks[np.asarray(chunk.indices)])
+    return names, np.concatenate(rows)
+
+
 def _sorted(
     publication: NDArray[np.int32], subscription: NDArray[np.int32], truncated: NDArray[np.bool_]
 ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.bool_]]:
@@ -285,19 +330,26 @@ def write_parquet(path: Path, rows: Ordered) -> None:
                     pa.large_string()
                 )
                 used, number = np.unique(payload.content[portion], return_inverse=True)
-                columns["content"] = _dictionary(
-                    of_strings([utf8(payload.contents[content]) for content in used.tolist()]), number
-                )
+                contents = of_strings([utf8(payload.contents[content]) for content in used.tolist()])
+                columns["content"] = _dictionary(contents.cast(pa.large_string()), number)
                 used, number = np.unique(rows.subscription[portion], return_inverse=True)
                 revisions = hexadecimal(payload.revisions[used])
-                columns["revision"] = _dictionary(of_text(revisions.text, revisions.offset), number)
+                columns["revision"] = _dictionary(
+                    of_text(revisions.text, revisions.offset).cast(pa.large_string()), number
+                )
             writer.write_batch(pa.record_batch([columns[name] for name in schema], schema=writer.schema), group)
 
 
-def _dictionary(texts: pa.LargeBinaryArray, number: NDArray[np.int64]) -> pa.DictionaryArray:
-    """Row i is texts[number[i]]. Equal texts become one."""
-    encoded = texts.cast(pa.large_string()).dictionary_encode()
-    return pa.DictionaryArray.from_arrays(encoded.indices.take(of_numbers(number)), encoded.dictionary)
+def _dictionary(texts: pa.LargeStringArray, number: NDArray[np.int64]) -> pa.DictionaryArray:
+    """Row i is texts[number[i]]. Equal texts become one, since a dictionary with equal values is not written as one to
+    Parquet; they are in the order of the rows, so that the file does not depend on how rows came together."""
+    encoded = texts.dictionary_encode()
+    # `to_numpy` would import pandas
+    rows = np.frombuffer(encoded.indices.buffers()[1], np.int32, len(encoded))[number]
+    used, first, place = np.unique(rows, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    indices = _inverse(order)[place].astype(np.int32)
+    return pa.DictionaryArray.from_arrays(of_numbers(indices), encoded.dictionary.take(of_numbers(used[order])))
 
 
 def _pieces(texts: Iterable[bytes]) -> pa.Array:

@@ -8,6 +8,7 @@ text says.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from triplewire.config import Settings
 from triplewire.errors import TriplewireError
@@ -21,9 +22,12 @@ from triplewire.model.terms import IRI, Literal
 
 Triple = tuple[Position, Position, Position]
 
+LEAST_CONSTANTS = 2
+"""Constants that two patterns have in common, at least, to become one pattern of a merger."""
+
 
 def common(clauses: Sequence[Clause]) -> Clause:
-    """A clause that every one of these is in."""
+    """A clause that every one of these is in, but for what merging them one by one misses."""
     first, *others = clauses
     for other in others:
         first = _both(first, other)
@@ -31,37 +35,33 @@ def common(clauses: Sequence[Clause]) -> Clause:
 
 
 def _both(a: Clause, b: Clause) -> Clause:
-    """The patterns of `a` that `b` has as well, with one assignment of variables for all of them."""
-    goes_to: dict[str, Position] = {}
-    patterns = []
+    """The patterns of `a` that go together with one of `b`, and say what both say: where they differ, there is a
+    variable, the same one for the same two terms (the least general generalisation of Plotkin, 1970)."""
+    named: dict[tuple[Position, Position], Variable] = {}
+    patterns: dict[Triple, None] = {}
     for pattern in a.patterns:
-        for target in b.patterns:
-            more = _alike(pattern, target, goes_to)
-            if more is not None:
-                goes_to |= more
-                patterns.append(pattern)
-                break
+        target = max(b.patterns, key=partial(_alike, pattern, named), default=None)
+        if target is not None and _alike(pattern, named, target)[0] >= LEAST_CONSTANTS:
+            s, p, o = (
+                x if x == y and not isinstance(x, Variable) else named.setdefault((x, y), Variable(f"m{len(named)}"))
+                for x, y in zip(pattern, target, strict=True)
+            )
+            patterns[s, p, o] = None
     there = set(b.tests)
-    tests = tuple((name, test) for name, test in a.tests if name in goes_to and (_name(goes_to[name]), test) in there)
+    tests = tuple(
+        (variable.name, test)
+        for (x, y), variable in named.items()
+        if isinstance(x, Variable) and isinstance(y, Variable)
+        for name, test in a.tests
+        if name == x.name and (y.name, test) in there
+    )
     return Clause(tuple(patterns), tests)
 
 
-def _name(term: Position) -> str:
-    return term.name if isinstance(term, Variable) else ""
-
-
-def _alike(pattern: Triple, target: Triple, goes_to: dict[str, Position]) -> dict[str, Position] | None:
-    """The variables that have to go somewhere new for the one to be the other; None where that cannot be."""
-    more: dict[str, Position] = {}
-    for a, b in zip(pattern, target, strict=True):
-        if not isinstance(a, Variable):
-            if a != b:
-                return None
-        elif not isinstance(b, Variable) or goes_to.get(a.name, more.get(a.name, b)) != b:
-            return None
-        else:
-            more[a.name] = b
-    return more
+def _alike(pattern: Triple, named: dict[tuple[Position, Position], Variable], target: Triple) -> tuple[int, int]:
+    """How many constants both have in the same place, and how many other places are joined to what is common."""
+    same = sum(x == y and not isinstance(x, Variable) for x, y in zip(pattern, target, strict=True))
+    return same, sum(pair in named for pair in zip(pattern, target, strict=True))
 
 
 def merger_of(id: str, clause: Clause, settings: Settings) -> Subscription | None:

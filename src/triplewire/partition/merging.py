@@ -1,37 +1,40 @@
 """Partitioning by access frequency (001, section 4.3): subscriptions that match together are merged, and spread out.
 
-Where the index has more entries than the trigger allows, it is merged down to the target (the paper's footnote 10): the
-publication summary with the largest counter first. The subscriptions that match a summary are merged around the
-patterns that most of them share. Those that no summary matches have no statistics; they are merged around patterns
-that the sample hardly ever has, so that few publications reach a node in vain.
+Where the index has more entries than the trigger allows, it is merged down to the target (the paper's footnote 10).
+First, what another subscription contains goes below it: that one is their merger, and no publication reaches a node in
+vain. Then subscriptions are merged around the patterns that most of them share: those that match a publication summary,
+the one with the largest counter first, then those that none matches. A merger is made where the publications that would
+reach its node in vain, by the sample (`sampled`), are within what is left of `MOST_IN_VAIN`, spread over the entries
+that are to leave the index. So the index may stay larger than the target.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 
+from triplewire.engine import Engine
 from triplewire.ir.evaluation.evaluate import World
-from triplewire.ir.nodes import Variable
-from triplewire.ir.normal_form.clauses import Clause, Position
+from triplewire.ir.normal_form.clauses import Clause
 from triplewire.ir.subscription import Subscription
 from triplewire.model.publication import Publication
-from triplewire.model.terms import IRI, Literal, Triple
+from triplewire.partition.candidates import Containers
 from triplewire.partition.containment import Form, contains, form_of
 from triplewire.partition.engines import engine_of
 from triplewire.partition.mergers import common, merger_of
 from triplewire.partition.placement import SERVER, Placement
+from triplewire.partition.sampled import Sample, Shape, shape_of
 from triplewire.partition.summaries import collect
+from triplewire.partition.trees import specialty
 
 SLACK = 5.0
 """How many percent of the subscriptions the index may grow beyond the target, and beyond what the last merging left,
 before it is merged again. So a target that cannot be reached does not cost a merging for each new subscription."""
 
-MOST_SEEN = 0.001
-"""The share of the sample that may have a pattern around which subscriptions without statistics are merged."""
-
-Shape = tuple[IRI | Literal | None, IRI | Literal | None, IRI | Literal | None]
+MOST_IN_VAIN = 0.001
+"""The share of publications that may reach a node in vain, as expected of all mergers together."""
 
 
 class Merging:
@@ -45,12 +48,17 @@ class Merging:
         *,
         sample: Sequence[Publication] = (),
         percent: float = 70,
+        most_in_vain: float = MOST_IN_VAIN,
     ) -> None:
         self.placement = Placement(nodes)
         self._world, self._entailment = world, entailment
         self._sample, self._percent = sample, percent
         self._subscriptions: dict[str, Subscription] = {}
+        self._most_in_vain = most_in_vain
         self._members: dict[str, list[str]] = {}
+        self._root_of: dict[str, str] = {}
+        self._children: dict[str, dict[str, None]] = {}
+        self._in_vain: dict[str, float] = {}  # merger -> what is expected of it
         self._merger_of: dict[str, str] = {}
         self._made = 0
         self._left = 0  # the size of the index after the last merging, or less since
@@ -68,18 +76,29 @@ class Merging:
             self.merge()
 
     def unsubscribe(self, id: str) -> None:
-        """Forget a subscription. Its merger is taken apart, and the others go back to the index (001, section 4.4)."""
+        """Forget a subscription. Its merger is taken apart, and the others go back to the index, as do those that it
+        contains (001, section 4.4)."""
         del self._subscriptions[id]
         merger = self._merger_of.get(id)
         if merger is not None:
             for member in self._members.pop(merger):
-                self.placement.unhang(member, merger)
+                self._back(member, merger)
                 del self._merger_of[member]
-                self.placement.put(member, SERVER)
-            del self.placement.mergers[merger]
+            del self.placement.mergers[merger], self._in_vain[merger]
             self.placement.changed[merger] = None
+        for child in self._children.pop(id, ()):
+            self._back(child, id)
+            del self._root_of[child]
+        root = self._root_of.pop(id, None)
+        if root is not None:
+            del self._children[root][id]
+            self.placement.unhang(id, root)
         self.placement.drop(id)
         self._left = min(self._left, self.placement.server_size)
+
+    def _back(self, id: str, above: str) -> None:
+        self.placement.unhang(id, above)
+        self.placement.put(id, SERVER)
 
     def members(self, merger: str) -> list[str]:
         """The subscriptions that a merger stands for."""
@@ -96,60 +115,83 @@ class Merging:
             id: form
             for id, subscription in self._subscriptions.items()
             if id not in self._merger_of
+            and id not in self._root_of
             and (form := form_of(subscription, self._world, self._entailment)).contained
             and len(form.clauses) == 1
         }
-        for group in self._groups(forms):
+        engine = engine_of([self._subscriptions[id] for id in forms], self._world, self._entailment)
+        matched = self._matched(engine)
+        self._put_below(forms, matched, target)
+        work = _Work(forms, matched, Sample(self._sample), target)
+        for group in self._groups(engine, matched):
             if self.placement.server_size <= target:
                 return
-            self._merge_around(group, forms, target)
-        rest = [id for id in forms if id not in self._merger_of]
-        self._merge_around(rest, forms, target, self._seen_often())
+            self._merge_around(group, work)
+        self._merge_around(forms, work)
 
     def _most(self, percent: float) -> int:
         return int(len(self._subscriptions) * (1 - percent / 100))
 
-    def _groups(self, forms: dict[str, Form]) -> Iterator[list[str]]:
-        """The subscriptions that match each summary, the one with the largest counter first."""
-        if not self._sample:
-            return
-        engine = engine_of([self._subscriptions[id] for id in forms], self._world, self._entailment)
-        counted = [0] * len(self._sample)
-        at: dict[str, list[int]] = {}
+    def _matched(self, engine: Engine) -> dict[str, int]:
+        """Subscription -> the publications of the sample that it matches, as `sampled.Sample` numbers them."""
+        matched: dict[str, int] = defaultdict(int)
+        at: dict[str, int] = defaultdict(int)
         for number, publication in enumerate(self._sample):
-            at.setdefault(publication.id, []).append(number)
-        result = engine.match(self._sample)
-        for part in result.parts:
-            for publication in part.publication.tolist():
-                for number in at[part.publications[publication]]:
-                    counted[number] += 1
+            at[publication.id] |= 1 << number
+        for part in engine.match(self._sample).parts:
+            sets = [at[id] for id in part.publications]
+            names = part.snapshot.ids(part.subscription)
+            for number, name in zip(part.publication.tolist(), names, strict=True):
+                matched[name] |= sets[number]
+        return matched
+
+    def _groups(self, engine: Engine, matched: dict[str, int]) -> Iterator[list[str]]:
+        """The subscriptions that match each summary, the one with the largest counter first."""
+        counted = [0] * len(self._sample)
+        for publications in matched.values():
+            while publications:
+                lowest = publications & -publications
+                counted[lowest.bit_length() - 1] += 1
+                publications ^= lowest
         for summary in collect(zip(self._sample, counted, strict=True)):
             if summary.counter and summary.triples:
                 result = engine.match(summary.publication)
-                ids = (name for part in result.parts for name in part.snapshot.ids(part.subscription))
-                yield [id for id in ids if id not in self._merger_of]
+                yield [name for part in result.parts for name in part.snapshot.ids(part.subscription)]
 
-    def _seen_often(self) -> set[Shape]:
-        """The patterns without variables that more of the sample have than `MOST_SEEN` allows."""
-        seen: Counter[Shape] = Counter()
-        for publication in self._sample:
-            seen.update({shape for triple in publication.triples for shape in _shapes_of(triple)})
-        most = max(1, MOST_SEEN * len(self._sample))
-        return {shape for shape, count in seen.items() if count > most}
+    def _put_below(self, forms: dict[str, Form], matched: dict[str, int], target: int) -> None:
+        """Put what another one contains below that one: first where most publications match."""
+        roots = Containers(self._world.taxonomy)
+        below: dict[str, list[str]] = {}
+        for form in sorted(forms.values(), key=specialty):
+            root = roots.container_of(form)
+            if root is None:
+                roots.add(form)
+            else:
+                below.setdefault(root, []).append(form.id)
+        for root in sorted(below, key=lambda id: -matched.get(id, 0).bit_count()):
+            for child in below[root][: max(0, self.placement.server_size - target)]:
+                for grandchild in self._children.pop(child, ()):  # of an earlier merging
+                    self.placement.unhang(grandchild, child)
+                    self._hang(grandchild, root)
+                self._hang(child, root)
+                del forms[child]
 
-    def _merge_around(
-        self, ids: Iterable[str], forms: dict[str, Form], target: int, but: set[Shape] | None = None
-    ) -> None:
-        """Merge these subscriptions around the patterns that most of them share, but for some patterns."""
+    def _hang(self, id: str, root: str) -> None:
+        self.placement.hang(id, root)
+        self._root_of[id] = root
+        self._children.setdefault(root, {})[id] = None
+
+    def _merge_around(self, ids: Iterable[str], work: _Work) -> None:
+        """Merge these subscriptions around the patterns that most of them share."""
         sharing: dict[Shape, dict[str, None]] = {}
         for id in ids:
-            for pattern in forms[id].clauses[0].patterns:
-                shape = _shape(pattern)
-                if sum(term is not None for term in shape) > 1 and (but is None or shape not in but):
+            for pattern in work.forms[id].clauses[0].patterns if id in work.forms else ():
+                shape = shape_of(pattern)
+                if id not in self._merger_of and sum(term is not None for term in shape) > 1:
                     sharing.setdefault(shape, {})[id] = None
         order = [(-len(members), number, shape) for number, (shape, members) in enumerate(sharing.items())]
         heapify(order)
-        while order and self.placement.server_size > target:
+        while order and self.placement.server_size > work.target:
             size, number, shape = heappop(order)
             left = [id for id in sharing[shape] if id not in self._merger_of]
             if len(left) < 2:
@@ -157,16 +199,21 @@ class Merging:
             if len(left) < -size:  # others share their members with it: its turn comes later
                 heappush(order, (-len(left), number, shape))
                 continue
-            spare = self.placement.server_size - target
-            self._merge([forms[id] for id in left[: spare + 1]], shape)
+            spare = self.placement.server_size - work.target
+            self._merge([work.forms[id] for id in left[: spare + 1]], shape, work)
 
-    def _merge(self, members: list[Form], shape: Shape) -> None:
-        """Put a merger in the place of these subscriptions, of those that it contains for certain."""
+    def _merge(self, members: list[Form], shape: Shape, work: _Work) -> None:
+        """Put a merger in the place of these subscriptions, of those that it contains for certain, unless too many
+        publications would match it in vain."""
+        clause = common([_beginning(form.clauses[0], shape) for form in members])
+        in_vain = work.sample.in_vain(clause, (work.matched.get(form.id, 0) for form in members))
+        left = self._most_in_vain - sum(self._in_vain.values())
+        if in_vain > left * (len(members) - 1) / max(1, self.placement.server_size - work.target):
+            return
         self._made += 1
         id = f"merger:{self._made}"
         while id in self._subscriptions:
             id += "'"
-        clause = common([_beginning(form.clauses[0], shape) for form in members])
         merger = merger_of(id, clause, self._world.settings)
         if merger is None:
             return
@@ -176,26 +223,32 @@ class Merging:
             return
         self.placement.mergers[id] = merger
         self.placement.changed[id] = None
-        self._members[id] = inside
+        self._in_vain[id] = in_vain
+        self._members[id] = []
         for member in inside:
-            self.placement.hang(member, id)
-            self._merger_of[member] = id
+            for child in self._children.pop(member, ()):
+                self.placement.unhang(child, member)
+                del self._root_of[child]
+                self._join(child, id)
+            self._join(member, id)
+
+    def _join(self, member: str, merger: str) -> None:
+        self.placement.hang(member, merger)
+        self._members[merger].append(member)
+        self._merger_of[member] = merger
 
 
-def _shape(pattern: tuple[Position, Position, Position]) -> Shape:
-    s, p, o = (None if isinstance(term, Variable) else term for term in pattern)
-    return s, p, o
+@dataclass(frozen=True)
+class _Work:
+    """What a merging goes by: the forms that are at the server, what of the sample they match, and how small the index
+    is to become."""
 
-
-def _shapes_of(triple: Triple) -> Iterator[Shape]:
-    """The patterns with a predicate and another constant that a triple satisfies."""
-    s = triple.subject if isinstance(triple.subject, IRI) else None
-    o = triple.object if isinstance(triple.object, IRI | Literal) else None
-    yield s, triple.predicate, o
-    yield s, triple.predicate, None
-    yield None, triple.predicate, o
+    forms: dict[str, Form]
+    matched: dict[str, int]
+    sample: Sample
+    target: int
 
 
 def _beginning(clause: Clause, shape: Shape) -> Clause:
     """The clause with the pattern of that shape first: what is common is looked for from there."""
-    return Clause(tuple(sorted(clause.patterns, key=lambda pattern: _shape(pattern) != shape)), clause.tests)
+    return Clause(tuple(sorted(clause.patterns, key=lambda pattern: shape_of(pattern) != shape)), clause.tests)

@@ -55,7 +55,7 @@ class Containment:
         return self._root_of.get(id, id)
 
     def _add(self, forms: list[Form], *, alike: bool) -> None:
-        for form in sorted(forms, key=_specialty):
+        for form in sorted(forms, key=specialty):
             root = self._roots.container_of(form)
             if root is not None:
                 self._hang(form.id, root)
@@ -79,7 +79,7 @@ class Containment:
         self._hang(old, new)
 
 
-def _specialty(form: Form) -> tuple[int, int]:
+def specialty(form: Form) -> tuple[int, int]:
     """What contains another has seldom more patterns or tests."""
     patterns = max((len(clause.patterns) for clause in form.clauses), default=0)
     return patterns, max((len(clause.tests) for clause in form.clauses), default=0)

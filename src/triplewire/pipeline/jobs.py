@@ -82,11 +82,15 @@ def outcomes(df: DataFrame, packed: PackedEngine | IndexFilter) -> DataFrame:
 
 
 @contextmanager
-def held_outcomes(df: DataFrame, packed: PackedEngine | IndexFilter) -> Iterator[DataFrame]:
-    """The same of a batch, each stage done once for all that is asked of them: they are held until the block ends."""
+def held_outcomes(
+    df: DataFrame,
+    packed: PackedEngine | IndexFilter,
+    watched: Callable[[DataFrame], DataFrame] = lambda both: both,
+) -> Iterator[DataFrame]:
+    """The same of a batch, each stage done once for all that is asked of them: they are held until the block ends.
+    `watched` may have the outcomes observed before they are held."""
     first = _stage_one(df, packed).persist() if isinstance(packed, IndexFilter) and packed.nodes else None
-    both = outcomes(df, packed) if first is None else _both_stages(first, packed)
-    both.persist()
+    both = watched(outcomes(df, packed) if first is None else _both_stages(first, packed)).persist()
     try:
         yield both
     finally:

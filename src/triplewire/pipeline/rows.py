@@ -47,7 +47,17 @@ def _spark_type(kind: pa.DataType) -> str:
         return f"struct<{', '.join(f'`{field.name}`: {_spark_type(field.type)}' for field in kind)}>"
     if pa.types.is_list(kind):
         return f"array<{_spark_type(kind.value_type)}>"
-    return {pa.string(): "string", pa.bool_(): "boolean", pa.int32(): "int", INSTANT: "timestamp"}[kind]
+    return _PLAIN[kind]
+
+
+_PLAIN = {
+    pa.string(): "string",
+    pa.bool_(): "boolean",
+    pa.int32(): "int",
+    pa.int64(): "bigint",
+    pa.float64(): "double",
+    INSTANT: "timestamp",
+}
 
 
 def widened(batch: pa.RecordBatch, schema: pa.Schema, **more: pa.Array) -> pa.RecordBatch:

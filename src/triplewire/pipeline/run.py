@@ -1,7 +1,7 @@
 """A run of the pipeline: files in, matches and dead letters out as Parquet, as a batch or as a stream.
 
 Its parts: `sources` (files to publications), `jobs` (publications to outcomes), `sinks` (the output folder); of a
-stream also `arrivals` (which files are new) and `told` (which matches are).
+stream also `arrivals` (which files are new) and `results.told` (which matches are).
 """
 
 from __future__ import annotations
@@ -22,9 +22,11 @@ from triplewire.pipeline.filter import PackedEngine
 from triplewire.pipeline.index.filters import IndexFilter
 from triplewire.pipeline.index.pins import IndexSource, Pins
 from triplewire.pipeline.jobs import dead_letters, held_outcomes, matches
+from triplewire.pipeline.results.counts import Counts, Totals, last_counts
+from triplewire.pipeline.results.status import write_metrics
+from triplewire.pipeline.results.told import HORIZON, Ledger
 from triplewire.pipeline.sinks import DEAD_LETTER, MATCHES, Output
 from triplewire.pipeline.sources import is_remote, listed_publications, publications
-from triplewire.pipeline.told import HORIZON, Ledger
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -100,7 +102,7 @@ class PipelineRun:
 
         It ends when there are no more. With `watch`, it looks for new files every `watch` seconds until `stop` is set.
         A file counts when it has not changed for `settle` seconds; one that changes later is read again. A match that
-        was told before is not told again within the `horizon`, but with `repeat`. `told.Ledger` and `arrivals.Arrivals`
+        was told before is not told again within the `horizon`, but with `repeat`. `Ledger` and `Arrivals`
         say more. Of files elsewhere than on this machine, each is read once, as Spark first sees it.
         """
         self._compare_with_last_start()
@@ -119,7 +121,7 @@ class PipelineRun:
             rows = listed_publications(
                 spark, arrivals.listings, split=self.split, settings=self.settings, as_written=self.as_written
             )
-        ledger = None if repeat else Ledger(self.output.told, horizon)
+        ledger = None if repeat else Ledger(self.output.told, horizon, self.output.at)
         if ledger is not None:
             ledger.forget()
         writer = rows.writeStream.option("checkpointLocation", f"file://{self.output.checkpoint}")
@@ -214,6 +216,7 @@ class PipelineRun:
     def _process(self, rows: DataFrame, part: str, ledger: Ledger | None = None, number: int = 0) -> None:
         """Match publications and write the outcomes of a batch, or of the micro-batch of this number: those that the
         ledger does not have."""
+        begun = time.perf_counter()
         if part and self.output.is_committed(part):  # by a try that ended before Spark knew of it
             self._committed(part)
             return
@@ -221,30 +224,37 @@ class PipelineRun:
         from pyspark.sql import Observation
         from pyspark.sql.functions import count_if, expr
 
-        seen = Observation()
+        seen, decided, repeats = Observation(), Observation(), 0
         rows = rows.observe(seen, count_if(expr("refusal IS NULL")).alias("publications"))
+        refusals = count_if(expr("refusal.kind <> 'warning'")).alias("refused")
         called = replace(self.calling, budgets=self.calling.budgets or str(self.output.budgets))
-        filter_ = self._filter(part, number)
+        chosen = self._filter(part, number)
         with (
             self._learning.batch(rows.sparkSession, called) as calling,
-            held_outcomes(rows, replace(filter_, calling=calling)) as held,
+            held_outcomes(rows, replace(chosen, calling=calling), lambda both: both.observe(decided, refusals)) as held,
         ):
             told = matches(held)
             if ledger is not None:
                 told, repeats = ledger.new(told, number)
-                self.summary.repeats += repeats
             self.output.write(MATCHES, told)
             self.output.write(DEAD_LETTER, dead_letters(held))
             self.look(held)
         if not part:
             self.output.write_refusals(self.refused)
-        self.output.commit(part)
-        self.summary.publications += seen.get["publications"] or 0
+        own = Totals(1, seen.get["publications"] or 0, self.output.written(), decided.get["refused"] or 0, repeats)
+        before = last_counts(self.output.folder / MATCHES) if part else None
+        total = own + (before.total if before is not None else Totals())
+        self.output.commit(part, Counts(own, total, round(time.perf_counter() - begun, 3)))
         self._committed(part)
 
     def _committed(self, part: str) -> None:
         """Count and tell what was committed."""
+        counts = self.output.counts(part)
+        if counts is not None:
+            self.summary.publications += counts.own.publications
+            self.summary.repeats += counts.own.repeats
         self.summary.matches += self.output.count(part)
         self.summary.batches += 1
         self._tell(self.output.refusals(part))
+        write_metrics(self.output)
         self.on_batch(self.summary)

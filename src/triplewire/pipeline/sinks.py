@@ -8,10 +8,11 @@
     DIR/_run.json                     which run wrote the folder
     DIR/_checkpoint                   the progress of the stream (Spark's own)
     DIR/_arrivals                     which files a stream has read (`triplewire.pipeline.arrivals`)
-    DIR/_told.sqlite                  which matches a stream has told (`triplewire.pipeline.told`)
+    DIR/_told.sqlite                  which matches a stream has told (`triplewire.pipeline.results.told`)
     DIR/_learned.json, DIR/_budgets   what operators have cost, and have spent (`triplewire.pipeline.calling`)
     DIR/_index                        the index of a run that was given subscriptions (`triplewire.pipeline.index`)
     DIR/_pins.sqlite                  which version of an index a micro-batch had (`triplewire.pipeline.index.pins`)
+    DIR/_metrics.prom                 what was counted (`triplewire.pipeline.results.status`)
     DIR/_writing                      incomplete files, in a folder for each process that writes
     DIR/_replaced                     results of the run before, while those of a batch run take their place
 
@@ -28,6 +29,7 @@ import os
 import re
 import secrets
 import shutil
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -36,6 +38,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from triplewire.errors import Refusal, TriplewireError
+from triplewire.pipeline.results.counts import Counts
 from triplewire.pipeline.rows import DEAD_LETTERS, storable
 
 if TYPE_CHECKING:
@@ -44,6 +47,7 @@ if TYPE_CHECKING:
 MATCHES, DEAD_LETTER = "matches", "dead-letter"
 FORMAT = "triplewire pipeline run"
 _FROM_SPARK = "part-*.parquet"  # the names of Spark's files; the driver's have other names
+_LOOK = 0.5  # seconds that a look at the lock may take (`triplewire.pipeline.results.status`)
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 
 
@@ -85,7 +89,7 @@ class Output:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             self._lock = open(self.folder / "_lock", "w")  # noqa: SIM115  # held until the process ends
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _hold(self._lock)
             shutil.rmtree(self._writing.parent, ignore_errors=True)
             self._put_back()
         except BlockingIOError:
@@ -161,8 +165,15 @@ class Output:
         """Did an earlier try of this micro-batch commit it?"""
         return all((self.folder / kind / part).exists() for kind in (MATCHES, DEAD_LETTER))
 
-    def commit(self, part: str = "") -> None:
-        """Move what was written to its place, replacing what is there. `part` names the folder of a micro-batch."""
+    def counts(self, part: str = "") -> Counts | None:
+        """What was counted of a micro-batch that is committed."""
+        return Counts.read(self.folder / MATCHES / part)
+
+    def commit(self, part: str = "", counts: Counts | None = None) -> None:
+        """Move what was written to its place, replacing what is there, with what was counted. `part` names the folder
+        of a micro-batch."""
+        if counts is not None:
+            counts.write(self._writing / MATCHES)
         self.at("before the commit")
         for kind in (DEAD_LETTER, MATCHES):
             new, place, old = (folder / kind for folder in (self._writing, self.folder, self.replaced))
@@ -192,9 +203,13 @@ class Output:
                     os.rename(folder, place)
         shutil.rmtree(self.replaced, ignore_errors=True)
 
+    def written(self) -> int:
+        """The number of matches that were written, and are not committed yet."""
+        return _rows_in(self._writing / MATCHES)
+
     def count(self, part: str = "") -> int:
         """The number of matches that were committed."""
-        return sum(pq.read_metadata(file).num_rows for file in (self.folder / MATCHES / part).glob(_FROM_SPARK))
+        return _rows_in(self.folder / MATCHES / part)
 
     def refusals(self, part: str = "") -> Iterator[Refusal]:
         """The dead letters that the workers wrote."""
@@ -213,3 +228,20 @@ class Output:
 
     def _wrong(self, what: str) -> TriplewireError:
         return TriplewireError(what, source=str(self.folder), remedy="choose another output folder, or remove this one")
+
+
+def _rows_in(folder: Path) -> int:
+    return sum(pq.read_metadata(file).num_rows for file in folder.glob(_FROM_SPARK))
+
+
+def _hold(lock: IO[str]) -> None:
+    """Lock the file. Raises `BlockingIOError` where a run holds it, and not just somebody who looks."""
+    end = time.monotonic() + _LOOK
+    while True:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.02)

@@ -8,6 +8,7 @@ from triplewire.cli.pipeline.demo import demo_command
 from triplewire.cli.pipeline.export import matches_command
 from triplewire.cli.pipeline.index import index_command, subscribe_command, unsubscribe_command
 from triplewire.cli.pipeline.run import run_command
+from triplewire.cli.pipeline.status import status_command
 
 app = typer.Typer(
     help="Publications against subscriptions on Spark, with Parquet as the result.",
@@ -19,4 +20,5 @@ app.command("index")(index_command)
 app.command("subscribe")(subscribe_command)
 app.command("unsubscribe")(unsubscribe_command)
 app.command("matches")(matches_command)
+app.command("status")(status_command)
 app.command("demo")(demo_command)

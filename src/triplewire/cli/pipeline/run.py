@@ -120,9 +120,8 @@ def run_command(
     streams.check()
     has_own = bool(taxonomy) or entailment is not Entailment.NONE or matcher != DEFAULT_MATCHER
     given = _subscriptions(subscriptions, index, has_own)
-    config = dict(_pair(text) for text in conf or [])
+    config, master = settings_of_spark_from(conf)
     settings_of_stream = _settings_of_stream(config)
-    master = config.pop("spark.master", "")
     report = Report()
     job = prepare(
         source,
@@ -157,6 +156,12 @@ def _subscriptions(files: list[Path] | None, index: Path | None, has_own: bool) 
     if files is None or index is not None:
         raise typer.BadParameter("give either, and not both", param_hint="--subscriptions, --index")
     return files
+
+
+def settings_of_spark_from(conf: list[str] | None) -> tuple[dict[str, str], str]:
+    """The settings that were given, and the master."""
+    config = dict(_pair(text) for text in conf or [])
+    return config, config.pop("spark.master", "")
 
 
 def _pair(text: str) -> tuple[str, str]:

@@ -9,19 +9,29 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
 from triplewire.cli.report import say
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from triplewire.pipeline.run import PipelineRun, Summary
+    from triplewire.pipeline.run import PipelineRun
+
+Result = TypeVar("Result")
 
 
 @contextmanager
 def spark_for(job: PipelineRun, master: str, config: dict[str, str]) -> Iterator[SparkSession]:
     """A session for the job, with progress on standard error; Spark's failures become one sentence."""
+    with spark_with_log(job.output.log, master, config) as spark:
+        yield spark
+
+
+@contextmanager
+def spark_with_log(log: Path, master: str, config: dict[str, str]) -> Iterator[SparkSession]:
+    """The same for work of any kind; what Spark says goes to the log."""
     # Spark takes a second to load, and is an extra
     from triplewire.pipeline.session import failures, session_for
 
@@ -29,8 +39,8 @@ def spark_for(job: PipelineRun, master: str, config: dict[str, str]) -> Iterator
     logging.disable(logging.ERROR)  # an interrupted talk with the JVM is logged with its traceback
     try:
         with (
-            session_for("triplewire pipeline", master=master, config=config, log=job.output.log) as spark,
-            failures(job.output.log),
+            session_for("triplewire pipeline", master=master, config=config, log=log) as spark,
+            failures(log),
             _progress(spark),
         ):
             yield spark
@@ -39,8 +49,8 @@ def spark_for(job: PipelineRun, master: str, config: dict[str, str]) -> Iterator
 
 
 def interruptible(
-    spark: SparkSession, work: Callable[[], Summary], stop: threading.Event, *, quietly: bool = False
-) -> Summary:
+    spark: SparkSession, work: Callable[[], Result], stop: threading.Event, *, quietly: bool = False
+) -> Result:
     """Do the work in a thread of its own, so that Ctrl-C never falls into a talk with the JVM; `quietly`: it is how
     the work is meant to end."""
     # PySpark puts a handler of its own in place, which talks to the JVM

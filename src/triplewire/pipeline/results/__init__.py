@@ -1,1 +1,2 @@
-"""What runs left in an output folder, read without Spark: the committed matches, and what was counted."""
+"""What runs left in an output folder: the committed matches and what was counted, read without Spark; and which matches
+a stream has told."""

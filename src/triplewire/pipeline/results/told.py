@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import datetime as dt
 import sqlite3
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,8 +39,11 @@ class Ledger:
     `horizon` counts from the last time that a match was delivered, told or not.
     """
 
-    def __init__(self, file: Path, horizon: dt.timedelta = HORIZON) -> None:
+    def __init__(
+        self, file: Path, horizon: dt.timedelta = HORIZON, at: Callable[[str], None] = lambda point: None
+    ) -> None:
         self._file = file
+        self._at = at  # `sinks.Output.at`
         self._horizon = horizon.total_seconds()
 
     def new(self, matches: DataFrame, batch: int) -> tuple[DataFrame, int]:
@@ -75,6 +78,8 @@ class Ledger:
                 "SELECT identity FROM given JOIN told USING (identity) WHERE seen >= ?", (oldest,)
             ).fetchall()
             connection.execute(_RECORD, (batch, now, oldest))
+            self._at("in the ledger")
+        self._at("after the ledger")
         return {identity for (identity,) in told}
 
     def forget(self) -> None:

@@ -1,0 +1,71 @@
+"""What each micro-batch was counted to be. The counts are committed with its matches, by the same rename."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+
+NAME = "_counts.json"
+"""The file beside the matches of a micro-batch, or of a batch run. Readers of Parquet pass over such names."""
+
+_OF_BATCH = "batch="
+
+
+@dataclass(frozen=True)
+class Totals:
+    """Publications read, matches written, inputs refused, and matches that were told before; the micro-batches that
+    they are of."""
+
+    batches: int = 0
+    publications: int = 0
+    matches: int = 0
+    refused: int = 0
+    repeats: int = 0
+
+    def __add__(self, other: Totals) -> Totals:
+        return Totals(*(getattr(self, entry.name) + getattr(other, entry.name) for entry in fields(Totals)))
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Of one micro-batch: what was counted in it, and with all before it; the seconds that it took, and when it was
+    committed. `more` is what else is known of it, such as the version of the index."""
+
+    own: Totals
+    total: Totals
+    seconds: float = 0.0
+    committed: str = ""
+    more: dict[str, Any] = field(default_factory=dict)
+
+    def write(self, folder: Path) -> None:
+        """Write the counts beside matches that are not committed yet."""
+        now = dt.datetime.now(dt.UTC).isoformat(timespec="milliseconds")
+        (folder / NAME).write_text(json.dumps(asdict(replace(self, committed=now))) + "\n", encoding="utf-8")
+
+    @classmethod
+    def read(cls, folder: Path) -> Counts | None:
+        """The counts beside committed matches; None where an earlier version of this program wrote them."""
+        try:
+            text = json.loads((folder / NAME).read_text(encoding="utf-8"))
+            own, total = Totals(**text.pop("own")), Totals(**text.pop("total"))
+            return cls(own, total, **text)
+        except (OSError, ValueError, TypeError, KeyError, AttributeError):
+            return None
+
+
+def last_batch(matches: Path) -> int | None:
+    """The number of the last micro-batch that was committed to this folder, if there is one."""
+    try:
+        with_number = [entry.name.removeprefix(_OF_BATCH) for entry in matches.iterdir() if _OF_BATCH in entry.name]
+    except OSError:
+        return None
+    return max(map(int, with_number), default=None)
+
+
+def last_counts(matches: Path) -> Counts | None:
+    """The counts of the last micro-batch, or of a batch run."""
+    number = last_batch(matches)
+    return Counts.read(matches if number is None else matches / f"{_OF_BATCH}{number}")

@@ -1,0 +1,165 @@
+"""What a run or a stream has done so far, and what waits: from its output folder, without Spark.
+
+`Status.of` reads it; `write_metrics` puts the same figures into `_metrics.prom`, in the text format of Prometheus,
+whose node exporter collects it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import re
+import sqlite3
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from triplewire.pipeline.results.committed import check_output
+from triplewire.pipeline.results.counts import last_batch, last_counts
+from triplewire.pipeline.sinks import DEAD_LETTER, MATCHES, Output
+
+METRICS = "_metrics.prom"
+
+_LISTING = re.compile(rb"/(\d{10}-\d{5})\.json\b")
+_TAIL = 1 << 18  # bytes at the end of a log of Spark's: its last micro-batch has fewer
+_COUNTED = ("batches", "publications", "matches", "refused", "repeats")
+
+
+@dataclass(frozen=True)
+class Status:
+    """The state of an output folder. The counts are those of all committed micro-batches (1 for a batch run); `refused`
+    has what starts of a stream refused beside them, too.
+
+    `waiting` are the files that were seen and are in no committed micro-batch, `oldest_seconds` how long the first of
+    them has waited; None for a batch run, and for files of another file system, which Spark looks for itself. `version`
+    is that of the subscriptions of the last start; `index_version` that of the index of the last micro-batch.
+    """
+
+    streaming: bool
+    running: bool
+    batches: int = 0
+    publications: int = 0
+    matches: int = 0
+    refused: int = 0
+    repeats: int = 0
+    waiting: int | None = None
+    oldest_seconds: float | None = None
+    version: str = ""
+    index_version: str | int | None = None
+    last_batch: int | None = None
+    last_committed: str = ""
+    last_seconds: float = 0.0
+    last_publications: int = 0
+    last_matches: int = 0
+
+    @classmethod
+    def of(cls, output: Output) -> Status:
+        """Of an output folder. Raises `TriplewireError` where it is none."""
+        check_output(output)
+        record = output.last_record() or {}
+        streaming = record.get("streaming") is True
+        matches = output.folder / MATCHES
+        figures: dict[str, Any] = {}
+        counts = last_counts(matches)
+        if counts is not None:
+            figures |= asdict(counts.total) | {"last_committed": counts.committed, "last_seconds": counts.seconds}
+            figures |= {"last_publications": counts.own.publications, "last_matches": counts.own.matches}
+            figures |= {"index_version": counts.more.get("index_version")}
+        figures["refused"] = figures.get("refused", 0) + _refused_beside(output)
+        number = last_batch(matches)
+        if streaming and record.get("remote") is not True:
+            figures["waiting"], figures["oldest_seconds"] = _waiting(output, number)
+        version = record.get("subscriptions")
+        return cls(
+            streaming, _is_running(output), version=version if isinstance(version, str) else "", last_batch=number,
+            **figures,
+        )  # fmt: skip
+
+    def as_metrics(self) -> str:
+        """In the text format of Prometheus."""
+        lines: list[str] = []
+        for name in _COUNTED:
+            lines += _metric(
+                f"triplewire_{name}_total", "counter", f"{name}, of all micro-batches", getattr(self, name)
+            )
+        gauges = {
+            "waiting_files": ("files seen and not yet matched", self.waiting),
+            "oldest_waiting_seconds": ("how long the first of them has waited", self.oldest_seconds),
+            "last_batch_seconds": ("how long the last micro-batch took", self.last_seconds),
+            "last_batch_publications": ("publications of the last micro-batch", self.last_publications),
+            "last_batch_matches": ("matches of the last micro-batch", self.last_matches),
+            "written_timestamp_seconds": ("when this was written", round(time.time(), 3)),
+        }
+        for name, (what, value) in gauges.items():
+            if value is not None:
+                lines += _metric(f"triplewire_{name}", "gauge", what, value)
+        return "\n".join(lines) + "\n"
+
+
+def write_metrics(output: Output) -> None:
+    """Write `_metrics.prom`, so that nobody reads half of it."""
+    part = output.folder / f".{METRICS}.{os.getpid()}"
+    part.write_text(Status.of(output).as_metrics(), encoding="utf-8")
+    os.replace(part, output.folder / METRICS)
+
+
+def _metric(name: str, kind: str, what: str, value: float) -> list[str]:
+    return [f"# HELP {name} {what}", f"# TYPE {name} {kind}", f"{name} {value}"]
+
+
+def _is_running(output: Output) -> bool:
+    """Does a process hold the folder? A start that comes in this moment waits for us (`sinks.Output.prepare`)."""
+    try:
+        with open(output.folder / "_lock") as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def _refused_beside(output: Output) -> int:
+    """What starts of a stream refused beside the micro-batches."""
+    count = 0
+    for file in (output.folder / DEAD_LETTER).glob("batch=-*/*.parquet"):
+        count += sum(kind != "warning" for kind in pq.read_table(file, columns=["kind"])["kind"].to_pylist())
+    return count
+
+
+def _waiting(output: Output, number: int | None) -> tuple[int, float | None]:
+    """The files that wait, and how long the first has. Listings are read in the order of their names."""
+    read = "" if number is None else _last_listing(output.checkpoint, number)
+    file = output.arrivals / "files.sqlite"
+    if read is None or not file.exists():
+        return 0, None
+    with contextlib.closing(sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True, timeout=5)) as connection:
+        query = "SELECT count(*), min(listing) FROM files WHERE listing > ?"
+        waiting, first = connection.execute(query, (read,)).fetchone()
+    if not waiting:
+        return 0, None
+    try:
+        since = (output.arrivals / "listings" / f"{first}.json").stat().st_mtime
+    except OSError:  # it is about to be written
+        return waiting, 0.0
+    return waiting, round(max(time.time() - since, 0.0), 3)
+
+
+def _last_listing(checkpoint: Path, number: int) -> str | None:
+    """The last listing that this micro-batch, or one before, has read; None where Spark's logs do not say."""
+    try:
+        offset = json.loads((checkpoint / "offsets" / str(number)).read_text(encoding="utf-8").splitlines()[-1])
+        log = int(offset["logOffset"])
+        folder = checkpoint / "sources" / "0"
+        file = next(file for file in (folder / str(log), folder / f"{log}.compact") if file.exists())
+        with file.open("rb") as stream:
+            stream.seek(max(0, file.stat().st_size - _TAIL))
+            names = _LISTING.findall(stream.read())
+    except (OSError, ValueError, KeyError, TypeError, IndexError, StopIteration):
+        return None
+    return max(names).decode() if names else None

@@ -1,0 +1,56 @@
+"""`triplewire pipeline status` over folders whose streams have not got far. No Spark runs here."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from triplewire.cli import run
+from triplewire.pipeline.arrivals import Arrivals
+from triplewire.pipeline.results.status import Status
+from triplewire.pipeline.sinks import Output
+
+
+def test_a_stream_that_has_just_begun(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source, output = tmp_path / "in", Output(tmp_path / "out")
+    source.mkdir()
+    output.prepare(source, True)
+    output.record(streaming=True, subscriptions="abc", remote=False)
+    assert Status.of(output) == Status(streaming=True, running=True, waiting=0, version="abc")
+    for name in "ab":
+        (source / f"{name}.nt").write_text("<urn:s> <urn:p> <urn:o> .\n")
+    arrivals = Arrivals(str(source), output.arrivals, settle=0)
+    arrivals.take(arrivals.look())
+    for listing in arrivals.listings.iterdir():
+        os.utime(listing, (time.time() - 90, time.time() - 90))
+    output.release()
+    status = Status.of(output)
+    assert (status.running, status.waiting) == (False, 2)
+    assert status.oldest_seconds is not None
+    assert 90 <= status.oldest_seconds < 150
+
+    assert run(["pipeline", "status", "--output", str(output.folder)]) == 0
+    assert "waiting       2 files, the first for 9" in capsys.readouterr().out
+    assert run(["pipeline", "status", "--output", str(output.folder), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["waiting"] == 2
+
+
+def test_no_output_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["pipeline", "status", "--output", str(tmp_path)]) == 2
+    assert "it is no output folder of a run" in capsys.readouterr().err
+
+
+def test_a_look_does_not_keep_a_run_from_starting(tmp_path: Path) -> None:
+    """The lock is held for a moment by who asks for the status."""
+    output = Output(tmp_path / "out")
+    output.prepare(tmp_path / "in", True)
+    output.release()
+    for _ in range(20):
+        Status.of(output)
+        again = Output(output.folder)
+        again.prepare(tmp_path / "in", True)
+        again.release()
