@@ -137,9 +137,7 @@ def attempt(key: CallKey, publication: Publication, world: World) -> bool | tupl
     settings = world.settings
     if getattr(operator, "keeps_time", False):  # it ends its calls by itself, and can stop what it started
         return rows_of(operator.evaluate(publication, key.arguments), len(key.arguments), settings.max_steps)
-    return within(
-        seconds_of(operator, world), partial(_rows, operator, publication, key.arguments, settings.max_steps)
-    )
+    return within(seconds_of(operator, world), partial(_rows, operator, publication, key.arguments, settings.max_steps))
 
 
 def attempt_untimed(key: CallKey, publication: Publication, world: World) -> bool | tuple[Row, ...]:
