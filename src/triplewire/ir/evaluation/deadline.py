@@ -79,8 +79,8 @@ class Turn(Generic[T]):
 
 
 def in_turn(turns: Iterator[Turn[T]]) -> None:
-    """Run the functions of all turns. What gives the turns, and `done`, run in the helper thread as well, one at a time;
-    a turn may depend on what came of the one before it. Raises what any of them raises."""
+    """Run the functions of all turns. What gives the turns, and `done`, run in the helper as well, one at a time: a turn
+    may depend on what came of the one before it. Raises what any of them raises."""
     row = _Row(turns)
     while True:
         answer = _handed(row.run)
@@ -140,7 +140,7 @@ class _Row(Generic[T]):
         return True
 
     def given_up(self) -> bool:
-        """Is the function that runs now late? Then its outcome is a `TimeoutError`, and its helper does nothing more."""
+        """Is the function late that runs now? Then its outcome is a `TimeoutError`, and its helper does nothing more."""
         with self._lock:
             turn = self._turn
             late = time.perf_counter() - self._begun if self._begun else 0.0
