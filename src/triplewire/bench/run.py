@@ -32,6 +32,7 @@ class BenchPlan:
     compared: tuple[str, ...] = ()
     size: int | None = None
     data: Path | None = None
+    figures: Path | None = None
 
     def names(self) -> list[str]:
         """The experiments. `all` leaves out those that run by their name only."""
@@ -66,6 +67,7 @@ def _experiment(plan: BenchPlan, name: str, folder: str) -> Iterator[Figure]:
     job: dict[str, Any] = {
         "name": name, "work": folder, "size": plan.size, "data": None if plan.data is None else str(plan.data),
         "matcher": plan.matcher, "compared": plan.compared,
+        "figures": None if plan.figures is None else str(plan.figures),
     }  # fmt: skip
     (written,) = _step({**job, "step": "prepare"})
     cases = json.loads(written)
@@ -94,7 +96,8 @@ def _step(job: dict[str, Any]) -> Iterator[str]:
 def step(job: dict[str, Any]) -> None:
     """Do one step in the process that was started for it. Writes lines of JSON to standard output."""
     experiment = EXPERIMENTS[job["name"]]
-    place = Place(Path(job["work"]), job["size"], None if job["data"] is None else Path(job["data"]))
+    data, figures = (None if job[name] is None else Path(job[name]) for name in ("data", "figures"))
+    place = Place(Path(job["work"]), job["size"], data, figures)
     if job["step"] == "prepare":
         print(json.dumps(to_json(experiment.prepare(place))))
         return

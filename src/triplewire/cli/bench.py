@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 DATA_VARIABLE = "TRIPLEWIRE_BENCH_DATA"
 WORKLOADS = ("rtf", "graph", "latency", "gtopss", "cluster", "mdv", "mixed", "adversarial")
-PARTITION = "partition"  # an experiment that `all` leaves out, as it takes long
-NAMES = (*WORKLOADS, PARTITION)
+LONG = ("partition", "operators")  # experiments that `all` leaves out, as they take long
+NAMES = (*WORKLOADS, *LONG)
 
 
 def bench_command(
@@ -41,6 +41,10 @@ def bench_command(
         Path | None,
         typer.Option(metavar="DIR", envvar=DATA_VARIABLE, help="Real publications and queries; default: generated."),
     ] = None,
+    figures: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Write the paper's figures as CSV and SVG (operators)."),
+    ] = None,
 ) -> None:
     """
     \b
@@ -49,7 +53,7 @@ def bench_command(
     triplewire bench cluster --compare trie reference --subscriptions 1000
 
     Measure matching on the papers' workloads, drawn with fixed seeds. `all` measures every target but those of
-    `partition`, which takes long. A missed target is told, and no failure. Files go to the temporary folder.
+    `partition` and `operators`, which take long. A missed target is told, and no failure. Files go to the temporary folder.
     """
     # imported here so that --help does not load NumPy
     from triplewire import plugins
@@ -73,7 +77,7 @@ def bench_command(
     rows: list[Figure] = []
     with output.text_output(None) as stream:
         print(table_head(), file=stream, flush=True)
-        for row in run(BenchPlan(workload, matcher, compare or (), subscriptions, data), say):
+        for row in run(BenchPlan(workload, matcher, compare or (), subscriptions, data, figures), say):
             rows.append(row)
             print(table_line(row), file=stream, flush=True)
         for line in summary(rows):
