@@ -53,7 +53,8 @@ def bench_command(
     triplewire bench cluster --compare trie reference --subscriptions 1000
 
     Measure matching on the papers' workloads, drawn with fixed seeds. `all` measures every target but those of
-    `partition` and `operators`, which take long. A missed target is told, and no failure. Files go to the temporary folder.
+    `partition` and `operators`, which take long. A missed target is told, and no failure. Files go to the temporary
+    folder.
     """
     # imported here so that --help does not load NumPy
     from triplewire import plugins

@@ -1,10 +1,10 @@
 """How few calls an event needs at least, whoever chooses them and whatever is known: a proven lower bound.
 
-Of a subscription that matches, all calls have to be made. Of any other one, a false call: the calls made hit the set of
-false calls of each. The smallest such hitting set has no fewer calls than the smallest fractional one, and that, by
-duality of linear programs, no less than any fractional packing: weights of subscriptions, of which no call has more than
-1 in all. Such a packing is computed by a primal-dual method (Chambolle, Pock: A first-order primal-dual algorithm for
-convex problems, JMIV 2011) and then scaled until no call has more than 1, which makes it a proof by itself.
+Of a subscription that matches, all calls have to be made. Of any other one, a false call: the calls made hit the set
+of false calls of each. The smallest such hitting set has no fewer calls than the smallest fractional one, and that, by
+duality of linear programs, no less than any fractional packing: weights of subscriptions, of which no call has more
+than 1 in all. Such a packing is computed by a primal-dual method (Chambolle, Pock: A first-order primal-dual algorithm
+for convex problems, JMIV 2011) and then scaled until no call has more than 1, which makes it a proof by itself.
 """
 
 from __future__ import annotations

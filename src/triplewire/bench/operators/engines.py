@@ -6,6 +6,7 @@ import json
 import statistics
 import time
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 
 from triplewire.bench.workloads.operators import CallWorkload, Truths
@@ -27,7 +28,7 @@ def call_engine(work: Path, workload: CallWorkload, truths: list[Truths], matche
 
 
 def with_kinds(work: Path, workload: CallWorkload, truths: list[Truths], matcher: str) -> int:
-    """How many calls there are where each subscription has a pattern as well, which one event of a hundred satisfies."""
+    """How many calls there are where each subscription has a pattern as well, which an event of a hundred satisfies."""
 
     def row(number: int, calls: list[int]) -> dict[str, str]:
         conditions = " && ".join(f'op:holds("{call}")' for call in calls)
@@ -53,7 +54,7 @@ def _loaded(
     engine, file = Engine(operators=operators, matcher=matcher), work / "operators.jsonl"
     predicate, ends = workload.predicate.tolist(), workload.offset.tolist()
     with file.open("w", encoding="utf-8") as out:
-        for number, (begin, end) in enumerate(zip(ends, ends[1:], strict=False)):
+        for number, (begin, end) in enumerate(pairwise(ends)):
             out.write(json.dumps(row(number, predicate[begin:end])) + "\n")
     engine.load_subscriptions(file)
     engine.settle()

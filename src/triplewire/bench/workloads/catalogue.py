@@ -41,8 +41,8 @@ class Case:
 @dataclass(frozen=True, slots=True)
 class Place:
     """Where files are written. `size` replaces the workload's number of subscriptions. `data` is a folder with real
-    publications and queries to use instead of generated ones. Tables and pictures of the papers' figures go to the folder
-    `figures`."""
+    publications and queries to use instead of generated ones. Tables and pictures of the papers' figures go to the
+    folder `figures`."""
 
     work: Path
     size: int | None = None

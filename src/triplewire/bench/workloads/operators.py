@@ -1,7 +1,7 @@
 """Subscriptions of operator calls, and events that say which calls are true (operators paper, section 5.2).
 
-`generated` is the paper's generator. It leaves open how likely each predicate is true; `RECIPES` are two ways to say so,
-each with 0.2 % of the subscriptions matching. `real` reads a workload of predicates over records of articles.
+`generated` is the paper's generator. It leaves open how likely each predicate is true; `RECIPES` are two ways to say
+so, each with 0.2 % of the subscriptions matching. `real` reads a workload of predicates over records of articles.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def generated(
 
 def _fitted(offset: NDArray[np.int32], predicate: NDArray[np.int64], odds: NDArray[np.float64]) -> NDArray[np.float64]:
     """The probabilities for these logarithms of odds, shifted until the right share of subscriptions matches."""
-    low, high = -60.0, 60.0
+    low, high, true = -60.0, 60.0, np.zeros(len(odds))
     for _ in range(100):
         shift = (low + high) / 2
         true = np.clip(1 / (1 + np.exp(-(odds + shift))), 1 - _LIKELIEST, _LIKELIEST)
@@ -111,7 +111,7 @@ def real(folder: Path, events: int) -> tuple[CallWorkload, list[Truths]]:
         lists = [[int(number) for number in row.split()] for row in rows]
     offset = np.append(0, np.cumsum([len(calls) for calls in lists])).astype(np.int32)
     predicate = np.array([number for calls in lists for number in calls], np.int64)
-    truths = []
+    truths: list[Truths] = []
     with gzip.open(folder / REAL.format("events-1000.tsv"), "rt", encoding="utf-8") as rows:
         next(rows)
         for row in rows:
