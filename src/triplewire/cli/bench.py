@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 DATA_VARIABLE = "TRIPLEWIRE_BENCH_DATA"
 WORKLOADS = ("rtf", "graph", "latency", "gtopss", "cluster", "mdv", "mixed", "adversarial")
-LONG = ("partition", "spark")  # experiments that `all` leaves out, as they take long
+LONG = ("partition", "spark", "operators")  # experiments that `all` leaves out, as they take long
 NAMES = (*WORKLOADS, *LONG)
 
 
@@ -45,6 +45,10 @@ def bench_command(
         Path | None,
         typer.Option(metavar="DIR", envvar=DATA_VARIABLE, help="Real publications and queries; default: generated."),
     ] = None,
+    figures: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Write the paper's figures as CSV and SVG (operators)."),
+    ] = None,
     *,
     operating: Operating,
 ) -> None:
@@ -55,7 +59,8 @@ def bench_command(
     triplewire bench cluster --compare trie reference --subscriptions 1000
 
     Measure matching on the papers' workloads, drawn with fixed seeds. `all` measures every target but those of
-    `partition` and `spark`, which take long. A missed target is told, and no failure. Files go to the temporary folder.
+    `partition`, `spark` and `operators`, which take long. A missed target is told, and no failure. Files go to the
+    temporary folder.
     """
     # imported here so that --help does not load NumPy
     from triplewire.bench.measure import Operators
@@ -74,7 +79,8 @@ def bench_command(
     rows: list[Figure] = []
     with output.text_output(None) as stream:
         print(table_head(), file=stream, flush=True)
-        for row in run(BenchPlan(workload, matcher, compare or (), subscriptions, data, operators), say):
+        plan = BenchPlan(workload, matcher, compare or (), subscriptions, data, operators, figures)
+        for row in run(plan, say):
             rows.append(row)
             print(table_line(row), file=stream, flush=True)
         for line in summary(rows):
