@@ -64,7 +64,6 @@ def bench_command(
     """
     # imported here so that --help does not load NumPy
     from triplewire.bench.measure import Operators
-    from triplewire.bench.plot import to_svg
     from triplewire.bench.report import summary, table_head, table_line
     from triplewire.bench.run import ALL, BenchPlan, run
 
@@ -85,6 +84,13 @@ def bench_command(
             print(table_line(row), file=stream, flush=True)
         for line in summary(rows):
             print(line, file=stream)
+    _write(rows, workload, json_file, plot)
+
+
+def _write(rows: Sequence[Figure], workload: str, json_file: Path | None, plot: Path | None) -> None:
+    """Write the rows to the files that the user wants."""
+    from triplewire.bench.plot import to_svg  # as in `bench_command`
+
     if json_file is not None:
         with output.text_output(json_file) as stream:
             stream.writelines(json.dumps(row.to_json(), ensure_ascii=False) + "\n" for row in rows)
