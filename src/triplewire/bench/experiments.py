@@ -17,6 +17,7 @@ from pathlib import Path
 from triplewire.bench import joins, measure, partition, spark
 from triplewire.bench.loaded import GIGA, MEGA, MICROS, allowed_micros, explained, inputs_of, load_case
 from triplewire.bench.measure import Timed
+from triplewire.bench.operators import targets
 from triplewire.bench.report import Figure
 from triplewire.bench.workloads.catalogue import (
     RTF_SUBSCRIPTIONS,
@@ -305,6 +306,7 @@ EXPERIMENTS: dict[str, Experiment] = {
     "rtf-reference": Experiment("rtf", "against matcher reference", _reference_cases, _over_reference),
     "cluster-same": Experiment("cluster", "same structure, other constraints", _same_structure_cases, _same_structure),
     "rtf-growth": Experiment("rtf", "a million queries, and one at a time", _grown_cases, _growth),
+    "operators": Experiment("operators", "expensive calls", targets.cases, targets.measure, by_name=True),
     "partition": Experiment("cluster", "partitioned over nodes", partition.cases, partition.measure, by_name=True),
     "spark": Experiment("spark", "the pipeline on Spark", spark.cases, spark.measure_pipeline, by_name=True),
     "rtf-huge": Experiment("rtf", "ten million queries", _huge_cases, _huge),

@@ -35,6 +35,7 @@ class BenchPlan:
     size: int | None = None
     data: Path | None = None
     operators: Operators = field(default_factory=Operators)
+    figures: Path | None = None
 
     def names(self) -> list[str]:
         """The experiments. `all` leaves out those that run by their name only."""
@@ -70,6 +71,7 @@ def _experiment(plan: BenchPlan, name: str, folder: str) -> Iterator[Figure]:
         "name": name, "work": folder, "size": plan.size, "data": None if plan.data is None else str(plan.data),
         "matcher": plan.matcher, "compared": plan.compared,
         "operators": plan.operators.files, "order": plan.operators.order,
+        "figures": None if plan.figures is None else str(plan.figures),
     }  # fmt: skip
     (written,) = _step({**job, "step": "prepare"})
     cases = json.loads(written)
@@ -99,7 +101,8 @@ def step(job: dict[str, Any]) -> None:
     """Do one step in the process that was started for it. Writes lines of JSON to standard output."""
     experiment = EXPERIMENTS[job["name"]]
     use(Operators(tuple(job["operators"]), job["order"]))
-    place = Place(Path(job["work"]), job["size"], None if job["data"] is None else Path(job["data"]))
+    data, figures = (None if job[name] is None else Path(job[name]) for name in ("data", "figures"))
+    place = Place(Path(job["work"]), job["size"], data, figures)
     if job["step"] == "prepare":
         print(json.dumps(to_json(experiment.prepare(place))))
         return

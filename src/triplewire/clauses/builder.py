@@ -13,10 +13,12 @@ from triplewire.clauses.node_tests.table import TestTable, build
 from triplewire.clauses.table import ASK, CALLS, DISTINCT, EXACT, too_many_rows
 from triplewire.clauses.template_rows import TemplateRows
 from triplewire.encode.names import term_names
+from triplewire.ir.evaluation.unknown import CallKey
 from triplewire.ir.nodes import Variable
 from triplewire.ir.normal_form.clauses import Clause, NormalForm, Position
+from triplewire.languages.templates import AnyTemplate
+from triplewire.languages.templates.call_lists import CallList
 from triplewire.languages.templates.parameters import Parameters
-from triplewire.languages.templates.template import Conjunction, Template
 from triplewire.model.terms import IRI, Literal
 
 _MANY = 1 << 14  # subscriptions for which it is worth the time to release small objects
@@ -55,12 +57,13 @@ class ClauseBuilder:
         self._table.end(len(selected), flags | (DISTINCT if distinct else 0))
         self._asked.add(form.asked)
 
-    def add_from_template(self, template: Template | Conjunction, parameters: Parameters) -> None:
-        """The next subscription, as `triplewire.languages.templates` found it: the same as `add`, and faster."""
-        if self.is_full or not self._by_template.add(template, parameters):
+    def add_from_template(self, template: AnyTemplate, parameters: Parameters, asked: Sequence[CallKey] = ()) -> None:
+        """The next subscription, as `triplewire.languages.templates` found it: the same as `add`, and faster. `asked`:
+        the calls that have to hold."""
+        if self.is_full or isinstance(template, CallList) or not self._by_template.add(template, parameters):
             self.add(template.normal_form(parameters), template.selected(parameters), template.ask)
         else:
-            self._asked.add(())
+            self._asked.add(asked)
 
     def _clause(self, clause: Clause, variables: dict[str, int]) -> None:
         table = self._table

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from triplewire.clauses.growing import GrowingTable
 from triplewire.clauses.node_tests.table import TestTable
-from triplewire.clauses.table import ASK, DISTINCT, EXACT
+from triplewire.clauses.table import ASK, CALLS, DISTINCT, EXACT
 from triplewire.ir.fulltext.nodes import Word
 from triplewire.ir.nodes import FullText, Variable
 from triplewire.ir.normal_form.clauses import Clause, Test, X
@@ -174,7 +174,8 @@ class _Maker:
             made.clauses.append((len(made.pattern), len(made.test), len(variables)))
         made.selected = len(selected)
         exact, ask = template.example_form.exact, template.ask
-        made.flags = (EXACT if exact else 0) | (ASK if ask else 0) | (DISTINCT if distinct else 0)
+        calls = CALLS if template.example_form.calls else 0
+        made.flags = (EXACT if exact else 0) | (ASK if ask else 0) | calls | (DISTINCT if distinct else 0)
         return made
 
     def _clause(self, clause: Clause, variables: dict[str, int]) -> None:

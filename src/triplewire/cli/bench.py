@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 DATA_VARIABLE = "TRIPLEWIRE_BENCH_DATA"
 WORKLOADS = ("rtf", "graph", "latency", "gtopss", "cluster", "mdv", "mixed", "adversarial")
-LONG = ("partition", "spark")  # experiments that `all` leaves out, as they take long
+LONG = ("partition", "spark", "operators")  # experiments that `all` leaves out, as they take long
 NAMES = (*WORKLOADS, *LONG)
 
 
@@ -45,6 +45,10 @@ def bench_command(
         Path | None,
         typer.Option(metavar="DIR", envvar=DATA_VARIABLE, help="Real publications and queries; default: generated."),
     ] = None,
+    figures: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Write the paper's figures as CSV and SVG (operators)."),
+    ] = None,
     *,
     operating: Operating,
 ) -> None:
@@ -55,11 +59,11 @@ def bench_command(
     triplewire bench cluster --compare trie reference --subscriptions 1000
 
     Measure matching on the papers' workloads, drawn with fixed seeds. `all` measures every target but those of
-    `partition` and `spark`, which take long. A missed target is told, and no failure. Files go to the temporary folder.
+    `partition`, `spark` and `operators`, which take long. A missed target is told, and no failure. Files go to the
+    temporary folder.
     """
     # imported here so that --help does not load NumPy
     from triplewire.bench.measure import Operators
-    from triplewire.bench.plot import to_svg
     from triplewire.bench.report import summary, table_head, table_line
     from triplewire.bench.run import ALL, BenchPlan, run
 
@@ -74,11 +78,19 @@ def bench_command(
     rows: list[Figure] = []
     with output.text_output(None) as stream:
         print(table_head(), file=stream, flush=True)
-        for row in run(BenchPlan(workload, matcher, compare or (), subscriptions, data, operators), say):
+        plan = BenchPlan(workload, matcher, compare or (), subscriptions, data, operators, figures)
+        for row in run(plan, say):
             rows.append(row)
             print(table_line(row), file=stream, flush=True)
         for line in summary(rows):
             print(line, file=stream)
+    _write(rows, workload, json_file, plot)
+
+
+def _write(rows: Sequence[Figure], workload: str, json_file: Path | None, plot: Path | None) -> None:
+    """Write the rows to the files that the user wants."""
+    from triplewire.bench.plot import to_svg  # as in `bench_command`
+
     if json_file is not None:
         with output.text_output(json_file) as stream:
             stream.writelines(json.dumps(row.to_json(), ensure_ascii=False) + "\n" for row in rows)

@@ -54,6 +54,16 @@ class ChecksConstants(Protocol):
         what is wrong and what is expected, where the call could only fail."""
 
 
+def nothing_to_say(arguments: tuple[Argument, ...]) -> tuple[str, ...]:
+    """The check of an operator that takes any constants."""
+    return ()
+
+
+def takes_any_constants(operator: object) -> bool:
+    """Is it certain that an operator refuses no constants, and warns of none?"""
+    return getattr(operator, "check_constants", nothing_to_say) is nothing_to_say
+
+
 def warnings_of_call(operator: Operator, arguments: Sequence[object]) -> tuple[str, ...]:
     """The warnings of an operator about the arguments of a call. Raises `ValueError` where it refuses them."""
     check = getattr(operator, "check_constants", None)

@@ -11,17 +11,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from triplewire.model.operator import Argument, Parameter, Verdict
+from triplewire.model.operator import Argument, Parameter, Verdict, nothing_to_say
 from triplewire.model.publication import Publication
 from triplewire.model.terms import BlankNode, Term
 
 Evaluate: TypeAlias = Callable[[Publication, tuple[Argument, ...]], Verdict]
 Check: TypeAlias = Callable[[tuple[Argument, ...]], Iterable[str]]
-
-
-def _nothing_to_say(arguments: tuple[Argument, ...]) -> tuple[str, ...]:
-    """The check of an operator that takes any constants."""
-    return ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +26,7 @@ class FunctionOperator:
     name: str
     parameters: tuple[Parameter, ...]
     function: Evaluate
-    check_constants: Check = _nothing_to_say
+    check_constants: Check = nothing_to_say
 
     def evaluate(self, publication: Publication, arguments: tuple[Argument, ...]) -> Verdict:
         """The result of the function."""
@@ -39,7 +34,7 @@ class FunctionOperator:
 
 
 def function_operator(
-    name: str, parameters: Iterable[Parameter | str], function: Evaluate, check: Check = _nothing_to_say
+    name: str, parameters: Iterable[Parameter | str], function: Evaluate, check: Check = nothing_to_say
 ) -> FunctionOperator:
     """An operator of this name. A parameter given as a string takes no unit. `check` as in
     `triplewire.model.operator.ChecksConstants`."""

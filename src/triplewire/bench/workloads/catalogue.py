@@ -41,11 +41,13 @@ class Case:
 @dataclass(frozen=True, slots=True)
 class Place:
     """Where files are written. `size` replaces the workload's number of subscriptions. `data` is a folder with real
-    publications and queries to use instead of generated ones."""
+    publications and queries to use instead of generated ones. Tables and pictures of the papers' figures go to the
+    folder `figures`."""
 
     work: Path
     size: int | None = None
     data: Path | None = None
+    figures: Path | None = None
 
     def sized(self, full: int) -> int:
         """How many subscriptions a case of `full` gets."""

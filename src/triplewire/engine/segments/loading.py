@@ -15,24 +15,27 @@ import numpy as np
 
 from triplewire.clauses.builder import ClauseBuilder
 from triplewire.clauses.node_tests.columns import Strings
-from triplewire.engine.compiler import Compiler, class_warning, id_is_taken, line_of
+from triplewire.engine.compiler import Compiler, call_warnings, class_warning, id_is_taken, line_of
 from triplewire.engine.current import Current
 from triplewire.engine.segments.home import Home, text_row
 from triplewire.engine.segments.ids import SEED, IdTable, id_key
 from triplewire.engine.segments.segment import Segment, Selection, selection_of
 from triplewire.engine.segments.snapshot import LARGE, SegmentSnapshot
 from triplewire.engine.segments.texts import Texts, TextWriter
-from triplewire.errors import Refusal, TriplewireError
+from triplewire.errors import Refusal, SubscriptionError, TriplewireError
 from triplewire.ir.advice.conditions import contradictions
 from triplewire.ir.advice.questions import conditions_of, questions_of
 from triplewire.ir.advice.vocabularies import schema_of, schema_warning, term_warning
+from triplewire.ir.evaluation.unknown import CallKey
 from triplewire.ir.nodes import Call, Expression, InstanceOf, Label
 from triplewire.ir.normal_form.clauses import normal_form
 from triplewire.ir.subscription import Subscription
 from triplewire.ir.walk import walk
 from triplewire.languages.sources.files import ParsedRow
+from triplewire.languages.templates import AnyTemplate
+from triplewire.languages.templates.call_lists import CallList
 from triplewire.languages.templates.parameters import Parameters, content
-from triplewire.languages.templates.template import Conjunction, Template, replaced
+from triplewire.languages.templates.template import Template, replaced
 from triplewire.model.terms import IRI
 
 Refuse = Callable[[Refusal], None]
@@ -104,6 +107,7 @@ class Loader:
         self._operators: set[tuple[str, int]] = set()
         self._known: dict[Template, _Facts] = {}
         self._unknown: dict[object, str] = {}  # class -> its warning, or ""
+        self._silent: dict[CallKey, bool] = {}  # has the operator nothing to say of it?
 
     def __len__(self) -> int:
         return len(self._construct)
@@ -132,15 +136,18 @@ class Loader:
 
     def _add(self, parsed: ParsedRow, warn: Tell | None) -> bytes:
         row, template, parameters, subscription, is_plain = parsed
-        if template is not None and any(self._facts(part).calls for part, _ in template.parts(parameters)):
+        asked = () if template is None else self._asked(template, parameters)
+        if template is not None and asked is None:
             subscription = template.subscription(parameters, row.id, row.query, row.prefixes, row.base)
         if subscription is not None:
             return self._add_compiled(subscription, is_plain, warn)
         assert template is not None
+        assert asked is not None
+        self._operators.update([(call.operator, len(call.arguments)) for call in asked])
         if warn is not None:
             for warning in self._warnings(template, parameters):
                 warn(row.id, warning)
-        self._builder.add_from_template(template, parameters)
+        self._builder.add_from_template(template, parameters, asked)
         self._end(row.id, self._select(template, parameters), False)
         return line_of(
             {
@@ -177,7 +184,34 @@ class Loader:
 
     # --- what is to be known of a template
 
-    def _select(self, template: Template | Conjunction, parameters: Parameters) -> Selection:
+    def _asked(self, template: AnyTemplate, parameters: Parameters) -> tuple[CallKey, ...] | None:
+        """The calls that have to hold; None where there are others, and where operators have something to say."""
+        if isinstance(template, CallList):
+            calls = template.calls
+        else:
+            facts = [self._facts(part) for part, _ in template.parts(parameters)]
+            if not any(of.calls for of in facts):
+                return ()
+            if not isinstance(template, Template) or not template.example_form.asked:
+                return None
+            calls = template.asked(parameters)
+        return calls if all(map(self._is_silent, calls)) else None
+
+    def _is_silent(self, call: CallKey) -> bool:
+        """Has the operator nothing to say of the constants of a call?"""
+        silent = self._silent.get(call)
+        if silent is None:
+            if len(self._silent) >= _MOST_KNOWN:
+                self._silent.clear()
+            try:
+                stated = Call(call.operator, call.arguments)  # type: ignore[arg-type]  # constants, no outputs
+                silent = not call_warnings(stated, "", self._compiler.world.operators)
+            except SubscriptionError:
+                silent = False
+            self._silent[call] = silent
+        return silent
+
+    def _select(self, template: AnyTemplate, parameters: Parameters) -> Selection:
         if isinstance(template, Template):
             facts = self._facts(template)
             if facts.is_one_selection:
@@ -192,7 +226,7 @@ class Loader:
             facts = self._known[template] = _Facts(template)
         return facts
 
-    def _warnings(self, template: Template | Conjunction, parameters: Parameters) -> dict[str, None]:
+    def _warnings(self, template: AnyTemplate, parameters: Parameters) -> dict[str, None]:
         """The warnings that `Compiler.checked` gives the subscription of this text."""
         warnings = dict.fromkeys(template.warnings)
         schemas: set[int] = set()
@@ -233,7 +267,7 @@ class Loader:
         """All rows, indexed. The loader is spent then: it drops its small objects before the arrays of the segment are
         made, so that their memory can be given back (decision 014)."""
         selections = json.dumps(list(self._selections))
-        for table in (self._selections, self._known, self._unknown):
+        for table in (self._selections, self._known, self._unknown, self._silent):
             table.clear()
         clauses, starts = self._builder.build(), np.array(self._starts, np.int64)
         return Segment(

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 from typing import Any, Generic, TypeAlias, TypeVar
 
+S = TypeVar("S")
 T = TypeVar("T")
 _Answer: TypeAlias = "SimpleQueue[tuple[Any, BaseException | None]]"
 _Jobs: TypeAlias = "SimpleQueue[tuple[Callable[[], Any], _Answer] | None]"
@@ -67,20 +68,21 @@ def within(seconds: float, function: Callable[[], T]) -> T:
 
 
 @dataclass(slots=True)
-class Turn(Generic[T]):
-    """Functions to run one after the other, each with so many seconds. `done` takes what they returned, or the
-    `TimeoutError` of one that ran out of time, and the seconds that each took."""
+class Turn(Generic[S, T]):
+    """A function to run for one item after the other, with so many seconds for each. `done` takes what it returned, or
+    the `TimeoutError` of an item that ran out of time, and the seconds that each took."""
 
     seconds: float
-    functions: Sequence[Callable[[], T]]
+    function: Callable[[S], T]
+    items: Sequence[S]
     done: Callable[[list[T | TimeoutError], list[float]], None]
     values: list[T | TimeoutError] = field(default_factory=list)
     spent: list[float] = field(default_factory=list)
 
 
-def in_turn(turns: Iterator[Turn[T]]) -> None:
-    """Run the functions of all turns. What gives the turns, and `done`, run in the helper thread as well, one at a time;
-    a turn may depend on what came of the one before it. Raises what any of them raises."""
+def in_turn(turns: Iterator[Turn[S, T]]) -> None:
+    """Run all turns. What gives the turns, and `done`, run in the helper as well, one at a time: a
+    turn may depend on what came of the one before it. Raises what any of them raises."""
     row = _Row(turns)
     while True:
         answer = _handed(row.run)
@@ -97,14 +99,14 @@ def in_turn(turns: Iterator[Turn[T]]) -> None:
             return
 
 
-class _Row(Generic[T]):
+class _Row(Generic[S, T]):
     """The state of `in_turn`, which another helper goes on with where one is left behind."""
 
-    def __init__(self, turns: Iterator[Turn[T]]) -> None:
+    def __init__(self, turns: Iterator[Turn[S, T]]) -> None:
         self._turns = turns
         self._lock = threading.Lock()
         self._helpers = 0
-        self._turn: Turn[T] | None = None
+        self._turn: Turn[S, T] | None = None
         self._begun = 0.0  # when the function began that runs now; 0: none does
 
     def run(self) -> None:
@@ -122,12 +124,13 @@ class _Row(Generic[T]):
             turn.done(turn.values, turn.spent)
             self._turn = None
 
-    def _is_run(self, turn: Turn[T], mine: int) -> bool:
-        """Run the functions of a turn that are left. False: one was given up, and so is this helper."""
+    def _is_run(self, turn: Turn[S, T], mine: int) -> bool:
+        """Run the items of a turn that are left. False: one was given up, and so is this helper."""
         clock, lock, values, spent = time.perf_counter, self._lock, turn.values, turn.spent
         begun = self._begun = clock()
-        for function in turn.functions[len(values) :]:
-            value = function()
+        function = turn.function
+        for item in turn.items[len(values) :]:
+            value = function(item)
             now = clock()
             with lock:
                 if self._helpers != mine:
@@ -140,11 +143,11 @@ class _Row(Generic[T]):
         return True
 
     def given_up(self) -> bool:
-        """Is the function that runs now late? Then its outcome is a `TimeoutError`, and its helper does nothing more."""
+        """Is the function late that runs now? Its outcome is a `TimeoutError` then, and its helper does no more."""
         with self._lock:
             turn = self._turn
             late = time.perf_counter() - self._begun if self._begun else 0.0
-            if turn is None or late <= turn.seconds or len(turn.values) == len(turn.functions):
+            if turn is None or late <= turn.seconds or len(turn.values) == len(turn.items):
                 return False
             turn.values.append(_late(turn.seconds))
             turn.spent.append(late)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from triplewire.kernels.shared.compiled import helper, kernel
 
 UNKNOWN, FALSE, TRUE, FAILED, ASSUMED, ASKED = 0, 1, 2, 3, 4, 5
-"""What is known of a call. ASKED: its outcome is not there yet. ASSUMED: the same, and it is taken as false until then."""
+"""What is known of a call. ASKED: its outcome is not there yet. ASSUMED: nor is it, and it is taken as false so far."""
 
 CLOSED, OPEN, DOUBTED = 0, 1, 2
 """States of a subscription. DOUBTED: closed by a call that is only assumed to be false."""

@@ -27,9 +27,8 @@ from triplewire.ir.subscription import Subscription
 from triplewire.languages import parse
 from triplewire.languages.sources.ids import FEW, Ids
 from triplewire.languages.sources.rows import Row, json_rows, parquet_rows
-from triplewire.languages.templates import Templates
+from triplewire.languages.templates import AnyTemplate, Templates
 from triplewire.languages.templates.parameters import Parameters
-from triplewire.languages.templates.template import Conjunction, Template
 from triplewire.model.operator import Operator
 
 LANGUAGES = {".gql": "gql", ".rq": "sparql", ".sparql": "sparql", ".mdv": "mdv", ".pred": "predicates"}
@@ -52,7 +51,7 @@ class ParsedRow(NamedTuple):
     """
 
     row: Row
-    template: Template | Conjunction | None
+    template: AnyTemplate | None
     parameters: Parameters
     subscription: Subscription | None
     is_plain: bool = True

@@ -2,8 +2,9 @@
 
 `Templates.find` splits a text at its parameters (`parameters`) and looks its template up (`variants`). When such a text
 comes for the second time, its template is built and checked (`builder`, `guards`). GQL texts are first looked at tuple
-by tuple (`conjunctions`). What has no template is parsed in full by `triplewire.languages.parse`, which also says what
-is wrong with it: no text that is refused has a template. What a template is: `template`.
+by tuple (`conjunctions`), those of operator predicates call by call (`call_lists`). What has no template is parsed in
+full by `triplewire.languages.parse`, which also says what is wrong with it: no text that is refused has a template.
+What a template is: `template`.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ from typing import TypeAlias
 from triplewire.config import Settings
 from triplewire.ir.subscription import Subscription
 from triplewire.languages import parse
+from triplewire.languages.templates import call_lists
 from triplewire.languages.templates.builder import Equal, TemplateBuilder
+from triplewire.languages.templates.call_lists import CallList, CallLists
 from triplewire.languages.templates.conjunctions import Conjunctions, Environment
 from triplewire.languages.templates.parameters import (
     CONSTANTS,
@@ -27,11 +30,15 @@ from triplewire.languages.templates.parameters import (
 )
 from triplewire.languages.templates.template import Conjunction, Template
 from triplewire.languages.templates.variants import USUAL, Built, Key, Variants, WordCache
-from triplewire.model.operator import Operator
+from triplewire.model.operator import Operator, takes_any_constants
+from triplewire.operators import built_in_operators
 
-__all__ = ["Templates"]
+__all__ = ["AnyTemplate", "Templates"]
 
-LANGUAGES = frozenset(["gql", "sparql", "mdv"])
+AnyTemplate: TypeAlias = "Template | Conjunction | CallList"
+"""What `Templates.find` may give: one template, several, or a list of calls."""
+
+LANGUAGES = frozenset(["gql", "sparql", "mdv", call_lists.LANGUAGE])
 MOST_TEMPLATES = 65_536  # past that all are forgotten
 _QUOTATIONS = frozenset("\"'")
 
@@ -65,10 +72,12 @@ class Templates:
         self._words = WordCache()
         self._count = 0
         self._conjunctions = Conjunctions(self._template_of, self._parse, self.settings)
+        self._known_operators = built_in_operators() if operators is None else operators
+        self._call_lists = CallLists(self._parse, self._known_operators, self.settings)
 
     def find(
         self, text: str, language: str, prefixes: Mapping[str, str] | None = None, base: str = ""
-    ) -> tuple[Template | Conjunction, Parameters] | None:
+    ) -> tuple[AnyTemplate, Parameters] | None:
         """The template of a text and its parameters; None where the text has to be parsed in full.
 
         A template is built when such a text comes for the second time, as many texts are the only one of their kind.
@@ -79,6 +88,9 @@ class Templates:
         if 4 * len(text) > limit and len(text.encode()) > limit:
             return None
         environment = language, base, tuple(prefixes.items()) if prefixes else ()
+        if language == call_lists.LANGUAGE:
+            calls = self._call_lists.find(text, environment)
+            return None if calls is None else (calls, ())
         if language == "gql" and self._meant is None:
             conjunction = self._conjunctions.find(text, environment)
             if conjunction is not None:
@@ -148,7 +160,13 @@ class Templates:
             self._meant or (lambda subscription: subscription),
             self.settings.max_branches,
             self._meant is None,
+            self._takes_any,
         )
+
+    def _takes_any(self, operator: str) -> bool:
+        """Does an operator refuse no constants, and warn of none?"""
+        known = self._known_operators.get(operator)
+        return known is not None and takes_any_constants(known)
 
     def _is_new(self, key: tuple[object, ...]) -> bool:
         """Is it met for the first time? Hashes are remembered: two of the same only make a template come early."""

@@ -81,16 +81,25 @@ Equal: TypeAlias = tuple[int, ...]
 
 class TemplateBuilder:
     """Builds templates of one language. `compile` parses; `meant` makes of a subscription what is evaluated (RDFS
-    entailment); `most` limits the clauses of the normal form; `any_term`: terms of RDF and RDFS may be parameters."""
+    entailment); `most` limits the clauses of the normal form; `any_term`: terms of RDF and RDFS may be parameters;
+    `takes_any`: does an operator take any constants?"""
 
     def __init__(
-        self, language: str, compile: Compile, meant: Callable[[Subscription], Subscription], most: int, any_term: bool
+        self,
+        language: str,
+        compile: Compile,
+        meant: Callable[[Subscription], Subscription],
+        most: int,
+        any_term: bool,
+        takes_any: Callable[[str], bool],
     ) -> None:
         self._language = language
         self._compile = compile
         self._meant = meant
         self._most = most
         self._any_term = any_term
+        # the arguments of other languages may have units
+        self._takes_any = takes_any if language == "sparql" else (lambda operator: False)
         self.may_have_suffix = language != "mdv"  # whose literals have no tag and no datatype
         self._last: tuple[str, _Example | None] = ("", None)
 
@@ -101,7 +110,7 @@ class TemplateBuilder:
             return None
         examples = _examples(text, frozenset(), equal)
         example = self._example(text, examples)
-        return None if example is None else _kinds(example.stated, examples, frozenset())
+        return None if example is None else _kinds(example.stated, examples, frozenset(), self._takes_any)
 
     def build(
         self, text: SplitText, kinds: Sequence[str], fixed: frozenset[int], equal: Equal | None
@@ -116,7 +125,7 @@ class TemplateBuilder:
         if example is None:
             return None
         wanted = tuple([FIXED if number in fixed else kind for number, kind in enumerate(kinds)])
-        if _kinds(example.stated, examples, fixed) != wanted:
+        if _kinds(example.stated, examples, fixed, self._takes_any) != wanted:
             return None
         placeholders = tuple([Placeholder(*pair) for pair in zip(wanted, examples, strict=True)])
         meant = self._meant(example.stated)
@@ -234,7 +243,9 @@ def _with_term(parameters: Parameters, term: str) -> Parameters:
 # --- where the examples stand --------------------------------------------------------------------------------------
 
 
-def _kinds(stated: Subscription, examples: Parameters, fixed: frozenset[int]) -> tuple[str, ...] | None:
+def _kinds(
+    stated: Subscription, examples: Parameters, fixed: frozenset[int], takes_any: Callable[[str], bool]
+) -> tuple[str, ...] | None:
     """The kind of each placeholder; None where an example stands in what must not vary."""
     kinds = {content(example): set[str]() for number, example in enumerate(examples) if number not in fixed}
     if not kinds:
@@ -243,7 +254,7 @@ def _kinds(stated: Subscription, examples: Parameters, fixed: frozenset[int]) ->
     others = [text for text in (*stated.select, *stated.warnings) if text not in variables]
     if any(example in text for text in others for example in kinds):
         return None
-    for text, kind in _texts(stated.where):
+    for text, kind in _texts(stated.where, takes_any):
         if text in kinds:
             kinds[text].add(kind)
         else:
@@ -259,14 +270,15 @@ def _kind(parameter: str, kinds: set[str]) -> str:
     return next(iter(kinds)) if len(kinds) == 1 and kinds <= set(possible) else FIXED
 
 
-def _texts(root: object) -> Iterator[tuple[str, str]]:
+def _texts(root: object, takes_any: Callable[[str], bool]) -> Iterator[tuple[str, str]]:
     """The texts of a tree, each with the kind of placeholder that it may be, or FIXED."""
     stack: list[tuple[object, bool]] = [(root, False)]
     while stack:
         node, blocked = stack.pop()
         kind = FIXED if blocked else _kind_of_node(node)
         contents = [getattr(node, name, None) for name in _CONTENTS.get(kind, ())]
-        blocked = blocked or isinstance(node, Call | Bind) or (isinstance(node, Function) and node.name in _REGEX)
+        blocked = blocked or isinstance(node, Bind) or (isinstance(node, Function) and node.name in _REGEX)
+        blocked = blocked or (isinstance(node, Call) and not takes_any(node.operator))
         for part in children(node):
             if isinstance(part, str):
                 yield part, kind if any(part is text for text in contents) else FIXED

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import ClassVar, TypeAlias, TypeVar
+from typing import Any, ClassVar, TypeAlias, TypeVar
 
+from triplewire.ir.evaluation.unknown import CallKey
 from triplewire.ir.fulltext.nodes import Word
 from triplewire.ir.nodes import And, Label, Pattern, Variable, Where
 from triplewire.ir.normal_form.clauses import Clause, NormalForm
@@ -87,6 +88,28 @@ class Template:
         for number in self.varying:
             nodes |= self.placeholders[number].replacement(parameters[number])
         return nodes
+
+    @cached_property
+    def calls(self) -> tuple[tuple[str, tuple[Any, ...]], ...]:
+        """The operator calls that have to hold: names and arguments, of which numbers are those of placeholders."""
+        numbers: dict[Any, int] = {}
+        for number in self.varying:
+            numbers |= dict.fromkeys(self.placeholders[number].replacement(self.placeholders[number].example), number)
+        return tuple(
+            [
+                (call.operator, tuple([numbers.get(argument, argument) for argument in call.arguments]))
+                for call in self.example_form.asked
+            ]
+        )
+
+    def asked(self, parameters: Parameters) -> tuple[CallKey, ...]:
+        """The operator calls that have to hold, of the text with these parameters."""
+        return tuple(
+            [
+                CallKey(name, tuple([term_of(parameters[a]) if isinstance(a, int) else a for a in arguments]))
+                for name, arguments in self.calls
+            ]
+        )
 
     def selected(self, parameters: Parameters) -> tuple[str, ...]:
         """The selected variables of the text with these parameters."""

@@ -19,6 +19,7 @@ import warnings
 import weakref
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import lru_cache
 from hashlib import blake2b, sha256
 from pathlib import Path
 from typing import TypeVar
@@ -42,6 +43,8 @@ _PAUSE = 30.0  # seconds without the cache, where that took longer
 _NAME = f"outcomes-v{FORM}-"
 _FILE = re.compile(rf"{_NAME}([0-9]+)\.sqlite")
 T = TypeVar("T")
+_TRUTHS: dict[str, Result] = {"true": True, "false": False}
+_key_of = lru_cache(maxsize=1 << 17)(key_of)  # the same calls come publication after publication
 _TABLES = """
 CREATE TABLE IF NOT EXISTS contents (id INTEGER PRIMARY KEY, content BLOB NOT NULL UNIQUE, used INTEGER NOT NULL);
 CREATE INDEX IF NOT EXISTS by_use ON contents (used);
@@ -258,9 +261,12 @@ class Recall:
             if name is None:
                 continue
             with suppress(ValueError, TypeError):
-                key = key_of(call)
-                verdict = verdict_from_json(json.loads(outcome))
-                results[key] = verdict if isinstance(verdict, bool) else tuple(verdict)
+                key = _key_of(call)
+                truth = _TRUTHS.get(outcome)
+                if truth is None:
+                    verdict = verdict_from_json(json.loads(outcome))
+                    truth = verdict if isinstance(verdict, bool) else tuple(verdict)
+                results[key] = truth
         return results
 
     def keep(self, publication: Publication, key: CallKey, result: Result) -> None:
@@ -300,10 +306,9 @@ def _content(publication: Publication) -> bytes:
 
 
 def _digest(content: bytes, operator: bytes, call: str, outcome: str) -> bytes:
-    digest = blake2b(digest_size=8)
-    for part in (content, operator, call.encode("utf-8", "surrogatepass"), outcome.encode("utf-8", "surrogatepass")):
-        digest.update(len(part).to_bytes(8, "big") + part)
-    return digest.digest()
+    # content and operator have always as many bytes, and no JSON text has a NUL
+    said = f"{call}\0{outcome}".encode("utf-8", "surrogatepass")
+    return blake2b(content + operator + said, digest_size=8).digest()
 
 
 _ALL: weakref.WeakSet[OutcomeCache] = weakref.WeakSet()

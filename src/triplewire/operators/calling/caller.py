@@ -88,16 +88,19 @@ class Caller:
         operators, which may be quicker than a change of threads."""
         in_turn(self._turns(publication, portions))
 
-    def _turns(self, publication: Publication, portions: Portions) -> Iterator[Turn[Result]]:
+    def _turns(self, publication: Publication, portions: Portions) -> Iterator[Turn[CallKey, Result]]:
         for keys, done in portions:
             results: list[Result] = []
             seconds: list[float] = []
-            for name, group in groupby(keys, _operator):
-                own = list(group)
-                one = partial(self._one, self._line(name), publication, attempt=attempt_untimed)
+            groups = (
+                [list(group) for _, group in groupby(keys, _operator)] if len(set(map(_operator, keys))) > 1 else [keys]
+            )
+            for group in groups:
+                name = group[0].operator
                 limit = seconds_of(self._world.operators.get(name), self._world)
-                told = partial(self._told, name, publication, own, results)
-                yield Turn(limit, [partial(one, key) for key in own], told, spent=seconds)
+                one = partial(self._one, self._line(name), publication, attempt=attempt_untimed)
+                told = partial(self._told, name, publication, group, results)
+                yield Turn(limit, one, group, told, spent=seconds)
             done(results, seconds)
 
     def _told(
@@ -111,6 +114,9 @@ class Caller:
     ) -> None:
         """Add what came of the calls of a turn to the results."""
         guard, recall = self._line(name).guard, self._world.recall
+        if recall is None and TimeoutError not in set(map(type, values)):
+            results += values  # type: ignore[arg-type]  # as there is none
+            return
         for key, value, spent in zip(keys, values, seconds[len(seconds) - len(values) :], strict=True):
             if isinstance(value, TimeoutError):
                 if guard is not None:

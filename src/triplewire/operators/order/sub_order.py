@@ -96,7 +96,7 @@ def _made(conjunctions: Conjunctions, expected: Expected) -> _Made:
 def ordered(conjunctions: Conjunctions, expected: Expected) -> tuple[Numbers, Numbers]:
     """The subscriptions in the order of the paper, and the chain of each."""
     offset, call, cost, true = conjunctions.offset, conjunctions.call, expected.cost, 1 - expected.false
-    weight, chain = cost / expected.false, np.empty_like(call)
+    weight, chain = ranks(cost / expected.false, np.diff(conjunctions.back_offset)), np.empty_like(call)
     kernels.chained(offset, call, weight, chain)
     count, room = len(offset) - 1, LINKS * len(call)
     edges, savings = np.empty((room, 2), np.int32), np.empty(room)
@@ -112,3 +112,11 @@ def ordered(conjunctions: Conjunctions, expected: Expected) -> tuple[Numbers, Nu
     lengths = (ends - start[:paths])[first]
     places = np.arange(count) + np.repeat(start[:paths][first] - (np.cumsum(lengths) - lengths), lengths)
     return path[places], chain
+
+
+def ranks(weight: NDArray[np.float64], chains: NDArray[np.int64]) -> NDArray[np.float64]:
+    """The calls' places by ascending weight; of equal ones, which the paper leaves open, the one comes first that more
+    chains have: its links are worth more. Equal for all chains, so that links never cross."""
+    place = np.empty(len(weight))
+    place[np.lexsort((-chains, weight))] = np.arange(len(weight))
+    return place

@@ -1,0 +1,46 @@
+"""Draws lines over common places as an SVG, without a library."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any
+
+_LEFT, _TOP, _WIDTH, _HEIGHT, _LEGEND = 80, 50, 520, 320, 130
+_COLOURS = ("#2c7a4b", "#4a6fa5", "#c98a1b", "#b3392f", "#6b4a9c")
+
+
+def to_svg(title: str, across: str, up: str, places: Sequence[Any], lines: Mapping[str, Sequence[float]]) -> str:
+    """The picture. Numbers lie on the axis by their size, from 0; other places one beside the other."""
+    if all(isinstance(place, int | float) for place in places) and len(places) > 1:
+        low, high = min(places), max(places)
+        share = [(place - low) / (high - low) for place in places]
+    else:
+        share = [number / max(1, len(places) - 1) for number in range(len(places))]
+    top = max(max(values) for values in lines.values()) or 1.0
+    bottom, right = _TOP + _HEIGHT, _LEFT + _WIDTH
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{right + _LEGEND}" height="{bottom + 60}"'
+        ' font-family="sans-serif" font-size="12">',
+        f'<text x="10" y="24" font-size="15">{escape(title)}</text>',
+        f'<text x="10" y="{_TOP - 8}" fill="#555">{escape(up)}</text>',
+        f'<text x="{right}" y="{bottom + 40}" fill="#555" text-anchor="end">{escape(across)}</text>',
+        f'<path d="M{_LEFT} {_TOP}V{bottom}H{right}" fill="none" stroke="#222"/>',
+    ]
+    for number in range(5):
+        y = bottom - number / 4 * _HEIGHT
+        parts.append(f'<text x="{_LEFT - 6}" y="{y + 4:.0f}" text-anchor="end">{top * number / 4:,.0f}</text>')
+    for place, at in zip(places, share, strict=True):
+        shown = f"{place:,}" if isinstance(place, int) else str(place)
+        parts.append(
+            f'<text x="{_LEFT + at * _WIDTH:.0f}" y="{bottom + 18}" text-anchor="middle">{escape(shown)}</text>'
+        )
+    for number, (name, values) in enumerate(lines.items()):
+        colour = _COLOURS[number % len(_COLOURS)]
+        spots = [(_LEFT + at * _WIDTH, bottom - v / top * _HEIGHT) for at, v in zip(share, values, strict=True)]
+        parts.append(
+            f'<polyline points="{" ".join(f"{x:.1f},{y:.1f}" for x, y in spots)}" fill="none" stroke="{colour}"/>'
+        )
+        parts += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/>' for x, y in spots]
+        parts.append(f'<text x="{right + 12}" y="{_TOP + 18 * number}" fill="{colour}">{escape(name)}</text>')
+    return "\n".join([*parts, "</svg>", ""])

@@ -1,0 +1,162 @@
+"""The targets for expensive operators, and what is told beside them."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+
+from triplewire.bench.operators import paper
+from triplewire.bench.operators.bound import least_calls
+from triplewire.bench.operators.engines import asked, call_engine, planned, subscribe_millis, with_kinds
+from triplewire.bench.operators.service import slow_service
+from triplewire.bench.operators.simulation import Run, known_chances, learning
+from triplewire.bench.report import Figure
+from triplewire.bench.workloads.catalogue import SEED, Case, Place
+from triplewire.bench.workloads.operators import RECIPES, CallWorkload, Truths, costs, generated, real, real_folder
+from triplewire.model.publication import Publication
+from triplewire.operators.http.declared import declared
+from triplewire.operators.order import ORDERS
+
+EVENTS = 30  # for which the orders learn
+BOUNDED = 10  # of them, those whose lower bound is computed
+PLANNED, SELECTED = 100, 20  # events that an engine matches
+SERVED, ALONE = 10_000, 200  # events whose calls a service answers, 32 at once and one at a time
+AT_ONCE, SECONDS = 32, 0.05
+
+BEST_SHARE, BOUND, COST_SHARE, BELOW = 0.9, 1.1, 0.5, 80.0
+PLANNING_MILLIS, SUBSCRIBE_MILLIS, SELECTED_PERCENT, FASTER = 20.0, 2.0, 9.0, 25.0
+NAIVE, SEQUENTIAL, SUB_ORDER, GREEDY = "naive", "sequential", "sub-order", "greedy"
+_OTHERS = (NAIVE, SEQUENTIAL, SUB_ORDER)
+_EQUAL, _INVERSE = RECIPES
+_BOUNDED = 2  # generated events, whose bounds differ little
+_CAUSE = 0.5  # share of correlated predicates
+
+
+def cases(place: Place) -> list[Case]:
+    """None: what is measured is generated where it is needed."""
+    return []
+
+
+def measure(place: Place, given: list[Case], matcher: str) -> Iterator[Figure]:
+    """All figures."""
+    full, chance = place.size is None, np.random.default_rng(SEED)
+    size = place.sized(paper.SUBSCRIPTIONS)
+    shrunk = size / paper.SUBSCRIPTIONS
+    drawn = generated(size, max(50, int(shrunk * paper.PREDICATES)), 5, 1.0, _INVERSE, chance)
+    events = [drawn.event(chance) for _ in range(EVENTS)]
+    folder = real_folder(place.data) if full else None
+    yield from _paper(drawn, events[: paper.EVENTS], full)
+    if folder is None:
+        why = "skipped: it is not there; --data names its folder" if full else "skipped: it has one size only"
+        yield Figure("operators", "real workload", None, note=why)
+        workload, truths = drawn, events
+    else:
+        workload, truths = real(folder, max(EVENTS, PLANNED))
+        yield from _real(workload, truths[:EVENTS])
+    yield from _unequal(workload, truths[:EVENTS], full)
+    yield from _correlated(drawn, chance)
+    yield from _engine(place.work, workload, (truths * PLANNED)[:PLANNED], matcher, full)
+    yield from _served(matcher, full)
+    yield from paper.figures(place.figures, SEED, shrunk)
+
+
+def _row(name: str, value: float, unit: str, target: float | None = None, at_least: bool = False) -> Figure:
+    return Figure("operators", name, value, unit, target, at_least)
+
+
+def _paper(workload: CallWorkload, events: list[Truths], full: bool) -> Iterator[Figure]:
+    """The paper's generator at its largest size."""
+    runs = {order: known_chances(workload, order, events) for order in ORDERS}
+    below = 100 * (1 - runs[SUB_ORDER].calls / runs[NAIVE].calls)
+    name = f"generated, Zipf 1, {_INVERSE}: sub-order below naive"
+    yield _row(name, below, "%", BELOW if full else None, at_least=True)
+    yield _row("generated: sub-order, planning of an event", 1e3 * runs[SUB_ORDER].planning, "ms")
+    chance = np.random.default_rng(SEED)
+    even = generated(len(workload.offset) - 1, len(workload.true), 5, None, _EQUAL, chance)
+    least = statistics.mean(least_calls(even, even.event(chance)) for _ in range(_BOUNDED))
+    yield _row(f"generated, uniform popularity, {_EQUAL}: lower bound (the paper has 7,037)", least, "calls/event")
+
+
+def _real(workload: CallWorkload, events: list[Truths]) -> Iterator[Figure]:
+    """Calls of the real workload, and how few there could be."""
+    runs = {order: learning(workload, order, events) for order in ORDERS}
+    for order, run in runs.items():
+        yield _row(f"real workload: {order}", run.calls, "calls/event")
+    best = min(runs[NAIVE].calls, runs[SEQUENTIAL].calls)
+    yield _row(
+        "real workload: greedy over the better of naive and sequential", runs[GREEDY].calls / best, "x", BEST_SHARE
+    )
+    other = min(runs[order].calls for order in _OTHERS)
+    yield _row("real workload: greedy over the best other order", runs[GREEDY].calls / other, "x", 1.0)
+    some = events[:BOUNDED]
+    least = statistics.mean(least_calls(workload, event) for event in some)
+    greedy = learning(workload, GREEDY, some).calls
+    yield _row("real workload: lower bound (fractional hitting set of each event)", least, "calls/event")
+    yield _row("real workload: greedy over the lower bound", greedy / least, "x", BOUND)
+
+
+def _unequal(workload: CallWorkload, events: list[Truths], full: bool) -> Iterator[Figure]:
+    """Costs over four decades, which are learned as the calls are made."""
+    cost = costs(len(workload.true), np.random.default_rng(SEED))
+    runs: dict[str, Run] = {order: learning(workload, order, events, cost) for order in ORDERS}
+    for order, run in runs.items():
+        yield _row(f"unequal costs: {order}", run.cost, "s/event")
+    share = runs[GREEDY].cost / runs[SEQUENTIAL].cost
+    yield _row("unequal costs: greedy over sequential", share, "x", COST_SHARE if full else None)
+
+
+def _correlated(workload: CallWorkload, chance: np.random.Generator) -> Iterator[Figure]:
+    """Predicates that are true together, of which the orders know nothing."""
+    events = [workload.event(chance, _CAUSE) for _ in range(EVENTS)]
+    runs = {order: learning(workload, order, events) for order in ORDERS}
+    for order, run in runs.items():
+        yield _row(f"correlated predicates: {order}", run.calls, "calls/event")
+    best = min(runs[order].calls for order in _OTHERS)
+    yield _row("correlated predicates: greedy over the best other order", runs[GREEDY].calls / best, "x")
+
+
+def _engine(work: Path, workload: CallWorkload, truths: list[Truths], matcher: str, full: bool) -> Iterator[Figure]:
+    """What an engine takes for planning, for a subscription, and where cheap parts decide first."""
+    engine = call_engine(work, workload, truths, matcher)
+    stats = planned(engine, truths)
+    yield _row("planning", 1e3 * statistics.median(stats), "ms/event", PLANNING_MILLIS if full else None)
+    yield _row("planning, 95th percentile", 1e3 * sorted(stats)[int(0.95 * len(stats))], "ms/event")
+    millis = subscribe_millis(engine)
+    yield _row("subscribe one", millis, "ms", SUBSCRIBE_MILLIS if full else None)
+    without = asked(engine, truths[:SELECTED])
+    del engine
+    selected = with_kinds(work, workload, truths[:SELECTED], matcher)
+    name = "selection first: calls with a pattern of 1 % selectivity over those without"
+    yield _row(name, 100 * selected / without, "%", SELECTED_PERCENT if full else None)
+
+
+def _served(matcher: str, full: bool) -> Iterator[Figure]:
+    """A service that takes 50 ms a call."""
+    from triplewire.engine import Engine
+
+    rates = {}
+    with slow_service(SECONDS) as url:
+        for at_once, count in ((1, ALONE), (AT_ONCE, SERVED if full else ALONE)):
+            text = (
+                f'[operators.mentions]\nkind = "http"\nurl = "{url}"\nparameters = ["topic"]\ntimeout = 5.0\n'
+                f"concurrency = {at_once}\nallow_private_addresses = true\n"
+            )
+            operators = {operator.name: operator for operator in declared(text)}
+            engine = Engine(operators=operators, matcher=matcher)
+            engine.subscribe("mentions(x)", "predicates", id="one")
+            engine.match([Publication("warm", ())])
+            publications = (Publication(str(number), ()) for number in range(count))
+            begun, matches = time.perf_counter(), 0
+            while chunk := list(islice(publications, 1_000)):
+                matches += len(engine.match(chunk))
+            rates[at_once] = count / (time.perf_counter() - begun)
+            if matches != count:
+                yield Figure("operators", f"http: {matches} of {count} answers", None, "", 0.0, note="calls were lost")
+    yield _row("http, 50 ms a call: one at a time", rates[1], "events/s")
+    name = f"http, 50 ms a call: {SERVED:,} events, {AT_ONCE} at once over one at a time"
+    yield _row(name, rates[AT_ONCE] / rates[1], "x", FASTER if full else None, at_least=True)

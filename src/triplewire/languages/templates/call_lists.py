@@ -1,0 +1,142 @@
+"""Texts of operator predicates that are lists of calls with constants: `holds(3), near(Berlin, 5 km)`.
+
+Such calls have nothing to do with each other, so each is parsed once, in whatever texts it stands. Calls whose
+arguments are all digits are not even that: `_are_plain` parses an example with the same operator.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import ClassVar, TypeAlias
+
+from triplewire.config import Settings
+from triplewire.errors import TriplewireError
+from triplewire.ir.evaluation.unknown import CallKey
+from triplewire.ir.nodes import And, Call, Variable
+from triplewire.ir.normal_form.clauses import NormalForm
+from triplewire.ir.subscription import Subscription
+from triplewire.languages.templates.parameters import Parameters
+from triplewire.languages.templates.template import Template
+from triplewire.model.operator import Operator, warnings_of_call
+from triplewire.model.terms import Literal
+
+LANGUAGE = "predicates"
+MOST_CALLS = 1_000_000  # past that all are forgotten
+_LEAST_DEPTH = 4  # `max_query_depth` that no list of calls can pass
+
+_CALL = r"[A-Za-z_]\w*+\([\w .,+/-]*+\)"
+_LIST = re.compile(rf"{_CALL}(?:, *{_CALL})*+", re.ASCII)
+_BETWEEN = re.compile(r"(?<=\)), *")
+_EXAMPLES = ("7", "0815")
+
+Environment: TypeAlias = tuple[str, str, tuple[tuple[str, str], ...]]
+"""Language, base and prefixes."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CallList:
+    """What is meant by a list of calls with constants."""
+
+    calls: tuple[CallKey, ...]
+    language: ClassVar[str] = LANGUAGE
+    ask: ClassVar[bool] = False
+    warnings: ClassVar[tuple[str, ...]] = ()  # of the text; operators may warn of constants
+
+    def parts(self, parameters: Parameters) -> tuple[tuple[Template, Parameters], ...]:
+        """None: there is no template."""
+        return ()
+
+    def selected(self, parameters: Parameters) -> tuple[str, ...]:
+        """None: there are no variables."""
+        return ()
+
+    def rules(self, parameters: Parameters) -> tuple[str, ...]:
+        """None: only MDV texts name rules."""
+        return ()
+
+    def normal_form(self, parameters: Parameters) -> NormalForm:
+        """The calls, and no clause."""
+        return NormalForm((), exact=False, calls=True, asked=tuple(dict.fromkeys(self.calls)))
+
+    def subscription(
+        self, parameters: Parameters, id: str, text: str, prefixes: Mapping[str, str], base: str
+    ) -> Subscription:
+        """The subscription that parsing the text gives."""
+        where = And(tuple([Call(call.operator, call.arguments) for call in self.calls]))  # type: ignore[arg-type]  # no outputs
+        named = tuple(sorted(prefixes.items()))
+        return Subscription(id=id, language=LANGUAGE, text=text, select=(), where=where, prefixes=named, base=base)
+
+
+class CallLists:
+    """Finds such texts. `parse` parses one in full. For one thread at a time."""
+
+    def __init__(
+        self,
+        parse: Callable[[str, Environment], Subscription],
+        operators: Mapping[str, Operator],
+        settings: Settings,
+    ) -> None:
+        self._parse = parse
+        self._operators = operators
+        self._is_on = settings.max_query_depth >= _LEAST_DEPTH
+        self._calls: dict[tuple[str, Environment], CallKey | None] = {}
+        self._plain: dict[tuple[str, int, Environment], bool] = {}
+
+    def find(self, text: str, environment: Environment) -> CallList | None:
+        """What the text means; None where it has to be parsed in full."""
+        if not self._is_on or _LIST.fullmatch(text) is None:
+            return None
+        known, calls = self._calls, []
+        for written in _BETWEEN.split(text):
+            try:
+                call = known[written, environment]
+            except KeyError:
+                if len(known) >= MOST_CALLS:
+                    known.clear()
+                call = known[written, environment] = self._read(written, environment)
+            if call is None:
+                return None
+            calls.append(call)
+        return CallList(tuple(calls))
+
+    def _read(self, written: str, environment: Environment) -> CallKey | None:
+        """A call; None where it is none with constants, or is refused."""
+        name, _, rest = written.partition("(")
+        arguments = [argument.strip(" ") for argument in rest[:-1].split(",")]
+        if all(map(str.isdigit, arguments)) and self._are_plain(name, len(arguments), environment):
+            key = CallKey(name, tuple(map(Literal, arguments)))
+            try:
+                warnings_of_call(self._operators[name], key.arguments)
+            except ValueError:
+                return None
+            return key
+        return self._parsed(written, environment)
+
+    def _are_plain(self, name: str, count: int, environment: Environment) -> bool:
+        """Does the operator take so many arguments, and are digits plain literals there? The parser looks at digits in
+        no other way."""
+        known = self._plain.get((name, count, environment))
+        if known is None:
+            known = name in self._operators and all(
+                self._parsed(f"{name}({', '.join([digits] * count)})", environment)
+                == CallKey(name, (Literal(digits),) * count)
+                for digits in _EXAMPLES
+            )
+            self._plain[name, count, environment] = known
+        return known
+
+    def _parsed(self, written: str, environment: Environment) -> CallKey | None:
+        """The call, parsed in full."""
+        try:
+            subscription = self._parse(written, environment)
+        except TriplewireError:
+            return None
+        where = subscription.where
+        if subscription.warnings or not isinstance(where, And) or len(where.parts) != 1:
+            return None
+        (call,) = where.parts
+        if not isinstance(call, Call) or any(isinstance(argument, Variable) for argument in call.arguments):
+            return None
+        return CallKey(call.operator, call.arguments)  # type: ignore[arg-type]  # no variables
