@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -57,23 +58,14 @@ def bench_command(
     folder.
     """
     # imported here so that --help does not load NumPy
-    from triplewire import plugins
     from triplewire.bench.plot import to_svg
     from triplewire.bench.report import summary, table_head, table_line
     from triplewire.bench.run import ALL, BenchPlan, run
 
     if workload not in (*NAMES, ALL):
         raise typer.BadParameter(f"{workload!r}; known: {', '.join((*NAMES, ALL))}", param_hint="WORKLOAD")
-    for option, name in (("--matcher", matcher), *(("--compare", name) for name in compare or ())):
-        try:
-            plugins.find("matcher", name)
-        except TriplewireError as error:
-            raise typer.BadParameter(str(error), param_hint=option) from error
-    if data is not None and not data.is_dir():
-        raise typer.BadParameter(f"{data} is no folder", param_hint="--data")
-    for option, file in (("--json", json_file), ("--plot", plot)):
-        if file is not None and (file.is_dir() or not os.access(file.resolve().parent, os.W_OK)):
-            raise typer.BadParameter(f"{file} cannot be written", param_hint=option)
+    _check_matchers((("--matcher", matcher), *(("--compare", name) for name in compare or ())))
+    _check_paths(data, figures, (("--json", json_file), ("--plot", plot)))
     prepare_kernels(matcher, "compiled")
     rows: list[Figure] = []
     with output.text_output(None) as stream:
@@ -89,3 +81,28 @@ def bench_command(
     if plot is not None:
         with output.text_output(plot) as stream:
             stream.write(to_svg(rows, f"triplewire bench {workload} ({sys.platform})"))
+
+
+def _check_matchers(given: Iterable[tuple[str, str]]) -> None:
+    """Raises `typer.BadParameter` where there is no matcher of a name. `given`: options and names."""
+    from triplewire import plugins
+
+    for option, name in given:
+        try:
+            plugins.find("matcher", name)
+        except TriplewireError as error:
+            raise typer.BadParameter(str(error), param_hint=option) from error
+
+
+def _check_paths(data: Path | None, figures: Path | None, files: Iterable[tuple[str, Path | None]]) -> None:
+    """Raises `typer.BadParameter` where a folder is not there, or something cannot be written."""
+    if data is not None and not data.is_dir():
+        raise typer.BadParameter(f"{data} is no folder", param_hint="--data")
+    for option, file in files:
+        if file is not None and (file.is_dir() or not os.access(file.resolve().parent, os.W_OK)):
+            raise typer.BadParameter(f"{file} cannot be written", param_hint=option)
+    if figures is not None:
+        try:
+            figures.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise typer.BadParameter(f"{figures} cannot be written: {error}", param_hint="--figures") from error
