@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -70,7 +70,7 @@ def bench_command(
     if workload not in (*NAMES, ALL):
         raise typer.BadParameter(f"{workload!r}; known: {', '.join((*NAMES, ALL))}", param_hint="WORKLOAD")
     _check_matchers(matcher, compare or ())
-    _check_places(data, json_file, plot)
+    _check_paths(data, figures, (("--json", json_file), ("--plot", plot)))
     operators_from(operating.operators or ())
     files = tuple([str(file.absolute()) for file in operating.operators or ()])
     operators = Operators(files, checked_order(operating.operator_order))
@@ -110,10 +110,15 @@ def _check_matchers(matcher: str, compared: Sequence[str]) -> None:
             raise typer.BadParameter(str(error), param_hint=option) from error
 
 
-def _check_places(data: Path | None, json_file: Path | None, plot: Path | None) -> None:
-    """Raises `BadParameter` where the data are not there, or a file cannot be written."""
+def _check_paths(data: Path | None, figures: Path | None, files: Iterable[tuple[str, Path | None]]) -> None:
+    """Raises `typer.BadParameter` where a folder is not there, or something cannot be written."""
     if data is not None and not data.is_dir():
         raise typer.BadParameter(f"{data} is no folder", param_hint="--data")
-    for option, file in (("--json", json_file), ("--plot", plot)):
+    for option, file in files:
         if file is not None and (file.is_dir() or not os.access(file.resolve().parent, os.W_OK)):
             raise typer.BadParameter(f"{file} cannot be written", param_hint=option)
+    if figures is not None:
+        try:
+            figures.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise typer.BadParameter(f"{figures} cannot be written: {error}", param_hint="--figures") from error

@@ -93,9 +93,9 @@ def _real(workload: CallWorkload, events: list[Truths]) -> Iterator[Figure]:
     )
     other = min(runs[order].calls for order in _OTHERS)
     yield _row("real workload: greedy over the best other order", runs[GREEDY].calls / other, "x", 1.0)
-    some = events[:BOUNDED]
-    least = statistics.mean(least_calls(workload, event) for event in some)
-    greedy = learning(workload, GREEDY, some).calls
+    first = events[:BOUNDED]
+    least = statistics.mean(least_calls(workload, event) for event in first)
+    greedy = learning(workload, GREEDY, first).calls
     yield _row("real workload: lower bound (fractional hitting set of each event)", least, "calls/event")
     yield _row("real workload: greedy over the lower bound", greedy / least, "x", BOUND)
 

@@ -80,7 +80,8 @@ def generated(
 
 def _fitted(offset: NDArray[np.int32], predicate: NDArray[np.int64], odds: NDArray[np.float64]) -> NDArray[np.float64]:
     """The probabilities for these logarithms of odds, shifted until the right share of subscriptions matches."""
-    low, high, true = -60.0, 60.0, np.zeros(len(odds))
+    low, high = -60.0, 60.0
+    true: NDArray[np.float64] = np.zeros(len(odds))
     for _ in range(100):
         shift = (low + high) / 2
         true = np.clip(1 / (1 + np.exp(-(odds + shift))), 1 - _LIKELIEST, _LIKELIEST)
@@ -91,7 +92,8 @@ def _fitted(offset: NDArray[np.int32], predicate: NDArray[np.int64], odds: NDArr
 
 def costs(predicates: int, chance: np.random.Generator) -> NDArray[np.float64]:
     """What a call of each predicate costs, in seconds: log-normal around 10 ms, 95 % of them within four decades."""
-    return 0.01 * np.exp(np.log(10) * chance.standard_normal(predicates))
+    seconds: NDArray[np.float64] = 0.01 * np.exp(np.log(10) * chance.standard_normal(predicates))
+    return seconds
 
 
 def real_folder(data: Path | None) -> Path | None:

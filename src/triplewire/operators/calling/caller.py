@@ -98,9 +98,9 @@ class Caller:
             for group in groups:
                 name = group[0].operator
                 limit = seconds_of(self._world.operators.get(name), self._world)
-                one = partial(self._one, self._line(name), publication, attempt=attempt_untimed)
+                make = partial(self._one, self._line(name), publication, attempt=attempt_untimed)
                 told = partial(self._told, name, publication, group, results)
-                yield Turn(limit, one, group, told, spent=seconds)
+                yield Turn(limit, make, group, told, spent=seconds)
             done(results, seconds)
 
     def _told(
