@@ -34,7 +34,7 @@ from triplewire.cli.report import Report, counted, one_line, say
 from triplewire.errors import TriplewireError
 
 if TYPE_CHECKING:
-    from triplewire.pipeline.backtest import ArchiveFilter, Outcome
+    from triplewire.pipeline.backtest import Archive, ArchiveFilter, Outcome
     from triplewire.pipeline.filter import PackedEngine
 
 SAMPLES = 5  # hits that are explained
@@ -56,6 +56,10 @@ class Range:
         dt.date | None, typer.Option(metavar="DATE", parser=_day, help="The first day, as 2026-05-17.")
     ] = None
     until: Annotated[dt.date | None, typer.Option(metavar="DATE", parser=_day, help="The last day.")] = None
+
+    def __post_init__(self) -> None:
+        if self.since and self.until and self.until < self.since:
+            raise typer.BadParameter("the last day comes before the first", param_hint="--until")
 
 
 @grouped
@@ -93,18 +97,12 @@ def backtest_command(
     """
     # --help does without Arrow and the engine
     from triplewire.cli.matches import ordered_rows
-    from triplewire.pipeline.backtest import Archive, ArchiveFilter, Days
+    from triplewire.pipeline.backtest import ArchiveFilter, Days
 
     output.check_writable(file, (".jsonl", ".parquet"))
     config, master = settings_of_spark_from(conf)
     check_files(subscriptions, taxonomy or ())
-    if days.since and days.until and days.until < days.since:
-        raise typer.BadParameter("the last day comes before the first", param_hint="--until")
-    report, wanted = Report(), Days(days.since, days.until)
-    try:
-        place = Archive(str(archive))
-    except TriplewireError as error:
-        raise typer.BadParameter(one_line(str(error)), param_hint="--archive") from error
+    report, wanted, place = Report(), Days(days.since, days.until), _archive(archive)
     packed = _compiled(
         subscriptions,
         report,
@@ -122,6 +120,15 @@ def backtest_command(
     report.finish()
     _show(outcome, work, f"({time.perf_counter() - begun:.1f} s); written to {file}")
     raise typer.Exit(report.exit_code)
+
+
+def _archive(folder: Path) -> Archive:
+    from triplewire.pipeline.backtest import Archive
+
+    try:
+        return Archive(str(folder))
+    except TriplewireError as error:
+        raise typer.BadParameter(one_line(str(error)), param_hint="--archive") from error
 
 
 def _compiled(

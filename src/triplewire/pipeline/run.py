@@ -227,24 +227,29 @@ class PipelineRun:
         seen, decided, repeats = Observation(), Observation(), 0
         rows = rows.observe(seen, count_if(expr("refusal IS NULL")).alias("publications"))
         refusals = count_if(expr("refusal.kind <> 'warning'")).alias("refused")
+        letters = count_if(expr("refusal IS NOT NULL")).alias("letters")
         called = replace(self.calling, budgets=self.calling.budgets or str(self.output.budgets))
         chosen = self._filter(part, number)
         with (
             self._learning.batch(rows.sparkSession, called) as calling,
-            held_outcomes(rows, replace(chosen, calling=calling), lambda both: both.observe(decided, refusals)) as held,
+            held_outcomes(
+                rows, replace(chosen, calling=calling), lambda both: both.observe(decided, refusals, letters)
+            ) as held,
         ):
             told = matches(held)
             if ledger is not None:
                 told, repeats = ledger.new(told, number)
             self.output.write(MATCHES, told)
-            self.output.write(DEAD_LETTER, dead_letters(held))
+            if decided.get["letters"]:  # a job of Spark's takes a part of the time of a micro-batch
+                self.output.write(DEAD_LETTER, dead_letters(held))
             self.look(held)
-        if not part:
-            self.output.write_refusals(self.refused)
+        self.output.write_refusals(() if part else self.refused)
         own = Totals(1, seen.get["publications"] or 0, self.output.written(), decided.get["refused"] or 0, repeats)
         before = last_counts(self.output.folder / MATCHES) if part else None
         total = own + (before.total if before is not None else Totals())
-        self.output.commit(part, Counts(own, total, round(time.perf_counter() - begun, 3)))
+        self.output.commit(
+            part, Counts(own, total, round(time.perf_counter() - begun, 3), more={"index_version": chosen.version})
+        )
         self._committed(part)
 
     def _committed(self, part: str) -> None:
