@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from triplewire.errors import Broke, OperatorError
 from triplewire.operators.http.addresses import checked_address
+from triplewire.operators.http.knock import connected
 
 MOST_BYTES = 16 << 20  # of an answer
 _CHUNK = 1 << 16
@@ -64,7 +65,8 @@ class Connection:
     def _opened(self, deadline: float) -> socket.socket:
         target = self._target
         address = checked_address(target.host, target.port, allow_private=target.allow_private)
-        made = socket.create_connection((address, target.port), _left(deadline))
+        made = connected(address, target.port, deadline)
+        made.settimeout(_left(deadline))
         made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if not target.is_secure:
             return made
