@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from triplewire.errors import Broke, OperatorError
 from triplewire.operators.http.addresses import checked_addresses
+from triplewire.operators.http.knock import connected
 
 MOST_BYTES = 16 << 20  # of an answer
 _CHUNK = 1 << 16
@@ -115,20 +116,8 @@ def _connected(target: Target, deadline: float) -> socket.socket:
     addresses = checked_addresses(target.host, target.port, allow_private=target.allow_private)
     for address in addresses[:-1]:
         with contextlib.suppress(OSError):
-            return _socket(address, target.port, _left(deadline) / 2)
-    return _socket(addresses[-1], target.port, _left(deadline))
-
-
-def _socket(address: str, port: int, seconds: float) -> socket.socket:
-    """A connection to a numeric address."""
-    made = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_STREAM)
-    try:
-        made.settimeout(seconds)
-        made.connect((address, port))
-    except BaseException:
-        made.close()
-        raise
-    return made
+            return connected(address, target.port, time.monotonic() + _left(deadline) / 2)
+    return connected(addresses[-1], target.port, deadline)
 
 
 @lru_cache(maxsize=16)

@@ -1,0 +1,72 @@
+"""Connections to a server whose queue of new ones is full for a while."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import sys
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from triplewire.operators.http.knock import connected
+
+
+@pytest.fixture
+def full() -> Iterator[socket.socket]:
+    """A server with a queue of one, which is full."""
+    with contextlib.ExitStack() as stack:
+        server = stack.enter_context(socket.socket())
+        server.bind(("127.0.0.1", 0))
+        server.listen(0)
+        for _ in range(2):
+            waiting = stack.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(server.getsockname())
+        time.sleep(0.05)
+        yield server
+
+
+def test_a_server_that_takes_calls_is_reached_at_once() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        begun = time.monotonic()
+        connected("127.0.0.1", server.getsockname()[1], begun + 5).close()
+        assert time.monotonic() - begun < 0.5
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems treat a full queue in other ways")
+def test_a_dropped_request_is_made_again_soon(full: socket.socket) -> None:
+    """Left to the system, it would take a second at least."""
+
+    def emptied() -> None:
+        time.sleep(0.15)
+        for _ in range(2):
+            full.settimeout(0.2)
+            with contextlib.suppress(TimeoutError):
+                full.accept()[0].close()
+
+    thread = threading.Thread(target=emptied)
+    begun = time.monotonic()
+    thread.start()
+    connected("127.0.0.1", full.getsockname()[1], begun + 10).close()
+    assert time.monotonic() - begun < 0.95
+    thread.join()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems treat a full queue in other ways")
+def test_the_deadline_holds(full: socket.socket) -> None:
+    begun = time.monotonic()
+    with pytest.raises(TimeoutError):
+        connected("127.0.0.1", full.getsockname()[1], begun + 0.4)
+    assert 0.3 < time.monotonic() - begun < 2
+
+
+def test_a_refusal_is_not_tried_again() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    begun = time.monotonic()
+    with pytest.raises(ConnectionRefusedError):
+        connected("127.0.0.1", port, begun + 5)
+    assert time.monotonic() - begun < 1
