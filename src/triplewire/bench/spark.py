@@ -39,7 +39,7 @@ MORE_PERCENT, VISIBLE_SECONDS, LATENCY_SECONDS = 10, 1.0, 0.25
 INDEX_SUBSCRIPTIONS = 1_000_000
 EXECUTOR_MEGABYTES = 2_048
 
-_PUBLICATIONS, _A_FILE = 2_048, 64
+_PUBLICATIONS, _A_FILE = 512, 16  # each has some thousand matches
 _RUNS, _SAMPLES = 3, 15
 _PATIENCE = 600  # seconds that anything may take
 _LOOK, _PAUSE = 0.005, 0.6
@@ -90,10 +90,10 @@ class Stream:
         """Let files appear, all at once; returns when."""
         for content in contents:
             self._published += 1
-            (self.folder / "in" / f".{self._published}.nq").write_bytes(content)
+            (self.folder / "aside" / f"{self._published}.nq").write_bytes(content)
         begun = time.perf_counter()
         for number in range(self._published - len(contents) + 1, self._published + 1):
-            os.rename(self.folder / "in" / f".{number}.nq", self.folder / "in" / f"{number}.nq")
+            os.rename(self.folder / "aside" / f"{number}.nq", self.folder / "in" / f"{number}.nq")
         return begun
 
     def seconds(self, contents: Sequence[bytes], publications: int) -> float:
@@ -130,7 +130,8 @@ def stream(place: Place, master: str, *more: str) -> Iterator[Stream]:
     """A stream with these subscriptions, or this index."""
     with tempfile.TemporaryDirectory(dir=place.work) as name:
         folder = Path(name)
-        (folder / "in").mkdir()
+        for below in ("in", "aside"):
+            (folder / below).mkdir()
         command = [sys.executable, "-m", "triplewire", "pipeline", "run", "--streaming", "--watch", "0.05", "--repeat"]
         command += ["--conf", "triplewire.settle=0", "--master", master, *more]
         if master.startswith("local-cluster"):
@@ -259,11 +260,13 @@ def _second_worker(place: Place, case: Case, full: bool) -> Iterator[Figure]:
     del engine
     source = measure.split_publications(case.publications, (8,), place.work)[0].path
     command = [sys.executable, "-c", _OPEN, str(folders[0]), str(source), str(folders[1])]
-    first, second = (
-        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(2)
-    )
-    added = [int(process.stdout.readline() or -1) for process in (first, second) if process.stdout is not None]
-    for process in (first, second):
+    opened: list[subprocess.Popen[str]] = []
+    added = []
+    for _ in range(2):  # one after the other: what the first has opened by then is there for the second
+        opened.append(subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
+        output = opened[-1].stdout
+        added.append(int((output.readline() if output is not None else "") or -1))
+    for process in opened:
         process.communicate()
     shutil.rmtree(folders[0])
     label = f"index of {size / MEGA:,.0f} MB opened by a second process"

@@ -26,6 +26,7 @@ from triplewire.operators.files import OperatorFile, operators_of
 from triplewire.pipeline.calling import Calling
 from triplewire.pipeline.rows import OUTCOME_ROWS, refused, widened
 
+MOST_ROWS = 1 << 14  # of one batch of matches
 KEPT = 2  # engines of different versions that a worker holds: the one in use and the one before
 _TEXT = ("utf-8", "surrogatepass")
 
@@ -131,7 +132,9 @@ def matched(
             )
         return
     refusals += refused_here
-    yield batch, matches
+    # the JVM holds a batch as a whole, and of a batch of publications there may be a million matches
+    for first in range(0, max(matches.num_rows, 1), MOST_ROWS):
+        yield batch, matches.slice(first, MOST_ROWS)
 
 
 def sources_of(publications: pa.RecordBatch, matches: pa.RecordBatch) -> pa.Array:
