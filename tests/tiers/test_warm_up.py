@@ -33,12 +33,13 @@ def test_nothing_is_compiled_where_all_is_on_disk(kernels_on_disk: None) -> None
 
 
 CALLED = """
-import ast, sys
+import ast, sys, threading
 from pathlib import Path
 called = set()
 def note(frame, event, argument):
     if event == "call":
         called.add((frame.f_code.co_filename, frame.f_code.co_firstlineno))
+threading.setprofile(note)  # operators are called in a thread of their own
 sys.setprofile(note)
 from triplewire.engine.tiers.warm_up import run_kernels
 run_kernels()

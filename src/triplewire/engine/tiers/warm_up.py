@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from numba.core import event
@@ -15,8 +15,9 @@ from numba.core import event
 from triplewire.config import Settings
 from triplewire.encode.schema import to_batch
 from triplewire.engine.engine import Engine
+from triplewire.model.operator import Argument, Parameter
+from triplewire.model.publication import Publication
 from triplewire.model.terms import Literal
-from triplewire.operators import function_operator
 from triplewire.operators.order import ORDERS
 from triplewire.read import read
 
@@ -28,13 +29,19 @@ QUERIES = (
     "ASK { ?a <urn:p> <urn:s> ; <urn:q> ?b }",
     "SELECT * { ?a <urn:p> ?b . ?b ?c ?d . ?d ?e ?f FILTER(?b != ?d) }",
 )
-DATES = "SELECT ?d WHERE ((?s, <urn:d>, ?d) SUCHTHAT (?d > '2020-01-01T00:00:00Z'))"
+GQL_QUERIES = (
+    "SELECT ?d WHERE ((?s, <urn:d>, ?d) SUCHTHAT (?d > '2020-01-01T00:00:00Z'))",
+    "SELECT ?n WHERE ((?s, <urn:q>, ?n) SUCHTHAT (?n > 1))",
+    "SELECT ?n WHERE ((?s, <urn:q>, ?n) SUCHTHAT (?n = 2))",
+    "SELECT ?s WHERE ((?s, <urn:q>, ?n) SUCHTHAT (?s ISA <= <urn:c>))",
+)
 DATA = b"""<urn:s> <urn:p> "one two" <urn:g> .
 <urn:s> <urn:p> <urn:s> <urn:g> .
+<urn:s> <http://www.w3.org/1999/02/22-rdf-syntax-ns#type> <urn:c> <urn:g> .
 <urn:s> <urn:q> "2"^^<http://www.w3.org/2001/XMLSchema#integer> <urn:g> .
 <urn:s> <urn:d> "2021-01-01T00:00:00Z"^^<http://www.w3.org/2001/XMLSchema#dateTime> <urn:g> .
 """
-LONG = b'<urn:s> <urn:d> "%b" <urn:g> .\n' % b" ".join(b"w%d" % number for number in range(100))
+LONG = b'<urn:s> <urn:d> "%b" <urn:g> .\n' % b" ".join(b"w%d" % number for number in range(1_000))
 _MANY = 300  # subscriptions: with so many, two segments are merged
 
 
@@ -59,7 +66,8 @@ def run_kernels(compiled: Callable[[str], None] = lambda name: None) -> None:
             engine = Engine(matcher="trie", settings=Settings(max_bindings=most))
             for query in QUERIES:
                 engine.subscribe(query)
-            engine.subscribe(DATES, "gql")
+            for query in GQL_QUERIES:
+                engine.subscribe(query, "gql")
             _match(engine)
             publications = list(read(DATA))
             list(engine.match(publications))
@@ -98,9 +106,25 @@ def _match(engine: Engine) -> None:
 
 
 def _call(order: str) -> None:
-    """Match with operators, called in this order: two conjunctions, whose calls are true and false."""
-    is_one = function_operator("is_one", ["number"], lambda publication, arguments: arguments[0] == Literal("1"))
-    engine = Engine(matcher="trie", operators={"is_one": is_one}, operator_order=order)
-    for query in ("is_one(1), is_one(2)", "is_one(1), is_one(3)"):
-        engine.subscribe(query, "predicates")
-    list(engine.match(list(read(DATA))))
+    """Match with operators, called in this order: two conjunctions, whose calls are true and false. The second time,
+    the outcomes are known."""
+    with tempfile.TemporaryDirectory(prefix="triplewire-") as folder:
+        engine = Engine(
+            matcher="trie", operators={"is_one": _IsOne()}, operator_order=order, operator_cache=Path(folder, "cache")
+        )
+        for query in ("is_one(1), is_one(2)", "is_one(1), is_one(3)"):
+            engine.subscribe(query, "predicates")
+        for _ in range(2):
+            list(engine.match(list(read(DATA))))
+
+
+class _IsOne:
+    """is_one(number)"""
+
+    name = "is_one"
+    parameters = (Parameter("number"),)
+    version = "1"
+
+    def evaluate(self, publication: Publication, arguments: Sequence[Argument]) -> bool:
+        """Is the number 1?"""
+        return arguments[0] == Literal("1")

@@ -19,7 +19,19 @@ def connected(address: str, port: int, deadline: float) -> socket.socket:
         if left <= seconds:
             break
         try:
-            return socket.create_connection((address, port), seconds)
+            return _tried(address, port, seconds)
         except TimeoutError:
             continue
-    return socket.create_connection((address, port), max(deadline - time.monotonic(), 0.001))
+    return _tried(address, port, max(deadline - time.monotonic(), 0.001))
+
+
+def _tried(address: str, port: int, seconds: float) -> socket.socket:
+    """A connection to a numeric address, which is not looked up."""
+    made = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        made.settimeout(seconds)
+        made.connect((address, port))
+    except BaseException:
+        made.close()
+        raise
+    return made
