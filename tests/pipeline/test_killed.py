@@ -1,7 +1,7 @@
 """A stream that is killed with -9 at each named point of a commit, and goes on: nothing is lost, nothing is twice.
 
-One process a point, and one that ends the work: each starts Spark. So only the points on both sides of the sink's rename
-are tried by default; `TRIPLEWIRE_DAMAGE=all` in the environment tries all.
+One process a point, and one that ends the work: each starts Spark. So by default only the points on both sides of the
+rename of the matches are tried; `TRIPLEWIRE_DAMAGE=all` in the environment tries all.
 """
 
 from __future__ import annotations
