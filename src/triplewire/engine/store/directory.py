@@ -78,7 +78,7 @@ def save(directory: Path, manifest: Callable[[], Mapping[str, Any]], parts: Mapp
         _refuse_others(directory)
         if not directory.exists():
             directory.mkdir(parents=True, exist_ok=True)
-            _sync(directory.parent)
+            sync(directory.parent)
         with _alone(directory):
             _refuse_others(directory)
             _replace(directory, manifest, parts)
@@ -173,12 +173,12 @@ def _replace(directory: Path, manifest: Callable[[], Mapping[str, Any]], parts: 
             name = f"{part}.{sha[:16]}.{suffix}"
             files[part] = {"name": name, "bytes": size, "sha256": sha, "crc32": crc}
             os.replace(aside, directory / name)
-    _sync(directory)
+    sync(directory)
     text = manifest_text({**manifest(), "files": files})
     aside = directory / f".{MANIFEST}.{os.getpid()}.part"
     with _written(aside, lambda stream: _wrote(stream, text)):
         os.replace(aside, directory / MANIFEST)
-    _sync(directory)
+    sync(directory)
     _sweep(directory, _DATA, {entry["name"] for entry in files.values()})
 
 
@@ -202,7 +202,7 @@ def _sweep(directory: Path, names: re.Pattern[str], but: frozenset[str] | set[st
             entry.unlink()
 
 
-def _sync(directory: Path) -> None:
+def sync(directory: Path) -> None:
     """Have the names in a directory written to disk."""
     with suppress(OSError):  # there are systems on which a directory cannot be opened
         file = os.open(directory, os.O_RDONLY)

@@ -28,6 +28,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from triplewire.engine.store.directory import sync
 from triplewire.engine.tiers.lock import locked
 from triplewire.errors import DamagedError, StoreError
 
@@ -225,12 +226,12 @@ def publish(directory: Path, write: Callable[[Path, str], Content]) -> Version:
     try:
         content = write(aside, name)
         seal(aside / MANIFEST, {"format": FORMAT, "form": FORM, "version": name, **content.to_json()})
-        _sync(aside)
+        sync(aside)
         os.rename(aside, directory / name)
     finally:
         shutil.rmtree(aside, ignore_errors=True)
     _replace(directory / CURRENT, f"{name}\n".encode())
-    _sync(directory)
+    sync(directory)
     return load(directory, name)
 
 
@@ -318,16 +319,6 @@ def _replace(path: Path, content: bytes) -> None:
         stream.flush()
         os.fsync(stream.fileno())
     os.replace(aside, path)
-
-
-def _sync(directory: Path) -> None:
-    """Have the names in a directory written to disk."""
-    with suppress(OSError):  # there are systems on which a directory cannot be opened
-        file = os.open(directory, os.O_RDONLY)
-        try:
-            os.fsync(file)
-        finally:
-            os.close(file)
 
 
 def _others(directory: Path) -> str:
