@@ -98,7 +98,7 @@ def outcomes_of(engine: Engine, batches: Iterable[pa.RecordBatch]) -> Iterator[p
             yield refusals
         failed: list[Refusal] = []
         for rows, matches in matched(engine, publications, failed):
-            yield widened(matches, OUTCOME_ROWS, source=sources_of(rows, matches))
+            yield from bounded(widened(matches, OUTCOME_ROWS, source=sources_of(rows, matches)))
         yield refused(failed, OUTCOME_ROWS)
 
 
@@ -132,9 +132,14 @@ def matched(
             )
         return
     refusals += refused_here
-    # the JVM holds a batch as a whole, and of a batch of publications there may be a million matches
-    for first in range(0, max(matches.num_rows, 1), MOST_ROWS):
-        yield batch, matches.slice(first, MOST_ROWS)
+    yield batch, matches
+
+
+def bounded(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """The rows in batches of at most `MOST_ROWS`: the JVM holds a batch as a whole, and there may be a million matches
+    of a batch of publications."""
+    for first in range(0, max(rows.num_rows, 1), MOST_ROWS):
+        yield rows.slice(first, MOST_ROWS)
 
 
 def sources_of(publications: pa.RecordBatch, matches: pa.RecordBatch) -> pa.Array:

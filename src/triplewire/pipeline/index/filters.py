@@ -20,7 +20,7 @@ from triplewire.encode.schema import PUBLICATIONS
 from triplewire.errors import Refusal
 from triplewire.operators.files import OperatorFile
 from triplewire.pipeline.calling import Calling
-from triplewire.pipeline.filter import matched, outcomes_of, parted, sources_of
+from triplewire.pipeline.filter import bounded, matched, outcomes_of, parted, sources_of
 from triplewire.pipeline.index.opened import Opened, opened
 from triplewire.pipeline.rows import OUTCOME_ROWS, refused, widened
 
@@ -84,7 +84,7 @@ class StageOne:
                 told = matches
                 if len(version.routers):
                     told = matches.filter(pc.invert(pc.is_in(matches.column("subscription"), version.routers)))
-                yield widened(told, ROUTED_ROWS, source=sources_of(rows, told))
+                yield from bounded(widened(told, ROUTED_ROWS, source=sources_of(rows, told)))
             own_failures = [refusal for refusal in failed if not _is_of(refusal, version.version.plan.routers)]
             yield refused(own_failures, ROUTED_ROWS)
 
@@ -113,7 +113,7 @@ class StageTwo:
                 own = publications.filter(pc.equal(nodes, node))
                 failed: list[Refusal] = []
                 for rows, matches in matched(version.node(node), own, failed):
-                    yield widened(matches, OUTCOME_ROWS, source=sources_of(rows, matches))
+                    yield from bounded(widened(matches, OUTCOME_ROWS, source=sources_of(rows, matches)))
                 yield refused([refusal for refusal in failed if not _is_of_row(refusal)], OUTCOME_ROWS)
 
 
