@@ -8,22 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from triplewire.kernels.shared.compiled import called_helper, kernel
+from triplewire.kernels.shared.compiled import kernel
+from triplewire.kernels.shared.search import lower, upper
 
-_NO_NUMBER, _EXACT, _BLANK, _LITERAL = 0, 1, 2, 3
-
-
-@called_helper
-def _before(keys: Any, value: float, begin: int, or_equal: bool) -> int:
-    """How many of the keys are less than the value, or equal to it; at least `begin`."""
-    low, high = begin, keys.size
-    while low < high:
-        middle = (low + high) >> 1
-        if keys[middle] < value or (or_equal and keys[middle] == value):
-            low = middle + 1
-        else:
-            high = middle
-    return low
+_NO_NUMBER, _EXACT, _BLANK = 0, 1, 2
 
 
 @kernel
@@ -36,34 +24,11 @@ def number_places(kind: Any, state: Any, number: Any, keys: Any, inexact: Any, b
         if state[term] != _NO_NUMBER and kind[term] != _BLANK:
             is_left = state[term] != _EXACT
             if not is_left:
-                low = _before(keys, number[term], 0, False)
-                high = _before(keys, number[term], low, True)
+                low = lower(keys, 0, keys.size, number[term])
+                high = upper(keys, low, keys.size, number[term])
                 is_left = low < high and inexact[high] > inexact[low]
             if is_left:
                 left[count] = term
                 count += 1
         below[term], upto[term] = low, high
     return count
-
-
-@kernel
-def spread_points(below: Any, upto: Any, point_offset: Any, point_test: Any, pair_term: Any, pair_test: Any) -> int:
-    """The pairs (term, test) of tests for equality with the constants between `below` and `upto`; returns how many
-    there are. Those beyond the room are not written."""
-    count = 0
-    for term in range(below.size):
-        if below[term] >= 0:
-            for at in range(point_offset[below[term]], point_offset[upto[term]]):
-                if count < pair_term.size:
-                    pair_term[count] = term
-                    pair_test[count] = point_test[at]
-                count += 1
-    return count
-
-
-@kernel
-def literals_only(kind: Any, below: Any, upto: Any, low: Any, high: Any) -> None:
-    """The places of literals to a row of range groups: an IRI is equal to a label, but not in order with it."""
-    for term in range(kind.size):
-        if kind[term] == _LITERAL and below[term] >= 0:
-            low[term], high[term] = below[term], upto[term]

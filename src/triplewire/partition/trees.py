@@ -50,10 +50,6 @@ class Containment:
         self.placement.drop(id)
         self._add([self._forms[child] for child in freed], alike=False)
 
-    def root_of(self, id: str) -> str:
-        """The root above a subscription, or itself."""
-        return self._root_of.get(id, id)
-
     def _add(self, forms: list[Form], *, alike: bool) -> None:
         for form in sorted(forms, key=specialty):
             root = self._roots.container_of(form)

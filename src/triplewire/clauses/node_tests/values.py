@@ -72,16 +72,12 @@ def _numbers(batch: Batch, tests: ScaleTests, low: NDArray[np.int32], high: NDAr
         value = lenient_number(text_of(terms, term))
         below[term], upto[term] = scale.lenient_place(near(value), value)
     if tests.later >= 0:
-        kernels.literals_only(terms.kind, below, upto, low[tests.later], high[tests.later])
+        is_literal = terms.kind == LITERAL_KIND  # an IRI is equal to a label, but not in order with it
+        low[tests.later], high[tests.later] = np.where(is_literal, below, -1), np.where(is_literal, upto, -1)
     if not len(tests.point_test):
         return _NO_PAIRS
-    offset, test = fixed(tests.point_offset, tests.point_test)
-    count = room = len(terms)
-    while count >= room:
-        room = count + 1
-        pair_term, pair_test = np.empty(room, np.int32), np.empty(room, np.int32)
-        count = kernels.spread_points(below, upto, offset, test, pair_term, pair_test)
-    return pair_term[:count], pair_test[:count]
+    rows = np.flatnonzero(below >= 0).astype(np.int32)
+    return _points(tests, rows, below[rows], upto[rows])
 
 
 def _instants(batch: Batch, scale: Scale) -> tuple[Ids, Ids, Ids]:

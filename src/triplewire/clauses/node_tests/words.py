@@ -57,9 +57,8 @@ class WordTests:
     def from_arrays(cls, arrays: Arrays, meta: Sequence[Any]) -> WordTests:
         """What `arrays` and `meta` gave."""
         words, prefixes = under("words", arrays), under("prefixes", arrays)
-        analyzer = Analyzer(*meta)
         return cls(
-            DEFAULT if analyzer == DEFAULT else analyzer,
+            Analyzer(*meta),
             Lookup.from_arrays(words) if words else None,
             Substrings.from_arrays(prefixes) if prefixes else None,
         )
@@ -133,7 +132,7 @@ def collect_words(single: tuple[Strings, Ids], pairs: Sequence[tuple[Posting, in
         own_single = single if analyzer == DEFAULT else _NOTHING
         lookup = Lookup.of_words(*own_single, words, word_tests, WORD_SEED) if words or len(own_single[1]) else None
         prefix_table = Substrings.build(prefixes, prefix_tests, [1] * len(prefixes)) if prefixes else None
-        tables.append(WordTests(DEFAULT if analyzer == DEFAULT else analyzer, lookup, prefix_table))
+        tables.append(WordTests(analyzer, lookup, prefix_table))
     return tuple(tables)
 
 
@@ -142,7 +141,7 @@ def collect_words(single: tuple[Strings, Ids], pairs: Sequence[tuple[Posting, in
 
 def words_by(analyzer: Analyzer, words: Words, terms: Terms) -> Words:
     """The words of the terms by an analyser; `words` are those by the default one."""
-    if analyzer is DEFAULT:  # every table of it has this object, and comparing takes longer than small texts
+    if analyzer == DEFAULT:
         return words
     if analyzer.tokenizer == DEFAULT.tokenizer and not analyzer.ignore_diacritics:
         return _stemmed(analyzer, words)

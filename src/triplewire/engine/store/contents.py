@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from itertools import groupby, islice
 from pathlib import Path
 from typing import Any
@@ -67,5 +67,8 @@ def _learned_part(compiler: Compiler) -> Mapping[str, store.Part]:
     if not learned["operators"]:
         return {}
     text = json.dumps(learned, separators=(",", ":")) + "\n"
-    write: Callable[[Any], None] = lambda stream: stream.write(text.encode("utf-8", "surrogatepass"))  # noqa: E731
+
+    def write(stream: Any) -> None:
+        stream.write(text.encode("utf-8", "surrogatepass"))
+
     return {"learned": ("json", write)}

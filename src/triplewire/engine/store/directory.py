@@ -25,7 +25,6 @@ import hashlib
 import json
 import os
 import re
-import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -36,14 +35,13 @@ from typing import IO, Any
 from triplewire.config import Settings
 from triplewire.engine.store.arrays import MappedArrays, map_arrays
 from triplewire.engine.store.manifest import MANIFEST, UNHASHED, damaged, manifest_text, read_manifest
-from triplewire.engine.tiers.lock import locked
+from triplewire.engine.tiers.lock import locked_within
 from triplewire.errors import DamagedError, StoreError, TaxonomyError
 from triplewire.ir.taxonomy import Taxonomy
 
 SMALL = 8 << 20  # bytes of a file whose SHA-256 is always looked at
 LOCK = ".lock"
 WAIT_SECONDS = 60.0  # for another process that saves to the same directory
-_LOOK_SECONDS = 0.02
 _PIECE = 1 << 20
 _PARTS = "subscriptions|taxonomy|index|learned"
 _DATA = re.compile(rf"({_PARTS})\.[0-9a-f]{{16}}\.(jsonl|json|bin)")
@@ -147,19 +145,14 @@ def _refuse_others(directory: Path) -> None:
 def _alone(directory: Path) -> Iterator[None]:
     """A block in which no other process, and no other thread, saves to the directory. Raises `StoreError` after
     `WAIT_SECONDS`. The operating system unlocks the file when its owner ends in any way."""
-    begun = time.monotonic()
-    while True:
-        with locked(directory / LOCK) as is_alone:
-            if is_alone:
-                yield
-                return
-        if time.monotonic() - begun > WAIT_SECONDS:
+    with locked_within(directory / LOCK, WAIT_SECONDS) as is_alone:
+        if not is_alone:
             raise StoreError(
                 f"another process has been saving to it for {WAIT_SECONDS:.0f} seconds",
                 source=str(directory),
                 remedy=f"wait until it has ended ({LOCK} has its number), or save to another directory",
             )
-        time.sleep(_LOOK_SECONDS)
+        yield
 
 
 def _replace(directory: Path, manifest: Callable[[], Mapping[str, Any]], parts: Mapping[str, Part]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +13,9 @@ if sys.platform == "win32":
     import msvcrt
 else:
     import fcntl
+
+
+_LOOK_SECONDS = 0.02
 
 
 @contextmanager
@@ -27,6 +31,18 @@ def locked(path: Path) -> Iterator[bool]:
             stream.write(f"{os.getpid()}\n".encode())
             stream.flush()
         yield held  # closing the file unlocks it
+
+
+@contextmanager
+def locked_within(path: Path, seconds: float) -> Iterator[bool]:
+    """The same, but it waits up to `seconds` for the others."""
+    begun = time.monotonic()
+    while True:
+        with locked(path) as held:
+            if held or time.monotonic() - begun > seconds:
+                yield held
+                return
+        time.sleep(_LOOK_SECONDS)
 
 
 def _lock(file: int) -> bool:

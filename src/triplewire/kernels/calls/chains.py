@@ -65,7 +65,8 @@ def _first_link(offset: Any, chain: Any, a: int, b: int) -> int:
 
 
 @kernel
-def linked(offset: Any, chain: Any, back_offset: Any, back: Any, weight: Any, true: Any, cost: Any, most: int, edges: Any, savings: Any) -> int:  # fmt: skip  # noqa: E501
+def linked(offset: Any, chain: Any, back_offset: Any, back: Any, weight: Any, true: Any, cost: Any, most: int,
+           edges: Any, savings: Any) -> int:  # fmt: skip
     """Write pairs of chains that share a call, the one to be taken first in front, and what that saves. Each chain is
     paired, for each of its calls, with the next `most` that have it. Returns how many pairs there are."""
     length = 0

@@ -32,6 +32,13 @@ class Event(NamedTuple):
     blamed: Any  # subscription -> the call that is assumed to be false, where it is DOUBTED
 
 
+@helper
+def _count(event: Event, subscription: int, change: int) -> None:
+    """Its calls have so many more open subscriptions."""
+    for at in range(event.offset[subscription], event.offset[subscription + 1]):
+        event.count[event.call[at]] += change
+
+
 @kernel
 def begin(event: Event) -> int:
     """Open the candidates, but for those that a known outcome closes. Returns how many are open."""
@@ -46,8 +53,7 @@ def begin(event: Event) -> int:
         if is_open:
             opened += 1
             event.state[subscription] = OPEN
-            for at in range(event.offset[subscription], event.offset[subscription + 1]):
-                event.count[event.call[at]] += 1
+            _count(event, subscription, 1)
     return opened
 
 
@@ -60,8 +66,7 @@ def assume(event: Event, call: int) -> None:
         if event.state[subscription] == OPEN:
             event.state[subscription] = DOUBTED
             event.blamed[subscription] = call
-            for at in range(event.offset[subscription], event.offset[subscription + 1]):
-                event.count[event.call[at]] -= 1
+            _count(event, subscription, -1)
 
 
 @helper
@@ -72,8 +77,7 @@ def close(event: Event, call: int) -> None:
         subscription = event.back[place]
         if event.state[subscription] == OPEN:
             event.state[subscription] = CLOSED
-            for at in range(event.offset[subscription], event.offset[subscription + 1]):
-                event.count[event.call[at]] -= 1
+            _count(event, subscription, -1)
 
 
 @helper
@@ -84,8 +88,7 @@ def reopen(event: Event, subscription: int) -> bool:
             event.state[subscription] = CLOSED
             return False
     event.state[subscription] = OPEN
-    for at in range(event.offset[subscription], event.offset[subscription + 1]):
-        event.count[event.call[at]] += 1
+    _count(event, subscription, 1)
     return True
 
 

@@ -73,7 +73,8 @@ def fill(event: Event, price: Any, lists: Lists) -> None:
 
 
 @kernel
-def step(event: Event, price: Any, false: Any, lists: Lists, limits: Any, calls: Any, outcomes: Any, asked: Any) -> int:  # fmt: skip  # noqa: E501
+def step(event: Event, price: Any, false: Any, lists: Lists, limits: Any, calls: Any, outcomes: Any,
+         asked: Any) -> int:  # fmt: skip
     """Take the outcomes of the calls that were asked for, then write the next ones to `asked` and return how many: as
     many as there is room for and as `limits` allows. Each choice assumes that those before it are false. `limits`: the
     least probability that they are, and how many subscriptions one may expect to open again, at most. `price` as in

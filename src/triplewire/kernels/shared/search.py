@@ -24,6 +24,18 @@ def lower(values: Any, low: int, high: int, wanted: Any) -> Any:
 
 
 @helper
+def upper(values: Any, low: int, high: int, wanted: Any) -> Any:
+    """The first place in low .. high whose value is above `wanted`. The values are ascending there."""
+    while low < high:
+        middle = (low + high) >> 1
+        if values[_wide(middle)] <= wanted:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@helper
 def same_numbers(a: Any, first: int, b: Any, second: int, length: int) -> Any:
     """Are a[first : first + length] and b[second : second + length] equal?"""
     at = 0

@@ -132,10 +132,6 @@ class Caller:
         line = self._line(operator)
         return line.traits.concurrency * line.batch
 
-    def declared_cost(self, operator: str) -> float:
-        """What a call is stated to cost; 1.0 where nothing is stated."""
-        return self._line(operator).traits.cost
-
     @property
     def at_once(self) -> int:
         """The calls that the operator that allows most of them allows at once."""

@@ -8,10 +8,10 @@ import os
 import pickle
 import selectors
 import subprocess
-import sys
 import time
 from typing import Any
 
+from triplewire.child_process import started
 from triplewire.errors import Broke
 from triplewire.operators.calling.frames import LENGTH, MOST_BYTES
 
@@ -27,23 +27,12 @@ class Process:
     """A process that has opened an operator. One thread asks it at a time. Raises `Broke` where that cannot be."""
 
     def __init__(self, origin: tuple[str, ...], memory: int) -> None:
-        path = os.pathsep.join(entry for entry in sys.path if entry)
-        command = [sys.executable, "-P", "-m", "triplewire.operators.calling.worker", str(memory)]
         # a group of its own: what the operator starts ends with it
-        self._process = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            bufsize=0,
-            env={**os.environ, "PYTHONPATH": path, "OPENBLAS_NUM_THREADS": "1"},
-            start_new_session=True,
+        self._process = started(
+            "triplewire.operators.calling.worker", memory, environment={"OPENBLAS_NUM_THREADS": "1"}, own_group=True
         )
         self.parent = os.getpid()
         self.answers = 0
-        for pipe in (self._process.stdin, self._process.stdout):
-            assert pipe is not None
-            os.set_blocking(pipe.fileno(), False)
         try:
             ready = self._exchange(origin, START_SECONDS)
         except _Ended:

@@ -20,7 +20,6 @@ import json
 import os
 import re
 import shutil
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, fields
@@ -29,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from triplewire.engine.store.directory import sync
-from triplewire.engine.tiers.lock import locked
+from triplewire.engine.tiers.lock import locked_within
 from triplewire.errors import DamagedError, StoreError
 
 FORMAT, FORM = "triplewire index", 1
@@ -39,7 +38,6 @@ RETAINED = 8
 """So many of the newest versions stay, whoever uses them; of older ones those that a run has pinned."""
 
 WAIT_SECONDS = 60.0  # for another process that writes to the index
-_LOOK_SECONDS = 0.02
 _NAME = re.compile(r"v[1-9][0-9]*")
 _REPAIR = "restore it from a copy, or build the index anew with `triplewire pipeline index`"
 
@@ -195,21 +193,16 @@ def load(directory: Path, name: str = "") -> Version:
 @contextmanager
 def alone(directory: Path) -> Iterator[None]:
     """A block in which no other process or thread writes to the index. Raises `StoreError` after `WAIT_SECONDS`."""
-    begun = time.monotonic()
     try:
         directory.mkdir(parents=True, exist_ok=True)
         if not (directory / CURRENT).exists() and (other := _others(directory)):
             what = f"it holds something else ({other}), and is no index of subscriptions"
             raise StoreError(what, source=str(directory), remedy="choose another directory")
-        while True:
-            with locked(directory / LOCK) as is_alone:
-                if is_alone:
-                    yield
-                    return
-            if time.monotonic() - begun > WAIT_SECONDS:
+        with locked_within(directory / LOCK, WAIT_SECONDS) as is_alone:
+            if not is_alone:
                 what = f"another process has been writing to it for {WAIT_SECONDS:.0f} seconds"
                 raise StoreError(what, source=str(directory), remedy=f"wait until it has ended ({LOCK} has its number)")
-            time.sleep(_LOOK_SECONDS)
+            yield
     except OSError as error:
         raise StoreError(f"it cannot be written: {error.strerror or error}", source=str(directory)) from error
 

@@ -11,11 +11,11 @@ import contextlib
 import os
 import selectors
 import subprocess
-import sys
 import threading
 import time
 from dataclasses import dataclass, field
 
+from triplewire.child_process import started
 from triplewire.errors import ReadError
 from triplewire.read.process.frames import LENGTH, Reply, Request
 
@@ -88,23 +88,11 @@ class Client:
         if self._process is not None and (self._process.poll() is not None or limit != self._limit):
             self._stop()
         if self._process is None:
-            path = os.pathsep.join(entry for entry in sys.path if entry)
-            command = [sys.executable, "-P", "-m", self.module, str(limit)]
             try:
-                self._process = subprocess.Popen(
-                    command,
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.DEVNULL,
-                    bufsize=0,
-                    env={**os.environ, "PYTHONPATH": path},
-                )
+                self._process = started(self.module, limit)
             except OSError as error:
                 raise ReadError(f"the parsing process cannot be started: {error}") from None
             self._limit = limit
-            for pipe in (self._process.stdin, self._process.stdout):
-                assert pipe is not None
-                os.set_blocking(pipe.fileno(), False)
         return self._process
 
     def _stop(self) -> int:
