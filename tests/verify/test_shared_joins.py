@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 
 import numpy as np
 import pytest
+import rdflib
+from rdflib.compare import isomorphic
 
 from triplewire.config import Settings
 from triplewire.encode.publications import encode
 from triplewire.ir.evaluation.evaluate import World, evaluate
 from triplewire.ir.subscription import Subscription
 from triplewire.ir.taxonomy import Taxonomy
-from triplewire.kernels.joins import network
-from triplewire.kernels.joins.network_columns import NO_STEP
+from triplewire.kernels.joins.network import publication as network
+from triplewire.kernels.joins.network.columns import NO_STEP
 from triplewire.languages import parse
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, RDF_TYPE, XSD, Literal, Triple
@@ -87,6 +90,36 @@ def test_equal_components_have_the_same_steps(seed: int) -> None:
     assert together >= 0.95 * joined
 
 
+def _graph(group: list[tuple[str, str, str]]) -> rdflib.Graph:
+    """The patterns, with blank nodes for variables."""
+    names: dict[str, rdflib.BNode] = {}
+    graph = rdflib.Graph()
+    for s, p, o in group:
+        ends = [names.setdefault(x, rdflib.BNode()) if x[0] == "?" else rdflib.URIRef(x[1:-1]) for x in (s, o)]
+        graph.add((ends[0], rdflib.URIRef(p[1:-1]), ends[1]))
+    return graph
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_components_without_cycles_have_the_same_node_exactly_if_they_are_isomorphic(seed: int) -> None:
+    """RDFLib says whether they are."""
+    rng = random.Random(seed)
+    groups = [sorted(set(_connected(rng, rng.randint(1, 3)))) for _ in range(120)]
+    groups += [_renamed(rng, group) for group in groups[:40]]
+    columns = Columns.of([], [_query(group, number) for number, group in enumerate(groups)], _world())
+    several = [number for number, group in enumerate(groups) if len(group) > 1]
+    roots = _last_steps(columns)
+    trees = [number for number in several if len(roots[number]) == 1 and roots[number][0] >= 0]
+    graphs, pairs, same = {number: _graph(groups[number]) for number in trees}, 0, 0
+    for a, b in itertools.combinations(trees, 2):
+        if len(groups[a]) == len(groups[b]):
+            assert (roots[a] == roots[b]) == isomorphic(graphs[a], graphs[b]), (groups[a], groups[b])
+            pairs += 1
+            same += roots[a] == roots[b]
+    assert pairs > 1000
+    assert same > 20
+
+
 @pytest.mark.parametrize("cap", [1000, 4])
 @pytest.mark.parametrize("seed", range(4))
 def test_outcomes_are_those_of_the_reference(seed: int, cap: int) -> None:
@@ -119,11 +152,14 @@ def test_outcomes_are_those_of_the_reference(seed: int, cap: int) -> None:
     assert truncated or cap == 1000
 
 
+@pytest.mark.parametrize("others", [0, 200])
 @pytest.mark.parametrize("edge", [-1, 0, 1])
-def test_truncation_is_exact(edge: int) -> None:
-    """12 solutions: 3 first halves, 4 second ones."""
+def test_truncation_is_exact(edge: int, others: int) -> None:
+    """12 solutions: 3 first halves, 4 second ones; also where the halves are far apart in a large publication."""
     triples = [Triple(IRI(f"urn:s{n}"), IRI("urn:p"), IRI("urn:t0")) for n in range(3)]
     triples += [Triple(IRI("urn:t0"), IRI("urn:q"), IRI(f"urn:o{n}")) for n in range(4)]
+    for n in range(others):
+        triples.insert(n % 7 * (n // 7 + 1), Triple(IRI(f"urn:x{n % 20}"), IRI("urn:r"), IRI(f"urn:y{n}")))
     query = parse("SELECT * WHERE { ?a <urn:p> ?b . ?b <urn:q> ?c }", "sparql", id="x")
     world = _world(12 + edge)
     columns = Columns.of([Publication("urn:x", tuple(triples))], [query], world)
@@ -141,9 +177,13 @@ def test_what_clauses_share_is_solved_once() -> None:
     columns.verdict()
     shared = columns.columnar._shared
     with shared._scratch.borrowed(shared._new_scratch) as work:
-        solved = int((work.memo[:, network.SOLVED] == work.state[network.STAMP]).sum())
-        assert work.state[network.VISITED] == solved  # each of them once
-    assert solved <= len(shared._steps.step) <= 3 * 100
+        solved = sum(
+            int((memo[:, network.SOLVED] == work.state[network.STAMP]).sum()) for memo in (work.memo, work.node_memo)
+        )
+        assert work.state[network.VISITED] == solved - 1  # each of them once, but for the step ALWAYS, which is given
+    always, patterns, links, nodes = 1, 2 + 100, 1, 1 + 100
+    assert len(shared._steps.step) == always + patterns + links
+    assert len(shared._steps.node) == nodes
 
 
 def test_equal_clauses_take_no_further_steps() -> None:
@@ -158,8 +198,10 @@ def test_equal_clauses_take_no_further_steps() -> None:
         shared = columns.columnar._shared
         with shared._scratch.borrowed(shared._new_scratch) as work:
             visited.append(int(work.state[network.VISITED]))
-        assert len(shared._steps.step) == len(group)
-    assert 0 < max(visited) <= 8 * len(group)
+        always, links, nodes = 1, 1, 2
+        assert len(shared._steps.step) == always + len(group) + links
+        assert len(shared._steps.node) == nodes
+    assert 0 < max(visited) <= 8 * (len(group) + links + nodes)
 
 
 CLASSES = Taxonomy.build(

@@ -1,6 +1,6 @@
 """Clauses whose patterns join, or have several components, are decided together: each join step once for all of them.
 
-The steps: `triplewire.kernels.joins.network_build`. What is not decided is left to `triplewire.verify.solve`.
+The network: `triplewire.kernels.joins.network.build`. What is not decided is left to `triplewire.verify.solve`.
 """
 
 from __future__ import annotations
@@ -13,17 +13,18 @@ from triplewire.clauses.clauses import Clauses
 from triplewire.clauses.table import ASK, DISTINCT, EXACT
 from triplewire.clauses.view import View
 from triplewire.encode.batch import Bytes, Ids
-from triplewire.kernels.joins import network as kernels
 from triplewire.kernels.joins.columns import StarClauses
-from triplewire.kernels.joins.network_build import build
-from triplewire.kernels.joins.network_columns import COLUMNS, Scratch, StepColumns
+from triplewire.kernels.joins.network import decide as kernels
+from triplewire.kernels.joins.network.build import build, pack
+from triplewire.kernels.joins.network.columns import COLUMNS, NODE_COLUMNS, SEVERAL, Scratch, StepColumns
+from triplewire.kernels.joins.network.publication import STAMP
 from triplewire.kernels.pool import Pool
 from triplewire.kernels.shared.columns import fixed
 from triplewire.kernels.trie.stars import CHECK
 from triplewire.verify.counts import Counted
 from triplewire.verify.solve import node_features, residual_clauses
 
-_ROOM = 1 << 18  # numbers in the rows of all steps for a publication: a megabyte
+_ROOM = 1 << 17  # numbers in the rows of all steps, and in all sets, for a publication: one and a half megabytes
 _MOST_STAMPS = 0x3FFFFFFF  # that a scratch has used; there are twice as many
 
 
@@ -62,16 +63,39 @@ class SharedJoins:
     def _steps(self) -> StepColumns:
         """The network, which is made when it is first asked for."""
         components, tests = self._components, self._clauses.tests.columns
-        patterns, listed = len(components.pattern), len(components.test)
-        step, tested = np.empty((patterns + 1, COLUMNS), np.int32), np.empty((listed + 1, 2), np.int32)
+        patterns, variables = len(components.pattern), self._clauses.table.variables
+        step = np.empty((2 * patterns + 2, COLUMNS), np.int32)
+        tested = np.empty((self._most_tested() + 1, 2), np.int32)
+        node_offset, node = np.empty(2 * patterns + 2, np.int32), np.empty(5 * patterns, np.int32)
         last = np.empty(len(components.component), np.int32)
-        variables = np.zeros((4, int(self._clauses.table.variables.max(initial=0)) + 1), np.int64)
-        predicate = components.pattern[:, 1]
-        frequency = np.bincount(predicate[predicate >= 0], minlength=self._constants)
+        frequency = np.bincount(components.pattern[components.pattern >= 0], minlength=self._constants)
+        work_area = np.zeros((5, int(variables.max(initial=0)) + 1), np.int64)
         own_order = components._replace(member=components.member.copy())
-        steps, used = build(self._chosen, own_order, tests, variables, frequency, step, tested, last)
-        columns = step[:steps].copy(), tested[:used].copy(), components.component_offset, last, self._marks()
-        return StepColumns(*fixed(*columns))
+        steps, used, nodes = build(
+            self._chosen, own_order, tests, work_area, frequency, step, tested, node_offset, node, last
+        )
+        rows, more = np.empty((nodes, NODE_COLUMNS), np.int32), np.empty(int(node_offset[nodes]), np.int32)
+        more = more[: pack(node_offset, node, rows, more)].copy()
+        columns = step[:steps].copy(), tested[:used].copy(), rows, more, components.component_offset, last
+        return StepColumns(*fixed(*columns, self._clause_rows(last)))
+
+    def _clause_rows(self, last: Ids) -> Ids:
+        """Clause -> its mark, and what stands in `last` for its only component."""
+        offset = self._components.component_offset
+        alone = np.diff(offset) == 1
+        root = np.full(len(alone), SEVERAL, np.int32)
+        root[alone] = last[offset[:-1][alone]]
+        return np.column_stack([self._marks().astype(np.int32), root])
+
+    def _most_tested(self) -> int:
+        """In how many places of patterns do tested variables stand, each as often as it has tests?"""
+        components, variables = self._components, self._clauses.table.variables.astype(np.int64)
+        begin = np.cumsum(variables) - variables
+        clause, position = np.repeat(begin, np.diff(components.pattern_offset)), components.pattern
+        is_variable = position < 0
+        places = np.bincount((clause[:, None] - 1 - position)[is_variable], minlength=int(variables.sum()))
+        tested = np.repeat(begin, np.diff(components.test_offset)) + components.test_variable
+        return int(places[tested].sum())
 
     def _marks(self) -> Bytes:
         """Clause -> what its solutions say of its subscription."""
@@ -90,9 +114,9 @@ class SharedJoins:
         return len(self._clauses.constants) + 1
 
     def _new_scratch(self) -> Scratch:
-        return kernels.scratch(self._constants, len(self._clauses.tests) + 1, len(self._steps.step), _ROOM)
+        return kernels.scratch(self._constants, len(self._clauses.tests) + 1, self._steps, _ROOM)
 
 
 def _is_fresh(work: Scratch) -> bool:
     """Has it stamps for many more publications?"""
-    return bool(work.state[kernels.STAMP] < _MOST_STAMPS)
+    return bool(work.state[STAMP] < _MOST_STAMPS)

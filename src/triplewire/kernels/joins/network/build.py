@@ -1,0 +1,101 @@
+"""The join network of a segment: trees (`triplewire.kernels.joins.network.trees`), and paths where there are cycles."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from triplewire.kernels.joins.columns import StarClauses
+from triplewire.kernels.joins.network.columns import (
+    ALWAYS,
+    APART,
+    AT_HAND,
+    LEAF,
+    MORE,
+    MORE_END,
+    NO_STEP,
+    OBJECT,
+    PARENT,
+    SUBJECT,
+)
+from triplewire.kernels.joins.network.paths import add_path
+from triplewire.kernels.joins.network.steps import NODES, STEPS, TESTS, USES, Component, Network
+from triplewire.kernels.joins.network.trees import Tree, add_tree
+from triplewire.kernels.shared.columns import TestColumns
+from triplewire.kernels.shared.compiled import allocating_kernel, called_helper, helper, kernel
+
+MOST_PATTERNS = 32  # of a component in the network
+
+
+@helper
+def _room(rows: int) -> int:
+    """Places of a hash table for so many rows."""
+    places = 16
+    while places < 2 * rows:
+        places *= 2
+    return places
+
+
+@called_helper
+def _add(own: Component, clauses: StarClauses, tests: TestColumns, frequency: Any, variables: Any, tree: Tree,
+         network: Network) -> int:  # fmt: skip
+    """What stands in `last` for a component."""
+    pattern, member = clauses.pattern, clauses.member
+    for count in range(2):
+        for m in range(own.begin, own.end):
+            for k in range(3):
+                if pattern[own.first + member[m], k] < 0:
+                    variable = -1 - pattern[own.first + member[m], k]
+                    variables[USES, variable] = variables[USES, variable] + 1 if count else 0
+    root = add_tree(own, clauses, tests, frequency, variables, tree, network)
+    if root == NO_STEP:
+        last = add_path(own, clauses, tests, frequency, variables, network)
+        root = last if last == NO_STEP else -2 - last
+    return int(root)
+
+
+@allocating_kernel
+def build(chosen: Any, clauses: StarClauses, tests: TestColumns, variables: Any, frequency: Any, step: Any,
+          tested: Any, node_offset: Any, node: Any, last: Any) -> Any:  # fmt: skip
+    """Write down the network of the clauses that are `chosen` (1 by clause), without their residual predicates. Returns
+    how many steps, tests and nodes there are.
+
+    `step` has two rows for each pattern and two more, `tested` one for each test and pattern of the tested variable,
+    `last` one for each component, `node_offset` two for each pattern and two more, `node` five for each pattern (see
+    `triplewire.kernels.joins.network.trees`); `variables` has five rows and a column for each variable of a clause.
+    frequency[constant]: positions of patterns that have it. The members of components with cycles are put in order.
+    """
+    slots, used = np.full(_room(step.shape[0]), -1, np.int32), np.zeros(3, np.int64)
+    node_slots = np.full(_room(node_offset.size), -1, np.int32)
+    of_pattern, of_vertex = np.empty((3, MOST_PATTERNS), np.int32), np.empty((3, MOST_PATTERNS + 1), np.int32)
+    tree = Tree(of_pattern[0], of_pattern[1:], of_vertex[0], of_vertex[1], of_vertex[2])
+    network = Network(step, tested, slots, node_offset, node, node_slots, used)
+    node_offset[0], used[STEPS] = 0, ALWAYS + 1
+    step[ALWAYS, :], step[ALWAYS, PARENT], step[ALWAYS, SUBJECT : OBJECT + 1] = 0, APART, LEAF
+    for c in range(chosen.size):
+        first, t0, t1 = clauses.pattern_offset[c], clauses.test_offset[c], clauses.test_offset[c + 1]
+        for k in range(clauses.component_offset[c], clauses.component_offset[c + 1]):
+            begin, size = first + clauses.component[k, 0], clauses.component[k, 1]
+            last[k] = NO_STEP
+            if chosen[c] > 0 and size <= MOST_PATTERNS:
+                own = Component(first, begin, begin + size, t0, t1)
+                last[k] = _add(own, clauses, tests, frequency, variables, tree, network)
+    return used[STEPS], used[TESTS], used[NODES]
+
+
+@kernel
+def pack(node_offset: Any, node: Any, rows: Any, more: Any) -> int:
+    """Put the nodes into rows of NODE_COLUMNS, and the steps that have no place there into `more`, which is as long as
+    `node`. Returns how many these are."""
+    used = 0
+    for n in range(rows.shape[0]):
+        at, end = node_offset[n] + 1, node_offset[n + 1]
+        rows[n, :AT_HAND], rows[n, MORE] = ALWAYS, used
+        for k in range(at, end):
+            if k - at < AT_HAND:
+                rows[n, k - at] = node[k]
+            else:
+                more[used], used = node[k], used + 1
+        rows[n, MORE_END] = used
+    return used

@@ -1,0 +1,187 @@
+"""Which clauses have a solution in a publication, and how many? What clauses have in common is solved once for all.
+
+A clause has as many solutions as the product of its components says. A component without cycles is a tree
+(`triplewire.kernels.joins.network.semijoin`), others are paths of join steps (`triplewire.kernels.joins.network.join`).
+Only what some clause needs is solved. For publications of few triples, whose sets are the bits of a few numbers. What
+is not decided here (`LEFT`) goes to `triplewire.verify.solve`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from triplewire.kernels.joins.columns import NodeFeatures
+from triplewire.kernels.joins.network.columns import (
+    ALWAYS,
+    MARK,
+    NO_STEP,
+    ROOT,
+    SEVERAL,
+    Scratch,
+    StepColumns,
+)
+from triplewire.kernels.joins.network.join import FIRST_ROW, solve_path
+from triplewire.kernels.joins.network.publication import (
+    BEGIN,
+    BITS_USED,
+    COUNT,
+    ENDS,
+    FEW,
+    FULL,
+    MOST_SOLUTIONS,
+    MOST_TERMS,
+    MOST_TESTS,
+    SLOTS,
+    SOLVED,
+    STAMP,
+    TOO_MANY,
+    TOTAL,
+    USED,
+    WORD,
+    WORDS,
+    prepare,
+)
+from triplewire.kernels.joins.network.semijoin import OF_SUBJECT, count_tree, solve_tree
+from triplewire.kernels.prefetch import prefetch
+from triplewire.kernels.shared.columns import TestColumns, Triples
+from triplewire.kernels.shared.compiled import called_helper, helper, kernel
+from triplewire.kernels.shared.outcomes import LEFT, MATCH, MISS, TRUNCATED
+
+EXACT, ALONE, ASK, DISTINCT, PRESENT = 1, 2, 4, 8, 16
+"""Bits of a clause's mark. EXACT: its subscription is equivalent to its clauses, and it has no residual predicate. Its
+subscription has no other clause; is an ASK query; has a binding for each solution. PRESENT: it is in the network."""
+
+AHEAD = 32  # pairs whose steps are fetched together
+_int: Any = np.int64
+
+
+def scratch(constants: int, tests: int, columns: StepColumns, room: int) -> Scratch:
+    """What `decide` works with, for so many constants and tests. `room`: numbers in rows of solutions, and in sets."""
+    nodes = len(columns.node)
+    return Scratch(
+        np.zeros(constants, np.int64),
+        np.zeros(tests, np.int64),
+        np.zeros(SLOTS, np.int64),
+        np.zeros((3, SLOTS), np.int32),
+        np.zeros((MOST_TERMS + MOST_TESTS, 3, WORDS), np.int64),
+        np.zeros((3, FEW), np.int32),
+        np.zeros((len(columns.step), 4), np.int32),
+        np.empty(room, np.int32),
+        np.zeros((nodes, 4), np.int32),
+        np.zeros(nodes, np.int64),
+        np.empty(room, np.int64),
+        np.zeros((2, MOST_TERMS), np.int32),
+        np.empty(64, np.int32),
+        np.zeros(7, np.int64),
+    )
+
+
+@helper
+def _fetch(clause: Any, begin: int, steps: StepColumns, work: Scratch) -> None:
+    """Have what will be read of the components of clauses fetched: those from `begin` on; before it, what they are."""
+    end = min(begin + AHEAD, clause.size)
+    for k in range(end, min(end + AHEAD, clause.size)):
+        prefetch(steps.clause, clause[k])
+    for k in range(begin, end):
+        root = steps.clause[clause[k], ROOT]
+        if root >= 0:
+            prefetch(steps.node, root)
+            prefetch(work.node_memo, root)
+        elif root == SEVERAL:
+            prefetch(steps.component_offset, clause[k])
+        else:
+            prefetch(steps.step, -2 - root)
+            prefetch(work.memo, -2 - root)
+    for k in range(begin, end):
+        if steps.clause[clause[k], ROOT] == SEVERAL:
+            for j in range(steps.component_offset[clause[k]], steps.component_offset[clause[k] + 1]):
+                root = steps.last[j]
+                prefetch(steps.node, root)
+                prefetch(work.node_memo, root)
+
+
+@helper
+def _most(root: int, p: int, triples: int, steps: StepColumns, tests: TestColumns, features: NodeFeatures,
+          work: Scratch) -> Any:  # fmt: skip
+    """How many solutions has a component at most? TOO_MANY where nothing is known. Of none, there is none."""
+    if root >= 0:
+        if work.node_memo[root, SOLVED] != work.state[STAMP]:
+            solve_tree(root, p, triples, steps, tests, features, work)
+        return _int(work.node_memo[root, TOTAL])
+    if root == NO_STEP:
+        return _int(TOO_MANY)
+    if work.memo[-2 - root, SOLVED] != work.state[STAMP]:
+        solve_path(-2 - root, p, triples, steps, tests, features, work)
+    return _int(work.memo[-2 - root, TOTAL] if work.memo[-2 - root, COUNT] >= 0 else TOO_MANY)
+
+
+@called_helper
+def _exactly(c: int, triples: int, steps: StepColumns, work: Scratch) -> Any:
+    """How many solutions has a clause whose components are solved, and have some? TOO_MANY where nothing is known."""
+    total = _int(1)
+    for j in range(steps.component_offset[c], steps.component_offset[c + 1]):
+        root = steps.last[j]
+        count = count_tree(root, triples, steps, work) if root >= 0 else _int(work.memo[-2 - root, TOTAL])
+        total = min(total * count, MOST_SOLUTIONS) if total >= 0 and count >= 0 else _int(TOO_MANY)
+    return total
+
+
+@helper
+def _outcome(c: int, total: Any, cap: int, triples: int, steps: StepColumns, work: Scratch) -> Any:
+    """The outcome of a clause that has solutions, `total` at most."""
+    mark = steps.clause[c, MARK]
+    if mark & EXACT == 0:
+        return LEFT
+    if mark & ASK > 0:
+        return MATCH
+    if mark & ALONE > 0 and total > cap:
+        total = _exactly(c, triples, steps, work)
+    if mark & ALONE > 0 and 0 <= total <= cap:
+        return MATCH
+    return TRUNCATED if mark & ALONE > 0 and mark & DISTINCT > 0 and total > cap and cap < MOST_SOLUTIONS else LEFT
+
+
+@helper
+def _begin(p: int, triples: int, batch: Triples, known: Any, features: NodeFeatures, work: Scratch) -> None:
+    """Nothing is solved of a publication, but that the step ALWAYS has all values."""
+    work.state[STAMP] += 1
+    prepare(p, batch, known, features, work)
+    size = work.state[ENDS] // WORD + 1
+    work.state[USED], work.state[BITS_USED], work.state[FULL] = FIRST_ROW + 1, size, 0
+    work.memo[ALWAYS, SOLVED], work.memo[ALWAYS, BEGIN], work.memo[ALWAYS, OF_SUBJECT] = work.state[STAMP], 0, 1
+    work.bits[:size] = (_int(1) << WORD) - 1
+
+
+@kernel
+def decide(publication: Any, clause: Any, steps: StepColumns, tests: TestColumns, batch: Triples, known: Any,
+           features: NodeFeatures, cap: int, work: Scratch, outcome: Any) -> None:  # fmt: skip
+    """The outcome of pairs of a publication and a clause; LEFT where it is not decided here. The pairs of a
+    publication follow each other. known[term of the batch]: the segment's constant, or -1."""
+    now, triples, offset = -1, 0, steps.component_offset
+    work.rows[FIRST_ROW] = 1
+    for k in range(clause.size):
+        if k % AHEAD == 0:
+            _fetch(clause, k, steps, work)
+        p, c = publication[k], clause[k]
+        if p != now:
+            now, triples = p, batch.offset[p + 1] - batch.offset[p]
+            if triples <= FEW:
+                _begin(p, triples, batch, known, features, work)
+        outcome[k], root, first, last = LEFT, steps.clause[c, ROOT], _int(0), _int(1)
+        total, is_known = _int(1), True
+        if triples > FEW or steps.clause[c, MARK] & PRESENT == 0:
+            continue
+        if root == SEVERAL:
+            first, last = _int(offset[c]), _int(offset[c + 1])
+        for j in range(first, last):
+            if total > 0:
+                own = root if root != SEVERAL else steps.last[j]
+                most = _most(own, p, triples, steps, tests, features, work)
+                total = min(total * most, MOST_SOLUTIONS) if most >= 0 else total
+                is_known = is_known and most >= 0
+        if total == 0:
+            outcome[k] = MISS
+        elif is_known:
+            outcome[k] = _outcome(c, total, cap, triples, steps, work)

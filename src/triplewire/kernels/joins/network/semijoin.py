@@ -1,0 +1,301 @@
+"""Trees are solved: which values a variable can have, so that all below it has a solution, and how many at most.
+
+The values of a node are those that its patterns allow, as far as each child has a value at the other end of its edge:
+one semijoin for each edge, from the leaves up. Source: M. Yannakakis, "Algorithms for Acyclic Database Schemes", VLDB
+1981, section 4. No solution is listed. They are counted only where the bound that goes along does not decide.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from triplewire.kernels.joins.columns import NodeFeatures
+from triplewire.kernels.joins.network.columns import (
+    ALWAYS,
+    AT_HAND,
+    CHILD,
+    EDGE,
+    LINK,
+    MORE,
+    MORE_END,
+    PARENT,
+    POSITION,
+    RANGED,
+    SUBJECT,
+    TEST,
+    TEST_END,
+    Scratch,
+    StepColumns,
+)
+from triplewire.kernels.joins.network.publication import (
+    BEGIN,
+    BITS_USED,
+    COUNT,
+    ENDS,
+    FULL,
+    LISTED,
+    MOST_SOLUTIONS,
+    SOLVED,
+    STAMP,
+    TOO_MANY,
+    TOTAL,
+    USED,
+    VISITED,
+    WORD,
+    fitting,
+    passes,
+)
+from triplewire.kernels.shared.bits import count_bits
+from triplewire.kernels.shared.columns import TestColumns
+from triplewire.kernels.shared.compiled import called_helper, helper
+
+BOUND = COUNT  # column of `node_memo`: solutions below for one value, at most; TOTAL: for all
+OF_SUBJECT, OF_OBJECT = COUNT, TOTAL
+"""Columns of `memo`, of a step that is APART: triples that fit, for one value of its subject, and of its object, at
+most. The first one is that of its only variable, and of a LINK: solutions for one value, at most."""
+
+FEW_STEPS = 4  # of a node, which are looked at whether it has so many or not
+_ROOT = 0
+_NONE = -1
+_int: Any = np.int64
+_ONE = _int(1)
+_LOW = _int(0xFFFFFFFF)
+
+
+@helper
+def _has(place: Any, term: Any, bits: Any) -> Any:
+    """Is a term in a set?"""
+    return (bits[place + term // WORD] >> (term % WORD)) & 1 != 0
+
+
+@helper
+def _lowest(bits: Any) -> Any:
+    """The number of the lowest bit."""
+    return count_bits((bits & -bits) - 1)
+
+
+@helper
+def _fit(n: int, publication: int, triples: int, steps: StepColumns, tests: TestColumns, features: NodeFeatures,
+         work: Scratch) -> None:  # fmt: skip
+    """The triples that fit the pattern of a step: first the values of its first variable, then the triples, as sets."""
+    step, memo, bits, tally = steps.step, work.memo, work.bits, work.tally
+    size, words, begin = work.state[ENDS] // WORD + 1, (triples + WORD - 1) // WORD, work.state[BITS_USED]
+    memo[n, SOLVED], memo[n, BEGIN], memo[n, OF_SUBJECT], memo[n, OF_OBJECT] = work.state[STAMP], begin, 0, 0
+    work.state[VISITED] += 1
+    if begin + size + words > bits.size:
+        work.state[FULL], memo[n, BEGIN], memo[n, OF_SUBJECT], memo[n, OF_OBJECT] = 1, 0, 1, 1
+        return
+    t0, t1, number = step[n, TEST], step[n, TEST_END], _int(0)
+    listed = t1 if work.state[LISTED] != 0 else t0
+    asks = t0 < t1 and (listed == t0 or steps.tested[t1 - 1, POSITION] >= RANGED)
+    first = 0 if step[n, SUBJECT] == -1 else 2 if step[n, SUBJECT + 2] == -1 else _NONE
+    is_edge, is_loop = step[n, SUBJECT + 2] == -2, first == 0 and step[n, SUBJECT + 2] == -1
+    bits[begin : begin + size] = 0
+    for w in range(words):
+        fit = rest = fitting(n, w, _ROOT, triples, t0, listed, steps, work)
+        while rest != 0:
+            triple = w * WORD + _lowest(rest)
+            own = rest & -rest
+            rest ^= own
+            subject, object_ = work.triples[0, triple], work.triples[2, triple]
+            if (is_loop and subject != object_) or (
+                asks and not passes(t0, t1, triple, publication, steps, tests, features, work)
+            ):
+                fit ^= own
+                continue
+            number += 1
+            if first != _NONE:
+                value = subject if first == 0 else object_
+                bits[begin + value // WORD] |= _ONE << (value % WORD)
+                tally[0, value] += 1
+                memo[n, OF_SUBJECT] = max(memo[n, OF_SUBJECT], tally[0, value])
+            if is_edge:
+                tally[1, object_] += 1
+                memo[n, OF_OBJECT] = max(memo[n, OF_OBJECT], tally[1, object_])
+        bits[begin + size + w] = fit
+    for w in range(words):
+        rest = bits[begin + size + w]
+        while rest != 0:
+            triple = w * WORD + _lowest(rest)
+            rest &= rest - 1
+            tally[0, work.triples[0, triple]] = tally[0, work.triples[2, triple]] = 0
+            tally[1, work.triples[2, triple]] = 0
+    if first == _NONE:
+        bits[begin], memo[n, OF_SUBJECT] = number > 0, number
+    work.state[BITS_USED] = begin + size + words
+
+
+@helper
+def _semijoin(n: int, triples: int, steps: StepColumns, work: Scratch) -> None:
+    """The values that a LINK leads from to a value of its child, which is solved, as its edge is."""
+    memo, node_memo, bits, place = work.memo, work.node_memo, work.bits, work.state[BITS_USED]
+    edge, child, back = steps.step[n, EDGE] >> 1, steps.step[n, CHILD], steps.step[n, EDGE] & 1
+    size, words = work.state[ENDS] // WORD + 1, (triples + WORD - 1) // WORD
+    memo[n, SOLVED], memo[n, BEGIN], memo[n, OF_SUBJECT] = work.state[STAMP], place, 0
+    work.state[VISITED] += 1
+    if place + size > bits.size:
+        work.state[FULL], memo[n, BEGIN], memo[n, OF_SUBJECT] = 1, 0, 1
+    elif node_memo[child, TOTAL] != 0 and memo[edge, OF_SUBJECT] > 0:
+        bound, theirs = _int(memo[edge, OF_SUBJECT + back]) * node_memo[child, BOUND], node_memo[child, BEGIN]
+        memo[n, OF_SUBJECT], work.state[BITS_USED] = min(bound, MOST_SOLUTIONS), place + size
+        for w in range(size):
+            bits[place + w] = 0
+        for w in range(words):
+            rest = bits[memo[edge, BEGIN] + size + w]
+            while rest != 0:
+                triple = w * WORD + _lowest(rest)
+                rest &= rest - 1
+                value = work.triples[2 * back, triple]
+                if _has(theirs, work.triples[2 - 2 * back, triple], bits):
+                    bits[place + value // WORD] |= _ONE << (value % WORD)
+
+
+@helper
+def _needs(n: int, k: int, steps: StepColumns) -> Any:
+    """The step number k of a node."""
+    return steps.node[n, k] if k < AT_HAND else steps.more[steps.node[n, MORE] + k - AT_HAND]
+
+
+@helper
+def _solve_steps(n: int, publication: int, triples: int, steps: StepColumns, tests: TestColumns,
+                 features: NodeFeatures, work: Scratch) -> Any:  # fmt: skip
+    """Solve the steps of a node. Returns NONE; or a child that is to be solved before; or n: it has no value."""
+    stamp, memo = work.state[STAMP], work.memo
+    for k in range(AT_HAND + steps.node[n, MORE_END] - steps.node[n, MORE]):
+        s = _needs(n, k, steps)
+        if memo[s, SOLVED] != stamp:
+            is_link = steps.step[s, PARENT] == LINK
+            if is_link and work.node_memo[steps.step[s, CHILD], SOLVED] != stamp:
+                return _int(steps.step[s, CHILD])
+            fit = steps.step[s, EDGE] >> 1 if is_link else s
+            if memo[fit, SOLVED] != stamp:
+                _fit(fit, publication, triples, steps, tests, features, work)
+            if is_link:
+                _semijoin(s, triples, steps, work)
+        if memo[s, OF_SUBJECT] == 0:
+            return _int(n)
+    return _int(_NONE)
+
+
+@helper
+def _meet(n: int, steps: StepColumns, work: Scratch) -> Any:
+    """The values of a node, and bounds of its solutions. False: some of its steps are not solved."""
+    node, memo, bits, begin, stamp = steps.node, work.memo, work.bits, work.state[BITS_USED], work.state[STAMP]
+    size, bound, count, solved = work.state[ENDS] // WORD + 1, _int(1), _int(0), True
+    for k in range(FEW_STEPS):
+        s = node[n, k]
+        solved &= memo[s, SOLVED] == stamp
+        bound = min(bound * memo[s, OF_SUBJECT], MOST_SOLUTIONS)
+    if solved and node[n, FEW_STEPS] != ALWAYS:
+        for k in range(FEW_STEPS, AT_HAND + node[n, MORE_END] - node[n, MORE]):
+            s = _needs(n, k, steps)
+            solved &= memo[s, SOLVED] == stamp
+            bound = min(bound * memo[s, OF_SUBJECT], MOST_SOLUTIONS)
+    if not solved:
+        return False
+    for w in range(size):
+        common = bits[memo[node[n, 0], BEGIN] + w]
+        for k in range(1, FEW_STEPS):
+            common &= bits[memo[node[n, k], BEGIN] + w]
+        if node[n, FEW_STEPS] != ALWAYS:
+            for k in range(FEW_STEPS, AT_HAND + node[n, MORE_END] - node[n, MORE]):
+                common &= bits[memo[_needs(n, k, steps), BEGIN] + w]
+        bits[begin + w] = common
+        count += count_bits(common)
+    own = work.node_memo
+    own[n, SOLVED], own[n, BEGIN], own[n, BOUND] = stamp, begin, bound
+    own[n, TOTAL] = min(bound * count, MOST_SOLUTIONS)
+    work.state[BITS_USED] = begin + size
+    return True
+
+
+@helper
+def solve_tree(root: int, publication: int, triples: int, steps: StepColumns, tests: TestColumns,
+               features: NodeFeatures, work: Scratch) -> None:  # fmt: skip
+    """Solve a node, and those below it, as far as that has not been done and makes a difference. Inlined where it is
+    called, with all that it calls: the arrays would take longer to hand over than most nodes take."""
+    depth, work.path[0], stamp = 1, root, work.state[STAMP]
+    while depth > 0:
+        n = work.path[depth - 1]
+        if work.state[BITS_USED] + work.state[ENDS] // WORD + 1 > work.bits.size:
+            work.state[FULL] = 1
+        if work.state[FULL] != 0:
+            work.node_memo[n, SOLVED], work.node_memo[n, TOTAL] = stamp, TOO_MANY
+        elif not _meet(n, steps, work):
+            waits = _solve_steps(n, publication, triples, steps, tests, features, work)
+            if waits != n:
+                work.path[depth], depth = waits, depth + (waits != _NONE)
+                continue
+            work.node_memo[n, SOLVED], work.node_memo[n, TOTAL] = stamp, 0
+        work.state[VISITED] += 1
+        depth -= 1
+
+
+@helper
+def _triples_of(s: int, value: int, words: int, size: int, steps: StepColumns, work: Scratch) -> Any:
+    """How many triples fit the pattern of a step that is APART, with the value of its variable, if it has one?"""
+    position, count = 2 if steps.step[s, SUBJECT] != -1 and steps.step[s, SUBJECT + 2] == -1 else 0, _int(0)
+    has_value = position == 2 or steps.step[s, SUBJECT] == -1
+    for w in range(words):
+        rest = work.bits[work.memo[s, BEGIN] + size + w]
+        count += count_bits(rest & work.sets[value, position, w] if has_value else rest)
+    return count
+
+
+@helper
+def _below(s: int, value: int, words: int, size: int, steps: StepColumns, work: Scratch) -> Any:
+    """How many solutions has a LINK from a value?"""
+    edge, child, back, count = steps.step[s, EDGE] >> 1, steps.step[s, CHILD], steps.step[s, EDGE] & 1, _int(0)
+    for w in range(words):
+        rest = work.bits[work.memo[edge, BEGIN] + size + w] & work.sets[value, 2 * back, w]
+        while rest != 0:
+            term = work.triples[2 - 2 * back, w * WORD + _lowest(rest)]
+            rest &= rest - 1
+            if _has(work.node_memo[child, BEGIN], term, work.bits):
+                count += work.rows[(work.counted[child] & _LOW) + term]
+    return count
+
+
+@called_helper
+def _count_node(n: int, triples: int, begin: int, steps: StepColumns, work: Scratch) -> Any:
+    """Write down how many solutions each value of a node has, where those of its children are known. Returns their
+    sum."""
+    size, words, total = work.state[ENDS] // WORD + 1, (triples + WORD - 1) // WORD, _int(0)
+    for value in range(work.state[ENDS]):
+        if not _has(work.node_memo[n, BEGIN], value, work.bits):
+            continue
+        count = _int(1)
+        for k in range(AT_HAND + steps.node[n, MORE_END] - steps.node[n, MORE]):
+            s = _needs(n, k, steps)
+            if s != ALWAYS and steps.step[s, PARENT] == LINK:
+                count = min(count * _below(s, value, words, size, steps, work), MOST_SOLUTIONS)
+            elif s != ALWAYS:
+                count = min(count * _triples_of(s, value, words, size, steps, work), MOST_SOLUTIONS)
+        work.rows[begin + value] = count
+        total = min(total + count, MOST_SOLUTIONS)
+    return total
+
+
+@called_helper
+def count_tree(root: int, triples: int, steps: StepColumns, work: Scratch) -> Any:
+    """How many solutions has a tree that is solved and has one? TOO_MANY where there is no room to count them."""
+    stamp, depth, total, work.path[0] = work.state[STAMP], 1, _int(0), root
+    while depth > 0:
+        n, child = work.path[depth - 1], _int(_NONE)
+        for k in range(AT_HAND + steps.node[n, MORE_END] - steps.node[n, MORE]):
+            s = _needs(n, k, steps)
+            if steps.step[s, PARENT] == LINK and work.counted[steps.step[s, CHILD]] >> 32 != stamp:
+                child = _int(steps.step[s, CHILD])
+        if child != _NONE:
+            work.path[depth], depth = child, depth + 1
+            continue
+        begin = work.state[USED]
+        if begin + work.state[ENDS] + 1 > work.rows.size:
+            return _int(TOO_MANY)
+        work.state[USED] = begin + work.state[ENDS] + 1
+        total = _count_node(n, triples, begin, steps, work)
+        work.counted[n] = (stamp << 32) | begin
+        depth -= 1
+    return total
