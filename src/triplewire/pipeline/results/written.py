@@ -136,7 +136,7 @@ class TaskFiles:
         self._write_letters()
         for writer in self._writers.values():
             writer.close()
-        if self._letter_count or self.publications:
+        if self._matches or self._letter_count or self.publications:
             samples = [
                 {"subscription": subscription, "publication": publication, "source": source}
                 for subscription, own in self._samples.items()
