@@ -174,7 +174,7 @@ def _against_embedded(place: Place, case: Case, files: list[bytes], matcher: str
     master = f"local[{cores},2]"
     embedded, publications = _embedded(case, files, matcher, cores)
     with stream(place, master, "--subscriptions", str(case.subscriptions)) as running:
-        ways = [embedded, partial(running.seconds, files, publications)]
+        ways: list[Callable[[], float]] = [embedded, partial(running.seconds, files, publications)]
         rates = _rates(ways, publications)
         latencies, floors = _latencies(running, place, master)
     label = f"{place.sized(RTF_SUBSCRIPTIONS):,} subscriptions"

@@ -11,6 +11,7 @@ import numpy as np
 
 from triplewire.clauses.clauses import Clauses
 from triplewire.clauses.table import ASK, DISTINCT, EXACT
+from triplewire.clauses.untouched import untouched
 from triplewire.clauses.view import View
 from triplewire.encode.batch import Bytes, Ids
 from triplewire.kernels.joins import network as kernels
@@ -63,8 +64,8 @@ class SharedJoins:
         """The network, which is made when it is first asked for."""
         components, tests = self._components, self._clauses.tests.columns
         patterns, listed = len(components.pattern), len(components.test)
-        step, tested = np.empty((patterns + 1, COLUMNS), np.int32), np.empty((listed + 1, 2), np.int32)
-        last = np.empty(len(components.component), np.int32)
+        step, tested = untouched((patterns + 1, COLUMNS), np.int32), untouched((listed + 1, 2), np.int32)
+        last = untouched(len(components.component), np.int32)
         variables = np.zeros((4, int(self._clauses.table.variables.max(initial=0)) + 1), np.int64)
         predicate = components.pattern[:, 1]
         frequency = np.bincount(predicate[predicate >= 0], minlength=self._constants)
