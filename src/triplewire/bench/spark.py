@@ -197,7 +197,7 @@ def _latencies(running: Stream, place: Place, master: str) -> tuple[list[float],
             time.sleep(_PAUSE)
             seconds = running.seconds([b"<urn:s> <urn:p> <urn:o> .\n"], 1)
             time.sleep(_PAUSE)
-            floor = empty.seconds()
+            floor = empty()
             if number >= 0:
                 latencies.append(seconds)
                 floors.append(floor)
