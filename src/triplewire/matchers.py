@@ -168,6 +168,10 @@ class Chunk:
             return self._read_publication(number)
         return replace(self.decoder.publication(number), source=self._source)
 
+    def given(self, number: int) -> Publication:
+        """One of the publications as it was given, without what entailment added."""
+        return self.publication(number) if self._given is None else self._given[number]
+
     def origin(self, number: int) -> tuple[str, dt.datetime | None]:
         """Where one of the publications was read, and the instant that it states. Those that came as columns are not
         decoded for that: N-Quads state none."""

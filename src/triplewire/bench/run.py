@@ -6,11 +6,13 @@ Each step is a new process, so that experiments share neither memory nor compile
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,6 +24,7 @@ from triplewire.bench.workloads.catalogue import WORKLOADS, Place
 from triplewire.errors import TriplewireError
 
 ALL = "all"
+_LAST_SECONDS = 90.0  # that a step has to end what it has started
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,12 +92,20 @@ def _step(job: dict[str, Any]) -> Iterator[str]:
             try:
                 yield from process.stdout
             except BaseException:
+                process.terminate()  # not killed: it ends what it has started
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(_LAST_SECONDS)
                 process.kill()
                 raise
         if process.returncode:
             errors.seek(0)
             said = errors.read().decode("utf-8", "replace").strip().splitlines()
             raise _Failed(said[-1] if said else f"exit code {process.returncode}")
+
+
+def end_in_order() -> None:
+    """Have SIGTERM leave all blocks of this process, as Ctrl-C does, so that none of its own is left behind."""
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
 
 
 def step(job: dict[str, Any]) -> None:
@@ -117,6 +128,7 @@ def step(job: dict[str, Any]) -> None:
 
 def main(argument: str) -> int:
     """The main function of the process of a step. Writes an error to standard error, in one line."""
+    end_in_order()
     try:
         step(json.loads(argument))
     except TriplewireError as error:

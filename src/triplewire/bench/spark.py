@@ -17,8 +17,8 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -28,6 +28,7 @@ import pyarrow.parquet as pq
 from triplewire.bench import measure, partition
 from triplewire.bench.loaded import MEGA
 from triplewire.bench.report import Figure
+from triplewire.bench.spark_floor import empty_stream
 from triplewire.bench.workloads.catalogue import RTF_SUBSCRIPTIONS, Case, Place, rtf_case
 from triplewire.encode.schema import to_batch
 from triplewire.engine import Engine
@@ -39,9 +40,9 @@ MORE_PERCENT, VISIBLE_SECONDS, LATENCY_SECONDS = 10, 1.0, 0.25
 INDEX_SUBSCRIPTIONS = 1_000_000
 EXECUTOR_MEGABYTES = 2_048
 
-_PUBLICATIONS, _A_FILE = 512, 16  # each has some thousand matches
-_RUNS, _SAMPLES = 3, 15
-_PATIENCE = 600  # seconds that anything may take
+_PUBLICATIONS, _A_FILE = 1_024, 16  # each has some thousand matches
+_RUNS, _SAMPLES, _WARM = 3, 15, 5
+_PATIENCE, _PATIENCE_AT_THE_END = 600, 60  # seconds that anything may take, and the end of a stream
 _LOOK, _PAUSE = 0.005, 0.6
 _ASK = {"language": "sparql", "query": "ASK { ?s <urn:bench:p> ?o }"}
 
@@ -145,7 +146,7 @@ def stream(place: Place, master: str, *more: str) -> Iterator[Stream]:
             finally:
                 process.send_signal(signal.SIGINT)
                 try:
-                    process.wait(30)
+                    process.wait(_PATIENCE_AT_THE_END)
                 except subprocess.TimeoutExpired:
                     os.killpg(process.pid, signal.SIGKILL)
                     process.wait()
@@ -167,36 +168,54 @@ def _spark_home(folder: Path) -> Path:
 
 
 def _against_embedded(place: Place, case: Case, files: list[bytes], matcher: str, full: bool) -> Iterator[Figure]:
-    """Files in, Parquet out, against `match_batch` on the same cores; and one file at a time."""
+    """Files in, Parquet out, against `match_batch` on the same cores, by turns; and one file at a time, against a
+    stream of Spark's that does nothing."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    master = f"local[{cores},2]"
     embedded, publications = _embedded(case, files, matcher, cores)
-    with stream(place, f"local[{cores},2]", "--subscriptions", str(case.subscriptions)) as running:
-        rate = _rate(running, files, publications)
-        latencies = []
-        for _ in range(_SAMPLES):
-            time.sleep(_PAUSE)
-            latencies.append(running.seconds([b"<urn:s> <urn:p> <urn:o> .\n"], 1))
+    with stream(place, master, "--subscriptions", str(case.subscriptions)) as running:
+        ways: list[Callable[[], float]] = [embedded, partial(running.seconds, files, publications)]
+        rates = _rates(ways, publications)
+        latencies, floors = _latencies(running, place, master)
     label = f"{place.sized(RTF_SUBSCRIPTIONS):,} subscriptions"
-    yield Figure("spark", f"{label}: embedded match_batch, {cores} threads", embedded, "publications/s")
-    yield Figure("spark", f"{label}: pipeline, files to Parquet", rate, "publications/s")
+    yield Figure("spark", f"{label}: embedded match_batch, {cores} threads", rates[0], "publications/s")
+    yield Figure("spark", f"{label}: pipeline, files to Parquet", rates[1], "publications/s")
     target = OF_EMBEDDED if full else None
-    yield Figure("spark", f"{label}: pipeline over embedded", rate / embedded, "x", target, at_least=True)
+    yield Figure("spark", f"{label}: pipeline over embedded", rates[1] / rates[0], "x", target, at_least=True)
+    latency, floor = statistics.median(latencies), statistics.median(floors)
     limit = LATENCY_SECONDS if full else None
-    yield Figure("spark", "micro-batch latency, file to match, median", statistics.median(latencies), "s", limit)
+    yield Figure("spark", "micro-batch latency, file to match, median", latency, "s", limit)
+    yield Figure("spark", "the same of an empty stream of Spark's", floor, "s")
+    yield Figure("spark", "micro-batch latency over that of an empty stream", latency / floor, "x")
 
 
-def _rate(running: Stream, files: list[bytes], publications: int) -> float:
-    """Publications a second, of a warm stream."""
-    for _ in range(2):
-        running.seconds(files, publications)
-    return publications / statistics.median(running.seconds(files, publications) for _ in range(_RUNS))
+def _latencies(running: Stream, place: Place, master: str) -> tuple[list[float], list[float]]:
+    """The latencies of a stream and of an empty one, by turns."""
+    latencies, floors = [], []
+    with tempfile.TemporaryDirectory(dir=place.work) as name, empty_stream(Path(name), master) as empty:
+        for number in range(-_WARM, _SAMPLES):
+            time.sleep(_PAUSE)
+            seconds = running.seconds([b"<urn:s> <urn:p> <urn:o> .\n"], 1)
+            time.sleep(_PAUSE)
+            floor = empty()
+            if number >= 0:
+                latencies.append(seconds)
+                floors.append(floor)
+    return latencies, floors
 
 
-def _embedded(case: Case, files: list[bytes], matcher: str, threads: int) -> tuple[float, int]:
-    """Publications a second of `match_batch`, and how many publications there are."""
+def _rates(ways: Sequence[Callable[[], float]], publications: int) -> list[float]:
+    """Publications a second of ways that tell their seconds: each warm, one after the other by turns."""
+    for way in (*ways, *ways):
+        way()
+    seconds = [[way() for way in ways] for _ in range(_RUNS)]
+    return [publications / statistics.median(own) for own in zip(*seconds, strict=True)]
+
+
+def _embedded(case: Case, files: list[bytes], matcher: str, threads: int) -> tuple[Callable[[], float], int]:
+    """`match_batch` over the publications, which gives its seconds; and how many publications there are."""
     engine = measure.load(matcher, case.subscriptions)
     batches = [to_batch(read(content)) for content in files]
-    publications = sum(batch.num_rows for batch in batches)
 
     def work(first: int) -> None:
         for batch in batches[first::threads]:
@@ -211,19 +230,31 @@ def _embedded(case: Case, files: list[bytes], matcher: str, threads: int) -> tup
             thread.join()
         return time.perf_counter() - begun
 
-    once()
-    return publications / statistics.median(once() for _ in range(_RUNS)), publications
+    return once, sum(batch.num_rows for batch in batches)
 
 
 def _executors(place: Place, case: Case, files: list[bytes], full: bool) -> Iterator[Figure]:
-    """Two executors against one, each a process of its own with one core."""
+    """Two executors against one, each a process of its own with one core, by turns."""
     publications = sum(to_batch(read(content)).num_rows for content in files)
-    rates = []
-    for executors in (1, 2):
-        master = f"local-cluster[{executors},1,{EXECUTOR_MEGABYTES}]"
-        with stream(place, master, "--subscriptions", str(case.subscriptions)) as running:
-            rates.append(_rate(running, files, publications))
-        yield Figure("spark", f"{executors} executors of one core", rates[-1], "publications/s")
+    with ExitStack() as streams:
+        ways = [
+            partial(
+                streams.enter_context(
+                    stream(
+                        place,
+                        f"local-cluster[{executors},1,{EXECUTOR_MEGABYTES}]",
+                        "--subscriptions",
+                        str(case.subscriptions),
+                    )
+                ).seconds,
+                files,
+                publications,
+            )
+            for executors in (1, 2)
+        ]
+        rates = _rates(ways, publications)
+    for executors, rate in enumerate(rates, 1):
+        yield Figure("spark", f"{executors} executors of one core", rate, "publications/s")
     target = TWO_EXECUTORS if full else None
     yield Figure("spark", "two executors over one", rates[1] / rates[0], "x", target, at_least=True)
 

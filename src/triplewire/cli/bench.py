@@ -65,7 +65,7 @@ def bench_command(
     # imported here so that --help does not load NumPy
     from triplewire.bench.measure import Operators
     from triplewire.bench.report import summary, table_head, table_line
-    from triplewire.bench.run import ALL, BenchPlan, run
+    from triplewire.bench.run import ALL, BenchPlan, end_in_order, run
 
     if workload not in (*NAMES, ALL):
         raise typer.BadParameter(f"{workload!r}; known: {', '.join((*NAMES, ALL))}", param_hint="WORKLOAD")
@@ -75,6 +75,7 @@ def bench_command(
     files = tuple([str(file.absolute()) for file in operating.operators or ()])
     operators = Operators(files, checked_order(operating.operator_order))
     prepare_kernels(matcher, "compiled")
+    end_in_order()
     rows: list[Figure] = []
     with output.text_output(None) as stream:
         print(table_head(), file=stream, flush=True)

@@ -18,6 +18,9 @@ from triplewire.errors import LimitError
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 BYTES = 1 << 30  # of the texts of one record batch, unless a single row has more
+TEXTS = ("publication", "subscription", "bindings", "content", "revision")
+"""The columns of texts that rows share."""
+
 MOST_BYTES = (1 << 31) - 1  # of one column of strings (Arrow Columnar Format, "Variable-size Binary Layout")
 
 
@@ -45,8 +48,7 @@ def batches(columns: MatchColumns, matched_at: dt.datetime) -> Iterator[pa.Recor
     """Matches as record batches: one, unless their texts are more than `BYTES`."""
     length = len(columns.truncated)
     micros = (matched_at - _EPOCH) // dt.timedelta(microseconds=1)  # `pa.scalar` would import pandas
-    names = "publication", "subscription", "bindings", "content", "revision"
-    texts = {name: (strings(getattr(columns, name)), getattr(columns, name).number) for name in names}
+    texts = {name: (strings(getattr(columns, name)), getattr(columns, name).number) for name in TEXTS}
     sizes = np.zeros(length, np.int64)
     for name, (_, number) in texts.items():
         sizes += np.diff(getattr(columns, name).offset)[number]
@@ -61,6 +63,33 @@ def batches(columns: MatchColumns, matched_at: dt.datetime) -> Iterator[pa.Recor
         held["truncated"] = of_bools(columns.truncated[first:last])
         held["matched_at"] = of_numbers(np.full(last - first, micros)).view(INSTANT)
         yield pa.RecordBatch.from_arrays([held[name] for name in MATCHES.names], schema=MATCHES)
+
+
+def shared(parts: Sequence[tuple[MatchColumns, dt.datetime]], **more: str) -> pa.Table:
+    """Matches, with when they were made, as one table of dictionary-encoded columns: a text that many rows share is
+    held once, and Parquet stores it once. `more` are columns of one text, behind those of `MATCHES`."""
+    lengths = [len(part.truncated) for part, _ in parts]
+    length, ends = sum(lengths), np.cumsum([0, *lengths]).tolist()
+    held: dict[str, pa.Array] = {name: _dictionary([getattr(part, name) for part, _ in parts]) for name in TEXTS}
+    held["truncated"] = of_bools(np.concatenate([part.truncated for part, _ in parts]))
+    instants = [(matched_at - _EPOCH) // dt.timedelta(microseconds=1) for _, matched_at in parts]
+    held["matched_at"] = of_numbers(np.repeat(np.array(instants, np.int64), lengths)).view(INSTANT)
+    rows = zip(ends, parts, strict=False)
+    graphs = {first + row: graph for first, (part, _) in rows for row, graph in part.construct.items()}
+    held["construct"] = of_few(graphs, length).cast(pa.large_string()).dictionary_encode()
+    first_of_each = of_numbers(np.zeros(length, np.int32))
+    for name, text in more.items():
+        held[name] = pa.DictionaryArray.from_arrays(first_of_each, of_strings([utf8(text)]).cast(pa.large_string()))
+    return pa.table({name: held[name] for name in (*MATCHES.names, *more)})
+
+
+def _dictionary(columns: Sequence[TextColumn]) -> pa.DictionaryArray:
+    """Columns one behind the other, each distinct text once."""
+    texts = pa.concat_arrays(list(map(strings, columns))).dictionary_encode()
+    ends = np.cumsum([0, *(len(column.offset) - 1 for column in columns)])
+    numbers = np.concatenate([column.number + end for column, end in zip(columns, ends, strict=False)])
+    indices = texts.indices.take(of_numbers(numbers.astype(np.int64)))
+    return pa.DictionaryArray.from_arrays(indices, texts.dictionary)
 
 
 def strings(column: TextColumn) -> pa.LargeStringArray:

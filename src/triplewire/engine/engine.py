@@ -312,6 +312,11 @@ class Engine:
         return explained(*pair, self._compiler, self._recent.calls(subscription))
 
     @property
+    def settings(self) -> Settings:
+        """The limits."""
+        return self._compiler.world.settings
+
+    @property
     def learned(self) -> LearnedCalls:
         """What operator calls have cost and how often they were true: `by_operator()` of it."""
         return self._compiler.learned

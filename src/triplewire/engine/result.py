@@ -29,6 +29,8 @@ from triplewire.model.terms import Triple
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from triplewire.encode.matches import MatchColumns
+
 _AT_ONCE = 1_024  # matches whose bindings are found together
 _IN_TURN = 16  # times as many where one comes after the other, and they have few
 _NAMED = 4_096  # whose ids are listed together: long lists of what is new take the collector long
@@ -113,9 +115,8 @@ class Part:
         """The matches one by one: where none is kept, their memory is used again."""
         start, count, ids = 0, _AT_ONCE, _Ids.of(self.snapshot, self.rows.subscription)
         while start < len(self):
-            binding_count, rows = self._rows(start, start + count, ids)
+            binding_count, rows = self._rows(start, (start := start + count), ids)
             yield matches_of(rows, self.matched_at)
-            start += count
             count = _next_count(count, binding_count)
 
     def texts(self) -> Iterator[MatchTexts]:
@@ -136,17 +137,15 @@ class Part:
         bindings = self.snapshot.details(self.chunk, self.rows, places[rows]).bindings
         return {row: utf8(graph_text(construct(templates[row], own))) for row, own in zip(rows, bindings, strict=True)}
 
-    def batches(self) -> Iterator[pa.RecordBatch]:
-        """The matches as Arrow batches of the schema `triplewire.encode.schema.MATCHES`. They are made when they are
-        asked for, so memory is that of one."""
-        # as in `Engine.match_batch`
-        from triplewire.encode.matches import MatchColumns, batches, names_of
+    def columns(self) -> Iterator[MatchColumns]:
+        """The matches as columns whose rows share texts, some at a time. They are made when they are asked for."""
+        from triplewire.encode.matches import MatchColumns, names_of  # as in `Engine.match_batch`
 
         first = 0
         for texts in self.texts():
-            places = self.order[first : first + len(texts)]
+            places = self.order[first : (first := first + len(texts))]
             publication, subscription = self.rows.publication[places], self.rows.subscription[places]
-            columns = MatchColumns(
+            yield MatchColumns(
                 names_of(self.chunk.ids, publication),
                 self.snapshot.id_column(subscription),
                 texts.bindings,
@@ -155,8 +154,12 @@ class Part:
                 self.rows.truncated[places],
                 texts.construct,
             )
-            yield from batches(columns, self.matched_at)
-            first += len(texts)
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The same as Arrow batches of the schema `triplewire.encode.schema.MATCHES`, so memory is that of one."""
+        from triplewire.encode.matches import batches  # as above
+
+        return chain.from_iterable(batches(columns, self.matched_at) for columns in self.columns())
 
     def _contents(self, numbers: Ids) -> TextColumn:
         """The content hashes of publications in their order, as a column."""
@@ -362,8 +365,7 @@ class MatchResult(Sequence[Match]):
     def to_arrow(self) -> pa.Table:
         """The matches in their order as columns of the schema `triplewire.encode.schema.MATCHES`, without an object a
         match: `bindings` is JSON text. `parts` give the same a batch at a time."""
-        # as in `Engine.match_batch`
-        import pyarrow as pa
+        import pyarrow as pa  # as in `Engine.match_batch`
 
         from triplewire.encode.schema import MATCHES
 

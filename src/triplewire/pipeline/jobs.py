@@ -11,8 +11,7 @@ The same with files in and Parquet out, as one call: `run`. What happens in the 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -26,7 +25,10 @@ from triplewire.operators.files import OperatorFile, operators_of
 from triplewire.pipeline.filter import PackedEngine
 from triplewire.pipeline.given import check_compiling, check_rows, check_subscriptions
 from triplewire.pipeline.index.filters import NODE, ROUTED, ROUTED_ROWS, IndexFilter, StageOne, StageTwo
+from triplewire.pipeline.results.tasks import REPORT, ROUTED_REPORTS, FirstStage, OneStage, SecondStage
+from triplewire.pipeline.results.written import REPORTS, Report, Target, Written
 from triplewire.pipeline.rows import INDEX_VERSION, MATCH_ROWS, OUTCOME_ROWS, REFUSAL_FIELDS, columns_of
+from triplewire.pipeline.sources import FileReader
 from triplewire.read.taxonomy import load_taxonomy
 
 if TYPE_CHECKING:
@@ -74,29 +76,29 @@ def outcomes(df: DataFrame, packed: PackedEngine | IndexFilter) -> DataFrame:
     """Matches and refusals in one data frame, for `matches` and `dead_letters` to part.
 
     `df` as for `match_publications`. The column `source` says where the publication was read, and `index_version` which
-    version of the subscriptions gave the row. With the shards of nodes, stage 1 is done twice: see `held_outcomes`.
+    version of the subscriptions gave the row. With the shards of nodes, stage 1 is done twice: `write_outcomes`, which
+    is what a run does, does it once.
     """
     if isinstance(packed, IndexFilter) and packed.nodes:
         return _both_stages(_stage_one(df, packed), packed)
     return _with_version(df.mapInArrow(packed, columns_of(OUTCOME_ROWS)), packed)
 
 
-@contextmanager
-def held_outcomes(
-    df: DataFrame,
-    packed: PackedEngine | IndexFilter,
-    watched: Callable[[DataFrame], DataFrame] = lambda both: both,
-) -> Iterator[DataFrame]:
-    """The same of a batch, each stage done once for all that is asked of them: they are held until the block ends.
-    `watched` may have the outcomes observed before they are held."""
-    first = _stage_one(df, packed).persist() if isinstance(packed, IndexFilter) and packed.nodes else None
-    both = watched(outcomes(df, packed) if first is None else _both_stages(first, packed)).persist()
-    try:
-        yield both
-    finally:
-        both.unpersist()
-        if first is not None:
-            first.unpersist()
+def write_outcomes(
+    df: DataFrame, packed: PackedEngine | IndexFilter, target: Target, reader: FileReader | None = None
+) -> Written:
+    """Have the outcomes of a batch written by the workers, as one job. `df`: publications, or with a `reader` the files
+    that it reads (`sources.files`)."""
+    if isinstance(packed, IndexFilter) and packed.nodes:
+        first = df.mapInArrow(FirstStage(packed, target, reader), columns_of(ROUTED_REPORTS))
+        routed = first.select(NODE, f"{ROUTED}.*", REPORT).repartitionById(packed.nodes, NODE)
+        told = routed.mapInArrow(SecondStage(packed, target), columns_of(REPORTS))
+    else:
+        told = df.mapInArrow(OneStage(packed, target, reader), columns_of(REPORTS))
+    rows = sorted((row.asDict() for row in told.collect()), key=lambda row: str(row["file"]))
+    samples = ([tuple(sample) for sample in row.pop("samples")] for row in rows)
+    reports = [Report(**row, samples=tuple(own)) for row, own in zip(rows, samples, strict=False)]
+    return Written(Path(target.folder), reports)
 
 
 def _stage_one(df: DataFrame, packed: IndexFilter) -> DataFrame:

@@ -21,12 +21,13 @@ from triplewire.pipeline.calling import Calling, JobLearning
 from triplewire.pipeline.filter import PackedEngine
 from triplewire.pipeline.index.filters import IndexFilter
 from triplewire.pipeline.index.pins import IndexSource, Pins
-from triplewire.pipeline.jobs import dead_letters, held_outcomes, matches
+from triplewire.pipeline.jobs import write_outcomes
 from triplewire.pipeline.results.counts import Counts, Totals, last_counts
 from triplewire.pipeline.results.status import write_metrics
 from triplewire.pipeline.results.told import HORIZON, Ledger
+from triplewire.pipeline.results.written import Target
 from triplewire.pipeline.sinks import DEAD_LETTER, MATCHES, Output
-from triplewire.pipeline.sources import is_remote, listed_publications, publications
+from triplewire.pipeline.sources import FileReader, files, is_remote, listed_files
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -54,8 +55,8 @@ class PipelineRun:
 
     `refused` are the subscriptions that `jobs.compile_filter` refused; they are written as dead letters too.
     `on_refusal` is called with each other refusal, `on_note` with what else a user should know, `on_batch` with the
-    counts after each micro-batch, and `look` with the outcomes (`rows.OUTCOME_ROWS`) while they are in memory. Another
-    thread may set `stop`, which ends the stream.
+    counts after each micro-batch, and `look` with up to `samples` matches of each subscription, as (subscription,
+    publication, source). Another thread may set `stop`, which ends the stream.
     The next run repeats a micro-batch that was not finished.
     """
 
@@ -69,7 +70,8 @@ class PipelineRun:
     on_refusal: Callable[[Refusal], None] = lambda refusal: None
     on_note: Callable[[str], None] = lambda note: None
     on_batch: Callable[[Summary], None] = lambda summary: None
-    look: Callable[[DataFrame], None] = lambda outcomes: None
+    samples: int = 0
+    look: Callable[[list[tuple[str, str, str]]], None] = lambda samples: None
     calling: Calling = field(default_factory=Calling)
     stop: threading.Event = field(default_factory=threading.Event)
     summary: Summary = field(default_factory=Summary)
@@ -82,7 +84,7 @@ class PipelineRun:
         """Match all files that exist now. The results replace those of an earlier run."""
         facts = {"streaming": False, "subscriptions": self._version}
         self.output.record(**facts)
-        rows = self._publications(spark)
+        rows = files(spark, self.source, False, self.settings)
         self.summary.refused = len(self.refused)
         self._process(rows, "")
         ended = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
@@ -113,14 +115,12 @@ class PipelineRun:
         self.summary.refused = len(self.refused)
         arrivals = None
         if remote:
-            rows = self._publications(spark, streaming=True)
+            rows = files(spark, self.source, True, self.settings)
         else:
             tasks = spark.sparkContext.defaultParallelism
             arrivals = Arrivals(self.source, self.output.arrivals, settle, tasks)
             self._take_all(arrivals, settle)
-            rows = listed_publications(
-                spark, arrivals.listings, split=self.split, settings=self.settings, as_written=self.as_written
-            )
+            rows = listed_files(spark, arrivals.listings)
         ledger = None if repeat else Ledger(self.output.told, horizon, self.output.at)
         if ledger is not None:
             ledger.forget()
@@ -144,10 +144,9 @@ class PipelineRun:
         self._refuse([Refusal.of("publication", path, _STILL_CHANGES) for path in self._pending])
         return self.summary
 
-    def _publications(self, spark: SparkSession, *, streaming: bool = False) -> DataFrame:
-        return publications(
-            spark, self.source, streaming, split=self.split, settings=self.settings, as_written=self.as_written
-        )
+    @property
+    def _reader(self) -> FileReader:
+        return FileReader(self.split, self.settings, self.as_written)
 
     def _filter(self, part: str, number: int) -> PackedEngine | IndexFilter:
         """What matches a batch, or the micro-batch of this number: when that is repeated, the same as before."""
@@ -220,31 +219,22 @@ class PipelineRun:
         if part and self.output.is_committed(part):  # by a try that ended before Spark knew of it
             self._committed(part)
             return
-        # imported here because Spark is an optional dependency
-        from pyspark.sql import Observation
-        from pyspark.sql.functions import count_if, expr
-
-        seen, decided, repeats = Observation(), Observation(), 0
-        rows = rows.observe(seen, count_if(expr("refusal IS NULL")).alias("publications"))
-        refusals = count_if(expr("refusal.kind <> 'warning'")).alias("refused")
-        letters = count_if(expr("refusal IS NOT NULL")).alias("letters")
         called = replace(self.calling, budgets=self.calling.budgets or str(self.output.budgets))
         chosen = self._filter(part, number)
-        with (
-            self._learning.batch(rows.sparkSession, called) as calling,
-            held_outcomes(
-                rows, replace(chosen, calling=calling), lambda both: both.observe(decided, refusals, letters)
-            ) as held,
-        ):
-            told = matches(held)
-            if ledger is not None:
-                told, repeats = ledger.new(told, number)
-            self.output.write(MATCHES, told)
-            if decided.get["letters"]:  # a job of Spark's takes a part of the time of a micro-batch
-                self.output.write(DEAD_LETTER, dead_letters(held))
-            self.look(held)
+        target = Target(self.output.for_tasks(), chosen.version, ledger is not None, self.samples)
+        with self._learning.batch(rows.sparkSession, called) as calling:
+            written = write_outcomes(rows, replace(chosen, calling=calling), target, self._reader)
+        repeats = 0
+        if ledger is not None:
+            is_new, repeats = ledger.new(written.identities(), number)
+            if repeats:
+                written.retain(is_new)
+        for kind in (MATCHES, DEAD_LETTER):
+            self.output.take(kind, written.files(kind))
+        if self.samples:
+            self.look(written.samples(self.samples))
         self.output.write_refusals(() if part else self.refused)
-        own = Totals(1, seen.get["publications"] or 0, self.output.written(), decided.get["refused"] or 0, repeats)
+        own = Totals(1, written.publications, self.output.written(), written.refused, repeats)
         before = last_counts(self.output.folder / MATCHES) if part else None
         total = own + (before.total if before is not None else Totals())
         self.output.commit(

@@ -61,6 +61,8 @@ def settings_of_spark(scratch: Path, master: str = "") -> dict[str, str]:
         # bounds the memory of a worker: publications are large rows
         "spark.sql.execution.arrow.maxBytesPerBatch": str(4 * 1024 * 1024),
         "spark.python.unix.domain.socket.enabled": "true",
+        # a checkpoint's small files without a second file for a checksum each: Hadoop starts a process for each file
+        "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
     }
     for name in (FOLDER, TIER):  # the nodes of a cluster have an environment of their own
         if name in os.environ:

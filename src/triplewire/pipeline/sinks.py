@@ -32,7 +32,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -41,18 +41,15 @@ from triplewire.errors import Refusal, TriplewireError
 from triplewire.pipeline.results.counts import Counts
 from triplewire.pipeline.rows import DEAD_LETTERS, storable
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
 MATCHES, DEAD_LETTER = "matches", "dead-letter"
 FORMAT = "triplewire pipeline run"
-_FROM_SPARK = "part-*.parquet"  # the names of Spark's files; the driver's have other names
+_FROM_TASKS = "part-*.parquet"  # the names of the files of tasks; the driver's have other names
 _LOOK = 0.5  # seconds that a look at the lock may take (`triplewire.pipeline.results.status`)
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 
 
 class Output:
-    """The output folder. Call `prepare` first, then `write` and `commit`, once or for each micro-batch."""
+    """The output folder. Call `prepare` first, then `take` and `commit`, once or for each micro-batch."""
 
     def __init__(self, folder: str | Path) -> None:
         if _URL.match(str(folder)):
@@ -74,7 +71,7 @@ class Output:
         self.at: Callable[[str], None] = lambda point: None
         """Called at each named point of a commit (docs/streams.md), so that a test can end the process there."""
         self._record = self.folder / "_run.json"
-        # another for each process: the JVM of one that was killed may still write for a moment
+        # another for each process: the workers of one that was killed may still write for a moment
         self._writing = self.folder / "_writing" / f"{os.getpid()}-{secrets.token_hex(4)}"
         self._lock: IO[str] | None = None
 
@@ -132,9 +129,16 @@ class Output:
         part.write_text(json.dumps({"format": FORMAT, **facts}, indent=1) + "\n", encoding="utf-8")
         os.replace(part, self._record)
 
-    def write(self, kind: str, rows: DataFrame) -> None:
-        """Write a data frame to `_writing`, for `commit`."""
-        rows.write.mode("overwrite").parquet(f"file://{self._writing / kind}")  # Spark escapes nothing
+    def for_tasks(self) -> str:
+        """A new folder in `_writing`, for the tasks of a batch."""
+        return str(self._writing / f"tasks-{secrets.token_hex(4)}")
+
+    def take(self, kind: str, files: Iterable[Path]) -> None:
+        """Take files that tasks have written, for `commit`."""
+        folder = self._writing / kind
+        folder.mkdir(parents=True, exist_ok=True)
+        for file in files:
+            os.rename(file, folder / file.name)
 
     def write_refusals(self, refusals: Iterable[Refusal]) -> None:
         """Write the dead letters of the driver to `_writing`, beside those of the workers."""
@@ -213,7 +217,7 @@ class Output:
 
     def refusals(self, part: str = "") -> Iterator[Refusal]:
         """The dead letters that the workers wrote."""
-        for file in sorted((self.folder / DEAD_LETTER / part).glob(_FROM_SPARK)):
+        for file in sorted((self.folder / DEAD_LETTER / part).glob(_FROM_TASKS)):
             with pq.ParquetFile(file) as parquet:
                 for batch in parquet.iter_batches():
                     yield from (Refusal(**row) for row in batch.to_pylist())
@@ -231,7 +235,7 @@ class Output:
 
 
 def _rows_in(folder: Path) -> int:
-    return sum(pq.read_metadata(file).num_rows for file in folder.glob(_FROM_SPARK))
+    return sum(pq.read_metadata(file).num_rows for file in folder.glob(_FROM_TASKS))
 
 
 def _hold(lock: IO[str]) -> None:

@@ -55,49 +55,46 @@ def publications(
 
     A stream gives each file once, as it is when Spark first sees it, under the name it was first seen by. It passes
     over what Spark's streams do (`passed_over`), and an empty file is not read later either. Where that is not enough,
-    stream the listings of `triplewire.pipeline.arrivals`, as `triplewire.pipeline.run` does: `listed_publications`.
+    stream the listings of `triplewire.pipeline.arrivals`, as `triplewire.pipeline.run` does: `listed_files`.
     Raises `ReadError` when there is nothing at `path`.
     """
     check_session("publications(spark)", spark)
     check_reading(path, split, settings)
-    settings = settings or Settings()
+    reader = FileReader(split, settings or Settings(), as_written)
+    return files(spark, path, streaming, reader.settings).mapInArrow(reader, columns_of(PUBLICATION_ROWS))
+
+
+def files(spark: SparkSession, path: str | Path, streaming: bool, settings: Settings) -> DataFrame:
+    """The same before they are read: path, length, and of files of other machines the content, for `FileReader`."""
     remote = is_remote(path)
     roots = [str(path)] if remote else local_roots(path)
     if streaming:
         # Spark silently leaves out files that are older than maxFileAge: no file is so old
         stream = spark.readStream.format("binaryFile").schema(FILES).option("maxFileAge", "36500d")
         where = str(path) if remote or roots != [local_path(path)] else escape(roots[0])
-        files = stream.option("recursiveFileLookup", "true").load(where)
+        listed = stream.option("recursiveFileLookup", "true").load(where)
     else:
         reader = spark.read.format("binaryFile").option("recursiveFileLookup", "true")
-        files = reader.load(roots if remote else [escape(root) for root in roots])
-    rows = _with_content(files, settings) if remote else files.selectExpr("path", "length", "binary(null) AS content")
+        listed = reader.load(roots if remote else [escape(root) for root in roots])
+    rows = _with_content(listed, settings) if remote else listed.selectExpr("path", "length", "binary(null) AS content")
     if not remote and not streaming and (more := passed_over(path)):
         # Spark cannot hold a name that is not UTF-8: the worker does not find the file, and refuses it
-        listed = [(f"file:{storable_text(str(file))}", _size(file), None) for file, _ in more]
-        rows = rows.union(spark.createDataFrame(listed, "path string, length long, content binary"))
-    return rows.mapInArrow(FileReader(split, settings, as_written), columns_of(PUBLICATION_ROWS))
+        names = [(f"file:{storable_text(str(file))}", _size(file), None) for file, _ in more]
+        rows = rows.union(spark.createDataFrame(names, "path string, length long, content binary"))
+    return rows
 
 
-def listed_publications(
-    spark: SparkSession,
-    listings: Path,
-    *,
-    split: str = "item",
-    settings: Settings | None = None,
-    as_written: bool = False,
-) -> DataFrame:
+def listed_files(spark: SparkSession, listings: Path) -> DataFrame:
     """The same as a stream, of the local files in the listings of `triplewire.pipeline.arrivals.Arrivals`."""
     stream = spark.readStream.format("json").schema("path string, length long").option("maxFileAge", "36500d")
-    files = stream.load(escape(str(listings))).selectExpr("path", "length", "binary(null) AS content")
-    return files.mapInArrow(FileReader(split, settings or Settings(), as_written), columns_of(PUBLICATION_ROWS))
+    return stream.load(escape(str(listings))).selectExpr("path", "length", "binary(null) AS content")
 
 
-def _with_content(files: DataFrame, settings: Settings) -> DataFrame:
+def _with_content(listed: DataFrame, settings: Settings) -> DataFrame:
     """With the content of those files that are not too large; Spark does not read the others."""
     limit = min(settings.max_input_bytes, SPARK_BYTES)
-    small = files.where(f"length <= {limit}").select("path", "length", "content")
-    return small.union(files.where(f"length > {limit}").selectExpr("path", "length", "binary(null) AS content"))
+    small = listed.where(f"length <= {limit}").select("path", "length", "content")
+    return small.union(listed.where(f"length > {limit}").selectExpr("path", "length", "binary(null) AS content"))
 
 
 @dataclass(frozen=True)

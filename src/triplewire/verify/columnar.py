@@ -92,7 +92,8 @@ class Columnar:
         self._owner = clauses.facts.owner
         self._has_alternatives = clauses.has_alternatives if clauses.have_alternatives else None
         exact = (table.flags & EXACT) != 0
-        self._width = np.where(exact, table.selected, 0).astype(np.int32)
+        width = table.selected if exact.all() else np.where(exact, table.selected, 0)
+        self._width = width.astype(np.int32, copy=False)  # that of the file, where it can be
         residual = ResidualTests(len(clauses.tests), expression, lambda test: clauses.place(test)[0], world)
         self._counts = StarCounts(clauses)
         self._solver = Solver(clauses, self._width[self._owner], residual, world)

@@ -11,6 +11,7 @@ import numpy as np
 
 from triplewire.clauses.clauses import Clauses
 from triplewire.clauses.table import ASK, DISTINCT, EXACT
+from triplewire.clauses.untouched import untouched
 from triplewire.clauses.view import View
 from triplewire.encode.batch import Bytes, Ids
 from triplewire.kernels.joins.columns import StarClauses
@@ -64,10 +65,10 @@ class SharedJoins:
         """The network, which is made when it is first asked for."""
         components, tests = self._components, self._clauses.tests.columns
         patterns, variables = len(components.pattern), self._clauses.table.variables
-        step = np.empty((2 * patterns + 2, COLUMNS), np.int32)
-        tested = np.empty((self._most_tested() + 1, 2), np.int32)
-        node_offset, node = np.empty(2 * patterns + 2, np.int32), np.empty(5 * patterns, np.int32)
-        last = np.empty(len(components.component), np.int32)
+        step = untouched((2 * patterns + 2, COLUMNS), np.int32)
+        tested = untouched((self._most_tested() + 1, 2), np.int32)
+        node_offset, node = untouched(2 * patterns + 2, np.int32), untouched(5 * patterns, np.int32)
+        last = untouched(len(components.component), np.int32)
         frequency = np.bincount(components.pattern[components.pattern >= 0], minlength=self._constants)
         work_area = np.zeros((5, int(variables.max(initial=0)) + 1), np.int64)
         own_order = components._replace(member=components.member.copy())

@@ -18,6 +18,7 @@ from triplewire.clauses.clauses import Clauses
 from triplewire.clauses.features import Features
 from triplewire.clauses.node_tests.columns import ends, slices
 from triplewire.clauses.node_tests.table import RESIDUAL
+from triplewire.clauses.untouched import untouched
 from triplewire.encode.batch import Batch, Bytes, Ids, Offsets
 from triplewire.encode.decode import Decoder
 from triplewire.ir.evaluation.evaluate import World
@@ -116,13 +117,13 @@ class Solver:
         self._world = world
         self._residual = residual
         variables, patterns = int(table.variables.max(initial=0)) + 1, len(table.pattern)
-        offset, component = np.zeros(len(table.variables) + 1, np.int32), np.zeros((patterns, 4), np.int32)
-        member, loose = np.zeros(patterns, np.int32), np.zeros(len(table.variables), np.uint8)
+        offset, component = np.zeros(len(table.variables) + 1, np.int32), untouched((patterns, 4), np.int32)
+        member, loose = untouched(patterns, np.int32), np.zeros(len(table.variables), np.uint8)
         pattern_offset, pattern, widths = fixed(table.pattern_offset, table.pattern, width)
         component_kernels.components(pattern_offset, pattern, widths, variables, offset, component, member, loose)
         loose[residual_clauses(clauses)] = 0
         self._table = table
-        self._components = offset, component[: offset[-1]].copy(), member
+        self._components = offset, component[: offset[-1]], member
         self._info = np.stack(
             [np.asarray(c, np.int32) for c in (tests.kind, tests.group, tests.op, tests.rank)], axis=1
         )

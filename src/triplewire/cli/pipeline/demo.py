@@ -44,7 +44,7 @@ def demo_command(
     begun = time.perf_counter()
     job = prepare(source, [subscriptions], output, report, reading=Reading(), taxonomy=[taxonomy])
     picked: list[tuple[str, str, str]] = []
-    job.look = lambda outcomes: picked.extend(shown.pick(outcomes))
+    job.samples, job.look = shown.OF_EACH, lambda samples: picked.extend(sorted(samples[: shown.IN_ALL]))
     with spark_for(job, "", dict(QUICK_START)) as spark:
         summary = interruptible(spark, partial(job.batch, spark), job.stop)
     engine = job.subscriptions.engine()

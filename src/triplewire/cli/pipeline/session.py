@@ -52,9 +52,10 @@ def interruptible(
     spark: SparkSession, work: Callable[[], Result], stop: threading.Event, *, quietly: bool = False
 ) -> Result:
     """Do the work in a thread of its own, so that Ctrl-C never falls into a talk with the JVM; `quietly`: it is how
-    the work is meant to end."""
+    the work is meant to end. SIGTERM, with which systems end their services, does the same."""
     # PySpark puts a handler of its own in place, which talks to the JVM
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
     with ThreadPoolExecutor(1) as pool:
         future = pool.submit(work)
         try:

@@ -10,7 +10,6 @@ import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rich import box
 from rich.console import Console
@@ -26,9 +25,6 @@ from triplewire.model.publication import Publication
 from triplewire.pipeline.run import Summary
 from triplewire.pipeline.sinks import DEAD_LETTER, MATCHES
 from triplewire.read import read
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 OF_EACH, IN_ALL = 4, 60  # matches shown of one subscription, and altogether
 REASONS, CHARACTERS, STEPS = 3, 64, 6  # reasons of one match; how long each may be; classes of a path
@@ -58,19 +54,6 @@ class Shown:
     publication: str
     title: str
     why: str
-
-
-def pick(outcomes: DataFrame) -> list[tuple[str, str, str]]:
-    """A few matches of each subscription, as (subscription, publication, source), in that order."""
-    # imported here because Spark is an optional dependency
-    from pyspark.sql import Window
-    from pyspark.sql.functions import row_number
-
-    first = Window.partitionBy("subscription").orderBy("publication", "source")
-    rows = outcomes.where("refusal IS NULL").select("subscription", "publication", "source")
-    ranked = rows.withColumn("rank", row_number().over(first)).where(f"rank <= {OF_EACH}")
-    picked = ranked.orderBy("rank", "subscription").limit(IN_ALL).collect()
-    return sorted((row.subscription, row.publication, row.source) for row in picked)
 
 
 def explained(picked: Iterable[tuple[str, str, str]], engine: Engine, split: str) -> Iterator[Shown]:

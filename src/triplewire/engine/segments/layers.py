@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from triplewire.clauses.untouched import untouched
 from triplewire.encode.batch import Ids
 from triplewire.engine.segments.arena import Arena
 from triplewire.engine.segments.called import Called
@@ -140,7 +141,8 @@ def called_by(layers: Sequence[Layer]) -> Called:
         start += len(layer.segment)
     for layer in layers[:1]:
         layer.segment.home.operators.learned.tidy()  # only now, as each layer holds the calls that it needs
-    offset = np.concatenate(offsets).astype(np.int32)
+    size = sum(map(len, offsets))
+    offset = np.concatenate(offsets).astype(np.int32) if offsets[-1][-1] else untouched(size, np.int32)
     return Called(Conjunctions.of(offset, np.concatenate(rows)), np.diff(offset) > 0, np.concatenate(alone))
 
 

@@ -8,20 +8,16 @@ from __future__ import annotations
 import contextlib
 import datetime as dt
 import sqlite3
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+import numpy as np
+from numpy.typing import NDArray
 
 HORIZON = dt.timedelta(days=30)
 """A match that was not delivered again for so long is told anew when it is."""
 
 _WAIT = 60  # seconds for another process that looks at the file
-_IDENTITY = "substring(unhex(sha2(concat(content, revision, to_json(array(publication, subscription))), 256)), 1, 16)"
 _TABLE = """
 CREATE TABLE IF NOT EXISTS told (identity BLOB PRIMARY KEY, batch INTEGER NOT NULL, seen REAL NOT NULL) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS told_by_batch ON told (batch);
@@ -34,7 +30,8 @@ SET batch = CASE WHEN told.seen < ? THEN excluded.batch ELSE told.batch END, see
 
 
 class Ledger:
-    """The matches that were told, by their identity: publication id, content, subscription id and revision.
+    """The matches that were told, by their identity (`written.identities`): publication id, content, subscription id
+    and revision.
 
     `horizon` counts from the last time that a match was delivered, told or not.
     """
@@ -46,22 +43,20 @@ class Ledger:
         self._at = at  # `sinks.Output.at`
         self._horizon = horizon.total_seconds()
 
-    def new(self, matches: DataFrame, batch: int) -> tuple[DataFrame, int]:
-        """Those of the matches of a micro-batch that are to be told, and how many the others are. A micro-batch that is
+    def new(self, identities: Sequence[bytes], batch: int) -> tuple[NDArray[np.bool_], int]:
+        """Which of the matches of a micro-batch are to be told, and how many the others are. A micro-batch that is
         repeated gets what it got before."""
-        # imported here because Spark is an optional dependency
-        from pyspark.sql.functions import broadcast, expr
-
-        marked = matches.withColumn("identity", expr(_IDENTITY))
-        identities = marked.select("identity").toArrow().column(0).to_pylist()
         distinct = set(identities)
-        told = self.record(distinct, batch)
-        if len(distinct) < len(identities):
-            marked = marked.dropDuplicates(["identity"])
-        if told:
-            before = matches.sparkSession.createDataFrame(pa.table({"identity": pa.array(sorted(told), pa.binary())}))
-            marked = marked.join(broadcast(before), "identity", "left_anti")
-        return marked.select(*matches.columns), len(identities) - len(distinct) + len(told)
+        passed_over = self.record(distinct, batch)
+        repeats = len(identities) - len(distinct) + len(passed_over)
+        if not repeats:
+            return np.ones(len(identities), np.bool_), 0
+        is_new = np.zeros(len(identities), np.bool_)
+        for place, identity in enumerate(identities):
+            if identity not in passed_over:
+                is_new[place] = True
+                passed_over.add(identity)
+        return is_new, repeats
 
     def record(self, identities: Collection[bytes], batch: int) -> set[bytes]:
         """Write down what a micro-batch delivers. Returns those that earlier ones told, within the horizon."""

@@ -13,6 +13,7 @@ import numpy as np
 
 from triplewire.clauses.clauses import Clauses
 from triplewire.clauses.features import Features
+from triplewire.clauses.untouched import untouched
 from triplewire.encode.batch import Batch, Ids, Offsets
 from triplewire.kernels.shared.columns import fixed, fixed_array
 from triplewire.kernels.shared.compiled import wrapping
@@ -82,7 +83,8 @@ class SubjectAtoms:
 
 
 class Workspace:
-    """What one thread at a time needs to walk the tries of an index: made once, as fresh memory is slow.
+    """What one thread at a time needs to walk the tries of an index: made once, as fresh memory is slow. What no
+    publication touches takes no memory.
 
     Marks are numbers: what a publication marks is its number, counted from `_mark` on, which grows from call to call.
     So what earlier ones have marked counts as not marked, and nothing is cleared.
@@ -95,28 +97,28 @@ class Workspace:
         self.wanted = np.empty((_KEYS + atom_kernels.SPARE, 2), np.int64)
         self.atoms = np.empty(_ROOM + atom_kernels.SPARE, np.int32)
         self.spans = np.empty(1024, np.int32), np.empty((1024, 2), np.int32)
-        self.atom_seen = np.zeros(atoms // 64 + 1, np.uint64)
-        self.star_list, self.star_stamp = np.empty(stars + 1, np.int32), np.zeros(stars, np.int32)
+        self.atom_seen = untouched(atoms // 64 + 1, np.uint64)
+        self.star_list, self.star_stamp = untouched(stars + 1, np.int32), untouched(stars, np.int32)
         self.checks = np.empty(_ROOM, np.int32)
         self.marked = WalkSpace(
-            np.zeros(atoms // 64 + 1, np.uint64),
-            np.zeros(stars // 64 + 1, np.uint64),
-            np.zeros(max(atoms - trie.first_range, 1), np.int32),
-            np.empty(nodes + 2, np.int64),  # every node is reached once at the most; what is not used costs nothing
-            np.empty(nodes + 2, np.int32),
-            np.empty(nodes + 2, np.int32),
-            np.empty(nodes + 2, np.int32),
-            np.zeros(len(trie.atoms) // 8 + 1, np.uint8),
-            np.empty(len(trie.atoms), np.int32),
-            np.zeros(len(clauses) // 8 + 1, np.uint8),
-            np.zeros(clauses.count // 8 + 1, np.uint8),
+            untouched(atoms // 64 + 1, np.uint64),
+            untouched(stars // 64 + 1, np.uint64),
+            untouched(max(atoms - trie.first_range, 1), np.int32),
+            untouched(nodes + 2, np.int64),  # every node is reached once at the most; what is not used costs nothing
+            untouched(nodes + 2, np.int32),
+            untouched(nodes + 2, np.int32),
+            untouched(nodes + 2, np.int32),
+            untouched(len(trie.atoms) // 8 + 1, np.uint8),
+            untouched(len(trie.atoms), np.int32),
+            untouched(len(clauses) // 8 + 1, np.uint8),
+            untouched(clauses.count // 8 + 1, np.uint8),
         )
         self.bounds = Bounds(
             fixed_array(trie.bound_offset),
             fixed_array(trie.bounds),
-            np.zeros(len(trie.bound_offset), np.int64),
-            np.empty(len(trie.asked), np.int32),
-            np.zeros(len(trie.asked), np.int32),
+            untouched(len(trie.bound_offset), np.int64),
+            untouched(len(trie.asked), np.int32),
+            untouched(len(trie.asked), np.int32),
         )
         self.table = AtomTable(*fixed(trie.keys, trie.slots, trie.asked, trie.dense))
         self.ranges = RangeAtoms(*(*fixed(trie.range_offset, trie.range_atom, trie.range_test), trie.first_range))

@@ -1,0 +1,26 @@
+"""Arrays in memory of their own, of which only what is touched is there: for scratch that is as large as an index.
+
+Memory of the heap may have been used before, and then all of it is resident. These arrays are anonymous maps: the
+system gives a page when it is first written or read, and takes all back when the array is gone.
+"""
+
+from __future__ import annotations
+
+import mmap
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+_SMALL = 1 << 16  # bytes: smaller arrays come from the heap
+
+
+def untouched(shape: int | tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
+    """An array of zeros."""
+    size = prod(shape) if isinstance(shape, tuple) else shape
+    nbytes = size * np.dtype(dtype).itemsize
+    if nbytes < _SMALL or not hasattr(mmap, "MAP_PRIVATE"):
+        return np.zeros(shape, dtype)
+    memory = mmap.mmap(-1, nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)  # a forked process has its own
+    return np.frombuffer(memory, dtype, size).reshape(shape)

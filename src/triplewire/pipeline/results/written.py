@@ -1,0 +1,301 @@
+"""Outcomes as files that workers write: matches and dead letters as Parquet, and a row a task that says what it wrote.
+
+The rows of matches never pass through Spark: a worker writes them as they are, each distinct text once. A file counts
+when the driver has its row, and only then: what a task that failed, or was repeated, has left is never looked at. It
+imports no Spark. Who calls it: `triplewire.pipeline.jobs`.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import secrets
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from triplewire.encode.matches import TEXTS, MatchColumns, shared
+from triplewire.encode.schema import MATCHES, to_batch
+from triplewire.engine import Engine
+from triplewire.engine.result import Part
+from triplewire.errors import LimitError, Refusal
+from triplewire.pipeline.filter import matched
+from triplewire.pipeline.rows import DEAD_LETTERS, INDEX_VERSION, storable
+
+_SAMPLE = pa.struct([("subscription", pa.string()), ("publication", pa.string()), ("source", pa.string())])
+REPORTS = pa.schema(
+    [
+        ("file", pa.string()),
+        ("matches", pa.int64()),
+        ("letters", pa.int64()),
+        ("refused", pa.int64()),
+        ("publications", pa.int64()),
+        ("samples", pa.list_(_SAMPLE)),
+    ]
+)
+"""The row of a task: the name of its files, how many matches and dead letters lie in them (there is no file of none),
+how many of the letters are more than warnings, how many publications it took, and some of its matches."""
+
+IDENTITY_BYTES = 16
+MATCHES_IN, LETTERS_IN, IDENTITIES_IN = "matches", "dead-letter", "identities"  # folders of `Target.folder`
+_GROUP_ROWS, _GROUP_BYTES = 1 << 17, 64 << 20  # matches of a row group, and bytes of their texts, about
+_LETTERS = 4_096  # that are written together
+_STATISTICS = ["publication", "subscription", "matched_at"]  # other columns have texts too long for that
+_SHORT = dict(zip('"\\\b\t\n\f\r', ('\\"', "\\\\", "\\b", "\\t", "\\n", "\\f", "\\r"), strict=True))
+_ESCAPES = {code: f"\\u{code:04X}" for code in range(32)} | {ord(text): escape for text, escape in _SHORT.items()}
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where tasks write, and what. `folder` is a new one that all workers see; `version` is that of the subscriptions;
+    `identities`: are the identities of matches written as well? `samples`: so many matches of each subscription are
+    told in the row of the task."""
+
+    folder: str
+    version: str
+    identities: bool = False
+    samples: int = 0
+
+
+@dataclass
+class TaskFiles:
+    """The files of one task, written as it goes on; `reports` ends them."""
+
+    target: Target
+    publications: int = 0
+    _matches: int = 0
+    _refused: int = 0
+    _letter_count: int = 0
+    _pending: list[tuple[MatchColumns, dt.datetime]] = field(default_factory=list)
+    _letters: list[dict[str, str]] = field(default_factory=list)
+    _writers: dict[str, pq.ParquetWriter] = field(default_factory=dict)
+    _samples: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
+    _name: str = field(default_factory=lambda: f"part-{_partition():05}-{secrets.token_hex(8)}")
+
+    def add(self, engine: Engine, part: Part) -> None:
+        """Write the matches of a part of a result of the engine."""
+        try:
+            columns = list(part.columns())
+        except (LimitError, ValueError):  # the texts of one publication are too long, and the others are matched again
+            failed: list[Refusal] = []
+            publications = to_batch(map(part.chunk.given, range(len(part.chunk))))
+            for _, matches in matched(engine, publications, failed):
+                self.add_rows(matches)
+            self.refuse(refusal for refusal in failed if refusal.kind == "publication")
+            return
+        self._pending += [(each, part.matched_at) for each in columns]
+        if self.target.samples:
+            sources = [part.chunk.origin(number)[0] for number in range(len(part.chunk))]
+            names, ids = part.publications, part.snapshot.ids(part.subscription)
+            for number, subscription in zip(part.publication.tolist(), ids, strict=True):
+                self._sample(subscription, names[number], sources[number])
+        rows = sum(len(each.truncated) for each, _ in self._pending)
+        if rows >= _GROUP_ROWS or sum(_bytes_of(each) for each, _ in self._pending) >= _GROUP_BYTES:
+            self._write_pending()
+
+    def add_rows(self, outcomes: pa.RecordBatch) -> None:
+        """Write outcomes that are rows already (`rows.OUTCOME_ROWS`, or plain matches)."""
+        rows = outcomes
+        if "refusal" in outcomes.schema.names:
+            is_refusal = pc.is_valid(outcomes.column("refusal"))
+            rows = outcomes.filter(pc.invert(is_refusal))
+            if rows.num_rows < outcomes.num_rows:
+                letters = outcomes.column("refusal").filter(is_refusal).to_pylist()
+                self.refuse(Refusal(**letter) for letter in letters)
+        if not rows.num_rows:
+            return
+        if self.target.samples:
+            own = [rows.column(name).to_pylist() for name in ("subscription", "publication", "source")]
+            for subscription, publication, source in zip(*own, strict=True):
+                self._sample(subscription, publication, source or "")
+        held = {name: rows.column(name) for name in MATCHES.names}
+        held[INDEX_VERSION] = pa.array([self.target.version], pa.string()).take(pa.array([0] * rows.num_rows))
+        for name, column in held.items():
+            if pa.types.is_string(column.type):
+                held[name] = column.cast(pa.large_string()).dictionary_encode()
+        self._write_matches(pa.table(held))
+
+    def refuse(self, refusals: Iterable[Refusal]) -> None:
+        """Write dead letters."""
+        for refusal in refusals:
+            self._refused += not refusal.is_warning
+            self._letter_count += 1
+            self._letters.append(storable(refusal))
+            if len(self._letters) >= _LETTERS:
+                self._write_letters()
+
+    def reports(self) -> Iterator[pa.RecordBatch]:
+        """End the files, and give the row of the task; no row for a task that had nothing to do."""
+        self._write_pending()
+        self._write_letters()
+        for writer in self._writers.values():
+            writer.close()
+        if self._matches or self._letter_count or self.publications:
+            samples = [
+                {"subscription": subscription, "publication": publication, "source": source}
+                for subscription, own in self._samples.items()
+                for publication, source in own
+            ]
+            counts = {"matches": self._matches, "letters": self._letter_count, "refused": self._refused}
+            row = {"file": self._name, **counts, "publications": self.publications, "samples": samples}
+            yield pa.RecordBatch.from_pylist([row], schema=REPORTS)
+
+    def _write_pending(self) -> None:
+        if self._pending:
+            self._write_matches(shared(self._pending, **{INDEX_VERSION: self.target.version}))
+            self._pending.clear()
+
+    def _write_matches(self, table: pa.Table) -> None:
+        self._matches += table.num_rows
+        self._write(MATCHES_IN, table)
+        if self.target.identities:
+            folder = Path(self.target.folder, IDENTITIES_IN)
+            folder.mkdir(parents=True, exist_ok=True)
+            with open(folder / self._name, "ab") as stream:
+                stream.write(b"".join(identities(table)))
+
+    def _write_letters(self) -> None:
+        if self._letters:
+            self._write(LETTERS_IN, pa.Table.from_pylist(self._letters, schema=DEAD_LETTERS))
+            self._letters.clear()
+
+    def _write(self, kind: str, table: pa.Table) -> None:
+        if kind not in self._writers:
+            file = parquet_file(self.target.folder, kind, self._name)
+            file.parent.mkdir(parents=True, exist_ok=True)
+            self._writers[kind] = pq.ParquetWriter(
+                file,
+                table.schema,
+                store_schema=False,  # readers see plain columns
+                write_statistics=[name for name in _STATISTICS if name in table.schema.names],
+            )
+        self._writers[kind].write_table(table, row_group_size=max(table.num_rows, 1))
+
+    def _sample(self, subscription: str, publication: str, source: str) -> None:
+        own = self._samples.setdefault(subscription, [])
+        own.append((publication, source))
+        own.sort()
+        del own[self.target.samples :]
+
+
+def parquet_file(folder: str | Path, kind: str, name: str) -> Path:
+    """The file of a task's matches (`MATCHES_IN`) or dead letters (`LETTERS_IN`)."""
+    return Path(folder, kind, f"{name}.parquet")
+
+
+def identities(matches: pa.Table) -> Iterator[bytes]:
+    """The identities of matches with dictionary-encoded columns, in their order: the first 16 bytes of the SHA-256 of
+    content, revision and the JSON text of [publication, subscription]. Ledgers on disk have them: never change it."""
+    columns = (matches.column(name).combine_chunks() for name in ("content", "revision", "publication", "subscription"))
+    content, revision, publication, subscription = map(_numbered, columns)
+    begun = [hashlib.sha256(text.encode()) for text in content[0]]
+    revisions = [text.encode() for text in revision[0]]
+    names = [f'["{text.translate(_ESCAPES)}",'.encode() for text in publication[0]]
+    ids = [f'"{text.translate(_ESCAPES)}"]'.encode() for text in subscription[0]]
+    for c, r, p, s in zip(content[1], revision[1], publication[1], subscription[1], strict=True):
+        digest = begun[c].copy()
+        digest.update(revisions[r] + names[p] + ids[s])
+        yield digest.digest()[:IDENTITY_BYTES]
+
+
+def _numbered(column: pa.Array | pa.ChunkedArray) -> tuple[list[str], list[int]]:
+    """The distinct texts of a column, and the number of that of each row."""
+    whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    return whole.dictionary.to_pylist(), whole.indices.to_pylist()
+
+
+def _bytes_of(columns: MatchColumns) -> int:
+    return sum(len(getattr(columns, name).text) for name in TEXTS)
+
+
+def _partition() -> int:
+    """The number of this task among those of its stage; 0 where Spark has not called."""
+    context = getattr(sys.modules.get("pyspark.taskcontext"), "TaskContext", None)
+    own = None if context is None else context.get()
+    return 0 if own is None else int(own.partitionId())
+
+
+# --- on the driver ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Report:
+    """A row of `REPORTS`."""
+
+    file: str
+    matches: int
+    letters: int
+    refused: int
+    publications: int
+    samples: tuple[tuple[str, str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Written:
+    """What the tasks of a batch have written to a folder."""
+
+    folder: Path
+    reports: Sequence[Report] = ()
+
+    @property
+    def publications(self) -> int:
+        """How many publications were matched."""
+        return sum(report.publications for report in self.reports)
+
+    @property
+    def refused(self) -> int:
+        """How many inputs and pairs were refused."""
+        return sum(report.refused for report in self.reports)
+
+    def files(self, kind: str) -> list[Path]:
+        """The files that count, of matches or of dead letters."""
+        counts = (report.matches if kind == MATCHES_IN else report.letters for report in self.reports)
+        return [
+            parquet_file(self.folder, kind, report.file)
+            for report, count in zip(self.reports, counts, strict=True)
+            if count
+        ]
+
+    def identities(self) -> list[bytes]:
+        """The identities of all matches, file by file."""
+        out: list[bytes] = []
+        for report in self.reports:
+            if report.matches:
+                data = (self.folder / IDENTITIES_IN / report.file).read_bytes()
+                out += [data[at : at + IDENTITY_BYTES] for at in range(0, len(data), IDENTITY_BYTES)]
+        return out
+
+    def retain(self, rows: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> None:
+        """Leave of the matches only those that are true in `rows`, which go on as `identities` do."""
+        first = 0
+        for report in self.reports:
+            own = rows[first : first + report.matches]
+            first += report.matches
+            if not own.all():
+                _retain(parquet_file(self.folder, MATCHES_IN, report.file), own)
+
+    def samples(self, of_each: int) -> list[tuple[str, str, str]]:
+        """The first matches of each subscription, (subscription, publication, source), in order: of each the first one,
+        then of each the second one, and so on."""
+        each: dict[str, list[tuple[str, str, str]]] = {}
+        for sample in sorted(sample for report in self.reports for sample in report.samples):
+            each.setdefault(sample[0], []).append(sample)
+        return [own[rank] for rank in range(of_each) for own in each.values() if rank < len(own)]
+
+
+def _retain(file: Path, rows: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> None:
+    """Write a file anew with some of its rows, a row group at a time."""
+    aside = file.with_name(f".{file.name}")
+    with pq.ParquetFile(file) as before, pq.ParquetWriter(aside, before.schema_arrow, store_schema=False) as writer:
+        first = 0
+        for number in range(before.num_row_groups):
+            group = before.read_row_group(number)
+            writer.write_table(group.filter(pa.array(rows[first : first + group.num_rows])))
+            first += group.num_rows
+    aside.replace(file)
