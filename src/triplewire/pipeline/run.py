@@ -1,7 +1,7 @@
-"""A run of the pipeline: files in, matches and dead letters out as Parquet, as a batch or as a stream.
+"""A run of the pipeline: publications in, matches and dead letters out as Parquet, as a batch or as a stream.
 
-Its parts: `sources` (files to publications), `jobs` (publications to outcomes), `sinks` (the output folder); of a
-stream also `arrivals` (which files are new) and `results.told` (which matches are).
+Its parts: `sources` (publications), `jobs` (publications to outcomes), `sinks` (the output folder), `connect.delivery`
+(sinks beside it); of a stream also `connect.arrivals` (which files are new) and `results.told` (which matches are).
 """
 
 from __future__ import annotations
@@ -9,15 +9,17 @@ from __future__ import annotations
 import datetime as dt
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from triplewire.config import Settings
 from triplewire.errors import ReadError, Refusal
-from triplewire.pipeline.arrivals import SETTLE, Arrivals
 from triplewire.pipeline.calling import Calling, JobLearning
+from triplewire.pipeline.connect.addresses import Connections
+from triplewire.pipeline.connect.arrivals import SETTLE, Arrivals
+from triplewire.pipeline.connect.delivery import Delivery
 from triplewire.pipeline.filter import PackedEngine
 from triplewire.pipeline.index.filters import IndexFilter
 from triplewire.pipeline.index.pins import IndexSource, Pins
@@ -54,8 +56,9 @@ class PipelineRun:
 
     `refused` are the subscriptions that `jobs.compile_filter` refused; they are written as dead letters too.
     `on_refusal` is called with each other refusal, `on_note` with what else a user should know, `on_batch` with the
-    counts after each micro-batch, and `look` with the outcomes (`rows.OUTCOME_ROWS`) while they are in memory. Another
-    thread may set `stop`, which ends the stream.
+    counts after each micro-batch, and `look` with the outcomes (`rows.OUTCOME_ROWS`) while they are in memory.
+    `delivery` has the sinks beside the output folder. Another thread may set `stop`, which ends the stream.
+
     The next run repeats a micro-batch that was not finished.
     """
 
@@ -71,6 +74,8 @@ class PipelineRun:
     on_batch: Callable[[Summary], None] = lambda summary: None
     look: Callable[[DataFrame], None] = lambda outcomes: None
     calling: Calling = field(default_factory=Calling)
+    connections: Connections | None = None  # what the source needs
+    delivery: Delivery = field(default_factory=Delivery)
     stop: threading.Event = field(default_factory=threading.Event)
     summary: Summary = field(default_factory=Summary)
     _start: str = field(default="", init=False)  # the folder for the refusals of this start
@@ -80,6 +85,7 @@ class PipelineRun:
 
     def batch(self, spark: SparkSession) -> Summary:
         """Match all files that exist now. The results replace those of an earlier run."""
+        self._connect(spark)
         facts = {"streaming": False, "subscriptions": self._version}
         self.output.record(**facts)
         rows = self._publications(spark)
@@ -105,11 +111,12 @@ class PipelineRun:
         was told before is not told again within the `horizon`, but with `repeat`. `Ledger` and `Arrivals`
         say more. Of files elsewhere than on this machine, each is read once, as Spark first sees it.
         """
+        self._connect(spark)
         self._compare_with_last_start()
         remote = is_remote(self.source)
         self.output.record(streaming=True, subscriptions=self._version, remote=remote)
         self._start = self.output.next_start()
-        self.output.add_refusals(self.refused, self._start)
+        self._record(self.refused)
         self.summary.refused = len(self.refused)
         arrivals = None
         if remote:
@@ -146,7 +153,13 @@ class PipelineRun:
 
     def _publications(self, spark: SparkSession, *, streaming: bool = False) -> DataFrame:
         return publications(
-            spark, self.source, streaming, split=self.split, settings=self.settings, as_written=self.as_written
+            spark,
+            self.source,
+            streaming,
+            split=self.split,
+            settings=self.settings,
+            as_written=self.as_written,
+            connections=self.connections,
         )
 
     def _filter(self, part: str, number: int) -> PackedEngine | IndexFilter:
@@ -202,9 +215,18 @@ class PipelineRun:
         arrivals.take(look)
 
     def _refuse(self, refusals: list[Refusal]) -> None:
-        """Record refusals beside those of the micro-batches."""
-        self.output.add_refusals(refusals, self._start)
+        """Record refusals beside those of the micro-batches, and tell them."""
+        self._record(refusals)
         self._tell(refusals)
+
+    def _record(self, refusals: Sequence[Refusal]) -> None:
+        self.output.add_refusals(refusals, self._start)
+        self.delivery.refused(refusals, int(self._start.removeprefix("batch=")))
+
+    def _connect(self, spark: SparkSession) -> None:
+        """Find out whether the sinks can be written to, before there is something to write."""
+        self.delivery.at, self.delivery.stop = self.output.at, self.stop
+        self.delivery.open(spark, self.output.folder)
 
     def _tell(self, refusals: Iterable[Refusal]) -> None:
         """Count and report refusals, of which micro-batches and looks at files may have some at once."""
@@ -243,13 +265,19 @@ class PipelineRun:
             if decided.get["letters"]:  # a job of Spark's takes a part of the time of a micro-batch
                 self.output.write(DEAD_LETTER, dead_letters(held))
             self.look(held)
-        self.output.write_refusals(() if part else self.refused)
-        own = Totals(1, seen.get["publications"] or 0, self.output.written(), decided.get["refused"] or 0, repeats)
+        refused = () if part else self.refused
+        self.output.write_refusals(refused)
+        unsent = self.delivery.committing(self.output.uncommitted(), number, replaces=not part)
+        if unsent:
+            self.output.write_refusals((*refused, *unsent))
+        count = (decided.get["refused"] or 0) + len(unsent)
+        own = Totals(1, seen.get["publications"] or 0, self.output.written(), count, repeats)
         before = last_counts(self.output.folder / MATCHES) if part else None
         total = own + (before.total if before is not None else Totals())
         self.output.commit(
             part, Counts(own, total, round(time.perf_counter() - begun, 3), more={"index_version": chosen.version})
         )
+        self._tell(unsent)
         self._committed(part)
 
     def _committed(self, part: str) -> None:
