@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from triplewire.cli.inputs.files import check_files, file_argument
+from triplewire.cli.pipeline.session import spark_with_log
 from triplewire.cli.report import one_line
 from triplewire.errors import TriplewireError
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from triplewire.pipeline.connect.addresses import Connections
     from triplewire.pipeline.connect.delivery import Delivery
     from triplewire.pipeline.connect.parts import Sink
@@ -90,3 +97,72 @@ def wrong(option: str) -> Iterator[None]:
         yield
     except TriplewireError as error:
         raise typer.BadParameter(one_line(str(error)), param_hint=option) from error
+
+
+# --- subscriptions ---------------------------------------------------------------------------------------------------
+
+
+class Subscribed(NamedTuple):
+    """A file or a folder of subscriptions, or the address of a table of them."""
+
+    file: Path
+    address: str = ""
+
+
+def subscribed_argument(text: str) -> Subscribed:
+    """What an argument names. Raises `BadParameter` for an address of anything but a database."""
+    if text.startswith(("jdbc:", "sqlite:")):
+        return Subscribed(Path(), text)
+    return Subscribed(file_argument(text))
+
+
+SubscribedOption = Annotated[
+    list[Subscribed],
+    typer.Option(
+        "--subscriptions",
+        metavar="FILE...",
+        parser=subscribed_argument,
+        help="Queries: .gql .rq .mdv .pred (one each), .jsonl .parquet (many), folders of them; tables of databases: "
+        "jdbc:postgresql://HOST/DATABASE#TABLE, sqlite:FILE#TABLE.",
+    ),
+]
+
+
+class Fetched(NamedTuple):
+    """Files of subscriptions, and the addresses that some of them stand for."""
+
+    files: list[Path]
+    names: dict[str, str]
+
+
+@contextmanager
+def subscription_files(
+    given: Iterable[Subscribed], connect: Path | None, config: dict[str, str], master: str
+) -> Iterator[Fetched]:
+    """The subscriptions as files; those of tables are fetched, and removed in the end. Raises `BadParameter`."""
+    # --help does without Arrow behind these
+    from triplewire.pipeline.connect.addresses import JDBC, SQLITE, address
+    from triplewire.pipeline.connect.tables import fetched
+
+    given, connections = list(given), connections_from(connect)
+    check_files([entry.file for entry in given if not entry.address])
+    out = Fetched([], {})
+    with ExitStack() as opened:
+        folder = Path(tempfile.mkdtemp(prefix="triplewire-subscriptions-"))
+        opened.callback(shutil.rmtree, folder, ignore_errors=True)
+        log = Path(tempfile.gettempdir()) / f"triplewire-spark-{os.getpid()}.log"
+
+        def spark() -> SparkSession:
+            return opened.enter_context(spark_with_log(log, master, config))
+
+        for number, entry in enumerate(given):
+            if not entry.address:
+                out.files.append(entry.file)
+                continue
+            with wrong("--subscriptions"):
+                table = address(entry.address, connections, (JDBC, SQLITE))
+                files = fetched(table, folder / str(number), spark)
+            out.files.extend(files)
+            out.names.update((str(file), str(table)) for file in files)
+        yield out
+        log.unlink(missing_ok=True)

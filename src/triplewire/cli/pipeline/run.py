@@ -120,7 +120,7 @@ def run_command(
     triplewire pipeline run --input feeds/ --index live --output found-live --streaming --watch 10
     triplewire pipeline run --input kafka://host:9092/topic --index live --output found-live --streaming --watch 1
 
-    Match publications against subscriptions on Spark. DIR/matches holds publication, subscription, bindings (JSON text),
+    Match publications against subscriptions on Spark. DIR/matches has publication, subscription, bindings (JSON text),
     truncated, matched_at, construct (the graph of a CONSTRUCT query, as N-Quads), content (the content hash of the
     publication), revision (of the subscription) and index_version; DIR/dead-letter what was refused, and why. A batch
     run takes the place of an earlier one in the same folder; a streaming run goes on where the last one stopped, and

@@ -1,0 +1,178 @@
+"""Matches and dead letters in every sink, once and when a micro-batch is repeated. Kills: `test_killed.py`."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+from collections import Counter
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.dataset as ds
+import pytest
+
+from pipeline.connect.servers import PASSWORD, Receiver
+from pipeline.runs import dead_letters_in, run
+from triplewire.engine import Engine
+from triplewire.errors import TriplewireError
+from triplewire.pipeline.connect.addresses import Connections, address
+from triplewire.pipeline.connect.delivery import Delivery, sink
+from triplewire.pipeline.connect.jdbc import options
+from triplewire.pipeline.connect.parts import LETTER, MATCH
+from triplewire.pipeline.filter import PackedEngine
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("spark")]
+
+GRAPHS = 5
+QUADS = "".join(f'<urn:s> <urn:p> "{n}" <urn:g{n}> .\n' for n in range(GRAPHS)) + "no quad\n"
+NUL = '<urn:s> <urn:p> "before\\u0000after" <urn:nul> .\n'
+
+
+def engine() -> Engine:
+    made = Engine(matcher="reference")
+    made.subscribe("SELECT ?o WHERE { ?s <urn:p> ?o }", id="any")
+    made.subscribe("CONSTRUCT { ?s <urn:q> ?o } WHERE { ?s <urn:p> ?o }", id="größe 'quoted'")
+    return made
+
+
+def delivery(connections: Connections, matches: list[str], letters: list[str]) -> Delivery:
+    return Delivery(
+        [sink(address(text, connections), MATCH) for text in matches],
+        [sink(address(text, connections), LETTER) for text in letters],
+    )
+
+
+def in_sqlite(file: Path, table: str) -> list[dict[str, Any]]:
+    with closing(sqlite3.connect(file)) as connection:
+        connection.row_factory = sqlite3.Row
+        return [dict(row) for row in connection.execute(f"SELECT * FROM {table}")]
+
+
+def in_postgres(spark: SparkSession, connections: Connections, url: str, table: str) -> list[dict[str, Any]]:
+    given = options(address(url, connections), dbtable=table)
+    return [row.asDict() for row in spark.read.format("jdbc").options(**given).load().collect()]
+
+
+def in_kafka(spark: SparkSession, host: str, topic: str) -> list[tuple[str, dict[str, Any], dict[str, str]]]:
+    reader = spark.read.format("kafka").option("kafka.bootstrap.servers", host).option("subscribe", topic)
+    rows = reader.option("includeHeaders", "true").load().selectExpr("key", "value", "headers").collect()
+    return [
+        (row.key.decode(), json.loads(row.value), {header.key: header.value.decode() for header in row.headers})
+        for row in rows
+    ]
+
+
+def repeat_last(out: Path) -> None:
+    """Make Spark, and the output folder, forget that the micro-batch was committed: its sinks have it."""
+    commits = out / "_checkpoint" / "commits"
+    last = max(int(file.name) for file in commits.iterdir() if file.name.isdecimal())
+    for file in (commits / str(last), commits / f".{last}.crc"):
+        file.unlink(missing_ok=True)
+    for kind in ("matches", "dead-letter"):
+        shutil.rmtree(out / kind / f"batch={last}")
+
+
+def test_every_sink_has_each_row(
+    linked: SparkSession, postgres: str, kafka: str, receiver: Receiver, secrets_file: Path, tmp_path: Path
+) -> None:
+    source, out, database = tmp_path / "in", tmp_path / "out [x]", tmp_path / "found.sqlite"
+    source.mkdir()
+    (source / "a.nq").write_text(QUADS)
+    (source / "nul.nq").write_text(NUL)
+    connections = Connections.read(secrets_file)
+    matches = [f"sqlite:{database}", f"{postgres}#found", f"kafka://{kafka}/found", receiver.url]
+    letters = [f"sqlite:{database}", f"{postgres}#refused", f"kafka://{kafka}/refused"]
+    for times in (1, 2):
+        summary, said = run(
+            linked,
+            source,
+            PackedEngine.of(engine()),
+            out,
+            streaming=True,
+            delivery=delivery(connections, matches, letters),
+        )
+        wanted = {
+            (row["publication"], row["subscription"], row["content"], row["revision"])
+            for row in ds.dataset(out / "matches", partitioning="hive").to_table().to_pylist()
+        }
+        assert (len(wanted), summary.matches, [refusal.kind for refusal in said]) == (
+            2 * (GRAPHS + 1),
+            len(wanted),
+            ["publication"],
+        ), said
+
+        tables = [in_sqlite(database, "matches"), in_postgres(linked, connections, postgres, "found")]
+        for rows in tables:
+            assert len(rows) == len(wanted)  # repeated or not
+            assert {
+                (row["publication"], row["subscription"], row["content"], row["revision"]) for row in rows
+            } == wanted
+            assert {row["identity"] for row in rows} == {row["identity"] for row in tables[0]}
+            assert len({(row["stream"], row["batch"]) for row in rows}) == 1
+        assert any(
+            "before\ufffdafter" in str(row["construct"]) or "\\u0000" in row["construct"]
+            for row in tables[1]
+            if row["construct"]
+        )
+
+        records = in_kafka(linked, kafka, "found")
+        stream = tables[0][0]["stream"]
+        identities = {row["identity"] for row in tables[0]}
+        assert Counter(key for key, _, _ in records) == dict.fromkeys(identities, times)
+        for key, value, headers in records:
+            assert headers == {"stream": stream, "batch": "0", "identity": key}
+            assert value["identity"] == key
+            assert isinstance(value["bindings"], list)
+        posted = Counter(headers["idempotency-key"] for headers, _ in receiver.requests)
+        assert posted == {f"{stream}-0-{identity}": times for identity in identities}
+
+        (letter,) = dead_letters_in(out)
+        for rows in (in_sqlite(database, "dead_letters"), in_postgres(linked, connections, postgres, "refused")):
+            assert [(row["kind"], row["subject"], row["reason"]) for row in rows] == [
+                (letter.kind, letter.subject, letter.reason)
+            ]
+        refused = in_kafka(linked, kafka, "refused")
+        assert [value["reason"] for _, value, _ in refused] == [letter.reason] * times
+        repeat_last(out)
+
+    for file in out.rglob("*"):
+        assert not file.is_file() or PASSWORD.encode() not in file.read_bytes(), file
+
+
+def test_a_batch_run_replaces_what_it_delivered(
+    linked: SparkSession, postgres: str, secrets_file: Path, tmp_path: Path
+) -> None:
+    source, database = tmp_path / "in", tmp_path / "found.sqlite"
+    source.mkdir()
+    connections = Connections.read(secrets_file)
+    for count in (3, 2):
+        (source / "a.nq").write_text("".join(f'<urn:s> <urn:p> "{n}" <urn:g{n}> .\n' for n in range(count)))
+        targets = delivery(connections, [f"sqlite:{database}", f"{postgres}#replaced"], [])
+        run(linked, source, PackedEngine.of(engine()), tmp_path / "out", delivery=targets)
+        for rows in (in_sqlite(database, "matches"), in_postgres(linked, connections, postgres, "replaced")):
+            assert {row["publication"] for row in rows} == {f"urn:g{n}" for n in range(count)}
+
+
+def test_what_is_missing_is_told_before_anything_is_read(
+    linked: SparkSession, postgres: str, secrets_file: Path, tmp_path: Path
+) -> None:
+    connections = Connections.read(secrets_file)
+    with closing(sqlite3.connect(tmp_path / "other.sqlite")) as connection:
+        connection.execute("CREATE TABLE matches (mine TEXT)")
+    wrong = {
+        f"sqlite:{tmp_path}/other.sqlite": "no such column",
+        f"{postgres}_absent": "does not exist",
+        "jdbc:h2:mem:x": "No suitable driver",
+    }
+    for text, what in wrong.items():
+        with pytest.raises(TriplewireError, match=what) as raised:
+            sink(address(text, connections), MATCH).check(linked)
+        assert PASSWORD not in str(raised.value)
+    stranger = sink(address(postgres, Connections({postgres: {"user": "test", "password": "wrong"}})), MATCH)
+    with pytest.raises(TriplewireError, match="password authentication failed"):
+        stranger.check(linked)
