@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from triplewire.config import Settings
@@ -20,6 +21,10 @@ from triplewire.pipeline.calling import Calling, JobLearning
 from triplewire.pipeline.connect.addresses import Connections
 from triplewire.pipeline.connect.arrivals import SETTLE, Arrivals
 from triplewire.pipeline.connect.delivery import Delivery
+from triplewire.pipeline.connect.feeds.inbox import FOLDER as DOCUMENTS
+from triplewire.pipeline.connect.feeds.inbox import PREFIX as INBOX
+from triplewire.pipeline.connect.feeds.lists import addresses, is_list
+from triplewire.pipeline.connect.feeds.poller import Poller
 from triplewire.pipeline.filter import PackedEngine
 from triplewire.pipeline.index.filters import IndexFilter
 from triplewire.pipeline.index.pins import IndexSource, Pins
@@ -88,7 +93,7 @@ class PipelineRun:
         self._connect(spark)
         facts = {"streaming": False, "subscriptions": self._version}
         self.output.record(**facts)
-        rows = self._publications(spark)
+        rows = self._publications(spark, self.source)
         self.summary.refused = len(self.refused)
         self._process(rows, "")
         ended = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
@@ -109,18 +114,20 @@ class PipelineRun:
         It ends when there are no more. With `watch`, it looks for new files every `watch` seconds until `stop` is set.
         A file counts when it has not changed for `settle` seconds; one that changes later is read again. A match that
         was told before is not told again within the `horizon`, but with `repeat`. `Ledger` and `Arrivals`
-        say more. Of files elsewhere than on this machine, each is read once, as Spark first sees it.
+        say more. Of files elsewhere than on this machine, each is read once, as Spark first sees it. Feeds of a list
+        are polled: what is due, or, with `watch`, whatever becomes due.
         """
         self._connect(spark)
         self._compare_with_last_start()
-        remote = is_remote(self.source)
+        source = f"{INBOX}{self.output.inbox}/{DOCUMENTS}" if is_list(self.source) else self.source
+        remote = is_remote(source)
         self.output.record(streaming=True, subscriptions=self._version, remote=remote)
         self._start = self.output.next_start()
         self._record(self.refused)
         self.summary.refused = len(self.refused)
-        arrivals = None
+        arrivals, end_polling = None, self._poll(watch)
         if remote:
-            rows = self._publications(spark, streaming=True)
+            rows = self._publications(spark, source, streaming=True)
         else:
             tasks = spark.sparkContext.defaultParallelism
             arrivals = Arrivals(self.source, self.output.arrivals, settle, tasks)
@@ -145,16 +152,25 @@ class PipelineRun:
                     self._take(arrivals)
         finally:
             query.stop()
+            end_polling()
         failed = query.exception()
         if failed is not None and not self.stop.is_set():
             raise failed
         self._refuse([Refusal.of("publication", path, _STILL_CHANGES) for path in self._pending])
         return self.summary
 
-    def _publications(self, spark: SparkSession, *, streaming: bool = False) -> DataFrame:
+    def _poll(self, watch: float) -> Callable[[], None]:
+        """Poll the feeds, where the source is a list of them: once, or while the stream runs. Returns what ends it."""
+        if not is_list(self.source):
+            return lambda: None
+        feeds = addresses(Path(self.source), self.settings, lambda refusal: self._refuse([refusal]))
+        connections = self.connections or Connections()
+        return Poller(feeds, self.output.inbox, connections, on_note=self.on_note).begin(watch > 0)
+
+    def _publications(self, spark: SparkSession, source: str, *, streaming: bool = False) -> DataFrame:
         return publications(
             spark,
-            self.source,
+            source,
             streaming,
             split=self.split,
             settings=self.settings,

@@ -13,6 +13,7 @@
     DIR/_index                        the index of a run that was given subscriptions (`triplewire.pipeline.index`)
     DIR/_pins.sqlite                  which version of an index a micro-batch had (`triplewire.pipeline.index.pins`)
     DIR/_metrics.prom                 what was counted (`triplewire.pipeline.results.status`)
+    DIR/_inbox                        what was polled of feeds (`triplewire.pipeline.connect.feeds`)
     DIR/_stream                       the name of this output for other sinks (`triplewire.pipeline.connect.delivery`)
     DIR/_writing                      incomplete files, in a folder for each process that writes
     DIR/_replaced                     results of the run before, while those of a batch run take their place
@@ -69,6 +70,7 @@ class Output:
         self.told = self.folder / "_told.sqlite"
         self.pins = self.folder / "_pins.sqlite"
         self.index = self.folder / "_index"
+        self.inbox = self.folder / "_inbox"
         self.learned = self.folder / "_learned.json"
         self.budgets = self.folder / "_budgets"
         self.replaced = self.folder / "_replaced"

@@ -24,6 +24,9 @@ from triplewire.model.publication import Publication
 from triplewire.pipeline.connect import kafka
 from triplewire.pipeline.connect.addresses import KAFKA, Connections, address, kind_of
 from triplewire.pipeline.connect.documents import DocumentReader, groups
+from triplewire.pipeline.connect.feeds import inbox
+from triplewire.pipeline.connect.feeds.inbox import PREFIX as INBOX
+from triplewire.pipeline.connect.feeds.lists import is_list
 from triplewire.pipeline.given import check_reading, check_rows, check_session
 from triplewire.pipeline.rows import PUBLICATION_ROWS, columns_of, refused, storable_text, widened
 from triplewire.read import read, read_document
@@ -52,9 +55,9 @@ def publications(
     """Rows of publications and refused inputs: id, source, published, triples, refusal.
 
     `path` is a file, a folder (all files below it), a glob, or a URL of a file system that Spark knows; files may be
-    gzipped. Or it is a topic (`kafka://HOST:PORT/TOPIC`: `triplewire.pipeline.connect.kafka`, with the `connections`
-    that it needs), or a data frame with the columns id and triples (and source, published, refusal), which gets the
-    columns that it does not have.
+    gzipped. Or it is a topic (`kafka://HOST:PORT/TOPIC`: `triplewire.pipeline.connect.kafka`), for which `connections`
+    has what is needed to reach it; what was polled of feeds (`inbox:DIR`); or a data frame with the columns id and
+    triples (and source, published, refusal), which gets those that it does not have.
 
     A row with a `refusal` (struct kind, subject, where, reason, remedy) holds no publication. `split` is "item",
     "document" or "subject", and `as_written` leaves the texts of feeds without types, as for `triplewire.read.read`. A
@@ -75,6 +78,13 @@ def publications(
     if kind_of(str(path)) == KAFKA:
         given = kafka.documents_from(spark, address(str(path), connections), streaming)
         return given.mapInArrow(DocumentReader(split, settings, as_written), columns_of(PUBLICATION_ROWS))
+    if str(path).startswith(INBOX):
+        given = inbox.documents_from(spark, escape(str(path).removeprefix(INBOX)), streaming)
+        return given.mapInArrow(DocumentReader(split, settings, as_written), columns_of(PUBLICATION_ROWS))
+    if is_list(str(path)):
+        raise ReadError(
+            "a list of feeds is polled by a stream", source=str(path), remedy="triplewire pipeline run --streaming"
+        )
     rows = _files(spark, path, streaming, settings)
     return rows.mapInArrow(FileReader(split, settings, as_written), columns_of(PUBLICATION_ROWS))
 

@@ -93,7 +93,8 @@ def run_command(
         typer.Option(
             "--input",
             metavar="DIR",
-            help="RDF documents and feeds: a file, folder or glob, a URL, or kafka://HOST:PORT/TOPIC.",
+            help="RDF documents and feeds: a file, folder or glob, a URL, kafka://HOST:PORT/TOPIC, or a list of feeds "
+            "that are polled (.opml, .feeds).",
         ),
     ],
     output: Annotated[Path, typer.Option(metavar="DIR", help="Where matches/ and dead-letter/ go.")],
@@ -127,6 +128,8 @@ def run_command(
     tells once what comes again. With --index, each micro-batch has the version that is the newest then.
     """
     streams.check()
+    if source.lower().endswith((".opml", ".feeds")) and not streams.streaming:
+        raise typer.BadParameter("feeds are polled by a stream; add --streaming", param_hint="--input")
     has_own = bool(taxonomy) or entailment is not Entailment.NONE or matcher != DEFAULT_MATCHER
     given = _subscriptions(subscriptions, index, has_own)
     config, master = settings_of_spark_from(conf)

@@ -37,7 +37,7 @@ class SqliteSink:
 
     def check(self, spark: SparkSession) -> None:
         """Make the table where it is not there. Raises `TriplewireError`, also where a table has other columns."""
-        types = ", ".join(f'"{name}" {_TYPES[kind]}' for name, kind in self._columns.items())
+        types = ", ".join(f"[{name}] {_TYPES[kind]}" for name, kind in self._columns.items())
         with self._connected() as connection:
             key = ", ".join(KEY)
             connection.execute(f"CREATE TABLE IF NOT EXISTS {self._table} ({types}, PRIMARY KEY ({key})) WITHOUT ROWID")
@@ -59,7 +59,8 @@ class SqliteSink:
 
     @property
     def _names(self) -> str:
-        return ", ".join(f'"{name}"' for name in self._columns)
+        # in brackets: a name in double quotes that is none of the table is a text to SQLite
+        return ", ".join(f"[{name}]" for name in self._columns)
 
     @contextlib.contextmanager
     def _connected(self) -> Iterator[sqlite3.Connection]:
