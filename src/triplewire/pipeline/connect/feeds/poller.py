@@ -63,7 +63,7 @@ class Feed:
 
 @dataclass
 class Poller:
-    """The feeds of a list and their inbox, in a folder. `clock` is `time.time`; `on_note` is told of what is wrong here.
+    """The feeds of a list, and their inbox in a folder. `clock` is `time.time`; `on_note` is told what is wrong here.
 
     Raises `TriplewireError` for an interval that is no number.
     """
