@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import sqlite3
 from collections import Counter
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow.dataset as ds
 import pytest
 
+from pipeline.connect.received import in_kafka, in_postgres, in_sqlite
 from pipeline.connect.servers import PASSWORD, Receiver
 from pipeline.runs import dead_letters_in, run
 from triplewire.engine import Engine
 from triplewire.errors import TriplewireError
 from triplewire.pipeline.connect.addresses import Connections, address
 from triplewire.pipeline.connect.delivery import Delivery, sink
-from triplewire.pipeline.connect.jdbc import options
 from triplewire.pipeline.connect.parts import LETTER, MATCH
 from triplewire.pipeline.filter import PackedEngine
 
@@ -47,26 +46,6 @@ def delivery(connections: Connections, matches: list[str], letters: list[str]) -
     )
 
 
-def in_sqlite(file: Path, table: str) -> list[dict[str, Any]]:
-    with closing(sqlite3.connect(file)) as connection:
-        connection.row_factory = sqlite3.Row
-        return [dict(row) for row in connection.execute(f"SELECT * FROM {table}")]
-
-
-def in_postgres(spark: SparkSession, connections: Connections, url: str, table: str) -> list[dict[str, Any]]:
-    given = options(address(url, connections), dbtable=table)
-    return [row.asDict() for row in spark.read.format("jdbc").options(**given).load().collect()]
-
-
-def in_kafka(spark: SparkSession, host: str, topic: str) -> list[tuple[str, dict[str, Any], dict[str, str]]]:
-    reader = spark.read.format("kafka").option("kafka.bootstrap.servers", host).option("subscribe", topic)
-    rows = reader.option("includeHeaders", "true").load().selectExpr("key", "value", "headers").collect()
-    return [
-        (row.key.decode(), json.loads(row.value), {header.key: header.value.decode() for header in row.headers})
-        for row in rows
-    ]
-
-
 def repeat_last(out: Path) -> None:
     """Make Spark, and the output folder, forget that the micro-batch was committed: its sinks have it."""
     commits = out / "_checkpoint" / "commits"
@@ -80,7 +59,7 @@ def repeat_last(out: Path) -> None:
 def test_every_sink_has_each_row(
     linked: SparkSession, postgres: str, kafka: str, receiver: Receiver, secrets_file: Path, tmp_path: Path
 ) -> None:
-    source, out, database = tmp_path / "in", tmp_path / "out [x]", tmp_path / "found.sqlite"
+    source, out, database = tmp_path / "in", tmp_path / "out", tmp_path / "found.sqlite"
     source.mkdir()
     (source / "a.nq").write_text(QUADS)
     (source / "nul.nq").write_text(NUL)

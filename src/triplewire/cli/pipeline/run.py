@@ -65,8 +65,10 @@ class Streams:
     watch: Watch = 0
     repeat: Repeat = False
 
-    def check(self) -> None:
-        """Raises `BadParameter` for options that are for streams only."""
+    def check(self, source: str) -> None:
+        """Raises `BadParameter` for options, or a source, that are for streams only."""
+        if source.lower().endswith((".opml", ".feeds")) and not self.streaming:
+            raise typer.BadParameter("feeds are polled by a stream; add --streaming", param_hint="--input")
         if self.watch and not self.streaming:
             raise typer.BadParameter("it keeps a stream running; add --streaming", param_hint="--watch")
         if self.repeat and not self.streaming:
@@ -86,31 +88,35 @@ Conf = Annotated[
 ]
 
 
+Input = Annotated[
+    str,
+    typer.Option(
+        "--input",
+        metavar="DIR",
+        help="RDF documents and feeds: a file, folder or glob, a URL, kafka://HOST:PORT/TOPIC, or a list of feeds "
+        "that are polled (.opml, .feeds).",
+    ),
+]
+IndexOption = Annotated[
+    Path | None,
+    typer.Option("--index", metavar="DIR", help="An index of subscriptions instead: triplewire pipeline index."),
+]
+Matcher = Annotated[str, typer.Option(metavar="NAME", help="How pairs are found; the answers are the same.")]
+
+
 @grouped
 def run_command(
-    source: Annotated[
-        str,
-        typer.Option(
-            "--input",
-            metavar="DIR",
-            help="RDF documents and feeds: a file, folder or glob, a URL, kafka://HOST:PORT/TOPIC, or a list of feeds "
-            "that are polled (.opml, .feeds).",
-        ),
-    ],
+    source: Input,
     output: Annotated[Path, typer.Option(metavar="DIR", help="Where matches/ and dead-letter/ go.")],
     subscriptions: OptionalSubscriptionFiles = None,
-    index: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="An index of subscriptions instead: triplewire pipeline index.")
-    ] = None,
+    index: IndexOption = None,
     taxonomy: TaxonomyFiles = None,
     *,
     operating: OperatingWithCache,
     streams: Streams,
     connecting: Connecting,
     reading: Reading,
-    matcher: Annotated[
-        str, typer.Option(metavar="NAME", help="How pairs are found; the answers are the same.")
-    ] = DEFAULT_MATCHER,
+    matcher: Matcher = DEFAULT_MATCHER,
     entailment: EntailmentOption = Entailment.NONE,
     conf: Conf = None,
 ) -> None:
@@ -127,9 +133,7 @@ def run_command(
     run takes the place of an earlier one in the same folder; a streaming run goes on where the last one stopped, and
     tells once what comes again. With --index, each micro-batch has the version that is the newest then.
     """
-    streams.check()
-    if source.lower().endswith((".opml", ".feeds")) and not streams.streaming:
-        raise typer.BadParameter("feeds are polled by a stream; add --streaming", param_hint="--input")
+    streams.check(source)
     has_own = bool(taxonomy) or entailment is not Entailment.NONE or matcher != DEFAULT_MATCHER
     given = _subscriptions(subscriptions, index, has_own)
     config, master = settings_of_spark_from(conf)
