@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import base64
+import hmac
+import json
 import shutil
 import sqlite3
+import time
 from collections import Counter
 from contextlib import closing
 from pathlib import Path
@@ -19,7 +23,7 @@ from triplewire.engine import Engine
 from triplewire.errors import TriplewireError
 from triplewire.pipeline.connect.addresses import Connections, address
 from triplewire.pipeline.connect.delivery import Delivery, sink
-from triplewire.pipeline.connect.parts import LETTER, MATCH
+from triplewire.pipeline.connect.parts import LETTER, MATCH, Part, rows_of
 from triplewire.pipeline.filter import PackedEngine
 
 if TYPE_CHECKING:
@@ -155,3 +159,40 @@ def test_what_is_missing_is_told_before_anything_is_read(
     stranger = sink(address(postgres, Connections({postgres: {"user": "test", "password": "wrong"}})), MATCH)
     with pytest.raises(TriplewireError, match="password authentication failed"):
         stranger.check(linked)
+
+
+def test_what_a_webhook_answers(spark: SparkSession, receiver: Receiver, secrets_file: Path) -> None:
+    letters = [
+        {"kind": "publication", "subject": f"urn:{n}", "where": "", "reason": "\u2028 '\"", "remedy": ""}
+        for n in range(3)
+    ]
+    rows = rows_of(spark.createDataFrame(letters), LETTER).persist()  # type: ignore[type-var]  # dicts are rows
+    target, part = sink(address(receiver.url, Connections.read(secrets_file)), LETTER), Part("s", 7, LETTER)
+
+    receiver.answers = [(503, {}), (429, {"Retry-After": "1"}), (422, {})]
+    begun = time.monotonic()
+    refused = target.deliver(rows, part)
+    assert time.monotonic() - begun >= 1
+    assert [(refusal.kind, refusal.subject[:4]) for refusal in refused] == [("delivery", "s-7-")]
+    assert "422" in refused[0].reason
+    posted = Counter(headers["idempotency-key"] for headers, _ in receiver.requests)
+    assert (len(posted), sum(posted.values())) == (3, 5)
+
+    for headers, body in receiver.requests:
+        assert json.loads(body)["subject"].startswith("urn:")
+        signed = f"{headers['webhook-id']}.{headers['webhook-timestamp']}.".encode() + body
+        wanted = base64.b64encode(hmac.digest(b"secret secret", signed, "sha256")).decode()
+        assert headers["webhook-signature"] == f"v1,{wanted}"
+
+    for answers in ([(404, {})], [(301, {"Location": receiver.url})], [(500, {})] * 9):
+        receiver.answers = answers
+        with pytest.raises(TriplewireError, match="nothing is lost"):
+            target.deliver(rows, part)
+    own_network = sink(address(receiver.url), LETTER)
+    count = len(receiver.requests)
+    with pytest.raises(TriplewireError, match="unknown"):
+        sink(address(receiver.url, Connections({receiver.url: {"token": "x"}})), LETTER)
+    part.stop.set()  # nobody waits for the attempts
+    with pytest.raises(TriplewireError, match="private address"):
+        own_network.deliver(rows, part)
+    assert len(receiver.requests) == count

@@ -51,7 +51,7 @@ def test_records_of_kafka(linked: SparkSession, kafka: str, secrets_file: Path, 
     records = [
         ("item 1", None, triple.format("a plain key")),
         ("ignored", "urn:of-the-header", triple.format("an id in a header")),
-        ("", None, "<urn:s> <urn:p> 'of a graph' <urn:graph> .\n"),
+        ("", None, '<urn:s> <urn:p> "of a graph" <urn:graph> .\n'),
         (f"file:{tmp_path}/secret.ttl", None, triple.format("a file is a name only")),
         ("tombstone", None, None),
         ("broken", None, "<urn:s> <urn:p> "),
@@ -68,13 +68,8 @@ def test_records_of_kafka(linked: SparkSession, kafka: str, secrets_file: Path, 
     connections, source, out = Connections.read(secrets_file), f"kafka://{kafka}/documents", tmp_path / "out"
     run(linked, source, packed(), out, streaming=True, connections=connections)  # type: ignore[arg-type]  # a URL
     names = matched(out)
-    assert len(names) == 5  # and the item of the feed
-    assert set(names) > {
-        "urn:triplewire:id:item%201",
-        "urn:of-the-header",
-        "urn:graph",
-        f"file:{tmp_path}/secret.ttl",
-    }, names
+    ids = ["1", "urn:graph", "urn:of-the-header", "urn:triplewire:id:item%201"]  # "1" is the item of the feed
+    assert names == sorted([*ids, f"file://{tmp_path}/secret.ttl"])
     refused = dead_letters_in(out)
     assert [refusal.where.startswith("kafka:documents/") for refusal in refused] == [True, True]
     assert {"the message has no value"} < {refusal.reason for refusal in refused}
@@ -155,6 +150,6 @@ def test_subscriptions_from_tables(
     code = command(arguments)
     said = capsys.readouterr().err
     assert code == 1, said
-    assert f"{postgres}#users_queries (record 2)" in said
+    assert f"{postgres}#users_queries (record " in said
     assert f"sqlite:{database}#subscriptions (record 2)" in said
     assert "v1 has 3 subscriptions" in said

@@ -55,20 +55,16 @@ class Connecting:
     ] = None
     connect: ConnectFile = None
 
-    def connections(self) -> Connections:
-        """What the file says. Raises `BadParameter`."""
-        return connections_from(self.connect)
-
-    def delivery(self) -> Delivery:
-        """The sinks. Raises `BadParameter` where an address is wrong."""
+    def opened(self) -> tuple[Connections, Delivery]:
+        """What the file of connections says, and the sinks. Raises `BadParameter` where an address is wrong."""
         # --help does without Arrow behind these
         from triplewire.pipeline.connect.delivery import Delivery
         from triplewire.pipeline.connect.parts import LETTER, MATCH
 
-        connections = self.connections()
-        return Delivery(
-            _sinks(self.to or (), MATCH, connections, "--to"),
-            _sinks(self.dead_letters_to or (), LETTER, connections, "--dead-letters-to"),
+        connections = connections_from(self.connect)
+        matches = _sinks(self.to or (), MATCH, connections, "--to")
+        return connections, Delivery(
+            matches, _sinks(self.dead_letters_to or (), LETTER, connections, "--dead-letters-to")
         )
 
 
@@ -82,7 +78,7 @@ def connections_from(file: Path | None) -> Connections:
 
 
 def _sinks(texts: list[str] | tuple[str, ...], kind: str, connections: Connections, option: str) -> list[Sink]:
-    # as in `Connecting.delivery`
+    # as in `Connecting.opened`
     from triplewire.pipeline.connect.addresses import address
     from triplewire.pipeline.connect.delivery import sink
 

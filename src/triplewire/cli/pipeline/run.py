@@ -241,11 +241,9 @@ def prepare(
     from triplewire.read.taxonomy import load_taxonomy
 
     check_files(subscriptions if isinstance(subscriptions, list) else (), taxonomy or ())
-    settings = settings_from_environment()
-    operating = operating or OperatingWithCache()
+    settings, operating = settings_from_environment(), operating or OperatingWithCache()
     operator_files, order = operators_from(operating.operators or ()), checked_order(operating.operator_order)
-    connecting = connecting or Connecting()
-    connections, delivery = connecting.connections(), connecting.delivery()
+    connections, delivery = (connecting or Connecting()).opened()
     target = _output(folder, source, matcher, streaming, connections)
     refused: list[Refusal] = []
 
