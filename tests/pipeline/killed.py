@@ -1,6 +1,7 @@
 """A stream as a process of its own, which kills itself at a point of the commit: killed.py SOURCE OUT POINT SINKS.
 
-SINKS is a JSON file: addresses for `matches` and `letters`, the file of connections (`connect`), and `jars` for Spark.
+SINKS may be left out. It is a JSON file: addresses for `matches` and `letters`, the file of connections (`connect`),
+and `jars` for Spark.
 """
 
 from __future__ import annotations
@@ -21,13 +22,14 @@ from triplewire.pipeline.session import QUICK_START, session_for
 from triplewire.pipeline.sinks import Output
 
 
-def main(source: str, folder: str, point: str, sinks: str) -> None:
-    given = json.loads(Path(sinks).read_text(encoding="utf-8"))
-    connections = Connections.read(Path(given["connect"]))
-    delivery = Delivery(
-        [sink(address(text, connections), MATCH) for text in given["matches"]],
-        [sink(address(text, connections), LETTER) for text in given["letters"]],
-    )
+def main(source: str, folder: str, point: str, sinks: str = "") -> None:
+    config, delivery = dict(QUICK_START), Delivery()
+    if sinks:
+        given = json.loads(Path(sinks).read_text(encoding="utf-8"))
+        connections = Connections.read(Path(given["connect"]))
+        config["spark.jars"] = ",".join(given["jars"])
+        delivery.matches = [sink(address(text, connections), MATCH) for text in given["matches"]]
+        delivery.letters = [sink(address(text, connections), LETTER) for text in given["letters"]]
 
     def reached(name: str) -> None:
         if name == point:
@@ -39,7 +41,6 @@ def main(source: str, folder: str, point: str, sinks: str) -> None:
     engine = Engine(matcher="reference")
     engine.subscribe("ASK { ?s <urn:p> ?o }", id="any")
     job = PipelineRun(source, PackedEngine.of(engine), output, delivery=delivery)
-    config = {**QUICK_START, "spark.jars": ",".join(given["jars"])}
     with session_for("killed", master="local[1]", config=config, log=output.log) as spark:
         job.stream(spark, settle=0)
 

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Protocol
 import pyarrow as pa
 
 from triplewire.errors import Refusal
-from triplewire.pipeline.results.told import IDENTITY
 from triplewire.pipeline.rows import DEAD_LETTERS, MATCH_ROWS
 
 if TYPE_CHECKING:
@@ -23,8 +22,9 @@ MATCH, LETTER = "match", "dead letter"
 SCHEMAS = {MATCH: MATCH_ROWS, LETTER: DEAD_LETTERS}
 COLUMNS = {kind: tuple(schema.names) for kind, schema in SCHEMAS.items()}
 _AS_TEXT = "date_format(to_utc_timestamp(`{}`, current_timezone()), \"yyyy-MM-dd'T'HH:mm:ss.SSSSSS'Z'\")"
+_IDENTITY = "substring(unhex(sha2(concat(content, revision, to_json(array(publication, subscription))), 256)), 1, 16)"
 _IDENTITIES = {
-    MATCH: f"lower(hex({IDENTITY}))",
+    MATCH: f"lower(hex({_IDENTITY}))",
     LETTER: "substring(sha2(to_json(array(kind, subject, where, reason, remedy)), 256), 1, 32)",
 }
 _IS_JSON, _IS_LONG = {"bindings"}, {"bindings", "construct", "reason", "remedy", "subject", "where"}

@@ -21,9 +21,7 @@ HORIZON = dt.timedelta(days=30)
 """A match that was not delivered again for so long is told anew when it is."""
 
 _WAIT = 60  # seconds for another process that looks at the file
-IDENTITY = "substring(unhex(sha2(concat(content, revision, to_json(array(publication, subscription))), 256)), 1, 16)"
-"""Of a match, as an expression of Spark's: 16 bytes."""
-
+_IDENTITY = "substring(unhex(sha2(concat(content, revision, to_json(array(publication, subscription))), 256)), 1, 16)"
 _TABLE = """
 CREATE TABLE IF NOT EXISTS told (identity BLOB PRIMARY KEY, batch INTEGER NOT NULL, seen REAL NOT NULL) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS told_by_batch ON told (batch);
@@ -54,7 +52,7 @@ class Ledger:
         # imported here because Spark is an optional dependency
         from pyspark.sql.functions import broadcast, expr
 
-        marked = matches.withColumn("identity", expr(IDENTITY))
+        marked = matches.withColumn("identity", expr(_IDENTITY))
         identities = marked.select("identity").toArrow().column(0).to_pylist()
         distinct = set(identities)
         told = self.record(distinct, batch)
