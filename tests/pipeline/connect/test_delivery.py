@@ -11,7 +11,7 @@ import time
 from collections import Counter
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow.dataset as ds
 import pytest

@@ -14,13 +14,16 @@ from typing import TYPE_CHECKING
 import pyarrow.dataset as ds
 import pytest
 
+from pipeline.connect.received import in_sqlite
 from pipeline.runs import dead_letters_in, run
 from triplewire.cli import run as command
 from triplewire.engine import Engine
 from triplewire.errors import ReadError
 from triplewire.pipeline import publications
 from triplewire.pipeline.connect.addresses import Connections, address
+from triplewire.pipeline.connect.delivery import Delivery, sink
 from triplewire.pipeline.connect.jdbc import options
+from triplewire.pipeline.connect.parts import LETTER
 from triplewire.pipeline.filter import PackedEngine
 from triplewire.pipeline.rows import PUBLICATION_ROWS
 
@@ -103,13 +106,17 @@ def test_polled_feeds(spark: SparkSession, web: str, secrets_file: Path, tmp_pat
     feeds, out = tmp_path / "mine.feeds", tmp_path / "out"
     feeds.write_text(f"{web}/feed\n{web}/absent\nno address\n")
     connections = Connections.read(secrets_file)
-    summary, said = run(spark, feeds, packed(), out, streaming=True, connections=connections)
+    letters = sink(address(f"sqlite:{tmp_path}/letters.sqlite"), LETTER)
+    targets = Delivery(letters=[letters])
+    summary, said = run(spark, feeds, packed(), out, streaming=True, connections=connections, delivery=targets)
     assert (summary.publications, summary.matches) == (1, 1)
     assert sorted(refusal.reason.partition(":")[0] for refusal in said) == [
         "the feed cannot be asked",
         "the feed's server answers 404",
     ]
     assert {refusal.where for refusal in dead_letters_in(out)} == {f"{web}/absent", str(feeds)}
+    delivered = in_sqlite(tmp_path / "letters.sqlite", "dead_letters")
+    assert {row["where"]: row["batch"] for row in delivered} == {f"{web}/absent": 0, str(feeds): -1}
     rows = publications(spark, f"inbox:{out}/_inbox/documents").where("refusal IS NULL").collect()
     assert [row.source for row in rows] == [f"{web}/feed"]
     with pytest.raises(ReadError, match="polled by a stream"):
