@@ -168,6 +168,7 @@ def test_redirects(web: Web, tmp_path: Path) -> None:
         "/round": (302, {"Location": "/round"}, b""),
         "/inside": (302, {"Location": "http://[::ffff:10.0.0.1]/"}, b""),
         "/file": (302, {"Location": "file:///etc/passwd"}, b""),
+        "/none": (302, {"Location": "http://["}, b""),
     }
     polled = poller(web, tmp_path, clock, "/old", "/today")
     assert polled.poll() == 2
@@ -176,11 +177,12 @@ def test_redirects(web: Web, tmp_path: Path) -> None:
     polled.poll()
     assert web.paths() == ["/new", "/today", "/new"]  # what moved for good is asked where it is
     only_here = Connections({web.root + "/": {"allow_private_addresses": "true"}})
-    poller(web, tmp_path / "wrong", clock, "/round", "/file", connections=only_here).poll()
-    assert web.paths() == ["/round"] * 6 + ["/file"]
+    poller(web, tmp_path / "wrong", clock, "/round", "/file", "/none", connections=only_here).poll()
+    assert web.paths() == ["/round"] * 6 + ["/file", "/none"]
     reasons = [reason for _, _, reason in came(tmp_path / "wrong")]
     assert "more than 5 times" in reasons[0]
     assert "an address that cannot be asked" in reasons[1]
+    assert "no address" in reasons[2]
 
 
 def test_no_address_of_one_s_own_network(web: Web, tmp_path: Path) -> None:

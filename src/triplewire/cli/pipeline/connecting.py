@@ -138,7 +138,7 @@ def subscription_files(
     """The subscriptions as files; those of tables are fetched, and removed in the end. Raises `BadParameter`."""
     # --help does without Arrow behind these
     from triplewire.pipeline.connect.addresses import JDBC, SQLITE, address
-    from triplewire.pipeline.connect.tables import fetched
+    from triplewire.pipeline.connect.tables import DEFAULT_TABLE, fetched
 
     given, connections = list(given), connections_from(connect)
     check_files([entry.file for entry in given if not entry.address])
@@ -156,7 +156,7 @@ def subscription_files(
                 out.files.append(entry.file)
                 continue
             with wrong("--subscriptions"):
-                table = address(entry.address, connections, (JDBC, SQLITE))
+                table = address(entry.address, connections, (JDBC, SQLITE)).named(DEFAULT_TABLE)
                 files = fetched(table, folder / str(number), spark)
             out.files.extend(files)
             out.names.update((str(file), str(table)) for file in files)

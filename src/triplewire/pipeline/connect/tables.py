@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 DEFAULT_TABLE = "subscriptions"
+"""The table of an address that names none."""
+
 COLUMNS = ("id", "language", "query", "prefixes", "base")
 _ROWS = 1_000  # that are held at a time
 
@@ -32,7 +34,6 @@ _ROWS = 1_000  # that are held at a time
 def fetched(given: Address, folder: Path, spark: Callable[[], SparkSession]) -> list[Path]:
     """The subscriptions of a table, as Parquet files in a folder that is made. `spark` is asked for a session where
     only the JVM reaches the database. Raises `TriplewireError`."""
-    given = given.named(DEFAULT_TABLE)
     if given.kind == SQLITE:
         folder.mkdir()
         return [_from_sqlite(given, folder / "rows.parquet")]

@@ -68,7 +68,10 @@ def fetch(address: str, known: Known, settings: Mapping[str, str], seconds: floa
             connection.close()
         if answer.status not in _REDIRECTS or not answer.headers.get("location"):
             break
-        at = legal(urldefrag(urljoin(at, answer.headers["location"])).url)
+        try:
+            at = legal(urldefrag(urljoin(at, answer.headers["location"])).url)
+        except ValueError as error:
+            raise ReadError(f"it leads to what is no address: {error}", source=address) from None
         if is_secure and not at.startswith("https:"):
             raise ReadError("it leads from https to http", source=address, remedy="give the address that it leads to")
         is_permanent = is_permanent and answer.status in _PERMANENT

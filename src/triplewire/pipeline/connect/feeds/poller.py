@@ -27,6 +27,9 @@ from triplewire.pipeline.connect.feeds.inbox import FOLDER, Delivered, Inbox
 INTERVAL = 900.0
 """Seconds between two requests for a feed, unless its table of connections has another `interval`."""
 
+LEAST = 10.0
+"""The shortest interval, in seconds."""
+
 AT_ONCE = 8  # servers that are asked at once; of one server, one feed at a time
 _SECONDS = 20.0  # for one answer
 _BETWEEN = 0.2  # seconds between two requests to a server
@@ -107,10 +110,10 @@ class Poller:
             try:
                 self.poll()
                 was_wrong = ""
-            except (OSError, sqlite3.Error) as error:  # a full disk, say; what was fetched is fetched again
+            except Exception as error:  # a full disk, say: nobody would see that the thread has ended
                 if str(error) != was_wrong:
                     was_wrong = str(error)
-                    self.on_note(f"feeds cannot be stored, and are asked again: {error}")
+                    self.on_note(f"polling failed, and is tried again: {type(error).__name__}: {error}")
                 self.stop.wait(_PAUSE)
             self.stop.wait(_LOOK)
 
@@ -177,7 +180,8 @@ class Poller:
 
     def _next(self, answer: Answered, settings: Mapping[str, str], factor: int = 1) -> float:
         """When a feed is due again: after its interval, as much later as its server asks for, within a day."""
-        pause = max(float(settings.get("interval", INTERVAL)) * factor, answer.wait)
+        interval = max(float(settings.get("interval", INTERVAL)), LEAST)
+        pause = max(interval * factor, answer.wait)
         return self.clock() + min(pause, max(LONGEST, answer.wait)) * (1 + random.uniform(0, _JITTER))
 
     def _store(self, feeds: Sequence[Feed]) -> None:
