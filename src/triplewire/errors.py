@@ -120,8 +120,9 @@ class DamagedError(StoreError):
 class Refusal:
     """An input that was not processed, and why. It becomes a row of the dead-letter output.
 
-    `kind` is "publication", "subscription" or "pair" (a publication and a subscription whose evaluation failed). It is
-    "warning" where nothing was left out: the input is ill-formed, and was read as far as it can be.
+    `kind` is "publication", "subscription" or "pair" (a publication and a subscription whose evaluation failed), or
+    "delivery" (a row that a receiver does not take). It is "warning" where nothing was left out: the input is
+    ill-formed, and was read as far as it can be.
     `subject` is the file, the id, or "publication subscription"; `where` the position; `reason` what and why.
     """
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from triplewire.errors import ReadError
-from triplewire.pipeline.arrivals import Arrivals
+from triplewire.pipeline.connect.arrivals import Arrivals
 
 TURTLE = "<urn:s> <urn:p> 1 ."
 LONG_AGO = 1_000_000_000

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from triplewire.cli import run
-from triplewire.pipeline.arrivals import Arrivals
+from triplewire.pipeline.connect.arrivals import Arrivals
 from triplewire.pipeline.results.status import Status
 from triplewire.pipeline.sinks import Output
 

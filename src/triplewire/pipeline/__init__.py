@@ -1,12 +1,13 @@
-"""Triplewire on Spark: files in, matches and dead letters out, in batch and as a stream.
+"""Triplewire on Spark: publications in, matches and dead letters out, in batch and as a stream.
 
     spark = spark_session()
     matches = match_publications(publications(spark, "feeds/"), "subscriptions/", taxonomy="taxonomy.ttl")
 
 `java` finds a Java for Spark, `session` starts Spark, `sources` turns files into publications, `filter` matches them
 (it imports no Spark), `index` has versions of subscriptions that come and go meanwhile, `jobs` joins these to data
-frames, `sinks` writes them, `run` is a whole run. The command line is `triplewire.cli.pipeline`. The modules imported
-here import no Spark, which takes a second to load and is an optional dependency.
+frames, `sinks` writes them, `connect` reaches Kafka, databases, webhooks and feeds, `run` is a whole run. The command
+line is `triplewire.cli.pipeline`. The modules imported here import no Spark, which takes a second to load and is an
+optional dependency.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A run of the pipeline: files in, matches and dead letters out as Parquet, as a batch or as a stream.
+"""A run of the pipeline: publications in, matches and dead letters out as Parquet, as a batch or as a stream.
 
-Its parts: `sources` (files to publications), `jobs` (publications to outcomes), `sinks` (the output folder); of a
-stream also `arrivals` (which files are new) and `results.told` (which matches are).
+Its parts: `sources` (publications), `jobs` (publications to outcomes), `sinks` (the output folder), `connect.delivery`
+(sinks beside it); of a stream also `connect.arrivals` (which files are new) and `results.told` (which matches are).
 """
 
 from __future__ import annotations
@@ -9,15 +9,22 @@ from __future__ import annotations
 import datetime as dt
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from triplewire.config import Settings
 from triplewire.errors import ReadError, Refusal
-from triplewire.pipeline.arrivals import SETTLE, Arrivals
 from triplewire.pipeline.calling import Calling, JobLearning
+from triplewire.pipeline.connect.addresses import Connections
+from triplewire.pipeline.connect.arrivals import SETTLE, Arrivals
+from triplewire.pipeline.connect.delivery import Delivery
+from triplewire.pipeline.connect.feeds.inbox import FOLDER as DOCUMENTS
+from triplewire.pipeline.connect.feeds.inbox import PREFIX as INBOX
+from triplewire.pipeline.connect.feeds.lists import addresses, is_list
+from triplewire.pipeline.connect.feeds.poller import Poller
 from triplewire.pipeline.filter import PackedEngine
 from triplewire.pipeline.index.filters import IndexFilter
 from triplewire.pipeline.index.pins import IndexSource, Pins
@@ -27,7 +34,7 @@ from triplewire.pipeline.results.status import write_metrics
 from triplewire.pipeline.results.told import HORIZON, Ledger
 from triplewire.pipeline.results.written import Target
 from triplewire.pipeline.sinks import DEAD_LETTER, MATCHES, Output
-from triplewire.pipeline.sources import FileReader, files, is_remote, listed_files
+from triplewire.pipeline.sources import FileReader, files, has_files, is_remote, listed_files, publications
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -56,7 +63,9 @@ class PipelineRun:
     `refused` are the subscriptions that `jobs.compile_filter` refused; they are written as dead letters too.
     `on_refusal` is called with each other refusal, `on_note` with what else a user should know, `on_batch` with the
     counts after each micro-batch, and `look` with up to `samples` matches of each subscription, as (subscription,
-    publication, source). Another thread may set `stop`, which ends the stream.
+    publication, source). `delivery` has the sinks beside the output folder. Another thread may set `stop`, which ends
+    the stream.
+
     The next run repeats a micro-batch that was not finished.
     """
 
@@ -73,6 +82,8 @@ class PipelineRun:
     samples: int = 0
     look: Callable[[list[tuple[str, str, str]]], None] = lambda samples: None
     calling: Calling = field(default_factory=Calling)
+    connections: Connections | None = None  # what the source needs
+    delivery: Delivery = field(default_factory=Delivery)
     stop: threading.Event = field(default_factory=threading.Event)
     summary: Summary = field(default_factory=Summary)
     _start: str = field(default="", init=False)  # the folder for the refusals of this start
@@ -82,9 +93,10 @@ class PipelineRun:
 
     def batch(self, spark: SparkSession) -> Summary:
         """Match all files that exist now. The results replace those of an earlier run."""
+        self._connect(spark)
         facts = {"streaming": False, "subscriptions": self._version}
         self.output.record(**facts)
-        rows = files(spark, self.source, False, self.settings)
+        rows = self._rows(spark, self.source, False)
         self.summary.refused = len(self.refused)
         self._process(rows, "")
         ended = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
@@ -105,17 +117,20 @@ class PipelineRun:
         It ends when there are no more. With `watch`, it looks for new files every `watch` seconds until `stop` is set.
         A file counts when it has not changed for `settle` seconds; one that changes later is read again. A match that
         was told before is not told again within the `horizon`, but with `repeat`. `Ledger` and `Arrivals`
-        say more. Of files elsewhere than on this machine, each is read once, as Spark first sees it.
+        say more. Of files elsewhere than on this machine, each is read once, as Spark first sees it. Feeds of a list
+        are polled: what is due, or, with `watch`, whatever becomes due.
         """
+        self._connect(spark)
         self._compare_with_last_start()
-        remote = is_remote(self.source)
+        source = f"{INBOX}{self.output.inbox}/{DOCUMENTS}" if is_list(self.source) else self.source
+        remote = is_remote(source)
         self.output.record(streaming=True, subscriptions=self._version, remote=remote)
         self._start = self.output.next_start()
-        self.output.add_refusals(self.refused, self._start)
+        self._record(self.refused)
         self.summary.refused = len(self.refused)
-        arrivals = None
+        arrivals, end_polling = None, self._poll(watch)
         if remote:
-            rows = files(spark, self.source, True, self.settings)
+            rows = self._rows(spark, source, True)
         else:
             tasks = spark.sparkContext.defaultParallelism
             arrivals = Arrivals(self.source, self.output.arrivals, settle, tasks)
@@ -138,15 +153,39 @@ class PipelineRun:
                     self._take(arrivals)
         finally:
             query.stop()
+            end_polling()
         failed = query.exception()
         if failed is not None and not self.stop.is_set():
             raise failed
         self._refuse([Refusal.of("publication", path, _STILL_CHANGES) for path in self._pending])
         return self.summary
 
-    @property
-    def _reader(self) -> FileReader:
-        return FileReader(self.split, self.settings, self.as_written)
+    def _poll(self, watch: float) -> Callable[[], None]:
+        """Poll the feeds, where the source is a list of them: once, or while the stream runs. Returns what ends it."""
+        if not is_list(self.source):
+            return lambda: None
+        feeds = addresses(Path(self.source), self.settings, lambda refusal: self._refuse([refusal]))
+        connections = self.connections or Connections()
+        return Poller(feeds, self.output.inbox, connections, on_note=self.on_note).begin(watch > 0)
+
+    @cached_property
+    def _reader(self) -> FileReader | None:
+        """What reads the rows of the source in the workers: None where they are publications."""
+        return FileReader(self.split, self.settings, self.as_written) if has_files(self.source) else None
+
+    def _rows(self, spark: SparkSession, source: str, streaming: bool) -> DataFrame:
+        """Files for `_reader`, or publications."""
+        if self._reader is not None:
+            return files(spark, source, streaming, self.settings)
+        return publications(
+            spark,
+            source,
+            streaming,
+            split=self.split,
+            settings=self.settings,
+            as_written=self.as_written,
+            connections=self.connections,
+        )
 
     def _filter(self, part: str, number: int) -> PackedEngine | IndexFilter:
         """What matches a batch, or the micro-batch of this number: when that is repeated, the same as before."""
@@ -201,9 +240,18 @@ class PipelineRun:
         arrivals.take(look)
 
     def _refuse(self, refusals: list[Refusal]) -> None:
-        """Record refusals beside those of the micro-batches."""
-        self.output.add_refusals(refusals, self._start)
+        """Record refusals beside those of the micro-batches, and tell them."""
+        self._record(refusals)
         self._tell(refusals)
+
+    def _record(self, refusals: Sequence[Refusal]) -> None:
+        self.output.add_refusals(refusals, self._start)
+        self.delivery.refused(refusals, int(self._start.removeprefix("batch=")))
+
+    def _connect(self, spark: SparkSession) -> None:
+        """Find out whether the sinks can be written to, before there is something to write."""
+        self.delivery.at, self.delivery.stop = self.output.at, self.stop
+        self.delivery.open(spark, self.output.folder)
 
     def _tell(self, refusals: Iterable[Refusal]) -> None:
         """Count and report refusals, of which micro-batches and looks at files may have some at once."""
@@ -233,13 +281,18 @@ class PipelineRun:
             self.output.take(kind, written.files(kind))
         if self.samples:
             self.look(written.samples(self.samples))
-        self.output.write_refusals(() if part else self.refused)
-        own = Totals(1, written.publications, self.output.written(), written.refused, repeats)
+        refused = () if part else self.refused
+        self.output.write_refusals(refused)
+        unsent = self.delivery.committing(self.output.uncommitted(), number, replaces=not part)
+        if unsent:
+            self.output.write_refusals((*refused, *unsent))
+        own = Totals(1, written.publications, self.output.written(), written.refused + len(unsent), repeats)
         before = last_counts(self.output.folder / MATCHES) if part else None
         total = own + (before.total if before is not None else Totals())
         self.output.commit(
             part, Counts(own, total, round(time.perf_counter() - begun, 3), more={"index_version": chosen.version})
         )
+        self._tell(unsent)
         self._committed(part)
 
     def _committed(self, part: str) -> None:

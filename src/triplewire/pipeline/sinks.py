@@ -7,12 +7,14 @@
                                       batch=-N holds what start N of the stream refused beside the micro-batches
     DIR/_run.json                     which run wrote the folder
     DIR/_checkpoint                   the progress of the stream (Spark's own)
-    DIR/_arrivals                     which files a stream has read (`triplewire.pipeline.arrivals`)
+    DIR/_arrivals                     which files a stream has read (`triplewire.pipeline.connect.arrivals`)
     DIR/_told.sqlite                  which matches a stream has told (`triplewire.pipeline.results.told`)
     DIR/_learned.json, DIR/_budgets   what operators have cost, and have spent (`triplewire.pipeline.calling`)
     DIR/_index                        the index of a run that was given subscriptions (`triplewire.pipeline.index`)
     DIR/_pins.sqlite                  which version of an index a micro-batch had (`triplewire.pipeline.index.pins`)
     DIR/_metrics.prom                 what was counted (`triplewire.pipeline.results.status`)
+    DIR/_inbox                        what was polled of feeds (`triplewire.pipeline.connect.feeds`)
+    DIR/_stream                       the name of this output for other sinks (`triplewire.pipeline.connect.delivery`)
     DIR/_writing                      incomplete files, in a folder for each process that writes
     DIR/_replaced                     results of the run before, while those of a batch run take their place
 
@@ -65,6 +67,7 @@ class Output:
         self.told = self.folder / "_told.sqlite"
         self.pins = self.folder / "_pins.sqlite"
         self.index = self.folder / "_index"
+        self.inbox = self.folder / "_inbox"
         self.learned = self.folder / "_learned.json"
         self.budgets = self.folder / "_budgets"
         self.replaced = self.folder / "_replaced"
@@ -146,6 +149,10 @@ class Output:
         folder.mkdir(parents=True, exist_ok=True)
         table = pa.Table.from_pylist(list(map(storable, refusals)), schema=DEAD_LETTERS)
         pq.write_table(table, folder / "driver.parquet")
+
+    def uncommitted(self) -> tuple[Path, Path]:
+        """The folders with the matches and the dead letters that were written, and are not committed yet."""
+        return self._writing / MATCHES, self._writing / DEAD_LETTER
 
     def next_start(self) -> str:
         """The folder for the refusals of this start of a stream: those of earlier starts stay."""

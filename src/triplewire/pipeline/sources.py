@@ -1,4 +1,4 @@
-"""Reads publications from files, on Spark. How a file becomes publications: `triplewire.read`.
+"""Reads publications on Spark: from files, Kafka and data frames. How a file becomes publications: `triplewire.read`.
 
 Spark lists the files and, in a stream, records which ones it has seen. A worker opens a local file itself, as
 `triplewire.read.read` does, so that ids, sources and refusals are the same. For other file systems, Spark gives it the
@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pyarrow as pa
 
@@ -21,7 +21,13 @@ from triplewire.config import Settings
 from triplewire.encode.schema import to_batch
 from triplewire.errors import ReadError, Refusal
 from triplewire.model.publication import Publication
-from triplewire.pipeline.given import check_reading, check_session
+from triplewire.pipeline.connect import kafka
+from triplewire.pipeline.connect.addresses import KAFKA, Connections, address, kind_of
+from triplewire.pipeline.connect.documents import DocumentReader, groups
+from triplewire.pipeline.connect.feeds import inbox
+from triplewire.pipeline.connect.feeds.inbox import PREFIX as INBOX
+from triplewire.pipeline.connect.feeds.lists import is_list
+from triplewire.pipeline.given import check_reading, check_rows, check_session
 from triplewire.pipeline.rows import PUBLICATION_ROWS, columns_of, refused, storable_text, widened
 from triplewire.read import read, read_document
 from triplewire.read.sources import files_below
@@ -31,7 +37,6 @@ if TYPE_CHECKING:
 
 FILES = "path string, modificationTime timestamp, length long, content binary"  # Spark's "binaryFile"
 SPARK_BYTES = 2**31 - 1024  # a value in Spark has less than 2 GiB
-BATCH_PUBLICATIONS, BATCH_TRIPLES = 256, 20_000  # a batch is complete with so many
 
 _REMOTE = re.compile(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]+:")
 _GLOB = re.compile(r"([\\{}\[\]*?])")
@@ -39,29 +44,49 @@ _GLOB = re.compile(r"([\\{}\[\]*?])")
 
 def publications(
     spark: SparkSession,
-    path: str | Path,
+    path: str | Path | DataFrame,
     streaming: bool = False,
     *,
     split: str = "item",
     settings: Settings | None = None,
     as_written: bool = False,
+    connections: Connections | None = None,
 ) -> DataFrame:
     """Rows of publications and refused inputs: id, source, published, triples, refusal.
 
-    `path` is a file, a folder (all files below it), a glob, or a URL of a file system that Spark knows. Files may be
-    gzipped. A row with a `refusal` (struct kind, subject, where, reason, remedy) holds no publication. `split` is
-    "item", "document" or "subject", and `as_written` leaves the texts of feeds without types, as for
-    `triplewire.read.read`. A refusal of kind "warning" is about a file that was read although it is ill-formed.
+    `path` is a file, a folder (all files below it), a glob, or a URL of a file system that Spark knows; files may be
+    gzipped. Or it is a topic (`kafka://HOST:PORT/TOPIC`: `triplewire.pipeline.connect.kafka`), for which `connections`
+    has what is needed to reach it; what was polled of feeds (`inbox:DIR`); or a data frame with the columns id and
+    triples (and source, published, refusal), which gets those that it does not have.
+
+    A row with a `refusal` (struct kind, subject, where, reason, remedy) holds no publication. `split` is "item",
+    "document" or "subject", and `as_written` leaves the texts of feeds without types, as for `triplewire.read.read`. A
+    refusal of kind "warning" is about a file that was read although it is ill-formed.
 
     A stream gives each file once, as it is when Spark first sees it, under the name it was first seen by. It passes
     over what Spark's streams do (`passed_over`), and an empty file is not read later either. Where that is not enough,
-    stream the listings of `triplewire.pipeline.arrivals`, as `triplewire.pipeline.run` does: `listed_files`.
+    stream the listings of `connect.arrivals`, as `triplewire.pipeline.run` does: `listed_files`.
+
     Raises `ReadError` when there is nothing at `path`.
     """
     check_session("publications(spark)", spark)
+    if hasattr(path, "mapInArrow"):
+        check_rows("publications(path)", path)
+        return _completed(cast("DataFrame", path))
     check_reading(path, split, settings)
-    reader = FileReader(split, settings or Settings(), as_written)
-    return files(spark, path, streaming, reader.settings).mapInArrow(reader, columns_of(PUBLICATION_ROWS))
+    settings = settings or Settings()
+    if kind_of(str(path)) == KAFKA:
+        given = kafka.documents_from(spark, address(str(path), connections), streaming)
+        return given.mapInArrow(DocumentReader(split, settings, as_written), columns_of(PUBLICATION_ROWS))
+    if str(path).startswith(INBOX):
+        given = inbox.documents_from(spark, escape(str(path).removeprefix(INBOX)), streaming)
+        return given.mapInArrow(DocumentReader(split, settings, as_written), columns_of(PUBLICATION_ROWS))
+    if is_list(str(path)):
+        raise ReadError(
+            "a list of feeds is polled by a stream", source=str(path), remedy="triplewire pipeline run --streaming"
+        )
+    reader = FileReader(split, settings, as_written)
+    return files(spark, path, streaming, settings).mapInArrow(reader, columns_of(PUBLICATION_ROWS))
 
 
 def files(spark: SparkSession, path: str | Path, streaming: bool, settings: Settings) -> DataFrame:
@@ -85,9 +110,19 @@ def files(spark: SparkSession, path: str | Path, streaming: bool, settings: Sett
 
 
 def listed_files(spark: SparkSession, listings: Path) -> DataFrame:
-    """The same as a stream, of the local files in the listings of `triplewire.pipeline.arrivals.Arrivals`."""
+    """The same as a stream, of the local files in the listings of `triplewire.pipeline.connect.arrivals.Arrivals`."""
     stream = spark.readStream.format("json").schema("path string, length long").option("maxFileAge", "36500d")
     return stream.load(escape(str(listings))).selectExpr("path", "length", "binary(null) AS content")
+
+
+def _completed(rows: DataFrame) -> DataFrame:
+    """The columns of `PUBLICATION_ROWS`, with null for those that the rows do not have."""
+    own = set(rows.columns)
+    columns = []
+    for column in PUBLICATION_ROWS:
+        kind = columns_of(pa.schema([column])).partition(" ")[2]
+        columns.append(f"`{column.name}`" if column.name in own else f"CAST(NULL AS {kind}) AS `{column.name}`")
+    return rows.selectExpr(*columns)
 
 
 def _with_content(listed: DataFrame, settings: Settings) -> DataFrame:
@@ -111,7 +146,7 @@ class FileReader:
             for row in range(batch.num_rows):
                 path, length, content = (batch.column(name)[row].as_py() for name in ("path", "length", "content"))
                 refusals: list[Refusal] = []
-                for group in _groups(self._read(path, length, content, refusals)):
+                for group in groups(self._read(path, length, content, refusals)):
                     yield widened(to_batch(group), PUBLICATION_ROWS)
                 if refusals:
                     yield refused(refusals, PUBLICATION_ROWS)
@@ -128,20 +163,6 @@ class FileReader:
         error = ReadError(f"it has {length:,} bytes", source=path, remedy="cut it, or raise max_input_bytes")
         refusals.append(Refusal.of("publication", path, error))
         return ()
-
-
-def _groups(publications: Iterable[Publication]) -> Iterator[list[Publication]]:
-    """The publications in groups of at most `BATCH_PUBLICATIONS`, with about `BATCH_TRIPLES` triples."""
-    group: list[Publication] = []
-    triples = 0
-    for publication in publications:
-        group.append(publication)
-        triples += len(publication.triples)
-        if len(group) >= BATCH_PUBLICATIONS or triples >= BATCH_TRIPLES:
-            yield group
-            group, triples = [], 0
-    if group:
-        yield group
 
 
 # --- names -----------------------------------------------------------------------------------------------------------
@@ -167,9 +188,16 @@ def is_remote(path: str | Path) -> bool:
     return bool(_REMOTE.match(str(path)))
 
 
-def check_source(path: str) -> None:
-    """Raises `ReadError` when a local path names nothing."""
-    if not is_remote(path):
+def has_files(source: str) -> bool:
+    """Is it read file by file, and not a topic, or feeds and what was polled of them?"""
+    return kind_of(source) != KAFKA and not source.startswith(INBOX) and not is_list(source)
+
+
+def check_source(path: str, connections: Connections | None = None) -> None:
+    """Raises `ReadError` when a local path names nothing, and `TriplewireError` where an address is wrong."""
+    if kind_of(path) == KAFKA:
+        address(path, connections)
+    elif not is_remote(path):
         local_roots(path)
 
 

@@ -15,19 +15,22 @@ from triplewire.cli.arguments import (
     EntailmentOption,
     OperatorFiles,
     Reading,
-    SubscriptionFiles,
     TaxonomyFiles,
     operators_from,
     settings_from_environment,
 )
 from triplewire.cli.inputs.files import check_files, file_argument
 from triplewire.cli.inputs.groups import grouped
+from triplewire.cli.pipeline.connecting import ConnectFile, SubscribedOption, subscription_files
+from triplewire.cli.pipeline.run import Conf, settings_of_spark_from
 from triplewire.cli.report import Report, counted, one_line, say
 from triplewire.errors import TriplewireError
 
 if TYPE_CHECKING:
     from triplewire.config import Settings
     from triplewire.model.publication import Publication
+    from triplewire.operators.files import OperatorFile
+    from triplewire.pipeline.index.build import Meaning
     from triplewire.pipeline.index.versions import Version
 
 Index = Annotated[Path, typer.Option("--index", metavar="DIR", help="What `triplewire pipeline index` wrote.")]
@@ -35,7 +38,7 @@ Index = Annotated[Path, typer.Option("--index", metavar="DIR", help="What `tripl
 
 @grouped
 def index_command(
-    subscriptions: SubscriptionFiles,
+    subscriptions: SubscribedOption,
     output: Annotated[Path, typer.Option(metavar="DIR", help="The index; one that is there gets a new version.")],
     partitioner: Annotated[
         str,
@@ -54,10 +57,13 @@ def index_command(
         str, typer.Option(metavar="NAME", help="How pairs are found; the answers are the same.")
     ] = "trie",
     entailment: EntailmentOption = Entailment.NONE,
+    connect: ConnectFile = None,
+    conf: Conf = None,
 ) -> None:
     """
     \b
     triplewire pipeline index --subscriptions queries/ --output live
+    triplewire pipeline index --subscriptions sqlite:users.db#queries --output live
     triplewire pipeline index --subscriptions many.parquet --output live --partitioner containment --nodes 4
 
     Compile subscriptions to an index that `pipeline run --index DIR` opens by memory map. A new version is published
@@ -66,31 +72,46 @@ def index_command(
     """
     # --help does without the engine
     from triplewire import plugins
-    from triplewire.ir.taxonomy import EMPTY
-    from triplewire.operators.files import operators_of
     from triplewire.partition.plan import NAMES
-    from triplewire.pipeline.index.build import Meaning, Spread, build
-    from triplewire.read.taxonomy import load_taxonomy
+    from triplewire.pipeline.connect.tables import renamed
+    from triplewire.pipeline.index.build import Spread, build
 
     if partitioner not in NAMES:
         raise typer.BadParameter(f"there is no {partitioner!r}; known: {', '.join(NAMES)}", param_hint="--partitioner")
-    check_files(subscriptions, taxonomy or (), sample or ())
+    check_files(taxonomy or (), sample or ())
     settings = settings_from_environment()
     files = operators_from(operators or ())
     report, begun = Report(), time.perf_counter()
-    with _told():
+    with _told(), subscription_files(subscriptions, connect, *settings_of_spark_from(conf)) as given:
         plugins.find("matcher", matcher)
-        classes = load_taxonomy(taxonomy, settings) if taxonomy else EMPTY
         version = build(
             output,
-            subscriptions,
-            Meaning(classes, str(entailment), operators_of(files), settings, matcher),
+            given.files,
+            _meaning(taxonomy, entailment, files, settings, matcher),
             Spread(partitioner, nodes, _sample(sample or (), reading, settings, report)),
-            on_refusal=report.refuse,
+            on_refusal=renamed(report.refuse, given.names),
             on_warning=lambda id, warning: report.warn(id, [warning]),
         )
     _say(version, "built", report, begun)
     raise typer.Exit(report.exit_code)
+
+
+def _meaning(
+    taxonomy: Sequence[Path] | None,
+    entailment: str,
+    operators: Sequence[OperatorFile],
+    settings: Settings,
+    matcher: str,
+) -> Meaning:
+    """What the texts mean beside what they say."""
+    # as in `index_command`
+    from triplewire.ir.taxonomy import EMPTY
+    from triplewire.operators.files import operators_of
+    from triplewire.pipeline.index.build import Meaning
+    from triplewire.read.taxonomy import load_taxonomy
+
+    classes = load_taxonomy(taxonomy, settings) if taxonomy else EMPTY
+    return Meaning(classes, str(entailment), operators_of(operators), settings, matcher)
 
 
 def _sample(files: Sequence[Path], reading: Reading, settings: Settings, report: Report) -> tuple[Publication, ...]:

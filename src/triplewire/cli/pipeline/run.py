@@ -26,12 +26,14 @@ from triplewire.cli.arguments import (
 )
 from triplewire.cli.inputs.files import check_files
 from triplewire.cli.inputs.groups import grouped
+from triplewire.cli.pipeline.connecting import Connecting
 from triplewire.cli.pipeline.session import interruptible, spark_for
 from triplewire.cli.report import Report, counted, one_line, say
 from triplewire.errors import Refusal, StoreError, TriplewireError
 
 if TYPE_CHECKING:
     from triplewire.operators.files import OperatorFile
+    from triplewire.pipeline.connect.addresses import Connections
     from triplewire.pipeline.index.build import Meaning
     from triplewire.pipeline.index.pins import IndexSource
     from triplewire.pipeline.run import PipelineRun, Summary
@@ -63,8 +65,10 @@ class Streams:
     watch: Watch = 0
     repeat: Repeat = False
 
-    def check(self) -> None:
-        """Raises `BadParameter` for options that are for streams only."""
+    def check(self, source: str) -> None:
+        """Raises `BadParameter` for options, or a source, that are for streams only."""
+        if source.lower().endswith((".opml", ".feeds")) and not self.streaming:
+            raise typer.BadParameter("feeds are polled by a stream; add --streaming", param_hint="--input")
         if self.watch and not self.streaming:
             raise typer.BadParameter("it keeps a stream running; add --streaming", param_hint="--watch")
         if self.repeat and not self.streaming:
@@ -84,24 +88,35 @@ Conf = Annotated[
 ]
 
 
+Input = Annotated[
+    str,
+    typer.Option(
+        "--input",
+        metavar="DIR",
+        help="RDF documents and feeds: a file, folder or glob, a URL, kafka://HOST:PORT/TOPIC, or a list of feeds "
+        "that are polled (.opml, .feeds).",
+    ),
+]
+IndexOption = Annotated[
+    Path | None,
+    typer.Option("--index", metavar="DIR", help="An index of subscriptions instead: triplewire pipeline index."),
+]
+Matcher = Annotated[str, typer.Option(metavar="NAME", help="How pairs are found; the answers are the same.")]
+
+
 @grouped
 def run_command(
-    source: Annotated[
-        str, typer.Option("--input", metavar="DIR", help="RDF documents and feeds: a file, folder or glob, or a URL.")
-    ],
+    source: Input,
     output: Annotated[Path, typer.Option(metavar="DIR", help="Where matches/ and dead-letter/ go.")],
     subscriptions: OptionalSubscriptionFiles = None,
-    index: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="An index of subscriptions instead: triplewire pipeline index.")
-    ] = None,
+    index: IndexOption = None,
     taxonomy: TaxonomyFiles = None,
     *,
     operating: OperatingWithCache,
     streams: Streams,
+    connecting: Connecting,
     reading: Reading,
-    matcher: Annotated[
-        str, typer.Option(metavar="NAME", help="How pairs are found; the answers are the same.")
-    ] = DEFAULT_MATCHER,
+    matcher: Matcher = DEFAULT_MATCHER,
     entailment: EntailmentOption = Entailment.NONE,
     conf: Conf = None,
 ) -> None:
@@ -110,14 +125,15 @@ def run_command(
     triplewire pipeline run --input feeds/ --subscriptions queries/ --output found
     triplewire pipeline run --input feeds/ --subscriptions queries/ --output found-live --streaming --watch 10
     triplewire pipeline run --input feeds/ --index live --output found-live --streaming --watch 10
+    triplewire pipeline run --input kafka://host:9092/topic --index live --output found-live --streaming --watch 1
 
-    Match files against subscriptions on Spark. DIR/matches holds publication, subscription, bindings (JSON text),
+    Match publications against subscriptions on Spark. DIR/matches has publication, subscription, bindings (JSON text),
     truncated, matched_at, construct (the graph of a CONSTRUCT query, as N-Quads), content (the content hash of the
     publication), revision (of the subscription) and index_version; DIR/dead-letter what was refused, and why. A batch
     run takes the place of an earlier one in the same folder; a streaming run goes on where the last one stopped, and
     tells once what comes again. With --index, each micro-batch has the version that is the newest then.
     """
-    streams.check()
+    streams.check(source)
     has_own = bool(taxonomy) or entailment is not Entailment.NONE or matcher != DEFAULT_MATCHER
     given = _subscriptions(subscriptions, index, has_own)
     config, master = settings_of_spark_from(conf)
@@ -134,6 +150,7 @@ def run_command(
         matcher=matcher,
         entailment=entailment,
         operating=operating,
+        connecting=connecting,
     )
     with spark_for(job, master, config) as spark:
         begun = time.perf_counter()
@@ -210,6 +227,7 @@ def prepare(
     matcher: str = DEFAULT_MATCHER,
     entailment: str = Entailment.NONE,
     operating: OperatingWithCache | None = None,
+    connecting: Connecting | None = None,
 ) -> PipelineRun:
     """Everything that can go wrong before Spark is started, which takes seconds. `subscriptions`: files, or the
     directory of an index."""
@@ -223,10 +241,10 @@ def prepare(
     from triplewire.read.taxonomy import load_taxonomy
 
     check_files(subscriptions if isinstance(subscriptions, list) else (), taxonomy or ())
-    settings = settings_from_environment()
-    operating = operating or OperatingWithCache()
+    settings, operating = settings_from_environment(), operating or OperatingWithCache()
     operator_files, order = operators_from(operating.operators or ()), checked_order(operating.operator_order)
-    target = _output(folder, source, matcher, streaming)
+    connections, delivery = (connecting or Connecting()).opened()
+    target = _output(folder, source, matcher, streaming, connections)
     refused: list[Refusal] = []
 
     def refuse(refusal: Refusal) -> None:
@@ -254,10 +272,12 @@ def prepare(
         on_refusal=report.refuse,
         on_note=report.say,
         calling=Calling(order, "" if operating.operator_cache is None else str(operating.operator_cache.absolute())),
+        connections=connections,
+        delivery=delivery,
     )
 
 
-def _output(folder: Path, source: str, matcher: str, streaming: bool) -> Output:
+def _output(folder: Path, source: str, matcher: str, streaming: bool, connections: Connections) -> Output:
     """The output folder, once the arguments are checked that need no engine."""
     # as in `prepare`
     from triplewire import plugins
@@ -265,7 +285,7 @@ def _output(folder: Path, source: str, matcher: str, streaming: bool) -> Output:
     from triplewire.pipeline.sources import check_source, local_path
 
     try:
-        check_source(source)
+        check_source(source, connections)
         plugins.find("matcher", matcher)
         target = Output(folder)
         before = target.prepare(Path(local_path(source)), streaming)

@@ -9,6 +9,7 @@ import select
 import socket
 import ssl
 import time
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -37,6 +38,15 @@ class Target(NamedTuple):
         return host if self.port == (443 if self.is_secure else 80) else f"{host}:{self.port}"
 
 
+class Answer(NamedTuple):
+    """What a server answers. The names of headers are in lower case."""
+
+    status: int
+    reason: str
+    headers: Mapping[str, str]
+    body: bytes
+
+
 class Connection:
     """One thread uses it at a time."""
 
@@ -47,13 +57,27 @@ class Connection:
     def post(self, body: bytes, seconds: float) -> bytes:
         """The body of the answer. Raises `OperatorError`. A connection that was closed while it lay idle is opened
         anew; nothing is ever sent twice."""
+        headers = {"Accept": "application/json", "Accept-Encoding": "identity", "Content-Type": "application/json"}
+        answer = self.exchange("POST", headers, body, seconds)
+        if answer.status != 200:
+            self.close()
+            is_redirect = 300 <= answer.status < 400
+            what = f"it answers {answer.status} {answer.reason}"[:100]
+            raise Broke(what, remedy="redirects are not followed: give the address itself" if is_redirect else "")
+        return answer.body
+
+    def exchange(
+        self, method: str, headers: Mapping[str, str], body: bytes, seconds: float, most: int = MOST_BYTES
+    ) -> Answer:
+        """One request and its answer, whose body has at most so many bytes. What is no success (2xx) has no body here:
+        it is not read. Raises `OperatorError` where there is no whole answer in time."""
         deadline = time.monotonic() + seconds
         try:
             if self._socket is not None and select.select([self._socket], [], [], 0)[0]:
                 self.close()  # closed, or it holds what nobody asked for: a second answer
             if self._socket is None:
                 self._socket = self._opened(deadline)
-            return self._exchanged(self._socket, body, deadline)
+            return self._exchanged(self._socket, _head(self._target, method, headers, body), deadline, method, most)
         except OperatorError:
             self.close()
             raise
@@ -77,31 +101,26 @@ class Connection:
             made.close()
             raise
 
-    def _exchanged(self, to: socket.socket, body: bytes, deadline: float) -> bytes:
-        head = (
-            f"POST {self._target.path} HTTP/1.1\r\nHost: {self._target.authority}\r\nUser-Agent: triplewire\r\n"
-            f"Accept: application/json\r\nAccept-Encoding: identity\r\nContent-Type: application/json\r\n"
-            f"Content-Length: {len(body)}\r\n\r\n"
-        )
+    def _exchanged(self, to: socket.socket, request: bytes, deadline: float, method: str, most: int) -> Answer:
         to.settimeout(_left(deadline))
-        to.sendall(head.encode("ascii") + body)
-        answer = http.client.HTTPResponse(_Timed(to, deadline), method="POST")  # type: ignore[arg-type]
+        to.sendall(request)
+        answer = http.client.HTTPResponse(_Timed(to, deadline), method=method)  # type: ignore[arg-type]
         answer.begin()
-        if answer.status != 200:
-            is_redirect = 300 <= answer.status < 400
-            what = f"it answers {answer.status} {answer.reason}"[:100]
-            raise Broke(what, remedy="redirects are not followed: give the address itself" if is_redirect else "")
+        headers = {name.lower(): value for name, value in answer.getheaders()}
+        if not 200 <= answer.status < 300:
+            self.close()
+            return Answer(answer.status, answer.reason, headers, b"")
         parts, size = [], 0
         while part := answer.read1(_CHUNK):
             size += len(part)
-            if size > MOST_BYTES:
-                raise Broke(f"its answer has more than {MOST_BYTES} bytes")
+            if size > most:
+                raise Broke(f"its answer has more than {most} bytes")
             parts.append(part)
         if answer.length:
             raise Broke("the connection was closed in the middle of the answer")
         if answer.will_close:
             self.close()
-        return b"".join(parts)
+        return Answer(answer.status, answer.reason, headers, b"".join(parts))
 
     def close(self) -> None:
         """Give the connection up; the next call opens another."""
@@ -109,6 +128,18 @@ class Connection:
             with contextlib.suppress(OSError):
                 self._socket.close()
         self._socket = None
+
+
+def _head(target: Target, method: str, headers: Mapping[str, str], body: bytes) -> bytes:
+    """The bytes of a request. Raises `ValueError` where a header would end before its time."""
+    lines = [f"{method} {target.path} HTTP/1.1", f"Host: {target.authority}", "User-Agent: triplewire"]
+    lines += (f"{name}: {value}" for name, value in headers.items())
+    if method == "POST":
+        lines.append(f"Content-Length: {len(body)}")
+    head = "\r\n".join(lines)
+    if head.count("\n") >= len(lines) or not all(map(str.isprintable, lines)):
+        raise ValueError("a header holds a control character")
+    return head.encode("ascii") + b"\r\n\r\n" + body
 
 
 def _connected(target: Target, deadline: float) -> socket.socket:

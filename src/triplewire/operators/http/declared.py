@@ -54,7 +54,7 @@ def _operator(name: str, table: Any) -> Operator:
     return HttpOperator(
         name,
         tuple(_parameters(table)),
-        _target(table.get("url"), private, table.get("ca_file", "")),
+        target_of(table.get("url"), private, table.get("ca_file", "")),
         Guard(budget, cost),
         version=version,
         cost=cost,
@@ -77,8 +77,9 @@ def _parameters(table: dict[str, Any]) -> Iterator[Parameter]:
         yield Parameter(**fields)
 
 
-def _target(url: Any, private: bool, ca_file: Any) -> Target:
-    """The parts of the address, in plain ASCII: nothing in it may be read in two ways. `ca_file`: see `Target`."""
+def target_of(url: Any, private: bool, ca_file: Any) -> Target:
+    """The parts of the address, in plain ASCII: nothing in it may be read in two ways. `ca_file`: see `Target`. Raises
+    `ValueError`, which says what is expected."""
     if not isinstance(url, str) or not _URL.fullmatch(url) or re.search(r'[\\@"<>^`{|}#]', url):
         raise ValueError("url must be an http or https address in ASCII, without user, backslash and fragment")
     try:

@@ -1,0 +1,153 @@
+"""Addresses outside of this machine's files, and what is needed to reach them.
+
+    kafka://HOST:PORT[,HOST:PORT...]/TOPIC      jdbc:postgresql://HOST/DATABASE#TABLE
+    sqlite:FILE#TABLE                           https://HOST/PATH (a webhook)
+
+An address holds no secret: it stands in command lines, logs and records. Secrets come from a TOML file, in tables that
+are named after the beginning of an address; the longest that fits counts.
+
+    ["jdbc:postgresql://db.example/"]
+    user = "triplewire"
+    password = { env = "DB_PASSWORD" }          # or { file = "PATH" }, or a text
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from triplewire.errors import TriplewireError
+
+KAFKA, JDBC, SQLITE, WEBHOOK = "kafka", "jdbc", "sqlite", "webhook"
+
+_KINDS = {"kafka:": KAFKA, "jdbc:": JDBC, "sqlite:": SQLITE, "http:": WEBHOOK, "https:": WEBHOOK}
+_BROKERS = re.compile(r"kafka://([A-Za-z0-9._\-\[\]:,]+)/([A-Za-z0-9._-]{1,249})/?")
+_TABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}(\.[A-Za-z_][A-Za-z0-9_]{0,62})?")
+_USER = re.compile(r"://[^/?#]*@")
+_SECRET = re.compile(r"(?i)\b(pass(word|wd|phrase)?|pwd|secret|token|sslpassword)=")
+_FORMS = "kafka://HOST:PORT/TOPIC, jdbc:postgresql://HOST/DATABASE#TABLE, sqlite:FILE#TABLE, https://HOST/PATH"
+
+
+@dataclass(frozen=True)
+class Address:
+    """One address. `url` is without the table; `name` is the topic or table, "" where none is given; `settings` are
+    those of the file of connections, with their secrets, and are never shown."""
+
+    kind: str
+    url: str
+    name: str = ""
+    settings: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def __str__(self) -> str:
+        return f"{self.url}#{self.name}" if self.name and self.kind in (JDBC, SQLITE) else self.url
+
+    def named(self, name: str) -> Address:
+        """The same with this name where it has none."""
+        return self if self.name else Address(self.kind, self.url, name, self.settings)
+
+
+@dataclass(frozen=True)
+class Connections:
+    """Settings by the beginning of an address."""
+
+    tables: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def read(cls, file: Path) -> Connections:
+        """The tables of a TOML file, with the secrets that it refers to. Raises `TriplewireError`."""
+        try:
+            tables = tomllib.loads(file.read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError) as error:
+            raise TriplewireError(f"it cannot be read: {error}", source=str(file)) from None
+        except tomllib.TOMLDecodeError as error:
+            raise TriplewireError(f"no TOML: {error}", source=str(file)) from None
+        return cls({prefix: _settings(prefix, table, str(file)) for prefix, table in tables.items()})
+
+    def of(self, text: str) -> Mapping[str, str]:
+        """The settings for an address."""
+        fitting = [prefix for prefix in self.tables if text.startswith(prefix)]
+        return self.tables[max(fitting, key=len)] if fitting else {}
+
+
+def _settings(prefix: str, table: Any, file: str) -> dict[str, str]:
+    if not isinstance(table, dict) or kind_of(prefix) == "":
+        what = f"[{prefix!r}] is no table named after the beginning of an address"
+        raise TriplewireError(what, source=file, remedy=f'["jdbc:postgresql://db.example/"]; addresses are {_FORMS}')
+    return {name: _value(name, value, file) for name, value in table.items()}
+
+
+def _value(name: str, value: Any, file: str) -> str:
+    """A setting as text. What is wrong is told without the value."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str | int | float):
+        return str(value)
+    if isinstance(value, dict) and len(value) == 1:
+        (kind, place), *_ = value.items()
+        try:
+            if kind == "env":
+                return os.environ[place]
+            if kind == "file":
+                return Path(place).read_text(encoding="utf-8").strip()
+        except KeyError:
+            raise TriplewireError(f"{name}: the environment has no variable {place}", source=file) from None
+        except (OSError, UnicodeDecodeError, TypeError) as error:
+            raise TriplewireError(f"{name}: its file cannot be read: {error}", source=file) from None
+    raise TriplewireError(
+        f"{name} is no text, number or boolean", source=file, remedy='a secret: { env = "NAME" } or { file = "PATH" }'
+    )
+
+
+def kind_of(text: str) -> str:
+    """The kind of an address, "" where it is a path or another URL."""
+    return next((kind for start, kind in _KINDS.items() if text.startswith(start)), "")
+
+
+def address(text: str, connections: Connections | None = None, allowed: Iterable[str] = ()) -> Address:
+    """The address that a user names. `allowed`: the kinds that are expected, all without. Raises `TriplewireError`."""
+    kind, settings = kind_of(text), (connections or Connections()).of(text)
+    if not kind or (allowed and kind not in set(allowed)):
+        raise TriplewireError("it is no address that is known here", source=shown(text), remedy=_FORMS)
+    if _USER.search(text) or (kind != WEBHOOK and _SECRET.search(text)):
+        raise TriplewireError(
+            "an address holds no user and no password: others would see them",
+            source=shown(text),
+            remedy="give them in a file: --connect FILE, with a table named after the beginning of the address",
+        )
+    if kind == KAFKA:
+        match = _BROKERS.fullmatch(text)
+        if match is None:
+            raise TriplewireError("this is not kafka://HOST:PORT[,HOST:PORT]/TOPIC", source=shown(text))
+        return Address(KAFKA, text.rstrip("/"), match[2], settings)
+    if kind == WEBHOOK:
+        return Address(WEBHOOK, text, "", settings)
+    url, _, table = text.partition("#")
+    if table and not _TABLE.fullmatch(table):
+        raise TriplewireError(f"{table!r} is no name of a table", source=shown(url), remedy="letters, digits and _")
+    if kind == SQLITE and not sqlite_path(url):
+        raise TriplewireError("this is not sqlite:FILE#TABLE", source=url)
+    return Address(kind, url, table, settings)
+
+
+def brokers(given: Address) -> str:
+    """The servers of a Kafka address, as Kafka's clients take them."""
+    match = _BROKERS.fullmatch(given.url)
+    assert match is not None
+    return match[1]
+
+
+def sqlite_path(url: str) -> str:
+    """The file of `sqlite:FILE` or `sqlite:///FILE`."""
+    path = url.removeprefix("sqlite:")
+    return path[2:] if path.startswith("///") else path
+
+
+def shown(text: str) -> str:
+    """An address as it may be shown: without what may be a user or a secret."""
+    without = re.sub(r"://[^/?#]*@", "://***@", text)
+    return re.sub(rf"{_SECRET.pattern}[^&;#]*", lambda match: match[0].partition("=")[0] + "=***", without)

@@ -1,0 +1,114 @@
+"""Hands the rows of each micro-batch to sinks: before its commit, so that none is committed that was not delivered.
+
+A micro-batch that is repeated is delivered again, under the same name: stream, number, and the identity of each row.
+Databases then add nothing; Kafka and webhooks get the rows again, as what they got before (docs/streams.md).
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow.parquet as pq
+
+from triplewire.errors import Refusal
+from triplewire.pipeline.connect.addresses import JDBC, KAFKA, WEBHOOK, Address
+from triplewire.pipeline.connect.jdbc import JdbcSink
+from triplewire.pipeline.connect.kafka import KafkaSink
+from triplewire.pipeline.connect.parts import LETTER, MATCH, SCHEMAS, Part, Sink, rows_of
+from triplewire.pipeline.connect.sqlite_file import SqliteSink
+from triplewire.pipeline.connect.webhook import WebhookSink
+from triplewire.pipeline.rows import columns_of, storable
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+NAME = "_stream"
+"""The file in the output folder that holds the name of the stream: 32 hexadecimal digits, made by chance."""
+
+_TABLES = {MATCH: "matches", LETTER: "dead_letters"}
+
+
+def sink(target: Address, kind: str) -> Sink:
+    """The sink of an address, for rows of this kind (`MATCH`, `LETTER`)."""
+    target = target.named(_TABLES[kind])
+    if target.kind == WEBHOOK:
+        return WebhookSink(target)
+    if target.kind == KAFKA:
+        return KafkaSink(target)
+    return JdbcSink(target, kind) if target.kind == JDBC else SqliteSink(target, kind)
+
+
+@dataclass
+class Delivery:
+    """The sinks of a run: for matches, and for dead letters. `stream` names the run in them; `at` is
+    `sinks.Output.at`, and `stop` ends the waiting of a sink."""
+
+    matches: Sequence[Sink] = ()
+    letters: Sequence[Sink] = ()
+    stream: str = ""
+    at: Callable[[str], None] = lambda point: None
+    stop: threading.Event = field(default_factory=threading.Event)
+    _spark: SparkSession | None = field(default=None, init=False)
+
+    def open(self, spark: SparkSession, folder: Path) -> None:
+        """Get the name of the stream, and find out what is missing. Raises `TriplewireError`."""
+        if not (self.matches or self.letters):
+            return
+        self._spark = spark
+        self.stream = self.stream or stream_of(folder)
+        for target in (*self.matches, *self.letters):
+            target.check(spark)
+
+    def committing(self, folders: tuple[Path, Path], batch: int, *, replaces: bool) -> list[Refusal]:
+        """Deliver the files of a micro-batch, of matches and of dead letters. Returns what no receiver will take. Those
+        of a batch run replace what it delivered before, as far as a sink can."""
+        unsent: list[Refusal] = []
+        for kind, targets, folder in ((MATCH, self.matches, folders[0]), (LETTER, self.letters, folders[1])):
+            if not targets or not (replaces or _has_rows(folder)):
+                continue
+            assert self._spark is not None
+            files = [f"file://{file}" for file in sorted(folder.glob("*.parquet"))]
+            rows = self._spark.read.schema(columns_of(SCHEMAS[kind])).parquet(*map(_escaped, files))
+            unsent += self._deliver(targets, rows, Part(self.stream, batch, kind, replaces, self.stop))
+        self.at("delivered")
+        return unsent
+
+    def refused(self, refusals: Iterable[Refusal], batch: int) -> None:
+        """Deliver dead letters of the driver, under a number that no micro-batch has."""
+        given = [storable(refusal) for refusal in refusals]
+        if given and self.letters:
+            assert self._spark is not None
+            rows = self._spark.createDataFrame(given, columns_of(SCHEMAS[LETTER]))
+            self._deliver(self.letters, rows, Part(self.stream, batch, LETTER, stop=self.stop))
+
+    def _deliver(self, targets: Sequence[Sink], rows: DataFrame, part: Part) -> list[Refusal]:
+        rows = rows_of(rows, part.kind).persist()
+        try:
+            return [replace(refusal, where=str(target)) for target in targets for refusal in target.deliver(rows, part)]
+        finally:
+            rows.unpersist()
+
+
+def stream_of(folder: Path) -> str:
+    """The name of the stream that writes to an output folder; a new one where it has none."""
+    file = folder / NAME
+    if not file.exists():
+        part = file.with_name(f"{NAME}.{os.getpid()}")
+        part.write_text(secrets.token_hex(16) + "\n", encoding="ascii")
+        os.replace(part, file)
+    return file.read_text(encoding="ascii").strip()
+
+
+def _has_rows(folder: Path) -> bool:
+    return any(pq.read_metadata(file).num_rows for file in folder.glob("*.parquet"))
+
+
+def _escaped(path: str) -> str:
+    """The path with the characters escaped that Spark would read as a glob."""
+    return "".join("\\" + letter if letter in "\\{}[]*?" else letter for letter in path)

@@ -1,0 +1,87 @@
+"""The inbox: what was fetched, for good. Files are written aside, flushed to the disk and renamed, and never changed.
+
+So Spark's own file source reads it, and reads the same again after a crash: decision 068.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from triplewire.pipeline.connect.documents import DOCUMENTS
+from triplewire.pipeline.rows import storable_text
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+FOLDER = "documents"
+"""The folder of an inbox, beside what a poller knows of its feeds."""
+
+PREFIX = "inbox:"
+"""Before the path of an inbox, where a source is named."""
+
+_SCHEMA = pa.schema(
+    [
+        ("id", pa.binary()),
+        ("place", pa.string()),
+        ("content", pa.binary()),
+        ("reason", pa.string()),
+        ("fetched", pa.timestamp("us", tz="UTC")),
+    ]
+)
+
+
+class Delivered(NamedTuple):
+    """A document and where it came from; or, without content, why there is none. `fetched` in seconds since 1970."""
+
+    place: str
+    content: bytes | None
+    reason: str
+    fetched: float
+
+
+class Inbox:
+    """A folder of Parquet files, numbered as they came. One process writes to it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+        self._last = max((int(file.stem) for file in folder.glob("[0-9]*.parquet")), default=0)
+
+    def append(self, came: Sequence[Delivered]) -> None:
+        """Add what came, all or nothing."""
+        if not came:
+            return
+        rows = [
+            {
+                "place": storable_text(entry.place),
+                "content": entry.content,
+                "reason": storable_text(entry.reason),
+                "fetched": round(entry.fetched * 1_000_000),
+            }
+            for entry in came
+        ]
+        part = self.folder / f".{os.getpid()}.part"
+        with part.open("wb") as stream:
+            pq.write_table(pa.Table.from_pylist(rows, schema=_SCHEMA), stream, compression="zstd")
+            stream.flush()
+            os.fsync(stream.fileno())
+        self._last += 1
+        os.replace(part, self.folder / f"{self._last:012}.parquet")
+        folder = os.open(self.folder, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+def documents_from(spark: SparkSession, folder: str, streaming: bool) -> DataFrame:
+    """What is in an inbox, as rows of `DOCUMENTS`."""
+    reader = (spark.readStream if streaming else spark.read).format("parquet").schema(DOCUMENTS)
+    # Spark silently leaves out files that are older than maxFileAge: no file is so old
+    return reader.option("maxFileAge", "36500d").load(folder)

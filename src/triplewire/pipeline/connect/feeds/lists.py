@@ -1,0 +1,64 @@
+"""Lists of feeds: OPML (`.opml`; OPML 2.0, outlines with `xmlUrl`), or an address a line (`.feeds`, # is a comment)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from xml.etree import ElementTree
+
+from triplewire.config import Settings
+from triplewire.errors import ReadError, Refusal
+from triplewire.operators.http.declared import target_of
+from triplewire.read.guard.text import check_utf8
+from triplewire.read.guard.xml import check_rdf_xml
+
+SUFFIXES = (".opml", ".feeds")
+
+
+def is_list(source: str) -> bool:
+    """Does a source name a list of feeds?"""
+    return source.lower().endswith(SUFFIXES)
+
+
+def addresses(file: Path, settings: Settings, on_refusal: Callable[[Refusal], None]) -> list[str]:
+    """The addresses of a list, each once. One that cannot be asked is refused, and the others stay.
+
+    Raises `ReadError` where the file cannot be read, is no such list, or has no address.
+    """
+    try:
+        with file.open("rb") as stream:
+            data = stream.read(settings.max_document_bytes + 1)
+    except OSError as error:
+        raise ReadError(f"it cannot be read: {error.strerror or error}", source=str(file)) from None
+    if len(data) > settings.max_document_bytes:
+        raise ReadError("it is too large", source=str(file), remedy="cut it, or raise max_document_bytes")
+    try:
+        given = list(_outlines(data, settings) if file.suffix.lower() == ".opml" else _lines(data))
+    except ReadError as error:
+        error.source = error.source or str(file)
+        raise
+    out: dict[str, None] = {}
+    for address in given:
+        try:
+            target_of(address, True, "")
+        except ValueError as error:
+            on_refusal(Refusal("publication", address, str(file), f"the feed cannot be asked: {error}"))
+        else:
+            out[address] = None
+    if not out:
+        raise ReadError("it has no address of a feed", source=str(file), remedy="an outline has its feed as xmlUrl")
+    return list(out)
+
+
+def _outlines(data: bytes, settings: Settings) -> Iterator[str]:
+    """The values of `xmlUrl`, however they are written; the guard has looked at the document before."""
+    root = ElementTree.fromstring(check_rdf_xml(data, settings).decode("utf-8", "replace"))
+    for element in root.iter("outline"):
+        yield from (value.strip() for name, value in element.items() if name.lower() == "xmlurl" and value.strip())
+
+
+def _lines(data: bytes) -> Iterator[str]:
+    for line in check_utf8(data, "the list of feeds").decode().splitlines():
+        text = line.strip()
+        if text and not text.startswith("#"):
+            yield text

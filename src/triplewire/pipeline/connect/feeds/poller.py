@@ -1,0 +1,200 @@
+"""Polls feeds into an inbox, politely: no feed before it is due, few requests at once, and what servers ask for.
+
+When a feed is due, and what is known of it, lies in a SQLite file beside the inbox, from start to start. A document
+goes to the inbox first. A process that is killed in between fetches it once more, and a stream tells its items once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import random
+import re
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from triplewire.errors import OperatorError, ReadError, TriplewireError
+from triplewire.pipeline.connect.addresses import Connections
+from triplewire.pipeline.connect.feeds.fetch import LONGEST, Answered, Known, fetch
+from triplewire.pipeline.connect.feeds.inbox import FOLDER, Delivered, Inbox
+
+INTERVAL = 900.0
+"""Seconds between two requests for a feed, unless its table of connections has another `interval`."""
+
+LEAST = 10.0
+"""The shortest interval, in seconds."""
+
+AT_ONCE = 8  # servers that are asked at once; of one server, one feed at a time
+_SECONDS = 20.0  # for one answer
+_BETWEEN = 0.2  # seconds between two requests to a server
+_PAUSE = 10.0  # seconds after a failure of the inbox
+_LOOK = 0.5  # seconds between looks at what is due
+_JITTER = 0.1  # of a pause, so that feeds do not stay in step
+_OVERLOADED, _GONE = {429, 503}, 410
+_TABLE = """
+CREATE TABLE IF NOT EXISTS feeds (address TEXT PRIMARY KEY, url TEXT NOT NULL, etag TEXT NOT NULL,
+modified TEXT NOT NULL, of TEXT NOT NULL, due REAL NOT NULL, failures INTEGER NOT NULL, status INTEGER NOT NULL,
+digest BLOB NOT NULL) WITHOUT ROWID
+"""
+_FIELDS = "address, url, etag, modified, of, due, failures, status, digest"
+
+
+@dataclass(frozen=True)
+class Feed:
+    """A feed as it is known: its address in the list, the `url` that is asked, when it is `due` (seconds since 1970),
+    how often it failed in a row, the last status, and the SHA-256 of what it gave."""
+
+    address: str
+    url: str
+    known: Known = field(default_factory=Known)
+    due: float = 0.0
+    failures: int = 0
+    status: int = 0
+    digest: bytes = b""
+
+    @property
+    def is_gone(self) -> bool:
+        """Did its server say that it is gone for good?"""
+        return self.status == _GONE
+
+
+@dataclass
+class Poller:
+    """The feeds of a list, and their inbox in a folder. `clock` is `time.time`; `on_note` is told what is wrong here.
+
+    Raises `TriplewireError` for an interval that is no number.
+    """
+
+    addresses: Sequence[str]
+    folder: Path
+    connections: Connections = field(default_factory=Connections)
+    clock: Callable[[], float] = time.time
+    stop: threading.Event = field(default_factory=threading.Event)
+    on_note: Callable[[str], None] = lambda note: None
+
+    def __post_init__(self) -> None:
+        for address in self.addresses:
+            text = self.connections.of(address).get("interval", "")
+            if text and not re.fullmatch(r"\d{1,9}(\.\d+)?", text):
+                raise TriplewireError(f"the interval {text!r} is no number of seconds", source=address)
+        self.inbox = Inbox(self.folder / FOLDER)
+        self._file = self.folder / "feeds.sqlite"
+        with self._connected() as connection:
+            rows = connection.execute(f"SELECT {_FIELDS} FROM feeds").fetchall()
+        before = {row[0]: Feed(row[0], row[1], Known(*row[2:5]), *row[5:]) for row in rows}
+        self.feeds = {address: before.get(address, Feed(address, address)) for address in self.addresses}
+
+    def begin(self, watch: bool) -> Callable[[], None]:
+        """Poll what is due: once, or, to `watch`, in a thread. Returns what ends it."""
+        if not watch:
+            self.poll()
+            return lambda: None
+        thread = threading.Thread(target=self._watch, name="feeds", daemon=True)
+        thread.start()
+
+        def end() -> None:
+            self.stop.set()
+            thread.join(_SECONDS)
+
+        return end
+
+    def _watch(self) -> None:
+        was_wrong = ""
+        while not self.stop.is_set():
+            try:
+                self.poll()
+                was_wrong = ""
+            except Exception as error:  # a full disk, say: nobody would see that the thread has ended
+                if str(error) != was_wrong:
+                    was_wrong = str(error)
+                    self.on_note(f"polling failed, and is tried again: {type(error).__name__}: {error}")
+                self.stop.wait(_PAUSE)
+            self.stop.wait(_LOOK)
+
+    def poll(self) -> int:
+        """Ask for each feed that is due, once; returns how many documents came."""
+        now, servers = self.clock(), dict[str, list[Feed]]()
+        for feed in self.feeds.values():
+            if feed.due <= now and not feed.is_gone:
+                servers.setdefault(urlsplit(feed.url).netloc, []).append(feed)
+        if not servers:
+            return 0
+        count = 0
+        with ThreadPoolExecutor(min(AT_ONCE, len(servers))) as pool:
+            for done in as_completed([pool.submit(self._of_server, feeds) for feeds in servers.values()]):
+                asked, came = done.result()
+                self.inbox.append(came)
+                self._store(asked)
+                count += sum(entry.content is not None for entry in came)
+        return count
+
+    def _of_server(self, feeds: Sequence[Feed]) -> tuple[list[Feed], list[Delivered]]:
+        """Ask one server for its feeds, one after the other."""
+        asked: list[Feed] = []
+        came: list[Delivered] = []
+        for number, feed in enumerate(feeds):
+            if self.stop.wait(_BETWEEN if number else 0):
+                break
+            after = self._asked(feed, came)
+            asked.append(after)
+            if after.status in _OVERLOADED:  # it holds for the other feeds of the server as well
+                asked += (replace(other, due=max(other.due, after.due)) for other in feeds[number + 1 :])
+                break
+        return asked, came
+
+    def _asked(self, feed: Feed, came: list[Delivered]) -> Feed:
+        """Ask for one feed: how it is known from now on, and what came."""
+        settings = self.connections.of(feed.url)
+        try:
+            answer = fetch(feed.url, feed.known, settings, _SECONDS)
+        except (OperatorError, ReadError) as error:
+            return self._failed(feed, Answered(0), f"the feed cannot be fetched: {error.what}", settings, came)
+        feed = replace(feed, url=answer.moved or feed.url)
+        if answer.status == 200:
+            digest = hashlib.sha256(answer.body).digest()
+            if digest != feed.digest:
+                came.append(Delivered(feed.url, answer.body, "", self.clock()))
+            return replace(
+                feed, known=answer.known, due=self._next(answer, settings), failures=0, status=200, digest=digest
+            )
+        if answer.status == 304:
+            return replace(feed, due=self._next(answer, settings), failures=0, status=304)
+        return self._failed(feed, answer, f"the feed's server answers {answer.status}", settings, came)
+
+    def _failed(
+        self, feed: Feed, answer: Answered, reason: str, settings: Mapping[str, str], came: list[Delivered]
+    ) -> Feed:
+        """A feed that gave nothing: it is told of at the first time in a row, and asked less and less often."""
+        failures = feed.failures + 1
+        if failures == 1 or answer.status == _GONE:
+            more = ": it is not asked again" if answer.status == _GONE else ""
+            came.append(Delivered(feed.url, None, reason + more, self.clock()))
+        due = self._next(answer, settings, 2 ** min(failures, 10))
+        return replace(feed, due=due, failures=failures, status=answer.status)
+
+    def _next(self, answer: Answered, settings: Mapping[str, str], factor: int = 1) -> float:
+        """When a feed is due again: after its interval, as much later as its server asks for, within a day."""
+        interval = max(float(settings.get("interval", INTERVAL)), LEAST)
+        pause = max(interval * factor, answer.wait)
+        return self.clock() + min(pause, max(LONGEST, answer.wait)) * (1 + random.uniform(0, _JITTER))
+
+    def _store(self, feeds: Sequence[Feed]) -> None:
+        self.feeds.update((feed.address, feed) for feed in feeds)
+        rows = [
+            (f.address, f.url, f.known.etag, f.known.modified, f.known.of, f.due, f.failures, f.status, f.digest)
+            for f in feeds
+        ]
+        with self._connected() as connection:
+            connection.executemany(f"INSERT OR REPLACE INTO feeds VALUES ({', '.join('?' * 9)})", rows)
+
+    @contextlib.contextmanager
+    def _connected(self) -> Iterator[sqlite3.Connection]:
+        with contextlib.closing(sqlite3.connect(self._file)) as connection, connection:
+            connection.execute(_TABLE)
+            yield connection

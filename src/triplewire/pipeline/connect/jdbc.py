@@ -1,0 +1,138 @@
+"""Databases behind JDBC, with the drivers of Spark's JVM: tables of matches and dead letters, written once.
+
+The rows of a micro-batch go to a staging table, from all tasks at once; one transaction takes those over that are not
+there yet, and drops it. What is there is known by stream, micro-batch and identity, the primary key. So a micro-batch
+that is repeated adds nothing, wherever the process before was killed.
+
+The SQL is standard but for the types of a table that has to be made, which are those of PostgreSQL. For another
+database, make the tables first, with the columns of `TABLES`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from triplewire.errors import Refusal, TriplewireError
+from triplewire.pipeline.connect.addresses import Address, shown
+from triplewire.pipeline.connect.parts import COLUMNS, LETTER, MATCH, Part, without_nul
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+PACKAGES = "org.postgresql:postgresql:42.7.8"
+DRIVERS = {"jdbc:postgresql:": "org.postgresql.Driver"}
+KEY = ("stream", "batch", "identity")
+TABLES: Mapping[str, Mapping[str, str]] = {
+    kind: {
+        **dict.fromkeys(KEY, "TEXT"),
+        "batch": "BIGINT",
+        **dict.fromkeys(COLUMNS[kind], "TEXT"),
+        **({"truncated": "BOOLEAN", "matched_at": "TIMESTAMP WITH TIME ZONE"} if kind == MATCH else {}),
+    }
+    for kind in (MATCH, LETTER)
+}
+"""The columns of a table, with the types that they get where the table is not there."""
+
+_AS_INSTANT = "TIMESTAMP WITH TIME ZONE"
+_OWN = {"subscriptions"}  # settings of an address that no driver knows
+
+
+def options(given: Address, **more: str) -> dict[str, str]:
+    """What Spark's JDBC source and sink need to reach a database."""
+    driver = next((driver for start, driver in DRIVERS.items() if given.url.startswith(start)), "")
+    own = {name: value for name, value in given.settings.items() if name not in _OWN}
+    return {"url": given.url, **({"driver": driver} if driver else {}), **own, **more}
+
+
+class JdbcSink:
+    """A table of matches or of dead letters: each row once."""
+
+    def __init__(self, target: Address, kind: str) -> None:
+        self._target = target
+        self._kind = kind
+        self._table = target.name
+
+    def __str__(self) -> str:
+        return str(self._target)
+
+    def check(self, spark: SparkSession) -> None:
+        """Make the table where it is not there. Raises `TriplewireError`, also where a table has other columns."""
+        with said(self._target), _connection(spark, self._target) as (run, quoted):
+            columns = ", ".join(quoted(name) for name in TABLES[self._kind])
+            # imported here because Spark is an optional dependency
+            from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # it has no types
+
+            try:
+                run(f"SELECT 1 FROM {self._table} WHERE 1 = 0")
+            except Py4JJavaError:
+                types = ", ".join(f"{quoted(name)} {kind}" for name, kind in TABLES[self._kind].items())
+                key = ", ".join(map(quoted, KEY))
+                run(f"CREATE TABLE {self._table} ({types}, PRIMARY KEY ({key}))")
+            run(f"SELECT {columns} FROM {self._table} WHERE 1 = 0")
+
+    def deliver(self, rows: DataFrame, part: Part) -> list[Refusal]:
+        """Write the rows that are not there yet, all or none; those of a batch run replace what it wrote before."""
+        staging = f"{self._table}_staging_{part.stream[:8]}"
+        own = rows.selectExpr(f"'{part.stream}' AS stream", f"{part.batch}L AS batch", *without_nul(part.kind))
+        with said(self._target):
+            own.write.format("jdbc").options(**options(self._target, dbtable=staging)).mode("overwrite").save()
+            with _connection(rows.sparkSession, self._target, commit=False) as (run, quoted):
+                if part.replaces:
+                    here = f"{quoted('stream')} = '{part.stream}' AND {quoted('batch')} = {part.batch}"
+                    run(f"DELETE FROM {self._table} WHERE {here}")
+                run(self._insertion(staging, part.kind, quoted))
+                run(f"DROP TABLE {staging}")
+        return []
+
+    def _insertion(self, staging: str, kind: str, quoted: Any) -> str:
+        names = {name: quoted(name) for name in TABLES[kind]}
+        values = [
+            f"CAST(s.{names[name]} AS {_AS_INSTANT})" if type_ == _AS_INSTANT else f"s.{names[name]}"
+            for name, type_ in TABLES[kind].items()
+        ]
+        same = " AND ".join(f"t.{names[name]} = s.{names[name]}" for name in KEY)
+        return (
+            f"INSERT INTO {self._table} ({', '.join(names.values())}) SELECT {', '.join(values)} FROM {staging} s "
+            f"WHERE NOT EXISTS (SELECT 1 FROM {self._table} t WHERE {same})"
+        )
+
+
+@contextmanager
+def _connection(spark: SparkSession, target: Address, *, commit: bool = True) -> Iterator[Any]:
+    """What runs a statement, and what quotes a name. Without `commit`, the block is one transaction."""
+    jvm: Any = spark._jvm
+    given = jvm.java.util.HashMap()
+    for name, value in options(target, dbtable=target.name).items():
+        given.put(name, value)
+    of_spark = jvm.org.apache.spark.sql.execution.datasources.jdbc.JDBCOptions(jvm.PythonUtils.toScalaMap(given))
+    dialect = jvm.org.apache.spark.sql.jdbc.JdbcDialects.get(target.url)
+    connection = dialect.createConnectionFactory(of_spark).apply(-1)
+    try:
+        connection.setAutoCommit(commit)
+        statement = connection.createStatement()
+        yield statement.execute, dialect.quoteIdentifier
+        if not commit:
+            connection.commit()
+    finally:
+        connection.close()  # what is not committed is taken back
+
+
+@contextmanager
+def said(target: Address) -> Iterator[None]:
+    """Turns what a database or its driver says into a `TriplewireError` of one sentence."""
+    # imported here because Spark is an optional dependency
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (Py4JJavaError, PySparkException) as error:
+        text = str(getattr(error, "java_exception", None) or error)
+        first = next((line for line in text.splitlines() if line.strip()), type(error).__name__)
+        is_missing = "ClassNotFound" in text or "No suitable driver" in text
+        remedy = f"--conf spark.jars.packages={PACKAGES}, or the package of another driver" if is_missing else ""
+        raise TriplewireError(
+            f"the database cannot be used: {shown(first)[:500]}", source=str(target), remedy=remedy
+        ) from None

@@ -1,0 +1,108 @@
+"""Kafka, through the connector of the Spark project: topics of documents in, topics of matches and dead letters out.
+
+It is a package of its own (`PACKAGES`), which a session gets by `spark.jars.packages` or `spark.jars`.
+
+A record that comes in: its value is one document, in any syntax and gzipped or not, as a file may be; its header `id`,
+or else its key, is the id of the document. A record that goes out: key, the identity of the match (32 hexadecimal
+digits); value, a JSON object; headers `stream`, `batch` and `identity`. Spark's writer repeats records after a failure
+(at least once): those that are the same have the same headers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from triplewire.errors import Refusal, TriplewireError
+from triplewire.pipeline.connect.addresses import Address, brokers
+from triplewire.pipeline.connect.parts import Part
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+PACKAGES = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0"
+MOST_BYTES = 1_048_576  # of a record, by default: `max.request.size` of Kafka's producers
+_OVERHEAD = 8_192  # bytes of a record beside its value
+_LONG = 4_096  # characters of a text in a record that is too large as a whole
+_PROVIDER = "org.apache.spark.sql.kafka010.KafkaSourceProvider"
+_OF_SPARK = {
+    "failOnDataLoss", "fetchOffset.numRetries", "fetchOffset.retryIntervalMs", "groupIdPrefix", "includeHeaders",
+    "kafkaConsumer.pollTimeoutMs", "maxOffsetsPerTrigger", "maxTriggerDelay", "minOffsetsPerTrigger", "minPartitions",
+    "startingOffsets", "startingTimestamp", "endingOffsets",
+}  # fmt: skip
+_PER_BATCH = "10000"  # records of a micro-batch, whose outcomes are held in memory
+_ID = "coalesce(element_at(filter(headers, h -> h.key = 'id'), 1).value, key)"
+_DOCUMENT = [
+    f"nullif({_ID}, X'') AS id",
+    "concat('kafka:', topic, '/', partition, '/', offset) AS place",
+    "value AS content",
+    "CAST(NULL AS string) AS reason",
+]
+
+
+def options(given: Mapping[str, str]) -> dict[str, str]:
+    """Settings as Spark's connector takes them: its own as they are, those of Kafka's clients behind `kafka.`."""
+    return {name if name in _OF_SPARK or name.startswith("kafka.") else f"kafka.{name}": given[name] for name in given}
+
+
+def documents_from(spark: SparkSession, source: Address, streaming: bool) -> DataFrame:
+    """The records of a topic as rows of `documents.DOCUMENTS`: from the first one on, or, of a stream, from where it
+    stopped. Raises `TriplewireError` where the session has no connector."""
+    check_connector(spark)
+    wanted = {
+        "kafka.bootstrap.servers": brokers(source),
+        "subscribe": source.name,
+        "startingOffsets": "earliest",
+        "includeHeaders": "true",
+    }
+    if streaming:
+        wanted |= {"maxOffsetsPerTrigger": _PER_BATCH, "kafka.fetch.max.wait.ms": "50"}
+    reader = spark.readStream if streaming else spark.read
+    return reader.format("kafka").options(**{**wanted, **options(source.settings)}).load().selectExpr(*_DOCUMENT)
+
+
+class KafkaSink:
+    """A topic that matches or dead letters are written to: at least once."""
+
+    def __init__(self, target: Address) -> None:
+        self._target = target
+        settings = options(target.settings)
+        self._most = int(settings.get("kafka.max.request.size", MOST_BYTES)) - _OVERHEAD
+        self._options = {"kafka.bootstrap.servers": brokers(target), "topic": target.name, **settings}
+
+    def __str__(self) -> str:
+        return str(self._target)
+
+    def check(self, spark: SparkSession) -> None:
+        """Raises `TriplewireError` where the session has no connector."""
+        check_connector(spark)
+
+    def deliver(self, rows: DataFrame, part: Part) -> list[Refusal]:
+        """Write the rows. One that is larger than a record may be goes without its longest texts, and says so."""
+        value = part.json_value()
+        short = part.json_value(most=_LONG)
+        records = rows.selectExpr(
+            "CAST(identity AS binary) AS key",
+            f"CAST(CASE WHEN octet_length({value}) > {self._most} THEN {short} ELSE {value} END AS binary) AS value",
+            "array("
+            f"struct('stream' AS key, CAST('{part.stream}' AS binary) AS value), "
+            f"struct('batch' AS key, CAST('{part.batch}' AS binary) AS value), "
+            "struct('identity' AS key, CAST(identity AS binary) AS value)) AS headers",
+        )
+        records.write.format("kafka").options(**self._options).save()
+        return []
+
+
+def check_connector(spark: SparkSession) -> None:
+    """Raises `TriplewireError` where the session has no Kafka connector."""
+    # imported here because Spark is an optional dependency
+    from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # it has no types
+
+    jvm = spark._jvm
+    assert jvm is not None
+    try:
+        jvm.java.lang.Thread.currentThread().getContextClassLoader().loadClass(_PROVIDER)
+    except Py4JJavaError:
+        raise TriplewireError(
+            "this Spark session has no Kafka connector", remedy=f"--conf spark.jars.packages={PACKAGES}"
+        ) from None

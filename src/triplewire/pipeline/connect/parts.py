@@ -1,0 +1,98 @@
+"""What a sink is given: the rows of a micro-batch, which are the same when it is repeated.
+
+Columns: `identity` (32 hexadecimal digits) and then those of `COLUMNS`, of a kind; instants are texts of ISO 8601.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+import pyarrow as pa
+
+from triplewire.errors import Refusal
+from triplewire.pipeline.rows import DEAD_LETTERS, MATCH_ROWS
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+MATCH, LETTER = "match", "dead letter"
+SCHEMAS = {MATCH: MATCH_ROWS, LETTER: DEAD_LETTERS}
+COLUMNS = {kind: tuple(schema.names) for kind, schema in SCHEMAS.items()}
+_AS_TEXT = "date_format(to_utc_timestamp(`{}`, current_timezone()), \"yyyy-MM-dd'T'HH:mm:ss.SSSSSS'Z'\")"
+_IDENTITY = "substring(unhex(sha2(concat(content, revision, to_json(array(publication, subscription))), 256)), 1, 16)"
+_IDENTITIES = {
+    MATCH: f"lower(hex({_IDENTITY}))",
+    LETTER: "substring(sha2(to_json(array(kind, subject, where, reason, remedy)), 256), 1, 32)",
+}
+_IS_JSON, _IS_LONG = {"bindings"}, {"bindings", "construct", "reason", "remedy", "subject", "where"}
+
+
+@dataclass(frozen=True)
+class Part:
+    """A micro-batch: the stream that it is of, its number, and what its rows are (`MATCH` or `LETTER`).
+
+    `replaces`: it is a batch run, whose rows take the place of those of the run before. Who waits in a sink looks at
+    `stop`.
+    """
+
+    stream: str
+    batch: int
+    kind: str
+    replaces: bool = False
+    stop: threading.Event = field(default_factory=threading.Event, compare=False)
+
+    def key(self, identity: str) -> str:
+        """What is the same whenever this row is delivered, and for no other row."""
+        return f"{self.stream}-{self.batch}-{identity}"
+
+    def json_value(self, most: int = 0) -> str:
+        """An expression of Spark's for a row as a JSON object, `bindings` as the list that they are. With `most`, long
+        texts are cut after so many characters, and what is JSON or a graph is null; `is_cut` says so."""
+        names = [name for name in ("identity", *COLUMNS[self.kind]) if name not in _IS_JSON]
+        if most:
+            fields = [
+                f"CAST(NULL AS string) AS `{name}`" if name == "construct"
+                else f"substring(`{name}`, 1, {most}) AS `{name}`" if name in _IS_LONG else f"`{name}`"
+                for name in names
+            ]  # fmt: skip
+            return f"to_json(struct({', '.join(fields)}, true AS is_cut), map('ignoreNullFields', 'false'))"
+        plain = f"to_json(struct({', '.join(f'`{name}`' for name in names)}), map('ignoreNullFields', 'false'))"
+        if self.kind != MATCH:
+            return plain
+        return f"""concat('{{"bindings":', bindings, ',', substring({plain}, 2))"""
+
+
+class Sink(Protocol):
+    """Where matches or dead letters go."""
+
+    def check(self, spark: SparkSession) -> None:
+        """Find out before the work begins what is missing. Raises `TriplewireError`."""
+
+    def deliver(self, rows: DataFrame, part: Part) -> list[Refusal]:
+        """Deliver the rows; returns those that the receiver will never take. Raises `TriplewireError` where it cannot
+        be reached: the micro-batch is repeated then, and its rows come again."""
+
+
+def rows_of(rows: DataFrame, kind: str) -> DataFrame:
+    """Rows of `SCHEMAS` as sinks take them, each identity once."""
+    columns = [
+        f"{_AS_TEXT.format(field.name)} AS `{field.name}`" if pa.types.is_timestamp(field.type) else f"`{field.name}`"
+        for field in SCHEMAS[kind]
+    ]
+    return rows.selectExpr(f"{_IDENTITIES[kind]} AS identity", *columns).dropDuplicates(["identity"])
+
+
+def without_nul(kind: str) -> Sequence[str]:
+    """Expressions for the columns of rows whose texts hold no U+0000, which databases refuse."""
+    schema = SCHEMAS[kind]
+    names = {field.name for field in schema if field.type == pa.string()}
+    return [
+        "identity",
+        *(
+            f"translate(`{name}`, char(0), '\ufffd') AS `{name}`" if name in names else f"`{name}`"
+            for name in COLUMNS[kind]
+        ),
+    ]

@@ -1,0 +1,71 @@
+"""SQLite files: tables of matches and dead letters, written once, by the driver.
+
+All rows of a micro-batch go into one transaction. What is there is known by stream, micro-batch and identity, the
+primary key, so a micro-batch that is repeated adds nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from triplewire.errors import Refusal, TriplewireError
+from triplewire.pipeline.connect.addresses import Address, sqlite_path
+from triplewire.pipeline.connect.jdbc import KEY, TABLES
+from triplewire.pipeline.connect.parts import Part
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_WAIT = 60  # seconds for another program that uses the file
+_TYPES = {"TEXT": "TEXT", "BIGINT": "INTEGER", "BOOLEAN": "INTEGER", "TIMESTAMP WITH TIME ZONE": "TEXT"}
+
+
+class SqliteSink:
+    """A table of matches or of dead letters in a SQLite file: each row once. Instants are texts of ISO 8601."""
+
+    def __init__(self, target: Address, kind: str) -> None:
+        self._target = target
+        self._file = sqlite_path(target.url)
+        self._table = f'"{target.name}"'
+        self._columns = TABLES[kind]
+
+    def __str__(self) -> str:
+        return str(self._target)
+
+    def check(self, spark: SparkSession) -> None:
+        """Make the table where it is not there. Raises `TriplewireError`, also where a table has other columns."""
+        types = ", ".join(f"[{name}] {_TYPES[kind]}" for name, kind in self._columns.items())
+        with self._connected() as connection:
+            key = ", ".join(KEY)
+            connection.execute(f"CREATE TABLE IF NOT EXISTS {self._table} ({types}, PRIMARY KEY ({key})) WITHOUT ROWID")
+            connection.execute(f"SELECT {self._names} FROM {self._table} LIMIT 0")
+
+    def deliver(self, rows: DataFrame, part: Part) -> list[Refusal]:
+        """Write the rows that are not there yet, all or none; those of a batch run replace what it wrote before."""
+        marks = ", ".join("?" * len(self._columns))
+        with self._connected() as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            if part.replaces:
+                here = (part.stream, part.batch)
+                connection.execute(f"DELETE FROM {self._table} WHERE stream = ? AND batch = ?", here)
+            connection.executemany(
+                f"INSERT INTO {self._table} ({self._names}) VALUES ({marks}) ON CONFLICT DO NOTHING",
+                ((part.stream, part.batch, *row) for row in rows.toLocalIterator()),
+            )
+        return []
+
+    @property
+    def _names(self) -> str:
+        # in brackets: a name in double quotes that is none of the table is a text to SQLite
+        return ", ".join(f"[{name}]" for name in self._columns)
+
+    @contextlib.contextmanager
+    def _connected(self) -> Iterator[sqlite3.Connection]:
+        try:
+            with contextlib.closing(sqlite3.connect(self._file, timeout=_WAIT)) as connection, connection:
+                yield connection
+        except sqlite3.Error as error:
+            raise TriplewireError(f"the database cannot be used: {error}", source=str(self._target)) from None

@@ -1,0 +1,93 @@
+"""Subscriptions from a table of a database: columns `id`, `language`, `query`, perhaps `prefixes`, `base`, as texts.
+
+They are written to a Parquet file, which is read as any file of subscriptions is: so each row that is wrong is refused
+alone. `prefixes` is a JSON object.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from triplewire.errors import Refusal, TriplewireError
+from triplewire.pipeline.connect.addresses import JDBC, SQLITE, Address, sqlite_path
+from triplewire.pipeline.connect.jdbc import options, said
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+DEFAULT_TABLE = "subscriptions"
+"""The table of an address that names none."""
+
+COLUMNS = ("id", "language", "query", "prefixes", "base")
+_ROWS = 1_000  # that are held at a time
+
+
+def fetched(given: Address, folder: Path, spark: Callable[[], SparkSession]) -> list[Path]:
+    """The subscriptions of a table, as Parquet files in a folder that is made. `spark` is asked for a session where
+    only the JVM reaches the database. Raises `TriplewireError`."""
+    if given.kind == SQLITE:
+        folder.mkdir()
+        return [_from_sqlite(given, folder / "rows.parquet")]
+    assert given.kind == JDBC
+    with said(given):
+        rows = spark().read.format("jdbc").options(**options(given, dbtable=given.name, fetchsize=str(_ROWS))).load()
+        own = [f"CAST(`{name}` AS string) AS `{name}`" for name in COLUMNS if name in rows.columns]
+        if not own:
+            raise _without_columns(given, rows.columns)
+        rows.selectExpr(*own).write.parquet(f"file://{folder}")
+    return sorted(folder.glob("*.parquet"))
+
+
+def renamed(refuse: Callable[[Refusal], None], names: dict[str, str]) -> Callable[[Refusal], None]:
+    """A receiver of refusals that says the names of databases instead of those of the files written here."""
+
+    def told(refusal: Refusal) -> None:
+        for file, name in names.items():
+            subject = name if refusal.subject == file else refusal.subject
+            refusal = replace(refusal, subject=subject, where=refusal.where.replace(file, name))
+        refuse(refusal)
+
+    return told
+
+
+def _from_sqlite(given: Address, file: Path) -> Path:
+    path = Path(sqlite_path(given.url))
+    if not path.is_file():  # SQLite would make it
+        raise TriplewireError("there is no such file", source=given.url)
+    try:
+        with contextlib.closing(sqlite3.connect(f"file:{quote(str(path.absolute()))}?mode=ro", uri=True)) as connection:
+            connection.text_factory = lambda data: data.decode("utf-8", "backslashreplace")
+            cursor = connection.execute(f'SELECT * FROM "{given.name}"')
+            there = [entry[0] for entry in cursor.description]
+            own = [name for name in COLUMNS if name in there]
+            if not own:
+                raise _without_columns(given, there)
+            place = [there.index(name) for name in own]
+            schema = pa.schema([(name, pa.string()) for name in own])
+            with pq.ParquetWriter(file, schema) as writer:
+                while rows := cursor.fetchmany(_ROWS):
+                    columns = [[_text(row[number]) for row in rows] for number in place]
+                    writer.write_table(pa.table([pa.array(column, pa.string()) for column in columns], schema=schema))
+    except sqlite3.Error as error:
+        raise TriplewireError(f"the database cannot be read: {error}", source=str(given)) from None
+    return file
+
+
+def _text(value: object) -> str | None:
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "backslashreplace")
+    return None if value is None else str(value)
+
+
+def _without_columns(given: Address, there: Iterable[str]) -> TriplewireError:
+    what = f"the table has no column id, language or query, only {', '.join(there)}"
+    return TriplewireError(what, source=str(given), remedy=f"columns: {', '.join(COLUMNS)}")

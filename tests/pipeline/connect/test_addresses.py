@@ -1,0 +1,66 @@
+"""Addresses of other systems: what they name, and that no secret stands in them or in what is said of them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from triplewire.errors import TriplewireError
+from triplewire.pipeline.connect.addresses import Connections, address, shown
+
+CASES = json.loads((Path(__file__).parents[2] / "cases" / "connect" / "addresses.json").read_text())
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["given"])
+def test_address(case: dict[str, Any]) -> None:
+    if "refused" in case:
+        with pytest.raises(TriplewireError, match=case["refused"]) as raised:
+            address(case["given"])
+        assert "hidden" not in str(raised.value)
+        return
+    given = address(case["given"])
+    assert (given.kind, given.name) == (case["kind"], case["name"])
+    assert given.url == case.get("url", given.url)
+
+
+def test_settings_are_those_of_the_longest_beginning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "secret").write_text("from a file\n")
+    monkeypatch.setenv("OF_THE_DATABASE", "from the environment")
+    file = tmp_path / "connect.toml"
+    file.write_text(
+        '["jdbc:postgresql://db/"]\nuser = "all"\npassword = { env = "OF_THE_DATABASE" }\n'
+        f'["jdbc:postgresql://db/found"]\nuser = "one"\npassword = {{ file = "{tmp_path}/secret" }}\n'
+        "port = 3\nssl = true\n"
+    )
+    connections = Connections.read(file)
+    assert connections.of("jdbc:postgresql://db/x") == {"user": "all", "password": "from the environment"}
+    given = address("jdbc:postgresql://db/found#t", connections)
+    assert given.settings == {"user": "one", "password": "from a file", "port": "3", "ssl": "true"}
+    assert connections.of("jdbc:postgresql://other/") == {}
+    for text in (repr(given), str(given), repr(connections)):
+        assert "from" not in text
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ('["ftp://x"]\na = 1', "beginning of an address"),
+        ('["jdbc:x"]\npassword = { env = "NOT_THERE_AT_ALL" }', "no variable NOT_THERE_AT_ALL"),
+        ('["jdbc:x"]\npassword = { file = "/not/there" }', "its file cannot be read"),
+        ('["jdbc:x"]\npassword = ["hidden"]', "no text, number or boolean"),
+        ('["jdbc:x"\npassword = "hidden"', "no TOML"),
+    ],
+)
+def test_a_file_that_is_wrong(tmp_path: Path, text: str, what: str) -> None:
+    (tmp_path / "connect.toml").write_text(text)
+    with pytest.raises(TriplewireError, match=what) as raised:
+        Connections.read(tmp_path / "connect.toml")
+    assert "hidden" not in str(raised.value)
+
+
+def test_what_is_shown_holds_no_secret() -> None:
+    for text in ("jdbc:x://me:hidden@h/d", "jdbc:x://h/d?password=hidden&ssl=true", "no route: PASSWORD=hidden; x"):
+        assert "hidden" not in shown(text)

@@ -1,0 +1,197 @@
+"""Matches and dead letters in every sink, once and when a micro-batch is repeated. Kills: `test_killed.py`."""
+
+from __future__ import annotations
+
+import base64
+import hmac
+import json
+import shutil
+import sqlite3
+import time
+from collections import Counter
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.dataset as ds
+import pytest
+
+from pipeline.connect.received import in_kafka, in_postgres, in_sqlite
+from pipeline.connect.servers import PASSWORD, Receiver
+from pipeline.runs import dead_letters_in, run
+from triplewire.engine import Engine
+from triplewire.errors import TriplewireError
+from triplewire.pipeline.connect.addresses import Connections, address
+from triplewire.pipeline.connect.delivery import Delivery, sink
+from triplewire.pipeline.connect.parts import LETTER, MATCH, Part, rows_of
+from triplewire.pipeline.filter import PackedEngine
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("spark")]
+
+GRAPHS = 5
+QUADS = "".join(f'<urn:s> <urn:p> "{n}" <urn:g{n}> .\n' for n in range(GRAPHS)) + "no quad\n"
+NUL = '<urn:s> <urn:p> "before\\u0000after" <urn:nul> .\n'
+
+
+def engine() -> Engine:
+    made = Engine(matcher="reference")
+    made.subscribe("SELECT ?o WHERE { ?s <urn:p> ?o }", id="any")
+    made.subscribe("CONSTRUCT { ?s <urn:q> ?o } WHERE { ?s <urn:p> ?o }", id="größe 'quoted'")
+    return made
+
+
+def delivery(connections: Connections, matches: list[str], letters: list[str]) -> Delivery:
+    return Delivery(
+        [sink(address(text, connections), MATCH) for text in matches],
+        [sink(address(text, connections), LETTER) for text in letters],
+    )
+
+
+def repeat_last(out: Path) -> None:
+    """Make Spark, and the output folder, forget that the micro-batch was committed: its sinks have it."""
+    commits = out / "_checkpoint" / "commits"
+    last = max(int(file.name) for file in commits.iterdir() if file.name.isdecimal())
+    for file in (commits / str(last), commits / f".{last}.crc"):
+        file.unlink(missing_ok=True)
+    for kind in ("matches", "dead-letter"):
+        shutil.rmtree(out / kind / f"batch={last}")
+
+
+Rows = list[dict[str, Any]]
+PAIR = ("publication", "subscription", "content", "revision")
+
+
+def pairs(rows: Rows) -> set[tuple[str, ...]]:
+    return {tuple(row[name] for name in PAIR) for row in rows}
+
+
+def check_tables(tables: list[Rows], wanted: set[tuple[str, ...]]) -> tuple[str, set[str]]:
+    """Each table has what is wanted, once; returns the stream, and the identities."""
+    for rows in tables:
+        assert len(rows) == len(wanted)
+        assert pairs(rows) == wanted
+        assert {row["identity"] for row in rows} == {row["identity"] for row in tables[0]}
+    graphs = [row["construct"] for row in tables[1] if row["construct"]]
+    assert any("before\ufffdafter" in graph or "\\u0000" in graph for graph in graphs)
+    ((stream, batch),) = {(row["stream"], row["batch"]) for rows in tables for row in rows}
+    assert batch == 0
+    return stream, {row["identity"] for row in tables[0]}
+
+
+def check_records(
+    records: list[tuple[str, dict[str, Any], dict[str, str]]], stream: str, times: dict[str, int]
+) -> None:
+    """The topic has each identity so many times, under its name."""
+    assert Counter(key for key, _, _ in records) == times
+    for key, value, headers in records:
+        assert headers == {"stream": stream, "batch": "0", "identity": key}
+        assert value["identity"] == key
+        assert isinstance(value["bindings"], list)
+
+
+def test_every_sink_has_each_row(
+    linked: SparkSession, postgres: str, kafka: str, receiver: Receiver, secrets_file: Path, tmp_path: Path
+) -> None:
+    source, out, database = tmp_path / "in", tmp_path / "out", tmp_path / "found.sqlite"
+    source.mkdir()
+    (source / "a.nq").write_text(QUADS)
+    (source / "nul.nq").write_text(NUL)
+    connections = Connections.read(secrets_file)
+    matches = [f"sqlite:{database}", f"{postgres}#found", f"kafka://{kafka}/found", receiver.url]
+    letters = [f"sqlite:{database}", f"{postgres}#refused", f"kafka://{kafka}/refused"]
+    for times in (1, 2):
+        targets = delivery(connections, matches, letters)
+        summary, said = run(linked, source, PackedEngine.of(engine()), out, streaming=True, delivery=targets)
+        wanted = pairs(ds.dataset(out / "matches", partitioning="hive").to_table().to_pylist())
+        assert (len(wanted), summary.matches, len(said)) == (2 * (GRAPHS + 1), len(wanted), 1)
+
+        tables = [in_sqlite(database, "matches"), in_postgres(linked, connections, postgres, "found")]
+        stream, identities = check_tables(tables, wanted)
+        check_records(in_kafka(linked, kafka, "found"), stream, dict.fromkeys(identities, times))
+        posted = Counter(headers["idempotency-key"] for headers, _ in receiver.requests)
+        assert posted == {f"{stream}-0-{identity}": times for identity in identities}
+
+        (letter,) = dead_letters_in(out)
+        for rows in (in_sqlite(database, "dead_letters"), in_postgres(linked, connections, postgres, "refused")):
+            ((subject, reason),) = [(row["subject"], row["reason"]) for row in rows]
+            assert (subject, reason) == (letter.subject, letter.reason)
+        refused = in_kafka(linked, kafka, "refused")
+        assert [value["reason"] for _, value, _ in refused] == [letter.reason] * times
+        repeat_last(out)
+
+    for file in out.rglob("*"):
+        assert not file.is_file() or PASSWORD.encode() not in file.read_bytes(), file
+
+
+def test_a_batch_run_replaces_what_it_delivered(
+    linked: SparkSession, postgres: str, secrets_file: Path, tmp_path: Path
+) -> None:
+    source, database = tmp_path / "in", tmp_path / "found.sqlite"
+    source.mkdir()
+    connections = Connections.read(secrets_file)
+    for count in (3, 2):
+        (source / "a.nq").write_text("".join(f'<urn:s> <urn:p> "{n}" <urn:g{n}> .\n' for n in range(count)))
+        targets = delivery(connections, [f"sqlite:{database}", f"{postgres}#replaced"], [])
+        run(linked, source, PackedEngine.of(engine()), tmp_path / "out", delivery=targets)
+        for rows in (in_sqlite(database, "matches"), in_postgres(linked, connections, postgres, "replaced")):
+            assert {row["publication"] for row in rows} == {f"urn:g{n}" for n in range(count)}
+
+
+def test_what_is_missing_is_told_before_anything_is_read(
+    linked: SparkSession, postgres: str, secrets_file: Path, tmp_path: Path
+) -> None:
+    connections = Connections.read(secrets_file)
+    with closing(sqlite3.connect(tmp_path / "other.sqlite")) as connection:
+        connection.execute("CREATE TABLE matches (mine TEXT)")
+    wrong = {
+        f"sqlite:{tmp_path}/other.sqlite": "no such column",
+        f"{postgres}_absent": "does not exist",
+        "jdbc:h2:mem:x": "No suitable driver",
+    }
+    for text, what in wrong.items():
+        with pytest.raises(TriplewireError, match=what) as raised:
+            sink(address(text, connections), MATCH).check(linked)
+        assert PASSWORD not in str(raised.value)
+    stranger = sink(address(postgres, Connections({postgres: {"user": "test", "password": "wrong"}})), MATCH)
+    with pytest.raises(TriplewireError, match="password authentication failed"):
+        stranger.check(linked)
+
+
+def test_what_a_webhook_answers(spark: SparkSession, receiver: Receiver, secrets_file: Path) -> None:
+    letters = [
+        {"kind": "publication", "subject": f"urn:{n}", "where": "", "reason": "\u2028 '\"", "remedy": ""}
+        for n in range(3)
+    ]
+    rows = rows_of(spark.createDataFrame(letters), LETTER).persist()  # type: ignore[type-var]  # dicts are rows
+    target, part = sink(address(receiver.url, Connections.read(secrets_file)), LETTER), Part("s", 7, LETTER)
+
+    receiver.answers = [(503, {}), (429, {"Retry-After": "1"}), (422, {})]
+    begun = time.monotonic()
+    refused = target.deliver(rows, part)
+    assert time.monotonic() - begun >= 1
+    assert [(refusal.kind, refusal.subject[:4]) for refusal in refused] == [("delivery", "s-7-")]
+    assert "422" in refused[0].reason
+    posted = Counter(headers["idempotency-key"] for headers, _ in receiver.requests)
+    assert (len(posted), sum(posted.values())) == (3, 5)
+
+    for headers, body in receiver.requests:
+        assert json.loads(body)["subject"].startswith("urn:")
+        signed = f"{headers['webhook-id']}.{headers['webhook-timestamp']}.".encode() + body
+        wanted = base64.b64encode(hmac.digest(b"secret secret", signed, "sha256")).decode()
+        assert headers["webhook-signature"] == f"v1,{wanted}"
+
+    for answers in ([(404, {})], [(301, {"Location": receiver.url})], [(500, {})] * 9):
+        receiver.answers = answers
+        with pytest.raises(TriplewireError, match="nothing is lost"):
+            target.deliver(rows, part)
+    own_network = sink(address(receiver.url), LETTER)
+    count = len(receiver.requests)
+    with pytest.raises(TriplewireError, match="unknown"):
+        sink(address(receiver.url, Connections({receiver.url: {"token": "x"}})), LETTER)
+    part.stop.set()  # nobody waits for the attempts
+    with pytest.raises(TriplewireError, match="private address"):
+        own_network.deliver(rows, part)
+    assert len(receiver.requests) == count

@@ -1,0 +1,248 @@
+"""Feeds that a real server gives: asked politely, kept for good, and from no address of one's own network."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import http.server
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from triplewire.config import Settings
+from triplewire.errors import ReadError, Refusal, TriplewireError
+from triplewire.pipeline.connect.addresses import Connections
+from triplewire.pipeline.connect.documents import DocumentReader
+from triplewire.pipeline.connect.feeds.lists import addresses
+from triplewire.pipeline.connect.feeds.poller import INTERVAL, Poller
+
+RSS = "<rss version='2.0'><channel><title>t</title><item><guid isPermaLink='false'>{}</guid></item></channel></rss>"
+LOOPBACK = Connections({"http://": {"allow_private_addresses": "true"}})
+
+
+@dataclass
+class Web:
+    """What is at each path (status, headers, body), and what was asked for: path and headers."""
+
+    pages: dict[str, tuple[int, dict[str, str], bytes]] = field(default_factory=dict)
+    asked: list[tuple[str, dict[str, str]]] = field(default_factory=list)
+    root: str = ""
+    at_once: int = 0
+    most_at_once: int = 0
+
+    def paths(self) -> list[str]:
+        """What was asked for since the last time."""
+        asked, self.asked = [path for path, _ in self.asked], []
+        return asked
+
+
+class Clock:
+    """A clock that a test sets."""
+
+    now = 1_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def web() -> Iterator[Web]:
+    state, lock = Web(), threading.Lock()
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            headers = {name.lower(): value for name, value in self.headers.items()}
+            with lock:
+                state.asked.append((self.path, headers))
+                state.at_once += 1
+                state.most_at_once = max(state.most_at_once, state.at_once)
+            status, more, body = state.pages.get(self.path, (404, {}, b""))
+            if status == 200 and more.get("ETag", "-") == headers.get("if-none-match"):
+                status, body = 304, b""
+            self.send_response(status)
+            for name, value in {**more, "Content-Length": str(len(body))}.items():
+                self.send_header(name, value)
+            self.end_headers()
+            with contextlib.suppress(OSError):
+                self.wfile.write(body)
+            with lock:
+                state.at_once -= 1
+
+        def log_message(self, *_: object) -> None:
+            """Nothing on standard error."""
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    state.root = f"http://127.0.0.1:{server.server_address[1]}"
+    yield state
+    server.shutdown()
+    server.server_close()
+
+
+def poller(web: Web, folder: Path, clock: Clock, *paths: str, connections: Connections = LOOPBACK) -> Poller:
+    return Poller([web.root + path for path in paths], folder, connections, clock)
+
+
+def came(folder: Path) -> list[tuple[str, bytes | None, str]]:
+    files = sorted((folder / "documents").glob("*.parquet"))
+    return [(row["place"], row["content"], row["reason"]) for file in files for row in pq.read_table(file).to_pylist()]
+
+
+def test_a_feed_is_asked_when_it_is_due_and_kept_when_it_is_new(web: Web, tmp_path: Path) -> None:
+    clock, feed = Clock(), web.root + "/a"
+    web.pages["/a"] = 200, {"ETag": '"1"', "Last-Modified": "Mon, 23 Nov 2026 10:00:00 GMT"}, RSS.format(1).encode()
+    assert poller(web, tmp_path, clock, "/a").poll() == 1
+    assert poller(web, tmp_path, clock, "/a").poll() == 0  # in another process: it is not due
+    assert web.paths() == ["/a"]
+    clock.now += 1.2 * INTERVAL
+    again = poller(web, tmp_path, clock, "/a")
+    assert again.poll() == 0
+    assert web.asked[0][1]["if-none-match"] == '"1"'
+    assert web.asked[0][1]["if-modified-since"] == "Mon, 23 Nov 2026 10:00:00 GMT"
+    clock.now += 1.2 * INTERVAL
+    web.pages["/a"] = 200, {"ETag": '"2"', "Content-Encoding": "gzip"}, gzip.compress(RSS.format(2).encode())
+    assert again.poll() == 1
+    clock.now += 1.2 * INTERVAL
+    web.pages["/a"] = 200, {"ETag": '"3"', "Content-Encoding": "gzip"}, web.pages["/a"][2]  # new only by its tag
+    assert again.poll() == 0
+    assert [(place, reason) for place, _, reason in came(tmp_path)] == [(feed, "")] * 2
+
+    read = [
+        row
+        for file in sorted((tmp_path / "documents").glob("*.parquet"))
+        for batch in DocumentReader()(pq.read_table(file).to_batches())
+        for row in batch.to_pylist()
+    ]
+    assert [row["source"] for row in read] == [feed, feed]
+    assert len({row["id"] for row in read}) == 2
+
+
+def test_what_a_server_asks_for_is_done(web: Web, tmp_path: Path) -> None:
+    clock = Clock()
+    web.pages["/busy"] = 503, {"Retry-After": "7200"}, b""
+    web.pages["/other"] = 200, {"Cache-Control": "public, max-age=10000"}, RSS.format(1).encode()
+    web.pages["/gone"] = 410, {}, b""
+    polled = poller(web, tmp_path, clock, "/gone", "/busy", "/other")
+    assert polled.poll() == 0
+    assert web.paths() == ["/gone", "/busy"]  # the server is overloaded: it is left alone
+    clock.now += 7000
+    assert polled.poll() == 0
+    assert web.paths() == []
+    clock.now += 1000
+    web.pages["/busy"] = 200, {}, RSS.format(2).encode()
+    assert polled.poll() == 2
+    assert sorted(web.paths()) == ["/busy", "/other"]
+    clock.now += 9000
+    polled.poll()
+    assert web.paths() == ["/busy"]  # max-age is longer than the interval
+    reasons = [reason for _, content, reason in came(tmp_path) if content is None]
+    assert reasons == [
+        "the feed's server answers 410: it is not asked again",
+        "the feed's server answers 503",
+    ]
+
+
+def test_failures_are_told_once_and_asked_less_and_less_often(web: Web, tmp_path: Path) -> None:
+    clock, pauses = Clock(), []
+    polled = poller(web, tmp_path, clock, "/absent")
+    for _ in range(6):
+        clock.now = max(clock.now, polled.feeds[web.root + "/absent"].due)
+        polled.poll()
+        pauses.append(polled.feeds[web.root + "/absent"].due - clock.now)
+    assert pauses == sorted(pauses)
+    assert pauses[0] >= 2 * INTERVAL
+    assert pauses[-1] <= 1.1 * 24 * 3600
+    assert [reason for _, _, reason in came(tmp_path)] == ["the feed's server answers 404"]
+
+
+def test_redirects(web: Web, tmp_path: Path) -> None:
+    clock = Clock()
+    web.pages |= {
+        "/old": (301, {"Location": "/new"}, b""),
+        "/today": (302, {"Location": "/new#top"}, b""),
+        "/new": (200, {}, RSS.format(1).encode()),
+        "/round": (302, {"Location": "/round"}, b""),
+        "/inside": (302, {"Location": "http://[::ffff:10.0.0.1]/"}, b""),
+        "/file": (302, {"Location": "file:///etc/passwd"}, b""),
+        "/none": (302, {"Location": "http://["}, b""),
+    }
+    polled = poller(web, tmp_path, clock, "/old", "/today")
+    assert polled.poll() == 2
+    web.paths()
+    clock.now += 1.2 * INTERVAL
+    polled.poll()
+    assert web.paths() == ["/new", "/today", "/new"]  # what moved for good is asked where it is
+    only_here = Connections({web.root + "/": {"allow_private_addresses": "true"}})
+    poller(web, tmp_path / "wrong", clock, "/round", "/file", "/none", connections=only_here).poll()
+    assert web.paths() == ["/round"] * 6 + ["/file", "/none"]
+    reasons = [reason for _, _, reason in came(tmp_path / "wrong")]
+    assert "more than 5 times" in reasons[0]
+    assert "an address that cannot be asked" in reasons[1]
+    assert "no address" in reasons[2]
+
+
+def test_no_address_of_one_s_own_network(web: Web, tmp_path: Path) -> None:
+    local = ["", "/", "/a"]
+    polled = poller(web, tmp_path, Clock(), *local, connections=Connections())
+    port = web.root.rpartition(":")[2]
+    for host in (
+        "localhost",
+        "127.1",
+        "2130706433",
+        "0x7f000001",
+        "[::1]",
+        "[::ffff:127.0.0.1]",
+        "0",
+        "[64:ff9b::7f00:1]",
+    ):
+        more = Poller([f"http://{host}:{port}/"], tmp_path / host, Connections(), Clock())
+        assert more.poll() == 0
+        assert came(tmp_path / host)[0][1] is None
+    assert polled.poll() == 0
+    assert web.paths() == []
+    assert {reason.partition(" has ")[2][:19] for _, _, reason in came(tmp_path)} == {"the private address"}
+
+
+def test_one_request_at_a_time_for_a_server(web: Web, tmp_path: Path) -> None:
+    web.pages |= {f"/{number}": (200, {}, RSS.format(number).encode()) for number in range(4)}
+    assert poller(web, tmp_path, Clock(), *web.pages).poll() == 4
+    assert web.most_at_once == 1
+    assert len(list((tmp_path / "documents").glob("*.parquet"))) == 1  # all or nothing
+
+
+def test_an_answer_that_is_too_large_or_ends_early(web: Web, tmp_path: Path) -> None:
+    web.pages |= {"/large": (200, {}, b"x" * (17 << 20)), "/encoded": (200, {"Content-Encoding": "br"}, b"x")}
+    assert poller(web, tmp_path, Clock(), *web.pages).poll() == 0
+    reasons = [reason for _, _, reason in came(tmp_path)]
+    assert "has more than" in reasons[0]
+    assert "encoding that was not asked for" in reasons[1]
+
+
+def test_lists(tmp_path: Path) -> None:
+    refused: list[Refusal] = []
+    (tmp_path / "a.opml").write_text(
+        "<opml version='2.0'><body><outline text='group'><outline text='a' xmlUrl=' https://a.example/feed '/>"
+        "<outline xmlurl='http://b.example/'/></outline><outline xmlUrl='https://a.example/feed'/>"
+        "<outline xmlUrl='file:///etc/passwd'/><outline xmlUrl='https://me:secret@c.example/'/></body></opml>"
+    )
+    assert addresses(tmp_path / "a.opml", Settings(), refused.append) == ["https://a.example/feed", "http://b.example/"]
+    assert len(refused) == 2
+    (tmp_path / "b.feeds").write_text("# mine\n\nhttps://a.example/feed\n  http://b.example/\n")
+    assert addresses(tmp_path / "b.feeds", Settings(), refused.append) == [
+        "https://a.example/feed",
+        "http://b.example/",
+    ]
+    bomb = "<!DOCTYPE a [<!ENTITY a 'aaaaaaaaaa'><!ENTITY b '&a;&a;&a;'>]><opml><outline xmlUrl='&b;'/></opml>"
+    for name, text in {"bomb.opml": bomb, "none.opml": "<opml/>", "open.opml": "<opml>", "none.feeds": "#"}.items():
+        (tmp_path / name).write_text(text)
+        with pytest.raises(ReadError):
+            addresses(tmp_path / name, Settings(), refused.append)
+
+
+def test_an_interval_that_is_no_number(tmp_path: Path) -> None:
+    with pytest.raises(TriplewireError, match="no number of seconds"):
+        Poller(["https://a.example/"], tmp_path, Connections({"https://": {"interval": "soon"}}))

@@ -1,0 +1,162 @@
+"""What comes from elsewhere: records of Kafka, polled feeds, data frames; subscriptions from tables of databases."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow.dataset as ds
+import pytest
+
+from pipeline.connect.received import in_sqlite
+from pipeline.runs import dead_letters_in, run
+from triplewire.cli import run as command
+from triplewire.engine import Engine
+from triplewire.errors import ReadError
+from triplewire.pipeline import publications
+from triplewire.pipeline.connect.addresses import Connections, address
+from triplewire.pipeline.connect.delivery import Delivery, sink
+from triplewire.pipeline.connect.jdbc import options
+from triplewire.pipeline.connect.parts import LETTER
+from triplewire.pipeline.filter import PackedEngine
+from triplewire.pipeline.rows import PUBLICATION_ROWS
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("spark")]
+
+RSS = (
+    "<rss version='2.0'><channel><title>t</title><link>https://a.example/</link><description>d</description>"
+    "<item><guid isPermaLink='false'>1</guid><title>Puffins</title></item></channel></rss>"
+)
+
+
+def packed() -> PackedEngine:
+    engine = Engine(matcher="reference")
+    engine.subscribe("ASK { ?s ?p ?o }", id="any")
+    return PackedEngine.of(engine)
+
+
+def matched(out: Path) -> list[str]:
+    return sorted(ds.dataset(out / "matches", partitioning="hive").to_table()["publication"].to_pylist())
+
+
+def test_records_of_kafka(linked: SparkSession, kafka: str, secrets_file: Path, tmp_path: Path) -> None:
+    (tmp_path / "secret.ttl").write_text("<urn:secret> <urn:p> 'not to be read' .")
+    triple = "<urn:s> <urn:p> '{}' ."
+    records = [
+        ("item 1", None, triple.format("a plain key")),
+        ("ignored", "urn:of-the-header", triple.format("an id in a header")),
+        ("", None, '<urn:s> <urn:p> "of a graph" <urn:graph> .\n'),
+        (f"file:{tmp_path}/secret.ttl", None, triple.format("a file is a name only")),
+        ("tombstone", None, None),
+        ("broken", None, "<urn:s> <urn:p> "),
+        ("feed", None, RSS),
+    ]
+
+    def send(rows: list[tuple[str, str | None, str | None]]) -> None:
+        frame = linked.createDataFrame(rows, "key string, id string, value string").selectExpr(
+            "key", "value", "if(id IS NULL, NULL, array(struct('id' AS key, CAST(id AS binary) AS value))) AS headers"
+        )
+        frame.write.format("kafka").option("kafka.bootstrap.servers", kafka).option("topic", "documents").save()
+
+    send(records)
+    connections, source, out = Connections.read(secrets_file), f"kafka://{kafka}/documents", tmp_path / "out"
+    run(linked, source, packed(), out, streaming=True, connections=connections)  # type: ignore[arg-type]  # a URL
+    names = matched(out)
+    ids = ["1", "urn:graph", "urn:of-the-header", "urn:triplewire:id:item%201"]  # "1" is the item of the feed
+    assert names == sorted([*ids, f"file://{tmp_path}/secret.ttl"])
+    refused = dead_letters_in(out)
+    assert [refusal.where.startswith("kafka:documents/") for refusal in refused] == [True, True]
+    assert {"the message has no value"} < {refusal.reason for refusal in refused}
+    assert "not to be read" not in str(ds.dataset(out / "matches", partitioning="hive").to_table().to_pylist())
+
+    send([("later", None, triple.format("later"))])
+    summary, _ = run(linked, source, packed(), out, streaming=True, connections=connections)  # type: ignore[arg-type]  # a URL
+    assert summary.publications == 1
+    assert set(matched(out)) - set(names) == {"urn:triplewire:id:later"}
+
+
+@pytest.fixture
+def web() -> Iterator[str]:
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200 if self.path == "/feed" else 404)
+            self.end_headers()
+            self.wfile.write(RSS.encode() if self.path == "/feed" else b"")
+
+        def log_message(self, *_: object) -> None:
+            """Nothing on standard error."""
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_address[1]}"
+    server.shutdown()
+    server.server_close()
+
+
+def test_polled_feeds(spark: SparkSession, web: str, secrets_file: Path, tmp_path: Path) -> None:
+    feeds, out = tmp_path / "mine.feeds", tmp_path / "out"
+    feeds.write_text(f"{web}/feed\n{web}/absent\nno address\n")
+    connections = Connections.read(secrets_file)
+    letters = sink(address(f"sqlite:{tmp_path}/letters.sqlite"), LETTER)
+    targets = Delivery(letters=[letters])
+    summary, said = run(spark, feeds, packed(), out, streaming=True, connections=connections, delivery=targets)
+    assert (summary.publications, summary.matches) == (1, 1)
+    assert sorted(refusal.reason.partition(":")[0] for refusal in said) == [
+        "the feed cannot be asked",
+        "the feed's server answers 404",
+    ]
+    assert {refusal.where for refusal in dead_letters_in(out)} == {f"{web}/absent", str(feeds)}
+    delivered = in_sqlite(tmp_path / "letters.sqlite", "dead_letters")
+    assert {row["where"]: row["batch"] for row in delivered} == {f"{web}/absent": 0, str(feeds): -1}
+    rows = publications(spark, f"inbox:{out}/_inbox/documents").where("refusal IS NULL").collect()
+    assert [row.source for row in rows] == [f"{web}/feed"]
+    with pytest.raises(ReadError, match="polled by a stream"):
+        publications(spark, feeds)
+
+
+def test_a_data_frame_gets_the_columns_that_it_does_not_have(spark: SparkSession) -> None:
+    given = spark.createDataFrame(
+        [("urn:a", [("<urn:s>", "<urn:p>", "<urn:o>")])],
+        "id string, triples array<struct<s string, p string, o string>>",
+    )
+    rows = publications(spark, given)
+    assert rows.columns == PUBLICATION_ROWS.names
+    (row,) = rows.toArrow().to_pylist()
+    assert (row["id"], row["source"], row["triples"]) == (
+        "urn:a",
+        None,
+        [{"s": "<urn:s>", "p": "<urn:p>", "o": "<urn:o>"}],
+    )
+
+
+def test_subscriptions_from_tables(
+    linked: SparkSession, postgres: str, secrets_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = options(address(postgres, Connections.read(secrets_file)), dbtable="users_queries")
+    rows = [("one", "sparql", "ASK { ?s e:p ?o }", json.dumps({"e": "urn:"})), ("two", "sparql", "ASK {", None)]
+    linked.createDataFrame(rows, "id string, language string, query string, prefixes string").write.format(
+        "jdbc"
+    ).options(**given).save()
+    database, out = tmp_path / "mine [1].sqlite", tmp_path / "index"
+    with closing(sqlite3.connect(database)) as connection, connection:
+        connection.execute("CREATE TABLE subscriptions (query TEXT, id INTEGER, language TEXT, mine BLOB)")
+        connection.executemany("INSERT INTO subscriptions VALUES (?, ?, 'sparql', x'00')", [("ASK { ?s ?p ?o }", 3)])
+        connection.execute("INSERT INTO subscriptions (id) VALUES (4)")
+    (tmp_path / "more.rq").write_text("ASK { ?s ?p 1 }")
+    arguments = ["pipeline", "index", "--subscriptions", f"{postgres}#users_queries", f"sqlite:{database}"]
+    arguments += [str(tmp_path / "more.rq"), "--connect", str(secrets_file), "--output", str(out)]
+    code = command(arguments)
+    said = capsys.readouterr().err
+    assert code == 1, said
+    assert f"{postgres}#users_queries (record " in said
+    assert f"sqlite:{database}#subscriptions (record 2)" in said
+    assert "v1 has 3 subscriptions" in said
