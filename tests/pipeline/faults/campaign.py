@@ -2,9 +2,9 @@
 
     python tests/pipeline/faults/campaign.py FOLDER --kills 100 --seed 1 [--cluster]
 
-Files arrive and subscriptions come and go all the time. What is killed: the driver with its JVM, the JVM alone, a Python
-worker; with `--cluster`, which starts a standalone cluster with two executors, an executor too. A stream that has ended
-is started again. In the end every match must have been told once, with the version that its micro-batch was pinned to.
+Files arrive and subscriptions come and go all the time. What is killed: the driver with its JVM, the JVM alone, a
+Python worker; with `--cluster`, which starts a standalone cluster with two executors, an executor too. A stream that has
+ended is started again. In the end every match must have been told once, with the version that its micro-batch had.
 """
 
 from __future__ import annotations
@@ -62,6 +62,10 @@ class Outcome:
     letters: int = 0
     wrong_letters: list[str] = field(default_factory=list)  # dead letters that are missing, or are there twice
 
+    def wrong(self) -> list[str]:
+        """Everything that ought not to be."""
+        return [*self.lost, *self.repeated, *self.wrong_version, *self.wrong_letters]
+
 
 class Campaign:
     """A stream, its index and its files, in a folder of their own. `master`: "" for this process's machine."""
@@ -80,10 +84,11 @@ class Campaign:
         for id, text in TEXTS.items():
             (self._aside / f"{id}.rq").write_text(text, encoding="utf-8")
         spread = Spread("containment", 2) if master else Spread()
-        self._guests[build(self.index, [self._aside / f"{id}.rq" for id in (ROOT, CHILD)], Meaning(), spread).name] = False
+        first = build(self.index, [self._aside / f"{id}.rq" for id in (ROOT, CHILD)], Meaning(), spread)
+        self._guests[first.name] = False
 
     def add_file(self) -> None:
-        """One file: three publications, two of them for CHILD as well, one that came before, and a line of no syntax."""
+        """One file: three publications, two of them for CHILD as well, one that came before, and a wrong line."""
         number = self._files
         quads = [f'<urn:s> <urn:p> "{number}" <urn:g{number}-{graph}> .\n' for graph in range(3)]
         quads += [f'<urn:s> <urn:q> "{number}" <urn:g{number}-{graph}> .\n' for graph in range(2)]
@@ -103,9 +108,10 @@ class Campaign:
         assert not refused, refused
         self._guests[change.version.name] = not self._guests[f"v{len(self._guests)}"]
 
-    def start(self, *more: str) -> subprocess.Popen[bytes]:
-        """Start the stream."""
-        command = [str(TRIPLEWIRE), "pipeline", "run", "--streaming", "--input", str(self.source)]
+    def start(self, *more: str, point: str = "") -> subprocess.Popen[bytes]:
+        """Start the stream. It kills itself at the point, if one is given."""
+        begin = [sys.executable, str(Path(__file__).with_name("killed.py")), point] if point else [str(TRIPLEWIRE)]
+        command = [*begin, "pipeline", "run", "--streaming", "--input", str(self.source)]
         command += ["--index", str(self.index), "--output", str(self.output.folder), *more]
         settings = {**QUICK_START, "triplewire.settle": "0", "spark.driver.memory": "1g"}
         if self._master:
@@ -136,9 +142,8 @@ class Campaign:
             return True
         return False
 
-    def run(self, kills: int, kinds: tuple[str, ...]) -> None:
-        """Kill so many times, and let the stream end its work."""
-        self.add_file()
+    def kill_at_random(self, kills: int, kinds: tuple[str, ...]) -> None:
+        """Kill so many times, while files arrive. The stream runs in the end."""
         for number in range(kills):
             kind = kinds[number % len(kinds)]
             ends = time.monotonic() + PATIENCE
@@ -152,19 +157,30 @@ class Campaign:
                     break
                 assert time.monotonic() < ends, f"there was no {kind} to kill"
             print(f"{number + 1} of {kills} kills, {self.outcome.starts} starts", file=sys.stderr, flush=True)
-        self.end()
+        self._have_it_work()
 
-    def end(self) -> None:
+    def interrupt(self) -> subprocess.Popen[bytes]:
+        """Have the stream do all that is there, and end it with Ctrl-C."""
+        assert self._process is not None
+        ends = time.monotonic() + PATIENCE
+        while self._process.poll() is None and Status.of(self.output).waiting:
+            assert time.monotonic() < ends, self.said()
+            time.sleep(0.2)
+        os.killpg(self._process.pid, signal.SIGINT)
+        self._process.wait(PATIENCE)
+        return self._process
+
+    def finish(self) -> None:
         """End the stream that runs, and have another one do what is left."""
-        if self._process is not None:
-            with suppress(subprocess.TimeoutExpired):
-                self._process.send_signal(signal.SIGINT)
-                self._process.wait(PATIENCE)
-            self.close()
+        with suppress(subprocess.TimeoutExpired):
+            self.interrupt()
+        self.close()
         self.add_file()
-        process = self.start()
-        assert process.wait(PATIENCE) == 1, self._said.read_text(errors="replace")
-        self._look()
+        assert self.start().wait(PATIENCE) == 1, self.said()  # a line of each file is refused
+
+    def said(self) -> str:
+        """What the last stream wrote to its terminal."""
+        return self._said.read_text(encoding="utf-8", errors="replace")
 
     def close(self) -> None:
         """Kill what runs."""
@@ -177,7 +193,7 @@ class Campaign:
         if self._process is not None and self._process.poll() is None:
             return
         if self._process is not None and self._process.returncode > 0:
-            self.outcome.stopped.append(self._said.read_text(errors="replace").strip().splitlines()[-1:][0])
+            self.outcome.stopped += self.said().strip().splitlines()[-1:]
         begun = set(_batches(self.output))
         process = self.start("--watch", "0.1")
         if self._dice.random() < 0.15:
@@ -186,35 +202,42 @@ class Campaign:
         self.add_file()
         ends = time.monotonic() + PATIENCE
         while set(_batches(self.output)) == begun and process.poll() is None:
-            assert time.monotonic() < ends, f"no micro-batch: {self._said.read_text(errors='replace')}"
+            assert time.monotonic() < ends, f"no micro-batch: {self.said()}"
             time.sleep(0.05)
 
-    def _look(self) -> None:
+    def rows(self, part: str = "") -> list[tuple[str, str, str]]:
+        """What is committed, of all micro-batches or of one: publication, subscription, version of the index."""
+        return [
+            (row["publication"], row["subscription"], row["index_version"])
+            for file in committed_files(self.output)
+            if part in ("", file.parent.name)
+            for row in pq.read_table(file).to_pylist()
+        ]
+
+    def committed(self) -> Counter[tuple[str, str]]:
+        """How often each pair is committed."""
+        return Counter((publication, subscription) for publication, subscription, _ in self.rows())
+
+    def look(self) -> None:
         """Compare what was committed with what was to be."""
-        outcome, seen = self.outcome, Counter[tuple[str, str]]()
+        outcome, seen = self.outcome, self.committed()
         by_version: dict[str, set[str]] = defaultdict(set)  # publications that ROOT matched
         guests: dict[str, set[str]] = defaultdict(set)
-        batches: dict[str, set[str]] = defaultdict(set)
-        for file in committed_files(self.output):
-            for row in pq.read_table(file).to_pylist():
-                publication, subscription, version = (
-                    row[name] for name in ("publication", "subscription", "index_version")
-                )
-                seen[publication, subscription] += 1
-                batches[file.parent.name].add(version)
-                kept = {ROOT: by_version, GUEST: guests}.get(subscription)
-                if kept is not None:
-                    kept[version].add(publication)
+        for publication, subscription, version in self.rows():
+            if subscription in (ROOT, GUEST):
+                {ROOT: by_version, GUEST: guests}[subscription][version].add(publication)
+        parts = {file.parent.name for file in committed_files(self.output)}
+        versions = {part: {version for *_, version in self.rows(part)} for part in parts}
+        outcome.wrong_version += [f"{part}: {sorted(names)}" for part, names in versions.items() if len(names) > 1]
         graphs = [f"urn:g{number}-{graph}" for number in range(self._files) for graph in range(3)]
         wanted = {(graph, ROOT) for graph in graphs} | {("urn:again", ROOT)}
         wanted |= {(graph, CHILD) for graph in graphs if not graph.endswith("-2")}
         with_guest = {name for name, is_there in self._guests.items() if is_there}
         for version, publications in by_version.items():
-            told = {name for name in guests[version] if name != "urn:again"}  # which others than ROOT tell at other times
-            right = {name for name in publications if name != "urn:again"} if version in with_guest else set()
+            told = guests[version] - {"urn:again"}  # which ROOT and GUEST tell at different times
+            right = publications - {"urn:again"} if version in with_guest else set()
             outcome.lost += [f"{name} {GUEST} ({version})" for name in sorted(right - told)]
             outcome.wrong_version += [f"{name} {GUEST} ({version})" for name in sorted(told - right)]
-        outcome.wrong_version += [f"{part}: {sorted(names)}" for part, names in batches.items() if len(names) > 1]
         outcome.wanted = len(wanted) + sum(len(names) for names in guests.values())
         outcome.lost += [" ".join(pair) for pair in sorted(wanted - set(seen))]
         outcome.repeated += [f"{' '.join(pair)}: {count}" for pair, count in sorted(seen.items()) if count > 1]
@@ -283,9 +306,7 @@ def standalone_cluster(folder: Path, executors: int = 2) -> Iterator[str]:
     try:
         with log.open("wb") as out:
             command = [*start, "org.apache.spark.deploy.master.Master", "--host", "127.0.0.1", "--port", "0"]
-            started.append(
-                subprocess.Popen([*command, "--webui-port", "0"], env=environment, stdout=out, stderr=out)
-            )
+            started.append(subprocess.Popen([*command, "--webui-port", "0"], env=environment, stdout=out, stderr=out))
         ends = time.monotonic() + PATIENCE
         while not (found := re.search(r"Starting Spark master at (spark://\S+)", log.read_text(errors="replace"))):
             assert time.monotonic() < ends, log.read_text(errors="replace")
@@ -313,7 +334,7 @@ def main(arguments: list[str]) -> int:
     given = parser.parse_args(arguments)
     outcome = random_kills(given.folder, given.kills, given.seed, given.cluster)
     print(json.dumps(vars(outcome), indent=1))
-    return 1 if outcome.lost or outcome.repeated or outcome.wrong_version or outcome.wrong_letters else 0
+    return 1 if outcome.wrong() else 0
 
 
 def random_kills(folder: Path, kills: int, seed: int, cluster: bool, kinds: tuple[str, ...] = ()) -> Outcome:
@@ -322,13 +343,16 @@ def random_kills(folder: Path, kills: int, seed: int, cluster: bool, kinds: tupl
     if not cluster:
         return _campaign(Campaign(folder / "run", seed), kills, kinds or KINDS[False])
     with standalone_cluster(folder) as master:
-        # else the driver would have its blocks and its RPC at the address of the machine's name
-        return _campaign(Campaign(folder / "run", seed, master, {"SPARK_LOCAL_IP": "127.0.0.1"}), kills, kinds or KINDS[True])
+        there = {"SPARK_LOCAL_IP": "127.0.0.1"}  # else executors look for the driver at the machine's name
+        return _campaign(Campaign(folder / "run", seed, master, there), kills, kinds or KINDS[True])
 
 
 def _campaign(campaign: Campaign, kills: int, kinds: tuple[str, ...]) -> Outcome:
     try:
-        campaign.run(kills, kinds)
+        campaign.add_file()
+        campaign.kill_at_random(kills, kinds)
+        campaign.finish()
+        campaign.look()
     finally:
         campaign.close()
     return campaign.outcome
