@@ -3,8 +3,8 @@
     python tests/pipeline/faults/campaign.py FOLDER --kills 100 --seed 1 [--cluster]
 
 Files arrive and subscriptions come and go all the time. What is killed: the driver with its JVM, the JVM alone, a
-Python worker; with `--cluster`, which starts a standalone cluster with two executors, an executor too. A stream that has
-ended is started again. In the end every match must have been told once, with the version that its micro-batch had.
+Python worker; with `--cluster`, which starts a standalone cluster with two executors, an executor too. A stream that
+has ended is started again. In the end every match must have been told once, with the version that its micro-batch had.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ TEXTS = {
     CHILD: "SELECT ?s { ?s <urn:p> ?o . ?s <urn:q> ?r }",
     GUEST: "SELECT ?o { ?s <urn:p> ?o }",
 }
-PATIENCE = 300.0  # seconds for a start, or for the next commit
+PATIENCE = 900.0  # seconds for a start, or for the next commit
 DRIVER, JVM, WORKER, EXECUTOR = "driver", "JVM of the driver", "Python worker", "executor"
 KINDS = {False: (DRIVER, WORKER, WORKER, JVM), True: (EXECUTOR, WORKER, EXECUTOR, DRIVER)}
 

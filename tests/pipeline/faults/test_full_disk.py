@@ -1,7 +1,7 @@
 """A disk that fills up under a stream: it stops and says why, and when there is room again nothing is lost or twice.
 
-The disk is a tmpfs of two megabytes, over the output folder or over its checkpoint, filled but for some bytes: the fewer
-there are, the earlier the stream stops. `TRIPLEWIRE_DAMAGE=all` tries more numbers of bytes.
+The disk is a tmpfs of two megabytes, over the output folder or over its checkpoint, filled but for some bytes: the
+fewer there are, the earlier the stream stops. `TRIPLEWIRE_DAMAGE=all` tries more numbers of bytes.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def test_a_full_disk(full: str, tmp_path: Path, capsys: pytest.CaptureFixture[st
                 assert code in (1, 2, 74), said  # 74: EX_IOERR
                 assert "No space left on device" in said or "disk is full" in said, said
                 assert "Traceback" not in said
-        assert run(command) == 1
+        assert run(command) in (0, 1)  # 0: the last one did all
         assert committed(out) == wanted
         letters = [
             name for file in out.glob("dead-letter/batch=[0-9]*/*.parquet")
