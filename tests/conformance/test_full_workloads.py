@@ -2,9 +2,9 @@
 
 100,000 queries of RTF with 0, 50 and 100 % full text over 5,000 publications; 100,000 graph subscriptions with their
 taxonomy over 2,000; 40,000 MDV rules over 1,746 documents; 6,000 full-text expressions over 5,603 texts. Of two of the
-RTF sets, `make test` takes a part and `make full` all. Subscriptions are loaded from files, as the command does. Samples
-of the same, by the reference meaning: `test_workloads_expected`, `test_fulltext_expected`, which say how the sets are
-written in the query languages.
+RTF sets, `make test` takes a part and `make full` all. Subscriptions are loaded from files, as the command does.
+Samples of the same, by the reference meaning: `test_workloads_expected`, `test_fulltext_expected`, which say how the
+sets are written in the query languages.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Figures 9(c) to 9(i) and 10 of the cluster paper (001, section 5): their points, and of each claim whether it holds.
 
 What is measured, and where nodes are: `triplewire.bench.partition`. A throughput is that of the server or of the
-slowest node, whichever is less, as if each had a machine of its own; sending is not in it. The paper gives the shapes in
-pictures, which the text at hand lacks: a claim is what its text says.
+slowest node, whichever is less, as if each had a machine of its own; sending is not in it. The paper gives the shapes
+in pictures, which the text at hand lacks: a claim is what its text says.
 """
 
 from __future__ import annotations

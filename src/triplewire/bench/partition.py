@@ -92,8 +92,9 @@ def measure(place: Place, given: list[Case], matcher: str) -> Iterator[Figure]:
     full, world, points = place.size is None, World(EMPTY, {}, Settings()), Points()
     with_overlaps, rest = given[: len(OVERLAPS)], given[len(OVERLAPS) :]
     for case, percent in zip(with_overlaps, OVERLAPS, strict=True):
-        yield from _containment(case, world, INDEX_SHARE if full and percent == AIMED_OVERLAP else None)
-        points.add("9d", CONTAINMENT, percent, _placed(CONTAINMENT, case, world).server_size)
+        yield from _containment(
+            case, world, INDEX_SHARE if full and percent == AIMED_OVERLAP else None, percent, points
+        )
     for case in rest[: len(SHARES)]:
         yield from _sizes(case, world, points)
     case = rest[len(SHARES)]
@@ -122,7 +123,9 @@ def _publications(case: Case, count: int) -> list[Publication]:
     return out
 
 
-def _containment(case: Case, world: World, target: float | None) -> Iterator[Figure]:
+def _containment(
+    case: Case, world: World, target: float | None, percent: int = 0, points: Points | None = None
+) -> Iterator[Figure]:
     """Figures 9(c), (d), (f)."""
     subscriptions = _subscriptions(case, world)
     made = partitioner("containment", max(NODES), world)
@@ -132,12 +135,8 @@ def _containment(case: Case, world: World, target: float | None) -> Iterator[Fig
     share = 100 * made.placement.server_size / len(subscriptions)
     yield Figure("cluster", f"{case.label}: server index after containment", share, "%", target)
     yield Figure("cluster", f"{case.label}: insertion", seconds / len(subscriptions) * 1e6, "us/subscription")
-
-
-def _placed(name: str, case: Case, world: World, percent: float = 70) -> Placement:
-    made = partitioner(name, 1, world, sample=_publications(case, _TIMED), percent=percent)
-    made.subscribe(_subscriptions(case, world))
-    return made.placement
+    if points is not None:
+        points.add("9d", CONTAINMENT, percent, made.placement.server_size)
 
 
 def _sizes(case: Case, world: World, points: Points) -> Iterator[Figure]:
@@ -147,7 +146,9 @@ def _sizes(case: Case, world: World, points: Points) -> Iterator[Figure]:
     size = len(subscriptions)
     last = min(_INSERTED, size // 2)
     points.add("9c", NONE, size, size)
-    points.add("9c", MERGING, size, _placed("merging", case, world, AIMED_OVERLAP).server_size)
+    merged = partitioner(MERGING, 1, world, sample=_publications(case, _TIMED), percent=AIMED_OVERLAP)
+    merged.subscribe(subscriptions)
+    points.add("9c", MERGING, size, merged.placement.server_size)
     for name, line in (("replicated", NONE), ("containment", CONTAINMENT)):
         made = partitioner(name, 1, world)
         made.subscribe(subscriptions[:-last])

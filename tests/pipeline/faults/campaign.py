@@ -110,7 +110,9 @@ class Campaign:
 
     def start(self, *more: str, point: str = "") -> subprocess.Popen[bytes]:
         """Start the stream. It kills itself at the point, if one is given."""
-        begin = [sys.executable, str(Path(__file__).with_name("killed.py")), point] if point else [str(TRIPLEWIRE)]
+        begin = (
+            [sys.executable, str(Path(__file__).with_name("killed_command.py")), point] if point else [str(TRIPLEWIRE)]
+        )
         command = [*begin, "pipeline", "run", "--streaming", "--input", str(self.source)]
         command += ["--index", str(self.index), "--output", str(self.output.folder), *more]
         settings = {**QUICK_START, "triplewire.settle": "0", "spark.driver.memory": "1g"}

@@ -6,7 +6,6 @@ fewer there are, the earlier the stream stops. `TRIPLEWIRE_DAMAGE=all` tries mor
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import sys
@@ -18,6 +17,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from amounts import IN_FULL
 from triplewire.cli import run
 from triplewire.pipeline.index.build import build
 from triplewire.pipeline.results.committed import committed_files
@@ -26,7 +26,8 @@ from triplewire.pipeline.sinks import Output
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("spark")]
 
 SIZE = 2 << 20
-ROOMS = (0, 4, 12, 20, 28, 36, 44, 52, 60, 76, 92, 124) if os.environ.get("TRIPLEWIRE_DAMAGE") == "all" else (0, 20, 44)
+ROOMS = (0, 4, 12, 20, 28, 36, 44, 52, 60, 76, 92, 124) if IN_FULL else (0, 20)
+"""KiB that are left."""
 
 
 @contextmanager

@@ -1,4 +1,7 @@
-"""The command `triplewire` in a process that kills itself at a named point of a commit: killed.py POINT ARGUMENT..."""
+"""The command `triplewire` as a process that kills itself at a named point of a commit.
+
+killed_command.py POINT ARGUMENT...
+"""
 
 from __future__ import annotations
 
