@@ -46,7 +46,7 @@ def test_killed_at_each_point_of_the_commit(tmp_path: Path) -> None:
             command, env=environment, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
         )
         try:
-            _, said = process.communicate(timeout=120)
+            _, said = process.communicate(timeout=300)
         finally:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)

@@ -135,15 +135,13 @@ def run_command(
         entailment=entailment,
         operating=operating,
     )
-    try:
-        with spark_for(job, master, config) as spark:
-            begun = time.perf_counter()
-            work = partial(job.batch, spark)
-            if streams.streaming:
-                work = partial(job.stream, spark, streams.watch, repeat=streams.repeat, **settings_of_stream)
-            summary = interruptible(spark, work, job.stop, quietly=streams.watch > 0)
-    finally:
-        job.output.release()
+    with spark_for(job, master, config) as spark:
+        begun = time.perf_counter()
+        work = partial(job.batch, spark)
+        if streams.streaming:
+            work = partial(job.stream, spark, streams.watch, repeat=streams.repeat, **settings_of_stream)
+        summary = interruptible(spark, work, job.stop, quietly=streams.watch > 0)
+    job.output.release()
     say(f"{_told(summary)} ({time.perf_counter() - begun:.1f} s); written to {output}")
     raise typer.Exit(1 if summary.refused else 0)
 
