@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 
+COMPARED = int(os.environ.get("TRIPLEWIRE_TEST_PAIRS") or 10_000)
+"""Pairs that generated tests compare, or a measure of them."""
+
 IN_FULL = os.environ.get("TRIPLEWIRE_DAMAGE") == "all"
 
 
