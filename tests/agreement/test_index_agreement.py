@@ -1,8 +1,8 @@
 """Every index gives the reference's answers: generated subscriptions in all languages, generated and real
 publications, pair by pair.
 
-TRIPLEWIRE_TEST_PAIRS scales it (20,000, the default, is a third of a million pairs here, of 18,000 subscriptions in
-150 engines), TRIPLEWIRE_TEST_SEED gives other ones.
+TRIPLEWIRE_TEST_PAIRS scales it (10,000, the default, is a sixth of a million pairs here, of 9,000 subscriptions in 75
+engines), TRIPLEWIRE_TEST_SEED gives other ones.
 A case that differs is made small before it is shown.
 """
 
@@ -19,13 +19,14 @@ from agreement.graphs import real_publications, vocabulary_of
 from agreement.publications import TAXONOMY, Scene, operators
 from agreement.queries import Vocabulary
 from agreement.standing import CLASSES, LANGUAGES, Standing, standing
+from amounts import COMPARED
 from triplewire import plugins
 from triplewire.config import Settings
 from triplewire.ir.evaluation.evaluate import World
 from triplewire.model.publication import Publication
 from triplewire.model.terms import RDF_TYPE
 
-SCALE = int(os.environ.get("TRIPLEWIRE_TEST_PAIRS") or 20_000) / 20_000
+SCALE = COMPARED / 20_000
 SEED = int(os.environ.get("TRIPLEWIRE_TEST_SEED") or 1)
 
 SUBSCRIPTIONS, PUBLICATIONS = 120, 20  # of one engine: another engine tries more than another publication of the same

@@ -1,6 +1,6 @@
 """Generated queries over generated and real graphs: our solutions are pyoxigraph's, and rdflib's on a sample.
 
-TRIPLEWIRE_TEST_PAIRS sets the number of pairs (default 20,000), TRIPLEWIRE_TEST_SEED another seed. A pair that differs
+TRIPLEWIRE_TEST_PAIRS sets the number of pairs (default 10,000), TRIPLEWIRE_TEST_SEED another seed. A pair that differs
 is made smaller before it is shown, as a query and a graph to run again.
 """
 
@@ -24,6 +24,7 @@ from agreement.graphs import (
     vocabulary_of,
 )
 from agreement.queries import Generator, Query
+from amounts import COMPARED
 from triplewire.config import Settings
 from triplewire.errors import LimitError, TriplewireError
 from triplewire.ir.evaluation.evaluate import World, evaluate
@@ -31,7 +32,7 @@ from triplewire.languages import parse
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, XSD_STRING, BlankNode, Literal, Term
 
-PAIRS = int(os.environ.get("TRIPLEWIRE_TEST_PAIRS") or 20_000)
+PAIRS = COMPARED
 SEED = int(os.environ.get("TRIPLEWIRE_TEST_SEED") or 1)
 RDFLIB_PAIRS = 200
 ROWS = 3_000  # pairs with more solutions are left out, so that none takes long

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import xml.etree.ElementTree as ET
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from cli.runner import triplewire
 from triplewire import plugins
 from triplewire.bench import measure, partition
+from triplewire.bench.cluster_paper import DRAWINGS, Points, figures
 from triplewire.bench.experiments import EXPERIMENTS
 from triplewire.bench.plot import to_svg
 from triplewire.bench.report import Figure, from_line, summary, table_line, to_line
@@ -113,14 +115,45 @@ def test_partitioning_at_a_small_size(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(partition, "_TIMED", 10)
     monkeypatch.setattr(partition, "NODES", (2,))
     monkeypatch.setattr(partition, "PERCENTS", (90,))
-    place = Place(tmp_path, 60)
+    place = Place(tmp_path, 60, figures=tmp_path / "figures")
     rows = list(partition.measure(place, partition.cases(place), "reference"))
     shares = {row.name: row.value for row in rows if row.name.endswith("server index after containment")}
     for percent in partition.OVERLAPS:
         share = shares[f"overlap {percent} %: server index after containment"]
         assert share == pytest.approx(100 - percent, abs=6)
-    assert len(rows) == 2 * len(partition.OVERLAPS) + 3 * len(partition.PERCENTS) + 2 * 3
+    claims = [row for row in rows if row.name.startswith("figure 9") and row.unit == "held"]
+    assert {row.name.split(":")[0] for row in claims} == {f"figure 9{letter}" for letter in "cdefghi"}
+    assert {row.value for row in claims} == {0.0, 1.0}
+    assert all(row.note for row in claims)
     assert all(row.value is not None and row.target is None for row in rows)
+    names = {f"cluster-figure-{drawing.name}.{suffix}" for drawing in DRAWINGS for suffix in ("csv", "svg")}
+    assert {path.name for path in (tmp_path / "figures").iterdir()} == {*names, "cluster-claims.csv"}
+    with (tmp_path / "figures" / "cluster-figure-9d.csv").open(encoding="utf-8", newline="") as table:
+        sizes = {int(row[1]): float(row[2]) for row in list(csv.reader(table))[1:]}
+    assert sizes == {percent: pytest.approx(60 * (100 - percent) / 100, abs=4) for percent in partition.OVERLAPS}
+
+
+def points_of(figure: str, lines: dict[str, dict[float, float]]) -> Points:
+    points = Points()
+    for line, values in lines.items():
+        for place, value in values.items():
+            points.add(figure, line, place, value)
+    return points
+
+
+def test_claims_of_the_cluster_paper_can_fail() -> None:
+    said = {"containment": {0: 10.0, 1: 11, 6: 19}, "merging": {0: 10.0, 1: 12, 6: 41}}
+    held = {row.name.removeprefix("figure 9i: "): row.value for row in figures(points_of("9i", said), None)}
+    assert held == {
+        "containment: the throughput grows with the nodes": 1,
+        "containment: 200 % with 6 nodes": 0,
+        "merging: the throughput grows with the nodes": 1,
+        "merging: 400 % with 6 nodes": 1,
+        "merging is faster than containment": 1,
+    }
+    rows = list(figures(points_of("9d", {"containment": {0: 100.0, 25: 75, 50: 76}}), None))
+    assert [row.value for row in rows] == [0, 0]
+    assert "+52.0%" in rows[0].note
 
 
 def test_rows_say_whether_their_target_is_met() -> None:

@@ -13,6 +13,7 @@ from documents import colliding
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from amounts import examples
 from triplewire.encode.names import Names, find_terms, literal_with, suffix_of, term_names
 from triplewire.encode.publications import encode
 from triplewire.encode.text import WORD_SEED
@@ -56,7 +57,7 @@ def test_hash_of_words_is_that_of_names() -> None:
     assert words.hash.tolist() == hash_spans(words.text, words.start, words.end, WORD_SEED).tolist()
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.lists(st.binary(max_size=4), unique=True, max_size=40), st.lists(st.binary(max_size=4), max_size=20))
 def test_any_strings(strings: list[bytes], others: list[bytes]) -> None:
     names = Names.build(strings, SEED)

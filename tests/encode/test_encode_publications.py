@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import shared_data
+from amounts import examples
 from triplewire.encode.batch import BLANK_KIND
 from triplewire.encode.decode import Decoder
 from triplewire.encode.publications import encode
@@ -118,7 +119,7 @@ _literals = st.one_of(
 _triples = st.builds(Triple, _nodes, _texts.map(IRI), st.one_of(_nodes, _literals))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.lists(st.builds(Publication, _texts, st.lists(_triples, max_size=5).map(tuple)), max_size=4))
 def test_any(publications: list[Publication]) -> None:
     batch = encode(publications)

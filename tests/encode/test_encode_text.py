@@ -15,6 +15,7 @@ from decoded import check
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from amounts import examples
 from triplewire.encode.batch import EXACT_NUMBER, Batch
 from triplewire.encode.publications import encode
 from triplewire.encode.text import words_of_terms
@@ -92,7 +93,7 @@ def test_tables_grow() -> None:
         assert _words(texts) == [analyse(text, Analyzer()) for text in texts]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.lists(st.text(st.characters(codec=None, categories=None), max_size=30), max_size=6))
 def test_any_text(texts: list[str]) -> None:
     assert _words(texts) == [analyse(text, Analyzer()) for text in texts]
@@ -170,7 +171,7 @@ def test_exact_numbers_compare_as_their_decimals() -> None:
         assert (left < right) == (a < b)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.lists(st.from_regex(r"\A\s?[+-]?[0-9]{0,18}\.?[0-9]{0,18}([eE][+-]?[0-9]{0,3})?\s?\Z"), max_size=8))
 def test_any_number(texts: list[str]) -> None:
     check(_batch([Literal(text) for text in texts]))

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from amounts import examples
 from engine.generated import WORLD, groups, publications
 from triplewire import Engine, Publication, UnsupportedQuery, plugins
 from triplewire.ir.evaluation.evaluate import Answer, evaluate
@@ -23,7 +24,7 @@ def engine_of(matcher: str) -> Engine:
 
 
 @pytest.mark.parametrize("matcher", plugins.names("matcher"))
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(100), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     trees=st.lists(st.tuples(groups, st.booleans()), max_size=6),
     some=st.lists(publications, max_size=3),

@@ -115,9 +115,10 @@ def test_outside_plugin(tmp_path: Path) -> None:
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: stranger\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text(ENTRY_POINTS)
+    paths = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, str(tmp_path / "saved")],
-        env=os.environ | {"PYTHONPATH": str(tmp_path)},
+        env=os.environ | {"PYTHONPATH": paths, "TRIPLEWIRE_TIER": "interpreted"},  # loads no kernels: sooner
         capture_output=True,
         text=True,
         check=False,

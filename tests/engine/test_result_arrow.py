@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from amounts import examples
 from engine.generated import WORLD, groups, publications
 from engine.samples import EX, iri, item
 from engine.test_result_portions import QUERIES
@@ -119,7 +120,7 @@ def test_text_that_is_no_utf8(matcher: str) -> None:
 
 
 @pytest.mark.parametrize("matcher", plugins.names("matcher"))
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(100), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     trees=st.lists(st.tuples(groups, st.booleans()), max_size=6),
     some=st.lists(publications, max_size=3),

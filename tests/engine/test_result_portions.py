@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import pytest
 
 from engine.samples import EX, item
@@ -39,13 +41,17 @@ def subscribed(settings: Settings) -> Engine:
     return engine
 
 
+@cache
+def in_usual_portions(most: int) -> list[tuple[Match, list[list[str]]]]:
+    return matches(subscribed(Settings(max_bindings=most)))
+
+
 @pytest.mark.parametrize("most", [1000, 3])
 @pytest.mark.parametrize("sizes", [(1, 1, 1), (5, 3, 2), (7, 100, 1), (64, 9, 40)])
 def test_matches_are_the_same_in_other_portions(
     monkeypatch: pytest.MonkeyPatch, sizes: tuple[int, int, int], most: int
 ) -> None:
-    settings = Settings(max_bindings=most)
-    wanted = matches(subscribed(settings))
+    settings, wanted = Settings(max_bindings=most), in_usual_portions(most)
     assert len(wanted) == 23 * 4 * len(QUERIES)
     assert any(match.truncated for match, _ in wanted) is (most == 3)
     for module, name, size in zip((result, result, objects), ("_AT_ONCE", "_NAMED", "_ROWS"), sizes, strict=True):

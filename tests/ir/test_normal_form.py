@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from amounts import examples
 from engine import generated
 from triplewire.ir.evaluation.evaluate import Answer, World, evaluate
 from triplewire.ir.evaluation.expressions import holds
@@ -219,7 +220,7 @@ selects = st.sampled_from([("x",), ("x", "y"), (), ("x", "y", "z", ".h", "new")]
 
 
 @pytest.mark.slow
-@settings(max_examples=800, deadline=None)
+@settings(max_examples=examples(800), deadline=None)
 @given(groups, selects, st.lists(generated.publications, min_size=1, max_size=3), st.sampled_from([1, 2, 64]))
 def test_never_too_few_and_exact_where_it_says_so(
     where: And, select: tuple[str, ...], publications: list[Publication], most: int

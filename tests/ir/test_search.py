@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from amounts import examples
 from ir.full_texts import expressions_over, nears_over
 from shared_data import ROOT
 from triplewire.ir.fulltext.nodes import Near, Phrase, Prefix, TextAnd, TextExpression, TextNot, TextOr, Word
@@ -90,21 +91,21 @@ texts = st.lists(some_words, max_size=9)
 
 
 @pytest.mark.slow
-@settings(max_examples=800, deadline=None)
+@settings(max_examples=examples(800), deadline=None)
 @given(expressions, texts)
 def test_as_the_naive_twin(expression: TextExpression, words: list[str]) -> None:
     assert satisfies(expression, " ".join(words)) == naive(expression, words)
 
 
 @pytest.mark.slow
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(nears, texts)
 def test_near_as_the_naive_twin(near: Near, words: list[str]) -> None:
     assert satisfies(near, " ".join(words)) == naive(near, words)
 
 
 @pytest.mark.slow
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(expressions, texts)
 def test_the_words_that_decide_are_enough(expression: TextExpression, words: list[str]) -> None:
     """They stand in the text, and without NOT the text satisfies it by them alone."""

@@ -19,6 +19,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from amounts import examples
 from triplewire.config import Settings
 from triplewire.errors import Refusal
 from triplewire.ir.show import show
@@ -335,7 +336,7 @@ def test_an_error_of_the_caller_is_not_taken_for_one_of_the_file(tmp_path: Path)
 
 
 @pytest.mark.slow
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.sampled_from([".jsonl", ".parquet", ".gql", ".mdv", ".jsonl.gz", ".parquet.gz"]),
     st.one_of(

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from outcomes import context
 
+from amounts import examples
 from triplewire import plugins
 from triplewire.config import Settings
 from triplewire.errors import LanguageError, LimitError, TriplewireError
@@ -202,7 +203,7 @@ def is_read(language: str, text: str) -> bool:
     return bool(show(where))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(
     st.sampled_from(LANGUAGES),
     st.sampled_from(["", TUPLE, "WHERE (", RULE, CALL]),
@@ -213,7 +214,7 @@ def test_soup_is_read_or_refused(language: str, start: str, words: list[str]) ->
         is_read(language, start + separator.join(words))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.sampled_from(LANGUAGES), st.sampled_from(["", TUPLE, "WHERE (?a, p, ", RULE, CALL]), st.text(max_size=20))
 def test_any_text_is_read_or_refused(language: str, start: str, text: str) -> None:
     is_read(language, start + text)

@@ -10,6 +10,7 @@ from case_files import read_cases
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from amounts import examples
 from shared_data import ROOT
 from triplewire.config import Settings
 from triplewire.errors import LanguageError, LimitError, TriplewireError
@@ -197,13 +198,13 @@ def only_triplewire_errors(text: str) -> None:
     assert refusal is None or (refusal.line >= 1 and refusal.column >= 1)
 
 
-@settings(max_examples=2_500, deadline=None, database=None)
+@settings(max_examples=examples(2_500), deadline=None, database=None)
 @given(st.lists(st.sampled_from(WORDS), max_size=40), st.sampled_from(["", " "]))
 def test_random_words(words: list[str], between: str) -> None:
     only_triplewire_errors(between.join(words))
 
 
-@settings(max_examples=2_500, deadline=None, database=None)
+@settings(max_examples=examples(2_500), deadline=None, database=None)
 @given(st.sampled_from(TEXTS), st.data())
 def test_damaged_texts(text: str, data: st.DataObject) -> None:
     for _ in range(data.draw(st.integers(1, 3))):
@@ -213,7 +214,7 @@ def test_damaged_texts(text: str, data: st.DataObject) -> None:
     only_triplewire_errors(text)
 
 
-@settings(max_examples=1_000, deadline=None, database=None)
+@settings(max_examples=examples(1_000), deadline=None, database=None)
 @given(st.text(max_size=60))
 def test_random_characters(text: str) -> None:
     only_triplewire_errors(text)

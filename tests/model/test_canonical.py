@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from amounts import examples
 from triplewire.model.canonical import canonical_labels, canonical_lines
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, BlankNode, Literal, Term, Triple
@@ -44,7 +45,7 @@ def oxigraph_lines(triples: list[Triple]) -> list[str]:
 
 
 @pytest.mark.slow
-@settings(max_examples=1_500, deadline=None)
+@settings(max_examples=examples(1_500), deadline=None)
 @given(graphs)
 def test_the_lines_are_those_of_oxigraph(triples: list[Triple]) -> None:
     assert canonical_lines(triples) == oxigraph_lines(triples)

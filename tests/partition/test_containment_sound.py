@@ -10,6 +10,7 @@ import pytest
 
 from agreement.publications import TAXONOMY, Scene, operators
 from agreement.standing import LANGUAGES, standing
+from amounts import COMPARED
 from triplewire.config import Settings
 from triplewire.errors import LimitError, SubscriptionError, TriplewireError
 from triplewire.ir.evaluation.evaluate import World, evaluate
@@ -19,7 +20,7 @@ from triplewire.partition.candidates import Containers
 from triplewire.partition.containment import contains, form_of
 
 SEED = int(os.environ.get("TRIPLEWIRE_TEST_SEED") or 1)
-SCALE = int(os.environ.get("TRIPLEWIRE_TEST_PAIRS") or 20_000) / 20_000
+SCALE = COMPARED / 20_000
 WORLD = World(TAXONOMY, operators(), Settings(max_steps=2_000))
 
 

@@ -16,6 +16,7 @@ from triplewire.languages import parse
 from triplewire.model.publication import Publication
 from triplewire.partition.cluster import Cluster
 from triplewire.partition.merging import Merging
+from triplewire.partition.placement import SERVER
 from triplewire.partition.plan import NAMES, partitioner
 
 WORLD = World(TAXONOMY, operators(), Settings(max_steps=2_000))
@@ -54,6 +55,18 @@ def test_the_answers_of_one_engine(name: str) -> None:
         assert answers(cluster.match(publications)) == answers(whole.match(publications))
         held = sum(len(engine) for engine in (cluster.server, *cluster.nodes))
         assert held == len(whole) + len(made.placement.mergers)
+
+
+def test_the_order_in_which_subscriptions_are_given_does_not_matter() -> None:
+    """Half of them are another one with a constant for a variable."""
+    texts = {f"{n}": f"(?x, <urn:p{n}>, ?y) AND (?y, <urn:q{n}>, ?z)" for n in range(8)}
+    texts |= {f"{n} narrower": text.replace("?z", "<urn:c>") for n, text in texts.items()}
+    given = [parse(f"SELECT * WHERE {text}", "gql", id=id) for id, text in texts.items()]
+    for seed in range(5):
+        random.Random(seed).shuffle(given)
+        made = partitioner("containment", 2, WORLD)
+        made.subscribe(given)
+        assert {id for id, where in made.placement.place.items() if where == SERVER} == set(map(str, range(8)))
 
 
 class Counted(Merging):

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shlex
 import shutil
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,7 +15,6 @@ import pyarrow.dataset as ds
 import pytest
 
 from triplewire.cli import run
-from triplewire.pipeline.session import QUICK_START
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -151,39 +147,6 @@ def test_demo_without_a_java_of_the_system(tmp_path: Path) -> None:
     assert "unfinished-notice.ttl:5:" in done.stderr
     assert "1 input was refused" in done.stdout
     assert "without a match: kraken" in done.stdout
-
-
-def test_watching_until_interrupted(tmp_path: Path) -> None:
-    """A stream takes up new files until Ctrl-C reaches the whole group of processes, as a terminal sends it."""
-    source, out = tmp_path / "in", tmp_path / "out"
-    source.mkdir()
-    shutil.copy(EXAMPLES / "publications" / "tides.nq", source)
-    command = [str(TRIPLEWIRE), "pipeline", "run", "--input", str(source), "--output", str(out), "--streaming"]
-    command += ["--watch", "0.5", "--subscriptions", str(EXAMPLES / "subscriptions")]
-    command += [f"--conf={name}={value}" for name, value in QUICK_START.items()]
-    environment = {**os.environ, **WITHOUT_KERNELS}
-    process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True, start_new_session=True)
-    try:
-        wait_for(lambda: len(pairs(out)) == 2)
-        shutil.copy(EXAMPLES / "publications" / "walks.trig", source)
-        wait_for(lambda: len(pairs(out)) == 4)
-        os.killpg(process.pid, signal.SIGINT)
-        said = process.communicate(timeout=60)[1]
-    finally:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-    assert process.returncode == 0, said
-    assert "4 matches in 6 publications" in said
-    assert not NOISE.search(said), said
-
-
-def wait_for(holds: object, seconds: float = 90) -> None:
-    assert callable(holds)
-    end = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < end, "it did not happen"
-        time.sleep(0.5)
 
 
 # --- the README ------------------------------------------------------------------------------------------------------

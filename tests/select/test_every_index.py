@@ -11,6 +11,7 @@ from built import MAKERS, Built, accepted, clauses_of
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from amounts import examples
 from engine.generated import WORLD, groups, publications
 from triplewire import Publication, UnsupportedQuery
 from triplewire.clauses.merge import merge
@@ -48,7 +49,7 @@ def keeps_the_law(built: Built, selected: Selected, subscriptions: list[Subscrip
 
 
 @pytest.mark.parametrize("maker", MAKERS)
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(200), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     trees=st.lists(st.tuples(groups, st.booleans()), min_size=1, max_size=12),
     some=st.lists(publications, min_size=1, max_size=4),

@@ -8,6 +8,7 @@ from features_twin import KINDS, WORLD, X, batches, check, check_tests
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from amounts import examples
 from triplewire.clauses.node_tests import words
 from triplewire.clauses.node_tests.table import INDEXED, RANGE, RESIDUAL, Tests, TestTable, build
 from triplewire.ir.fulltext.nodes import Word
@@ -20,7 +21,7 @@ from triplewire.model.terms import IRI, Literal, Triple
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_kind_is_what_evaluation_says(kind: str) -> None:
-    @settings(max_examples=150, deadline=None)
+    @settings(max_examples=examples(150), deadline=None)
     @given(st.lists(KINDS[kind], min_size=1, max_size=12), batches)
     def run(asked: list[Expression], batch_of: list[Publication]) -> None:
         check(asked, batch_of)

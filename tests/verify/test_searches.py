@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from amounts import examples
 from ir.full_texts import expressions_over, nears_over
 from triplewire.config import Settings
 from triplewire.errors import LimitError
@@ -78,7 +79,7 @@ def evaluated(expression: TextExpression, term: Term, world: World) -> int:
         return FAILED
 
 
-@settings(max_examples=800, deadline=None)
+@settings(max_examples=examples(800), deadline=None)
 @given(st.lists(expressions, min_size=1, max_size=4), st.lists(terms, min_size=1, max_size=4), st.integers(1, 40))
 def test_as_the_reference(expressions: list[TextExpression], terms: list[Term], most: int) -> None:
     for world in World(), World(settings=Settings(max_steps=most)):
@@ -86,7 +87,7 @@ def test_as_the_reference(expressions: list[TextExpression], terms: list[Term], 
         assert filled(expressions, terms, world) == wanted
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(expressions, texts)
 def test_where_steps_abound_every_search_answers(expression: TextExpression, text: str) -> None:
     assert Search(expression)(LiteralText(text)) is satisfies(expression, text)
@@ -96,7 +97,7 @@ few = st.sampled_from(["a", "b", "ab"])
 small = st.builds(Word, few)
 
 
-@settings(max_examples=800, deadline=None)
+@settings(max_examples=examples(800), deadline=None)
 @given(nears_over(small, small | st.just(Prefix("a"))), st.lists(few, max_size=9).map(" ".join), st.integers(1, 30))
 def test_near_in_small_texts(near: Near, text: str, most: int) -> None:
     for world in World(), World(settings=Settings(max_steps=most)):

@@ -1,7 +1,8 @@
 """Partitioning as in the cluster paper: sizes of the server's index, false positives, work of the slowest node.
 
-Figures 9(c) to 9(i) and 10 of 001. Nodes are engines in this process, one after the other: a time is that of the
-server and of the slowest node, as if each had a machine of its own; sending is not in it.
+Figures 9(c) to 9(i) and 10 of 001; what the paper says of them: `triplewire.bench.cluster_paper`. Nodes are engines in
+this process, one after the other: a time is that of the server and of the slowest node, as if each had a machine of its
+own; sending is not in it.
 """
 
 from __future__ import annotations
@@ -9,14 +10,17 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+from triplewire.bench.cluster_paper import CONTAINMENT, MERGING, NONE, Points, figures
 from triplewire.bench.report import Figure
 from triplewire.bench.workloads import graphs, overlap
 from triplewire.bench.workloads.catalogue import SEED, Case, Place
 from triplewire.bench.workloads.corpus import Document
 from triplewire.config import Settings
+from triplewire.engine import Engine
 from triplewire.errors import raise_refusal
 from triplewire.ir.evaluation.evaluate import World
 from triplewire.ir.subscription import Subscription
@@ -25,20 +29,25 @@ from triplewire.languages.sources.files import read_subscriptions
 from triplewire.model.publication import Publication
 from triplewire.partition import cluster
 from triplewire.partition.cluster import Cluster
+from triplewire.partition.engines import engine_of
 from triplewire.partition.merging import Merging
-from triplewire.partition.plan import partitioner
+from triplewire.partition.placement import SERVER, Placement
+from triplewire.partition.plan import Partitioner, partitioner
 from triplewire.read import read
 
 SUBSCRIPTIONS, FEW = 100_000, 10_000
 OVERLAPS = (0, 25, 50, 75)
 PERCENTS = (50, 70, 90, 99)
 AIMED_OVERLAP, AIMED_PERCENT = 50, 90  # those with targets
-NODES = (1, 2, 4, 6)
+NODES: tuple[int, ...] = (1, 2, 3, 4, 5, 6)
+NODES_OF_10: tuple[int, ...] = (2, 4)
+SHARES = (20, 40, 60, 80, 100)  # percent of the subscriptions, in 9(c) and 9(f)
 INDEX_SHARE, FALSE_PERCENT = 50, 0.13
 MATCHED = (("9(i)", 0.5), ("10", 1.0))  # percent of the subscriptions that match a publication
 _PUBLICATIONS = 20_000
 _TIMED = 100
 _SAMPLED = 10  # one in so many publications
+_INSERTED = 1_000  # subscriptions whose insertion is timed, as in the paper
 _SHARED = 0.7  # of the triples of a publication, those that its next edition has as well
 
 
@@ -46,6 +55,10 @@ def cases(place: Place) -> list[Case]:
     """Subscriptions with overlap; the mergers' workload; those of the clusters."""
     size, few = place.sized(SUBSCRIPTIONS), min(FEW, place.sized(FEW))
     out = [_case(place, f"overlap {percent} %", size, percent, 100 * size // SUBSCRIPTIONS) for percent in OVERLAPS]
+    out += [
+        _case(place, f"{share} %", max(2, size * share // 100), AIMED_OVERLAP, 100 * size // SUBSCRIPTIONS)
+        for share in SHARES
+    ]
     out.append(_case(place, "merging", few, 50, 100))
     return out + [_case(place, f"figure {name}", size, 50, int(size * share / 100)) for name, share in MATCHED]
 
@@ -75,15 +88,22 @@ def _write(workload: graphs.GraphWorkload, size: int, percent: int, path: Path) 
 
 
 def measure(place: Place, given: list[Case], matcher: str) -> Iterator[Figure]:
-    """All figures."""
-    full, world = place.size is None, World(EMPTY, {}, Settings())
-    for case, percent in zip(given, OVERLAPS, strict=False):
-        yield from _containment(case, world, INDEX_SHARE if full and percent == AIMED_OVERLAP else None)
-    case = given[len(OVERLAPS)]
+    """All figures; with tables and pictures where the place has a folder for them."""
+    full, world, points = place.size is None, World(EMPTY, {}, Settings()), Points()
+    with_overlaps, rest = given[: len(OVERLAPS)], given[len(OVERLAPS) :]
+    for case, percent in zip(with_overlaps, OVERLAPS, strict=True):
+        yield from _containment(
+            case, world, INDEX_SHARE if full and percent == AIMED_OVERLAP else None, percent, points
+        )
+    for case in rest[: len(SHARES)]:
+        yield from _sizes(case, world, points)
+    case = rest[len(SHARES)]
     for percent in PERCENTS:
-        yield from _merging(case, world, matcher, percent, FALSE_PERCENT if full and percent == AIMED_PERCENT else None)
-    for case in given[len(OVERLAPS) + 1 :]:
-        yield from _clusters(case, world, matcher)
+        target = FALSE_PERCENT if full and percent == AIMED_PERCENT else None
+        yield from _merging(case, world, matcher, percent, target, points)
+    for case, number in zip(rest[len(SHARES) + 1 :], ("9i", "10"), strict=True):
+        yield from _clusters(case, world, matcher, number, points)
+    yield from figures(points, place.figures)
 
 
 def _subscriptions(case: Case, world: World) -> list[Subscription]:
@@ -103,7 +123,9 @@ def _publications(case: Case, count: int) -> list[Publication]:
     return out
 
 
-def _containment(case: Case, world: World, target: float | None) -> Iterator[Figure]:
+def _containment(
+    case: Case, world: World, target: float | None, percent: int = 0, points: Points | None = None
+) -> Iterator[Figure]:
     """Figures 9(c), (d), (f)."""
     subscriptions = _subscriptions(case, world)
     made = partitioner("containment", max(NODES), world)
@@ -113,9 +135,35 @@ def _containment(case: Case, world: World, target: float | None) -> Iterator[Fig
     share = 100 * made.placement.server_size / len(subscriptions)
     yield Figure("cluster", f"{case.label}: server index after containment", share, "%", target)
     yield Figure("cluster", f"{case.label}: insertion", seconds / len(subscriptions) * 1e6, "us/subscription")
+    if points is not None:
+        points.add("9d", CONTAINMENT, percent, made.placement.server_size)
 
 
-def _merging(case: Case, world: World, matcher: str, percent: int, target: float | None) -> Iterator[Figure]:
+def _sizes(case: Case, world: World, points: Points) -> Iterator[Figure]:
+    """Figures 9(c) and (f): the index, and what one more subscription takes with so many."""
+    subscriptions = _subscriptions(case, world)
+    random.Random(SEED).shuffle(subscriptions)  # those that are contained come last in the file
+    size = len(subscriptions)
+    last = min(_INSERTED, size // 2)
+    points.add("9c", NONE, size, size)
+    merged = partitioner(MERGING, 1, world, sample=_publications(case, _TIMED), percent=AIMED_OVERLAP)
+    merged.subscribe(subscriptions)
+    points.add("9c", MERGING, size, merged.placement.server_size)
+    for name, line in (("replicated", NONE), ("containment", CONTAINMENT)):
+        made = partitioner(name, 1, world)
+        made.subscribe(subscriptions[:-last])
+        begun = time.process_time()
+        made.subscribe(subscriptions[-last:])
+        micros = (time.process_time() - begun) / last * 1e6
+        points.add("9f", line, size, micros)
+        yield Figure("cluster", f"{size:,} subscriptions, {line}: one more", micros, "us/subscription")
+    points.add("9c", CONTAINMENT, size, made.placement.server_size)
+    yield Figure("cluster", f"{size:,} subscriptions: server index", made.placement.server_size, "entries")
+
+
+def _merging(
+    case: Case, world: World, matcher: str, percent: int, target: float | None, points: Points | None = None
+) -> Iterator[Figure]:
     """Figures 9(e), (g), (h)."""
     subscriptions, publications = _subscriptions(case, world), _publications(case, _PUBLICATIONS)
     # not every tenth: editions come in turns, and each tenth would be of the same few
@@ -129,6 +177,11 @@ def _merging(case: Case, world: World, matcher: str, percent: int, target: float
     yield Figure("cluster", f"{label}: time", seconds, "s")
     false = 100 * len(false_positives(there, made, publications)) / len(publications)
     yield Figure("cluster", f"{label}: publications sent in vain", false, "%", target)
+    if points is not None:
+        points.add("9e", MERGING, percent, false)
+        points.add("9g", MERGING, percent, there.placement.server_size)
+        points.add("9g", NONE, percent, len(subscriptions))
+        points.add("9h", MERGING, percent, seconds)
 
 
 def false_positives(there: Cluster, made: Merging, publications: list[Publication]) -> set[str]:
@@ -145,29 +198,94 @@ def false_positives(there: Cluster, made: Merging, publications: list[Publicatio
     return {publication for publication, _ in sent}
 
 
-def _clusters(case: Case, world: World, matcher: str) -> Iterator[Figure]:
+@dataclass
+class _Recorded(Placement):
+    """A placement that knows what hangs below what, so that it can be spread over another number of nodes."""
+
+    hung: dict[tuple[str, str], None] = field(default_factory=dict)
+
+    def hang(self, id: str, above: str) -> None:
+        """As the placement does."""
+        super().hang(id, above)
+        self.hung[id, above] = None
+
+    def unhang(self, id: str, above: str) -> None:
+        """As the placement does."""
+        super().unhang(id, above)
+        del self.hung[id, above]
+
+    def over(self, nodes: int) -> Placement:
+        """The same over so many nodes."""
+        out = Placement(nodes, mergers=self.mergers)
+        for id in self.place:
+            out.put(id, SERVER)
+        for id, above in self.hung:
+            out.hang(id, above)
+        return out
+
+
+def _clusters(case: Case, world: World, matcher: str, number: str, points: Points) -> Iterator[Figure]:
     """Figures 9(i) and 10: publications a second, where each node has a machine."""
     subscriptions, publications = _subscriptions(case, world), _publications(case, _TIMED)
-    single = Cluster(partitioner("replicated", 1, world), subscriptions, world, matcher=matcher)
-    alone = _seconds(single, publications)
-    for name, percent in (("containment", 70), ("merging", 70), ("merging", 90)):
-        for nodes in NODES:
-            made = partitioner(name, nodes, world, sample=publications, percent=percent)
-            seconds = _seconds(Cluster(made, subscriptions, world, matcher=matcher), publications)
-            label = f"{case.label}: {name} {percent} %" if name == "merging" else f"{case.label}: {name}"
+    single = engine_of(subscriptions, world, "none", matcher)
+    alone = _seconds(single, [], publications, Placement(0))
+    rate = len(publications) / alone
+    del single
+    yield Figure("cluster", f"{case.label}: one engine", rate, "publications/s")
+    if number == "9i":
+        tried = [(CONTAINMENT, 70), (MERGING, 70)]
+        for line, _ in tried:
+            points.add(number, line, 0, rate)
+    else:
+        tried = [(MERGING, percent) for percent in PERCENTS]
+    nodes_of = NODES if number == "9i" else NODES_OF_10
+    for name, percent in tried:
+        made = partitioner(name, 1, world, sample=publications, percent=percent)
+        recorded = made.placement = _Recorded(1)
+        made.subscribe(subscriptions)
+        for nodes, seconds in _spread(made, recorded, nodes_of, subscriptions, publications, world, matcher):
+            label = f"{case.label}: {name} {percent} %" if name == MERGING else f"{case.label}: {name}"
             what = f"{label}, {nodes} nodes over one machine (slowest node's work)"
             yield Figure("cluster", what, alone / seconds, "x")
+            if number == "9i":
+                points.add(number, name, nodes, len(publications) / seconds)
+            else:
+                points.add(number, "one engine", percent, rate)
+                points.add(number, f"{nodes} nodes", percent, len(publications) / seconds)
 
 
-def _seconds(there: Cluster, publications: list[Publication]) -> float:
+def _spread(
+    made: Partitioner,
+    recorded: _Recorded,
+    nodes_of: Sequence[int],
+    subscriptions: list[Subscription],
+    publications: list[Publication],
+    world: World,
+    matcher: str,
+) -> Iterator[tuple[int, float]]:
+    """Numbers of nodes with the time of each."""
+    at_server = [s for s in subscriptions if made.placement.place[s.id] == SERVER]
+    server = engine_of([*made.placement.mergers.values(), *at_server], world, "none", matcher)
+    for nodes in nodes_of:
+        placement = recorded.over(nodes)
+        shards: list[list[Subscription]] = [[] for _ in range(nodes)]
+        for subscription in subscriptions:
+            if (node := placement.place[subscription.id]) != SERVER:
+                shards[node].append(subscription)
+        engines = [engine_of(shard, world, "none", matcher) for shard in shards]
+        yield nodes, _seconds(server, engines, publications, placement)
+
+
+def _seconds(server: Engine, nodes: list[Engine], publications: list[Publication], placement: Placement) -> float:
     """The time of the server or of the slowest node, whichever is longer: the stages run at once (001, section 3.2)."""
-    there.match(publications)  # warm
+    server.match(publications)  # warm
     begun = time.process_time()
-    result = there.server.match(publications)
+    result = server.match(publications)
     slowest = time.process_time() - begun
-    for node, numbers in cluster.routes(result, publications, there.placement):
+    for node, numbers in cluster.routes(result, publications, placement):
         given = [publications[number] for number in numbers]
+        nodes[node].match(given)
         begun = time.process_time()
-        there.nodes[node].match(given)
+        nodes[node].match(given)
         slowest = max(slowest, time.process_time() - begun)
     return slowest

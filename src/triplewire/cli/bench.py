@@ -47,7 +47,7 @@ def bench_command(
     ] = None,
     figures: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Write the paper's figures as CSV and SVG (operators)."),
+        typer.Option(metavar="DIR", help="Write the paper's figures as CSV and SVG (operators, partition)."),
     ] = None,
     *,
     operating: Operating,

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from triplewire.ir.evaluation.evaluate import World
+from triplewire.ir.nodes import Variable
+from triplewire.ir.normal_form.clauses import Clause
 from triplewire.ir.subscription import Subscription
 from triplewire.partition.candidates import Containers
 from triplewire.partition.containment import Form, form_of
@@ -75,7 +77,13 @@ class Containment:
         self._hang(old, new)
 
 
-def specialty(form: Form) -> tuple[int, int]:
-    """What contains another has seldom more patterns or tests."""
+def specialty(form: Form) -> tuple[int, int, int]:
+    """What contains another has seldom more patterns or tests, and of as many patterns never more constants."""
     patterns = max((len(clause.patterns) for clause in form.clauses), default=0)
-    return patterns, max((len(clause.tests) for clause in form.clauses), default=0)
+    tests = max((len(clause.tests) for clause in form.clauses), default=0)
+    constants = max((_constants(clause) for clause in form.clauses), default=0)
+    return patterns, tests, constants
+
+
+def _constants(clause: Clause) -> int:
+    return sum(not isinstance(term, Variable) for pattern in clause.patterns for term in pattern)

@@ -191,7 +191,8 @@ class PipelineRun:
         """What matches a batch, or the micro-batch of this number: when that is repeated, the same as before."""
         if isinstance(self.subscriptions, PackedEngine):
             return self.subscriptions
-        return self.subscriptions.pinned(Pins(self.output.pins), number) if part else self.subscriptions.newest()
+        pins = Pins(self.output.pins, self.output.at)
+        return self.subscriptions.pinned(pins, number) if part else self.subscriptions.newest()
 
     @cached_property
     def _learning(self) -> JobLearning:

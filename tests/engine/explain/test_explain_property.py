@@ -14,6 +14,7 @@ from itertools import islice
 from hypothesis import given, settings
 
 import shared_data
+from amounts import examples
 from engine.generated import WORLD, groups, publications
 from triplewire import Subscription, parse, read
 from triplewire.engine.explain.explanation import Explanation, Finding, Verdict, explain
@@ -46,7 +47,7 @@ def check(one: Subscription, publication: Publication) -> bool:
     return explanation.matched
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(groups, publications)
 def test_explanations_are_right(group: And, publication: Publication) -> None:
     check(subscription(group), publication)

@@ -24,9 +24,13 @@ Result = TypeVar("Result")
 
 @contextmanager
 def spark_for(job: PipelineRun, master: str, config: dict[str, str]) -> Iterator[SparkSession]:
-    """A session for the job, with progress on standard error; Spark's failures become one sentence."""
-    with spark_with_log(job.output.log, master, config) as spark:
-        yield spark
+    """A session for the job, with progress on standard error; Spark's failures become one sentence. In the end, other
+    runs may write to the output, also where this one failed and its process goes on."""
+    try:
+        with spark_with_log(job.output.log, master, config) as spark:
+            yield spark
+    finally:
+        job.output.release()
 
 
 @contextmanager

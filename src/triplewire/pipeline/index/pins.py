@@ -25,10 +25,12 @@ CREATE TABLE IF NOT EXISTS pins (batch INTEGER PRIMARY KEY, version TEXT NOT NUL
 
 
 class Pins:
-    """The ledger: micro-batch -> the name of its version, and the hash of that version's manifest."""
+    """The ledger: micro-batch -> the name of its version, and the hash of that version's manifest. `at` is called at
+    the named points (`sinks.Output.at`)."""
 
-    def __init__(self, file: Path) -> None:
+    def __init__(self, file: Path, at: Callable[[str], None] = lambda point: None) -> None:
         self._file = file
+        self._at = at
 
     def of(self, batch: int) -> tuple[str, str] | None:
         """The version that a micro-batch was pinned to, if it was."""
@@ -40,6 +42,7 @@ class Pins:
         """Pin a micro-batch that is not pinned yet."""
         with self._connected() as connection:
             connection.execute("INSERT INTO pins VALUES (?, ?, ?)", (batch, version.name, version.sha256))
+        self._at("after the pin")
 
     @contextlib.contextmanager
     def _connected(self) -> Iterator[sqlite3.Connection]:
