@@ -49,11 +49,11 @@ def planned(learned: LearnedCalls) -> list[int]:
     nothing = np.zeros(0, np.int32)
     event = asked.begun(np.arange(36, dtype=np.int32), nothing, nothing.astype(np.int8))
     plan, made = Greedy().plan(event, asked, learned.expected(asked.row)), []
-    calls = next(plan)
+    portion = next(plan)
     try:
         while True:
-            made += calls.tolist()
-            calls = plan.send(np.full(len(calls), 1, np.int8))
+            made += portion.calls.tolist()
+            portion = plan.send(np.full(len(portion.calls), 1, np.int8))
     except StopIteration:
         return made
 

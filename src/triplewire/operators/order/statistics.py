@@ -115,8 +115,9 @@ class LearnedCalls:
         """Count calls of one publication, each once, and none that failed."""
         more = np.stack((true.astype(np.float64), np.ones(len(rows)), seconds))
         with self._lock:
-            self._rows.counts[:, rows] = KEEP * self._rows.counts[:, rows] + more
-            self._rows.since[:, rows] += more
+            for number, column in enumerate(more):  # much faster than all columns at once
+                self._rows.counts[number, rows] = KEEP * self._rows.counts[number, rows] + column
+                self._rows.since[number, rows] += column
             operator = self._rows.operator[rows]
             size = self._sums.shape[1]
             self._count(np.stack([np.bincount(operator, column, size) for column in more]))
@@ -153,7 +154,8 @@ class LearnedCalls:
     def expected(self, rows: NDArray[np.int64], declared: Mapping[str, float] | None = None) -> Expected:
         """What is expected of calls. `declared`: the costs that operators state; others cost what they took."""
         with self._lock:
-            counts, operator, chance = self._rows.counts[:, rows], self._rows.operator[rows], self._chance()
+            counts = [column[rows] for column in self._rows.counts]  # much faster than all columns at once
+            operator, chance = self._rows.operator[rows], self._chance()
             likely, cost = self._estimated(counts, operator, declared)
             if chance is not None:
                 share = self._share()[operator]
@@ -172,7 +174,7 @@ class LearnedCalls:
         return share
 
     def _estimated(
-        self, counts: NDArray[np.float64], operator: NDArray[np.int32], declared: Mapping[str, float] | None
+        self, counts: Iterable[NDArray[np.float64]], operator: NDArray[np.int32], declared: Mapping[str, float] | None
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """The probability to be true, and the cost."""
         true, evaluated, seconds = counts
