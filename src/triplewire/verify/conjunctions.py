@@ -22,7 +22,7 @@ from triplewire.kernels.calls.event import FAILED, FALSE, TRUE, Event
 from triplewire.operators.calling.caller import Portions, Wanted
 from triplewire.operators.order.protocol import CallOrder, Conjunctions, Numbers, Outcomes, Plan
 from triplewire.operators.order.statistics import LearnedCalls
-from triplewire.verify.operators import CallCounts
+from triplewire.verify.operators import CallCounts, is_true
 
 Ask = Callable[[Sequence[CallKey]], list[Result]]
 InTurn = Callable[[Portions], None]
@@ -226,9 +226,7 @@ def _timed(ask: Ask, wanted: Wanted, together: bool) -> tuple[list[Result], list
 
 
 def outcome_of(key: CallKey, result: Result) -> int:
-    """What the result of a call with constants says: one of its rows has to be what was asked."""
+    """What the result of a call with constants says."""
     if isinstance(result, OperatorError):
         return FAILED
-    if isinstance(result, bool):
-        return TRUE if result else FALSE
-    return TRUE if key.arguments in result else FALSE
+    return TRUE if is_true(key, result) else FALSE

@@ -42,7 +42,7 @@ def _log(value: float) -> int:
 def _list_of(lists: Lists, call: int, count: int) -> int:
     """The list of a call that so many open subscriptions have, at least one."""
     log = lists.logs[count] if count < lists.logs.size else _log(count)
-    return min(max((log + lists.link[call, PRICE]) // UNIT, 0), LISTS - 1)
+    return int(min(max((log + lists.link[call, PRICE]) // UNIT, 0), LISTS - 1))
 
 
 @kernel

@@ -25,9 +25,10 @@ def step(event: Event, order: Any, way: int, cursor: Any, false: Any, least: flo
     """Take the outcomes of the calls that were made, then write those to make next to `asked` and return how many: as
     many as there is room for, until all guesses are right with a probability below `least`.
 
-    `order` has all candidates. `cursor`: the place in it, the place in the slice of that subscription where the walk
-    goes on, -1 before it, and how many calls were asked for last; 0, -1, 0 at first. `places` has, of each of these, where the walk was.
-    `outcomes`: of the first of them. `false`: call -> its probability to be false."""
+    `order` has all candidates. `cursor`: the place in it; the place in the slice of that subscription where the walk
+    goes on, -1 before it; how many calls were asked for last. It is 0, -1, 0 at first. `places` has, of each of those
+    calls, where the walk was, and `outcomes` what came of the first of them, which were made. `false`: call -> its
+    probability to be false."""
     _settle(event, cursor, false, outcomes, places, asked)
     length, likely = 0, 1.0
     while length < asked.size and likely >= least:

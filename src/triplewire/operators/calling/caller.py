@@ -118,7 +118,7 @@ class Caller:
                 told = partial(self._told, name, publication, results)
                 guesses = wanted.guesses[before : before + len(group)]
                 yield Turn(limit, make, group, told, guesses, spent=seconds)
-                if len(results) < before + len(group) or guesses and results[-1] is not guesses[-1]:
+                if len(results) < before + len(group) or (guesses and results[-1] is not guesses[-1]):
                     break
             wanted.done(results, seconds)
 

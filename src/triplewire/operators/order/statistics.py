@@ -113,14 +113,27 @@ class LearnedCalls:
 
     def add(self, rows: NDArray[np.int64], true: NDArray[np.bool_], seconds: NDArray[np.float64]) -> None:
         """Count calls of one publication, each once, and none that failed."""
-        more = np.stack((true.astype(np.float64), np.ones(len(rows)), seconds))
         with self._lock:
-            for number, column in enumerate(more):  # much faster than all columns at once
-                self._rows.counts[number, rows] = KEEP * self._rows.counts[number, rows] + column
-                self._rows.since[number, rows] += column
-            operator = self._rows.operator[rows]
-            size = self._sums.shape[1]
-            self._count(np.stack([np.bincount(operator, column, size) for column in more]))
+            self._add(rows, true, seconds)
+
+    def made(self, calls: Sequence[tuple[CallKey, bool, float]]) -> None:
+        """Count calls of one publication that nobody holds a row of: what is true of each, and the seconds it took. They
+        are forgotten as `tidy` says."""
+        if not calls:
+            return
+        keys, true, seconds = zip(*calls, strict=True)
+        with self._lock:
+            self._add(np.array([self._row_of(key) for key in keys]), np.array(true, np.bool_), np.array(seconds))
+            self._rows.forget()
+
+    def _add(self, rows: NDArray[np.int64], true: NDArray[np.bool_], seconds: NDArray[np.float64]) -> None:
+        more = np.stack((true.astype(np.float64), np.ones(len(rows)), seconds))
+        for number, column in enumerate(more):  # much faster than all columns at once
+            self._rows.counts[number, rows] = KEEP * self._rows.counts[number, rows] + column
+            self._rows.since[number, rows] += column
+        operator = self._rows.operator[rows]
+        size = self._sums.shape[1]
+        self._count(np.stack([np.bincount(operator, column, size) for column in more]))
 
     def _count(self, more: NDArray[np.float64]) -> None:
         """Count by operator."""
