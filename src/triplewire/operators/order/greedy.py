@@ -18,9 +18,9 @@ from triplewire.kernels.calls import greedy as kernels
 from triplewire.kernels.calls.event import Event
 from triplewire.operators.order.protocol import Conjunctions, Expected, Numbers, Plan, Portion
 
-AHEAD = 512  # calls that are chosen at once, at most
-CERTAINTY = 0.1  # how probable it is, at least, that none of them but the last is true
-AGAIN = 256  # subscriptions that one expects to open again, at most: that takes longer than to ask the kernel once more
+AHEAD = 1_024  # calls that are chosen at once, at most
+CERTAINTY = 1e-3  # how probable it is, at least, that none of them but the last is true: with less, no fewer calls
+AGAIN = 4_096  # subscriptions that one expects to open again, at most: that takes longer than to ask the kernel again
 _LOGS = 4_096
 
 

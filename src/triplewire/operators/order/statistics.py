@@ -117,7 +117,7 @@ class LearnedCalls:
             self._add(rows, true, seconds)
 
     def made(self, calls: Sequence[tuple[CallKey, bool, float]]) -> None:
-        """Count calls of one publication that nobody holds a row of: what is true of each, and the seconds it took. They
+        """Count calls of one publication whose rows nobody holds: which are true, and the seconds that each took. They
         are forgotten as `tidy` says."""
         if not calls:
             return
