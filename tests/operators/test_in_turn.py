@@ -29,7 +29,7 @@ def test_results_come_in_order_and_a_turn_may_depend_on_the_last() -> None:
     def turns() -> Iterator[Turn[int, int]]:
         while len(told) < 3:
             start = len(told) * 10
-            yield Turn(5.0, same, [start, start + 1], lambda values, spent: told.append((values, len(spent))))
+            yield Turn(5.0, same, [start, start + 1], lambda turn: told.append((turn.values, len(turn.spent))))
 
     in_turn(turns())
     assert told == [([0, 1], 2), ([10, 11], 2), ([20, 21], 2)]
@@ -42,7 +42,7 @@ def test_what_is_late_is_left_behind_and_the_rest_goes_on() -> None:
     told: list[tuple[object, float]] = []
     functions: list[Callable[[], object]] = [lambda: 1, lambda: ended.wait(20), lambda: 3]
     begun = time.monotonic()
-    in_turn(iter([Turn(0.2, _run, functions, lambda values, spent: told.extend(zip(values, spent, strict=True)))]))
+    in_turn(iter([Turn(0.2, _run, functions, lambda turn: told.extend(zip(turn.values, turn.spent, strict=True)))]))
     assert time.monotonic() - begun < 5
     (first, _), (late, seconds), (last, _) = told
     assert (first, last) == (1, 3)
@@ -56,7 +56,7 @@ def test_what_is_late_is_left_behind_and_the_rest_goes_on() -> None:
 def test_the_last_of_a_turn_may_be_late() -> None:
     ended = threading.Event()
     told: list[list[object]] = []
-    turns = [Turn(0.1, _run, [lambda: ended.wait(20)], lambda values, _: told.append(list(values))) for _ in range(2)]
+    turns = [Turn(0.1, _run, [lambda: ended.wait(20)], lambda turn: told.append(list(turn.values))) for _ in range(2)]
     in_turn(iter(turns))
     ended.set()
     assert [[type(value) for value in values] for values in told] == [[TimeoutError], [TimeoutError]]
@@ -67,7 +67,36 @@ def test_what_is_raised_reaches_the_caller() -> None:
         raise KeyError("x")
 
     with pytest.raises(KeyError):
-        in_turn(iter([Turn(1.0, _run, [broken], lambda values, spent: None)]))
+        in_turn(iter([Turn(1.0, _run, [broken], lambda turn: None)]))
+
+
+def test_a_surprise_ends_a_turn() -> None:
+    told: list[list[object]] = []
+    run: list[int] = []
+
+    def is_even(number: int) -> bool:
+        run.append(number)
+        return number % 2 == 0
+
+    guesses = [False, False, True, False]
+    turns = [
+        Turn(5.0, is_even, numbers, lambda turn: told.append(list(turn.values)), guesses)
+        for numbers in ([1, 3, 4, 5], [1, 2, 4, 5])
+    ]
+    in_turn(iter(turns))
+    assert told == [[False, False, True, False], [False, True]]
+    assert run == [1, 3, 4, 5, 1, 2]
+
+
+def test_what_is_late_is_a_surprise() -> None:
+    ended = threading.Event()
+    told: list[list[object]] = []
+    functions: list[Callable[[], object]] = [lambda: False, lambda: ended.wait(20), lambda: False]
+    in_turn(iter([Turn(0.1, _run, functions, lambda turn: told.append(list(turn.values)), [False] * 3)]))
+    ended.set()
+    ((first, late),) = told
+    assert first is False
+    assert isinstance(late, TimeoutError)
 
 
 class Slow:

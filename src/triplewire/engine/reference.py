@@ -46,7 +46,7 @@ class ReferenceSnapshot:
         self._stated = stated or {}
         self._recent = recent or {}
         self._count = count
-        self._stage = stage or OperatorStage(meaning.world)
+        self._stage = stage or OperatorStage(meaning.world, learned=meaning.learned)
         self._sorted: tuple[Subscription, ...] | None = None  # as they are evaluated, made for the first publications
 
     def changed(

@@ -19,10 +19,10 @@ from triplewire.errors import OperatorError
 from triplewire.ir.evaluation.evaluate import CallKey, CallResults, Result
 from triplewire.kernels.calls import event as kernels
 from triplewire.kernels.calls.event import FAILED, FALSE, TRUE, Event
-from triplewire.operators.calling.caller import Portions
+from triplewire.operators.calling.caller import Portions, Wanted
 from triplewire.operators.order.protocol import CallOrder, Conjunctions, Numbers, Outcomes, Plan
 from triplewire.operators.order.statistics import LearnedCalls
-from triplewire.verify.operators import CallCounts
+from triplewire.verify.operators import CallCounts, is_true
 
 Ask = Callable[[Sequence[CallKey]], list[Result]]
 InTurn = Callable[[Portions], None]
@@ -80,13 +80,13 @@ class ConjunctionStage:
         needed, open_to = int(np.count_nonzero(event.count)), event.count.copy()
         expected = self._learned.expected(asked.row, traits.declared)
         plan = self._order.plan(event, asked, expected, traits.together)
-        spent = _Spent(asked.row, keys, results, keep)
+        spent = _Spent(traits.keys, results, keep)
         if traits.is_plain:
             in_turn(spent.portions(plan))
         else:
-            for portion, done in spent.portions(plan):
-                done(*_timed(ask, portion, traits.together))
-        calls = np.array(spent.calls, np.int32)
+            for wanted in spent.portions(plan):
+                wanted.done(*_timed(ask, wanted, traits.together))
+        calls, outcomes, seconds = spent.columns()
         uses = int(open_to[calls].sum()) if not len(known) else int(kernels.uses(event))
         counts.reused += uses - len(calls)
         counts.skipped += max(0, needed - len(calls))
@@ -94,8 +94,8 @@ class ConjunctionStage:
         held = out[: kernels.surviving(event, out)]
         if self._learned.independence.is_due():
             self._learned.look_at_independence(asked, candidates, 1 - expected.false, held)
-        self._count(asked, spent, counts, expected.cost, traits.declared)
-        counts.planning_seconds += time.perf_counter() - begun - sum(spent.seconds)
+        self._count(asked.row[calls], outcomes, seconds, counts, traits.declared)
+        counts.planning_seconds += time.perf_counter() - begun - float(seconds.sum())
         return Conjoined(held, self._failures(asked, event, held, results))
 
     def _traits_of(self, asked: Conjunctions) -> _Traits:
@@ -104,7 +104,10 @@ class ConjunctionStage:
         if traits is None:
             all_names = self._learned.operators()
             names = [all_names[number] for number in np.unique(self._learned.operator_of(asked.row)).tolist()]
+            keys = np.empty(len(asked.row), np.object_)
+            keys[:] = [self._learned.keys[row] for row in asked.row.tolist()]
             traits = self._traits[asked] = _Traits(
+                keys,
                 {name: cost for name in names if (cost := self._cost(name)) is not None},
                 any(self._at_once(name) > 1 for name in names),
                 all(map(self._is_plain, names)),
@@ -118,21 +121,25 @@ class ConjunctionStage:
         return np.flatnonzero(np.isin(asked.row, self._learned.rows_if_known(results))).astype(np.int32)
 
     def _count(
-        self, asked: Conjunctions, spent: _Spent, counts: CallCounts, cost: np.ndarray, declared: dict[str, float]
+        self,
+        rows: NDArray[np.int64],
+        outcomes: Outcomes,
+        seconds: NDArray[np.float64],
+        counts: CallCounts,
+        declared: dict[str, float],
     ) -> None:
         """Count and learn from the calls that were made."""
-        if not spent.calls:
-            return
-        calls, outcomes, seconds = np.array(spent.calls), np.array(spent.outcomes), np.array(spent.seconds)
-        rows, failed = asked.row[calls], outcomes == FAILED
+        failed = outcomes == FAILED
         operators, operator = self._learned.operators(), self._learned.operator_of(rows)
-        for number in np.unique(operator).tolist():
+        for number in np.flatnonzero(np.bincount(operator)).tolist():
             mine = operator == number
             name = operators[number]
             total = declared[name] * int(mine.sum()) if name in declared else float(seconds[mine].sum())
             counts.made(name, int(mine.sum()), int(failed[mine].sum()), float(seconds[mine].sum()), total)
-        self._learned.add(rows[~failed], outcomes[~failed] == TRUE, seconds[~failed])
-        self._learned.failed([operators[number] for number in operator[failed].tolist()])
+        if failed.any():
+            self._learned.failed([operators[number] for number in operator[failed].tolist()])
+            rows, outcomes, seconds = rows[~failed], outcomes[~failed], seconds[~failed]
+        self._learned.add(rows, outcomes == TRUE, seconds)
 
     def _failures(
         self, asked: Conjunctions, event: Event, held: Numbers, results: CallResults
@@ -151,9 +158,10 @@ class ConjunctionStage:
 
 @dataclass(frozen=True, slots=True)
 class _Traits:
-    """Of the operators of conjunctions: the costs that they state, are calls worth asking for together, may they be
-    made by `InTurn`?"""
+    """Of conjunctions: their calls by number; the costs that operators state, are calls worth asking for together, may
+    they be made by `InTurn`?"""
 
+    keys: NDArray[np.object_]
     declared: dict[str, float]
     together: bool
     is_plain: bool
@@ -162,57 +170,63 @@ class _Traits:
 class _Spent:
     """The calls that are made of one publication, their outcomes, and the seconds of each."""
 
-    def __init__(self, row: NDArray[np.int64], keys: Sequence[CallKey], results: CallResults, keep: bool) -> None:
-        self.calls: list[int] = []
-        self.outcomes: list[int] = []
-        self.seconds: list[float] = []
-        self._row = row
+    def __init__(self, keys: NDArray[np.object_], results: CallResults, keep: bool) -> None:
+        self._calls: list[Numbers] = [np.zeros(0, np.int32)]
+        self._outcomes: list[Outcomes] = [np.zeros(0, np.int8)]
+        self._seconds: list[float] = []
         self._keys = keys
         self._results = results
         self._keep = keep
-        self._last: Outcomes = np.zeros(0, np.int8)
+
+    def columns(self) -> tuple[Numbers, Outcomes, NDArray[np.float64]]:
+        """All calls, in turn."""
+        return np.concatenate(self._calls), np.concatenate(self._outcomes), np.array(self._seconds)
 
     def portions(self, plan: Plan) -> Portions:
         """The calls that the plan wants, and what takes their results."""
-        calls = next(plan, None)
-        while calls is not None:
-            keys = [self._keys[row] for row in self._row[calls].tolist()]
-            yield keys, partial(self._made, calls, keys)
+        portion = next(plan, None)
+        while portion is not None:
+            keys = self._keys[portion.calls].tolist()
+            yield Wanted(keys, portion.guesses, partial(self._made, portion.calls, keys))
             try:
-                calls = plan.send(self._last)
+                portion = plan.send(self._outcomes[-1])
             except StopIteration:
                 return
 
     def _made(self, calls: Numbers, keys: Sequence[CallKey], answers: list[Result], seconds: list[float]) -> None:
-        outcomes = np.full(len(keys), FALSE, np.int8)
-        for place in [place for place, result in enumerate(answers) if result is not False]:
-            outcomes[place] = outcome_of(keys[place], answers[place])
+        try:
+            outcomes = np.frombuffer(bytes(answers), np.int8) + np.int8(FALSE)  # type: ignore[arg-type]
+            told = np.flatnonzero(outcomes != FALSE).tolist()
+        except TypeError:  # an answer is more than a truth
+            told = [place for place, result in enumerate(answers) if result is not False]
+            outcomes = np.full(len(answers), FALSE, np.int8)
+            for place in told:
+                outcomes[place] = outcome_of(keys[place], answers[place])
         if self._keep:
-            self._results.update(zip(keys, answers, strict=True))
-        else:
-            self._results.update((keys[place], answers[place]) for place in np.flatnonzero(outcomes != FALSE).tolist())
-        self.calls += calls.tolist()
-        self.outcomes += outcomes.tolist()
-        self.seconds += seconds
-        self._last = outcomes
+            told = list(range(len(answers)))
+        self._results.update([(keys[place], answers[place]) for place in told])
+        self._calls.append(calls[: len(answers)])
+        self._outcomes.append(outcomes)
+        self._seconds += seconds
 
 
-def _timed(ask: Ask, keys: Sequence[CallKey], together: bool) -> tuple[list[Result], list[float]]:
+def _timed(ask: Ask, wanted: Wanted, together: bool) -> tuple[list[Result], list[float]]:
     """What came of calls, and the seconds of each: one after the other, or together where an operator takes several."""
     clock = time.perf_counter
     answers: list[Result] = []
     seconds: list[float] = []
-    for portion in [keys] if together else [[key] for key in keys]:
+    keys, guesses = wanted.keys, wanted.guesses
+    for portion in [keys] if together and not guesses else [[key] for key in keys]:
         begun = clock()
         answers += ask(portion)
         seconds += [(clock() - begun) / len(portion)] * len(portion)
+        if guesses and answers[-1] is not guesses[len(answers) - 1]:
+            break
     return answers, seconds
 
 
 def outcome_of(key: CallKey, result: Result) -> int:
-    """What the result of a call with constants says: one of its rows has to be what was asked."""
+    """What the result of a call with constants says."""
     if isinstance(result, OperatorError):
         return FAILED
-    if isinstance(result, bool):
-        return TRUE if result else FALSE
-    return TRUE if key.arguments in result else FALSE
+    return TRUE if is_true(key, result) else FALSE

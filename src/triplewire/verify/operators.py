@@ -14,9 +14,11 @@ from typing import Protocol
 
 from triplewire.errors import OperatorError, TriplewireError
 from triplewire.ir.evaluation.evaluate import Answer, CallKey, CallResults, Open, Result, World, decide
+from triplewire.ir.evaluation.state import Row
 from triplewire.ir.subscription import Subscription
 from triplewire.model.publication import Publication
 from triplewire.operators.calling.caller import Caller
+from triplewire.operators.order.statistics import LearnedCalls
 
 
 @dataclass(slots=True)
@@ -66,10 +68,11 @@ class FirstOpen:
 
 
 class OperatorStage:
-    """Decides pairs by making calls. Any thread may ask it."""
+    """Decides pairs by making calls. Any thread may ask it. `learned` counts what comes of them."""
 
-    def __init__(self, world: World, order: NextCall | None = None) -> None:
+    def __init__(self, world: World, order: NextCall | None = None, learned: LearnedCalls | None = None) -> None:
         self._world = world
+        self._learned = learned
         self._order = order or FirstOpen()
         self.caller = Caller(world)
 
@@ -87,6 +90,8 @@ class OperatorStage:
         the `recalled` ones that are needed.
         """
         pairs = _Pairs(publication, subscriptions, self._world, results)
+        made: list[tuple[CallKey, bool, float]] = []
+        failed: list[str] = []
         while pairs.waiting:
             key = self._order.next(pairs.waiting)
             if recalled is not None and key in recalled:
@@ -102,8 +107,15 @@ class OperatorStage:
                 counts.made(
                     key.operator, 1, isinstance(result, OperatorError), seconds, self.cost(key.operator) or seconds
                 )
+            if isinstance(result, OperatorError):
+                failed.append(key.operator)
+            else:
+                made.append((key, is_true(key, result), seconds))
             results[key] = result
             pairs.known(key)
+        if self._learned is not None:
+            self._learned.made(made)
+            self._learned.failed(failed)
         return pairs.outcomes
 
     def made(self, keys: Sequence[CallKey], publication: Publication) -> list[Result]:
@@ -114,6 +126,13 @@ class OperatorStage:
         """The cost that an operator states for a call; None where it states none."""
         stated = getattr(self._world.operators.get(operator), "cost", None)
         return float(stated) if isinstance(stated, int | float) and stated > 0 else None
+
+
+def is_true(key: CallKey, result: bool | tuple[Row, ...]) -> bool:
+    """Does the result make the call true? Of a call with constants alone, one of its rows has to be what was asked."""
+    if isinstance(result, bool):
+        return result
+    return key.arguments in result if None not in key.arguments else bool(result)
 
 
 class _Pairs:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import random
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -49,11 +50,11 @@ def planned(learned: LearnedCalls) -> list[int]:
     nothing = np.zeros(0, np.int32)
     event = asked.begun(np.arange(36, dtype=np.int32), nothing, nothing.astype(np.int8))
     plan, made = Greedy().plan(event, asked, learned.expected(asked.row)), []
-    calls = next(plan)
+    portion = next(plan)
     try:
         while True:
-            made += calls.tolist()
-            calls = plan.send(np.full(len(calls), 1, np.int8))
+            made += portion.calls.tolist()
+            portion = plan.send(np.full(len(portion.calls), 1, np.int8))
     except StopIteration:
         return made
 
@@ -152,6 +153,25 @@ def test_rows_of_subscriptions_that_are_gone_are_released(monkeypatch: pytest.Mo
     assert len(learned.keys) <= 400, "rows are used again"
     (row,) = learned.rows_if_known([CallKey("no", (Literal("stays"),))])
     assert learned._rows.counts[1, row] > 5, "what is needed is kept"
+
+
+@pytest.mark.parametrize("matcher", ["reference", "trie"])
+def test_each_way_to_match_learns(matcher: str) -> None:
+    """Calls that are decided pair by pair count as those that are decided for all subscriptions at once."""
+    counting = usual()
+    matching = engine(matcher, counting)
+    for number, query in enumerate(("yes(1), no(2)", "yes(3)", "bad(4)", "rows(?x)", "yes(1), rows(?y)")):
+        matching.subscribe(query, "predicates", id=str(number))
+    for number in range(3):
+        list(matching.match(Publication(f"urn:{number}", ())).refusals)
+    made = Counter(name for _, name, _ in counting.asked.elements())
+    told = matching.learned.by_operator()
+    assert {name: own["calls"] for name, own in told.items()} == made
+    assert {name: own["failed"] for name, own in told.items()} == dict.fromkeys(made, 0) | {"bad": 3}
+    assert {name: own.get("selectivity") for name, own in told.items()} == {"yes": 1, "no": 0, "bad": None, "rows": 1}
+    one, other = matching.learned.rows([CallKey(name, (Literal("1"),)) for name in ("yes", "no")])
+    assert matching.learned._rows.counts[1, one] > 2, "each call counts by itself as well"
+    assert matching.learned._rows.counts[1, other] == 0
 
 
 class Stated:

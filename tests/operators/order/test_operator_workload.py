@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
 
@@ -11,8 +12,8 @@ import pytest
 
 import shared_data
 from operators.scenes import Counting, engine
-from triplewire import Publication
-from triplewire.model.operator import Argument
+from triplewire import Engine, Publication
+from triplewire.model.operator import Argument, Parameter, Verdict
 from triplewire.model.terms import Literal
 from triplewire.operators.order import ORDERS
 
@@ -24,6 +25,15 @@ def rows(name: str) -> list[list[str]]:
     """The first lines of a table of the workload, without its head."""
     lines = islice(shared_data.lines(f"{WORKLOAD}{name}.tsv.gz"), 1, EVENTS + 1)
     return [line.rstrip("\n").split("\t") for line in lines]
+
+
+class AtOnce:
+    """The operator of the workload, of which several calls run at once."""
+
+    name, parameters, concurrency = "holds", (Parameter("number"),), 4
+
+    def __init__(self, evaluate: Callable[[Publication, tuple[Argument, ...]], Verdict]) -> None:
+        self.evaluate = evaluate
 
 
 @pytest.mark.slow
@@ -57,5 +67,14 @@ def test_the_answers_of_each_order(tmp_path: Path) -> None:
         assert set(counting.asked.values()) == {1}, order
         calls[order] = result.stats.operators.calls
         assert calls[order] == counting.asked.total(), order
+        together = AtOnce(counting.operators["holds"].evaluate)
+        counting.asked.clear()
+        matching = Engine(matcher="trie", operators={"holds": together}, operator_order=order)
+        matching.load_subscriptions(str(file))
+        result = matching.match([Publication(event, ()) for event in list(true)[:2]])
+        wanted = {pair for pair in expected if pair[0] in list(true)[:2]}
+        assert {(match.publication, match.subscription) for match in result} == wanted, f"{order}, several at once"
+        assert set(counting.asked.values()) == {1}, order
+        assert result.stats.operators.calls == counting.asked.total(), order
     assert calls["greedy"] == min(calls.values()), calls
     assert calls["greedy"] <= 0.9 * min(calls["naive"], calls["sequential"]), calls

@@ -68,11 +68,15 @@ def calls_made(
     event = asked.begun(everybody, _NOTHING, np.zeros(0, np.int8))
     plan = order.plan(event, asked, expected)
     made: list[NDArray[np.int32]] = [_NOTHING]
-    calls = next(plan, None)
-    while calls is not None:
-        made.append(calls)
+    portion = next(plan, None)
+    while portion is not None:
+        came = outcomes[portion.calls]
+        if portion.guesses:
+            surprise = np.flatnonzero((came == TRUE) != np.array(portion.guesses))
+            came = came[: surprise[0] + 1] if len(surprise) else came
+        made.append(portion.calls[: len(came)])
         try:
-            calls = plan.send(outcomes[calls])
+            portion = plan.send(came)
         except StopIteration:
             break
     return np.concatenate(made)

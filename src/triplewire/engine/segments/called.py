@@ -72,7 +72,7 @@ class CalledPairs:
 
     def __init__(self, world: World, learned: LearnedCalls) -> None:
         self._world = world
-        self.stage = OperatorStage(world)
+        self.stage = OperatorStage(world, learned=learned)
         self.learned = learned
         self._conjunctions = ConjunctionStage(
             order_named(world.operator_order),

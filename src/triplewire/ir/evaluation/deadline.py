@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import repeat
 from queue import Empty, SimpleQueue
 from typing import Any, Generic, TypeAlias, TypeVar
 
@@ -70,14 +71,23 @@ def within(seconds: float, function: Callable[[], T]) -> T:
 @dataclass(slots=True)
 class Turn(Generic[S, T]):
     """A function to run for one item after the other, with so many seconds for each. `done` takes what it returned, or
-    the `TimeoutError` of an item that ran out of time, and the seconds that each took."""
+    the `TimeoutError` of an item that ran out of time, and the seconds that each took. With `guesses`, what comes
+    behind the first item that returned another object than guessed is left out. `late`: items that ran out of time."""
 
     seconds: float
     function: Callable[[S], T]
     items: Sequence[S]
-    done: Callable[[list[T | TimeoutError], list[float]], None]
+    done: Callable[[Turn[S, T]], None]
+    guesses: Sequence[object] = ()
     values: list[T | TimeoutError] = field(default_factory=list)
     spent: list[float] = field(default_factory=list)
+    late: int = 0
+
+    def left(self) -> Sequence[S]:
+        """The items that are still to be run."""
+        if self.guesses and self.values and self.values[-1] is not self.guesses[len(self.values) - 1]:
+            return ()
+        return self.items[len(self.values) :]
 
 
 def in_turn(turns: Iterator[Turn[S, T]]) -> None:
@@ -121,15 +131,16 @@ class _Row(Generic[S, T]):
                 return
             if not self._is_run(turn, mine):
                 return
-            turn.done(turn.values, turn.spent)
+            turn.done(turn)
             self._turn = None
 
     def _is_run(self, turn: Turn[S, T], mine: int) -> bool:
         """Run the items of a turn that are left. False: one was given up, and so is this helper."""
         clock, lock, values, spent = time.perf_counter, self._lock, turn.values, turn.spent
+        function, left = turn.function, turn.left()
+        guesses = turn.guesses[len(values) :] or repeat(None)
         begun = self._begun = clock()
-        function = turn.function
-        for item in turn.items[len(values) :]:
+        for item, guess in zip(left, guesses, strict=False):
             value = function(item)
             now = clock()
             with lock:
@@ -138,6 +149,8 @@ class _Row(Generic[S, T]):
                 values.append(value)
                 spent.append(now - begun)
                 begun = self._begun = now
+            if guess is not None and value is not guess:
+                break
         with lock:
             self._begun = 0.0
         return True
@@ -151,6 +164,7 @@ class _Row(Generic[S, T]):
                 return False
             turn.values.append(_late(turn.seconds))
             turn.spent.append(late)
+            turn.late += 1
             self._begun = 0.0
             self._helpers += 1
             return True

@@ -15,7 +15,7 @@ UNKNOWN, FALSE, TRUE, FAILED, ASSUMED, ASKED = 0, 1, 2, 3, 4, 5
 """What is known of a call. ASKED: its outcome is not there yet. ASSUMED: nor is it, and it is taken as false so far."""
 
 CLOSED, OPEN, DOUBTED = 0, 1, 2
-"""States of a subscription. DOUBTED: closed by a call that is only assumed to be false."""
+"""States of a subscription. DOUBTED: closed by a call that was only assumed to be false at that time."""
 
 
 class Event(NamedTuple):
@@ -28,8 +28,7 @@ class Event(NamedTuple):
     candidate: Any  # the subscriptions that are asked about
     outcome: Any  # call -> what is known of it
     state: Any  # subscription -> CLOSED, OPEN or DOUBTED
-    count: Any  # call -> open subscriptions that have it; only what is UNKNOWN is kept up to date
-    blamed: Any  # subscription -> the call that is assumed to be false, where it is DOUBTED
+    count: Any  # call -> open subscriptions that have it
 
 
 @helper
@@ -58,14 +57,13 @@ def begin(event: Event) -> int:
 
 
 @helper
-def assume(event: Event, call: int) -> None:
-    """The call is asked for: go on as if it were false."""
-    event.outcome[call] = ASSUMED
+def assume(event: Event, call: int, outcome: int) -> None:
+    """The call is asked for: go on as if it were false. `outcome`: what is noted of it."""
+    event.outcome[call] = outcome
     for place in range(event.back_offset[call], event.back_offset[call + 1]):
         subscription = event.back[place]
         if event.state[subscription] == OPEN:
             event.state[subscription] = DOUBTED
-            event.blamed[subscription] = call
             _count(event, subscription, -1)
 
 
@@ -82,7 +80,8 @@ def close(event: Event, call: int) -> None:
 
 @helper
 def reopen(event: Event, subscription: int) -> bool:
-    """A call that was assumed to be false is not: open its subscription again, unless another call is false."""
+    """A call that was assumed to be false is not: open a subscription of it that is DOUBTED again, unless another call
+    is false."""
     for at in range(event.offset[subscription], event.offset[subscription + 1]):
         if event.outcome[event.call[at]] == FALSE:
             event.state[subscription] = CLOSED

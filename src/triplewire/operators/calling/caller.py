@@ -22,12 +22,31 @@ from triplewire.model.publication import Publication
 from triplewire.operators.calling.guard import Guard
 
 Asked = tuple[Publication, CallKey]
-Portions = Iterator[tuple[Sequence[CallKey], Callable[[list[Result], list[float]], None]]]
-"""Calls to make, and what takes their results and the seconds of each. What comes next may depend on that."""
+
+
+@dataclass(slots=True)
+class Wanted:
+    """Calls to make. `done` takes the results and the seconds of each. With `guesses`, they are made up to the first
+    whose result is not the guessed one."""
+
+    keys: Sequence[CallKey]
+    guesses: Sequence[bool]
+    done: Callable[[list[Result], list[float]], None]
+
+
+Portions = Iterator[Wanted]
+"""What is wanted next may depend on what came of it before."""
 
 Attempt = Callable[[CallKey, Publication, World], "bool | tuple[Row, ...]"]
 
 _operator = attrgetter("operator")
+
+
+def _of_one_operator(keys: Sequence[CallKey]) -> list[Sequence[CallKey]]:
+    """The calls in their order, those of the same operator that are beside each other together."""
+    if keys[0].operator == keys[-1].operator and len(set(map(_operator, keys))) == 1:
+        return [keys]
+    return [list(group) for _, group in groupby(keys, _operator)]
 
 
 @dataclass(slots=True)
@@ -89,38 +108,31 @@ class Caller:
         in_turn(self._turns(publication, portions))
 
     def _turns(self, publication: Publication, portions: Portions) -> Iterator[Turn[CallKey, Result]]:
-        for keys, done in portions:
+        for wanted in portions:
             results: list[Result] = []
             seconds: list[float] = []
-            groups = (
-                [list(group) for _, group in groupby(keys, _operator)] if len(set(map(_operator, keys))) > 1 else [keys]
-            )
-            for group in groups:
-                name = group[0].operator
+            for group in _of_one_operator(wanted.keys):
+                name, before = group[0].operator, len(results)
                 limit = seconds_of(self._world.operators.get(name), self._world)
                 make = partial(self._one, self._line(name), publication, attempt=attempt_untimed)
-                told = partial(self._told, name, publication, group, results)
-                yield Turn(limit, make, group, told, spent=seconds)
-            done(results, seconds)
+                told = partial(self._told, name, publication, results)
+                guesses = wanted.guesses[before : before + len(group)]
+                yield Turn(limit, make, group, told, guesses, spent=seconds)
+                if len(results) < before + len(group) or (guesses and results[-1] is not guesses[-1]):
+                    break
+            wanted.done(results, seconds)
 
-    def _told(
-        self,
-        name: str,
-        publication: Publication,
-        keys: Sequence[CallKey],
-        results: list[Result],
-        values: Sequence[Result | TimeoutError],
-        seconds: Sequence[float],
-    ) -> None:
+    def _told(self, name: str, publication: Publication, results: list[Result], turn: Turn[CallKey, Result]) -> None:
         """Add what came of the calls of a turn to the results."""
         guard, recall = self._line(name).guard, self._world.recall
-        if recall is None and TimeoutError not in set(map(type, values)):
-            results += values  # type: ignore[arg-type]  # as there is none
+        if recall is None and not turn.late:
+            results += turn.values  # type: ignore[arg-type]  # as there is none
             return
-        for key, value, spent in zip(keys, values, seconds[len(seconds) - len(values) :], strict=True):
+        spent = turn.spent[len(turn.spent) - len(turn.values) :]
+        for key, value, seconds in zip(turn.items, turn.values, spent, strict=False):
             if isinstance(value, TimeoutError):
                 if guard is not None:
-                    guard.failed(Broke(f"no answer within {spent:.0f} s"))
+                    guard.failed(Broke(f"no answer within {seconds:.0f} s"))
                 results.append(failure_of(key, publication, value))
             else:
                 results.append(value)

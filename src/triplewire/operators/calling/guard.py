@@ -33,6 +33,13 @@ class Guard:
 
     def enter(self, calls: int = 1) -> None:
         """Before calls are made. Raises `OperatorError` where it is suspended, or its budget is spent."""
+        if self._pause:
+            self._look_at_pause()
+        if self._budget is not None:
+            self._budget.spend(self._cost * calls)
+
+    def _look_at_pause(self) -> None:
+        """Raises `OperatorError` where it is suspended, but for the call that tries it."""
         with self._lock:
             now = self._clock()
             if self._pause and now < self._until:
@@ -40,11 +47,11 @@ class Guard:
                 raise OperatorError(what, remedy="mend it; it is tried again after a while")
             if self._pause:
                 self._until = now + self._pause  # this call tries it; others wait for what comes of that
-        if self._budget is not None:
-            self._budget.spend(self._cost * calls)
 
     def answered(self) -> None:
         """A call was answered."""
+        if not self._failed and not self._pause:  # as nearly always, and calls may be many
+            return
         with self._lock:
             self._broke = self._failed = 0
             self._pause = 0.0

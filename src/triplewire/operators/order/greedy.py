@@ -7,29 +7,90 @@ one is not, as what is open then is more.
 
 from __future__ import annotations
 
+import threading
+import weakref
+from dataclasses import dataclass
+
 import numpy as np
 
+from triplewire.kernels.calls import event as events
 from triplewire.kernels.calls import greedy as kernels
 from triplewire.kernels.calls.event import Event
-from triplewire.operators.order.protocol import Conjunctions, Expected, Plan
+from triplewire.operators.order.protocol import Conjunctions, Expected, Numbers, Plan, Portion
 
-AHEAD = 512  # calls that are chosen at once, at most
-CERTAINTY = 0.1  # how probable it is, at least, that none of them but the last is true
-AGAIN = 256  # subscriptions that one expects to open again, at most: that takes longer than to ask the kernel once more
+AHEAD = 1_024  # calls that are chosen at once, at most
+CERTAINTY = 1e-3  # how probable it is, at least, that none of them but the last is true: with less, no fewer calls
+AGAIN = 4_096  # subscriptions that one expects to open again, at most: that takes longer than to ask the kernel again
+_LOGS = 4_096
+
+
+@dataclass(frozen=True, slots=True)
+class _Arranged:
+    """Subscriptions in the order in which they are closed where all calls are false and cost the same. What is closed
+    together then lies together in memory, also roughly so for other outcomes, which makes the kernels faster. It
+    depends on nothing else: what is learned later would change the order of calls that are worth the same.
+
+    `number`: place -> subscription; the others as in `Conjunctions`."""
+
+    number: Numbers
+    offset: Numbers
+    call: Numbers
+    back: Numbers
 
 
 class Greedy:
     """The order that is adapted after each outcome."""
 
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._arranged: weakref.WeakKeyDictionary[Conjunctions, _Arranged] = weakref.WeakKeyDictionary()
+        self._logs = np.empty(_LOGS, np.int32)
+        kernels.logarithms(self._logs)
+
     def plan(self, event: Event, conjunctions: Conjunctions, expected: Expected, together: bool = False) -> Plan:
         """See `CallOrder`."""
-        price, false, calls = expected.false / expected.cost, expected.false, len(conjunctions.row)
-        head, top = np.empty(kernels.LISTS, np.int32), np.zeros(1, np.int64)
-        after, before, place = np.empty((3, calls), np.int32)
-        lists = kernels.Lists(head, after, before, place, top)
-        kernels.fill(event, price, lists)
+        false, arranged = expected.false, self._of(conjunctions)
+        own = event._replace(
+            offset=arranged.offset, call=arranged.call, back=arranged.back, state=event.state[arranged.number]
+        )
+        lists = _lists(len(conjunctions.row), self._logs)
+        kernels.fill(own, false, expected.cost, lists)
         room, limits = np.empty(AHEAD, np.int32), np.array([CERTAINTY, np.inf if together else AGAIN])
         asked, outcomes = np.zeros(0, np.int32), np.zeros(0, np.int8)
-        while length := kernels.step(event, price, false, lists, limits, asked, outcomes, room):
+        while length := kernels.step(own, false, lists, limits, asked, outcomes, room):
             asked = room[:length].copy()
-            outcomes = yield asked
+            outcomes = yield Portion(asked)
+        event.state[arranged.number] = own.state
+
+    def _of(self, conjunctions: Conjunctions) -> _Arranged:
+        with self._lock:
+            arranged = self._arranged.get(conjunctions)
+            if arranged is None:
+                arranged = self._arranged[conjunctions] = _arranged(conjunctions, self._logs)
+            return arranged
+
+
+def _lists(calls: int, logs: Numbers) -> kernels.Lists:
+    head, link = np.empty(kernels.LISTS, np.int32), np.empty((calls, 4), np.int32)
+    return kernels.Lists(head, link, np.zeros(1, np.int64), logs)
+
+
+def _arranged(asked: Conjunctions, logs: Numbers) -> _Arranged:
+    calls, count, nothing = len(asked.row), len(asked.offset) - 1, np.zeros(0, np.int32)
+    event = asked.begun(np.arange(count, dtype=np.int32), nothing, nothing.astype(np.int8))
+    lists, alike, order = _lists(calls, logs), np.ones(calls), np.empty(calls, np.int32)
+    kernels.fill(event, alike, alike, lists)
+    length = kernels.step(event, alike, lists, np.array([0.0, np.inf]), nothing, nothing.astype(np.int8), order)
+    rank = np.full(calls, length, np.int32)
+    rank[order[:length]] = np.arange(length, dtype=np.int32)
+    lengths, closed = np.diff(asked.offset), np.full(count, length, np.int32)
+    with_calls = np.flatnonzero(lengths)
+    if len(with_calls):
+        closed[with_calls] = np.minimum.reduceat(rank[asked.call], asked.offset[with_calls])
+    number = np.argsort(closed, kind="stable").astype(np.int32)
+    lengths = lengths[number]
+    offset = np.append(0, np.cumsum(lengths)).astype(np.int32)
+    call = asked.call[np.arange(offset[-1]) + np.repeat(asked.offset[number] - offset[:-1], lengths)]
+    back = np.empty_like(asked.back)
+    events.transposed(offset, call, np.zeros_like(asked.back_offset), back)
+    return _Arranged(number, offset, call, back)

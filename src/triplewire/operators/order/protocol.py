@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +16,18 @@ from triplewire.operators.order.tables import Expected as Expected
 Numbers: TypeAlias = NDArray[np.int32]
 Outcomes: TypeAlias = NDArray[np.int8]
 
-Plan: TypeAlias = Generator[Numbers, Outcomes, None]
-"""Yields the calls to make next, and is sent their outcomes: FALSE, TRUE or FAILED. It ends when all is decided."""
+
+class Portion(NamedTuple):
+    """The calls to make next. With `guesses` they are made one after the other, up to the first whose answer is another
+    than guessed: what comes behind it was chosen in vain, and may not be needed."""
+
+    calls: Numbers
+    guesses: Sequence[bool] = ()
+
+
+Plan: TypeAlias = Generator[Portion, Outcomes, None]
+"""Yields the calls to make next, and is sent the outcomes of those that were made: FALSE, TRUE or FAILED. It ends when
+all is decided."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +61,7 @@ class Conjunctions:
             state, count = np.empty(subscriptions, np.int8), np.empty(calls, np.int32)
         event = Event(
             self.offset, self.call, self.back_offset, self.back, candidates,
-            np.zeros(calls, np.int8), state, count, np.empty(subscriptions, np.int32),
+            np.zeros(calls, np.int8), state, count,
         )  # fmt: skip
         if first is None or first.candidate is not candidates or len(known):
             event.outcome[known] = outcomes

@@ -113,13 +113,27 @@ class LearnedCalls:
 
     def add(self, rows: NDArray[np.int64], true: NDArray[np.bool_], seconds: NDArray[np.float64]) -> None:
         """Count calls of one publication, each once, and none that failed."""
-        more = np.stack((true.astype(np.float64), np.ones(len(rows)), seconds))
         with self._lock:
-            self._rows.counts[:, rows] = KEEP * self._rows.counts[:, rows] + more
-            self._rows.since[:, rows] += more
-            operator = self._rows.operator[rows]
-            size = self._sums.shape[1]
-            self._count(np.stack([np.bincount(operator, column, size) for column in more]))
+            self._add(rows, true, seconds)
+
+    def made(self, calls: Sequence[tuple[CallKey, bool, float]]) -> None:
+        """Count calls of one publication whose rows nobody holds: which are true, and the seconds that each took. They
+        are forgotten as `tidy` says."""
+        if not calls:
+            return
+        keys, true, seconds = zip(*calls, strict=True)
+        with self._lock:
+            self._add(np.array([self._row_of(key) for key in keys]), np.array(true, np.bool_), np.array(seconds))
+            self._rows.forget()
+
+    def _add(self, rows: NDArray[np.int64], true: NDArray[np.bool_], seconds: NDArray[np.float64]) -> None:
+        more = np.stack((true.astype(np.float64), np.ones(len(rows)), seconds))
+        for number, column in enumerate(more):  # much faster than all columns at once
+            self._rows.counts[number, rows] = KEEP * self._rows.counts[number, rows] + column
+            self._rows.since[number, rows] += column
+        operator = self._rows.operator[rows]
+        size = self._sums.shape[1]
+        self._count(np.stack([np.bincount(operator, column, size) for column in more]))
 
     def _count(self, more: NDArray[np.float64]) -> None:
         """Count by operator."""
@@ -153,7 +167,8 @@ class LearnedCalls:
     def expected(self, rows: NDArray[np.int64], declared: Mapping[str, float] | None = None) -> Expected:
         """What is expected of calls. `declared`: the costs that operators state; others cost what they took."""
         with self._lock:
-            counts, operator, chance = self._rows.counts[:, rows], self._rows.operator[rows], self._chance()
+            counts = [column[rows] for column in self._rows.counts]  # much faster than all columns at once
+            operator, chance = self._rows.operator[rows], self._chance()
             likely, cost = self._estimated(counts, operator, declared)
             if chance is not None:
                 share = self._share()[operator]
@@ -172,7 +187,7 @@ class LearnedCalls:
         return share
 
     def _estimated(
-        self, counts: NDArray[np.float64], operator: NDArray[np.int32], declared: Mapping[str, float] | None
+        self, counts: Iterable[NDArray[np.float64]], operator: NDArray[np.int32], declared: Mapping[str, float] | None
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """The probability to be true, and the cost."""
         true, evaluated, seconds = counts

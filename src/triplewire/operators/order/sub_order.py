@@ -66,7 +66,7 @@ class SubOrder:
             made.publications += 1
         is_open = np.zeros(len(event.state), np.bool_)
         is_open[event.candidate] = True
-        return walk(event._replace(call=made.chain), made.order[is_open[made.order]], CHAINS)
+        return walk(event._replace(call=made.chain), made.order[is_open[made.order]], CHAINS, expected)
 
     def _anew(self, conjunctions: Conjunctions, expected: Expected) -> None:
         """Make the order anew, while publications go on with the one before."""
