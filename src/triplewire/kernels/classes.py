@@ -16,6 +16,7 @@ from triplewire.kernels.shared.compiled import called_helper, kernel
 from triplewire.kernels.shared.sorting import sort_numbers
 
 _IRI, _LITERAL = 1, 3
+_ODD, _HIGH = np.uint64(1), np.uint64(33)
 UNKNOWN = -1
 PUBLICATION, SUBJECT, CLASS = 0, 1, 2  # rows of `types`
 _int: Any = np.int64
@@ -119,14 +120,25 @@ def _distinct(numbers: Any, begin: int, end: int) -> int:
 
 
 @kernel
-def literals_like(kind: Any, text_hash: Any, number: Any, is_name: Any, types: Any, count: int) -> bool:
-    """May a literal stand for a node that the first `count` of `types` say something of? It may where its text is a
-    name that the taxonomy has (`is_name` of its number), or has the hash of the text of such a node."""
+def literals_like(kind: Any, text_hash: Any, number: Any, is_name: Any, subject: Any, slots: Any) -> bool:
+    """May a literal stand for a node that some triples say something of, those with the subjects of a column? It may
+    where its text is a name that the taxonomy has (`is_name` of its number), or has the hash of the text of such a
+    node. `slots`: zeros, as numbers without sign, a power of two of them, more than there are subjects."""
+    mask = slots.size - 1
+    for row in range(subject.size):
+        key = text_hash[subject[row]] | _ODD  # 0 is an empty place
+        at = np.int64(key >> _HIGH) & mask
+        while slots[at] != 0 and slots[at] != key:
+            at = (at + 1) & mask
+        slots[at] = key
     for term in range(kind.size):
         if kind[term] == _LITERAL:
             if number[term] >= 0 and is_name[number[term]]:
                 return True
-            for row in range(count):
-                if text_hash[types[SUBJECT, row]] == text_hash[term]:
-                    return True
+            key = text_hash[term] | _ODD
+            at = np.int64(key >> _HIGH) & mask
+            while slots[at] != 0 and slots[at] != key:
+                at = (at + 1) & mask
+            if slots[at] == key:
+                return True
     return False

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import threading
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeAlias
@@ -130,11 +130,12 @@ class ClassIndex:
 
     @cached_property
     def names(self) -> tuple[Names, int]:
-        """All texts, IRIs among them, of which something may hold in any publication, and as `spelled`."""
+        """All texts, IRIs among them, of which something may hold in any publication, or of instances of which; and as
+        `spelled`."""
         taxonomy = self.taxonomy
         stated = set(taxonomy.classes).union(taxonomy.classes_of)
         texts, longest = self.spelled(stated)
-        stated = stated.union(taxonomy.names, texts, *[view.below for view in self.views.values()])
+        stated = stated.union(taxonomy.names, texts, *[names for view in self.views.values() for names in view.asked])
         return Names.build([to_bytes(name) for name in sorted(stated)], TEXT_SEED), longest
 
     def spelled(self, iris: Iterable[str]) -> tuple[set[str], int]:
@@ -167,8 +168,11 @@ class ClassIndex:
 
     @cached_property
     def sets_of_classes(self) -> Ids:
-        """The same for an instance of the class, which the publication states; the last one stays -1."""
-        return np.full(len(self.names[0]) + 1, -1, np.int32)
+        """The same for an instance of the class, which the publication states; the last one, for a class that is no
+        name, is the empty set."""
+        sets = np.full(len(self.names[0]) + 1, -1, np.int32)
+        sets[-1] = self.sets.number(NO_TESTS)
+        return sets
 
     @cached_property
     def is_name(self) -> Bytes:
@@ -183,6 +187,13 @@ class ClassIndex:
     def has_labels(self) -> bool:
         """Are there classes that are named by a label in a namespace?"""
         return any(self.views)
+
+    def prepare(self, most: int) -> None:
+        """Find out which tests hold of so many of the names, which is else done for each when a batch first has it."""
+        names = self.names[0]
+        for number in range(min(len(names), most)):
+            if self.sets_of_iris[number] < 0:
+                self.sets_of_iris[number] = self.set_of(names[number].decode("utf-8", "surrogatepass"), True)
 
     def set_of(self, text: str, is_iri: bool) -> int:
         """The number of the set of tests that hold of an IRI, or of a literal of this text, by the taxonomy alone."""
@@ -251,6 +262,11 @@ class NamespaceView:
             else:
                 for cls in self._taxonomy.at_or_above(meant):
                     self._lower[cls] += tests
+
+    @property
+    def asked(self) -> Sequence[Iterable[str]]:
+        """The classes that have tests."""
+        return self._above, self._lower, self._equal, self.below
 
     def direct(self, cls: str, is_class: bool) -> Iterable[int]:
         """The tests that hold of an instance of the class, or of the class itself."""

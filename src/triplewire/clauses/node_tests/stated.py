@@ -109,26 +109,24 @@ class ClassFeatures:
         """Of each rdf:type triple, the set of tests that it adds to those that hold of its subject anyway."""
         _, subject, cls = self.types
         index, static = self.index, self.static[subject]
-        added: Ids = index.sets_of_classes[
-            self.named[cls]
-        ]  # of a class that has no number: what is last, and not known
+        added: Ids = index.sets_of_classes[self.named[cls]]
         for row in np.flatnonzero(added < 0).tolist() if len(added) and added.min() < 0 else ():
-            number = self.named[cls[row]]
-            added[row] = index.sets.number(index.instances(text_of(self.batch.terms, int(cls[row]))))
-            if number >= 0:
-                index.sets_of_classes[number] = added[row]
-        if static.any():
-            pairs = zip(added.tolist(), static.tolist(), strict=True)
-            return np.array([index.sets.difference(own, others) for own, others in pairs], np.int32)
+            number = self.named[cls[row]]  # of another row of the same class, it may be known by now
+            if index.sets_of_classes[number] < 0:
+                tests = index.instances(text_of(self.batch.terms, int(cls[row])))
+                index.sets_of_classes[number] = index.sets.number(tests)
+            added[row] = index.sets_of_classes[number]
+        for row in np.flatnonzero(static).tolist() if static.any() else ():
+            added[row] = index.sets.difference(int(added[row]), int(static[row]))
         return added
 
     def _of_literals(self) -> Iterator[tuple[int, int, int]]:
         """A literal may name a node that the publication says something of."""
         batch, terms, index, types = self.batch, self.batch.terms, self.index, self.types
-        if not index.has_labels and not kernels.literals_like(
-            terms.kind, self.text_hash, self.named, index.is_name, types, types.shape[1]
-        ):
-            return
+        if not index.has_labels:
+            slots = np.zeros(1 << (2 * types.shape[1]).bit_length(), np.uint64)
+            if not kernels.literals_like(terms.kind, self.text_hash, self.named, index.is_name, types[1], slots):
+                return
         typed = np.unique(types[1])
         typed = typed[terms.kind[typed] == IRI_KIND]
         if not len(typed):

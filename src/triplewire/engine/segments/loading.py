@@ -19,6 +19,7 @@ from triplewire.engine.compiler import Compiler, call_warnings, class_warning, i
 from triplewire.engine.current import Current
 from triplewire.engine.segments.home import Home, text_row
 from triplewire.engine.segments.ids import SEED, IdTable, id_key
+from triplewire.engine.segments.rehearsal import LEAST, rehearse
 from triplewire.engine.segments.segment import Segment, Selection, selection_of
 from triplewire.engine.segments.snapshot import LARGE, SegmentSnapshot
 from triplewire.engine.segments.texts import Texts, TextWriter
@@ -80,6 +81,8 @@ class SegmentRegistrar:
     def _install(self) -> int:
         """Put the segment into the current snapshot. Returns how many of its subscriptions have ids that are taken."""
         segment = self._loader.segment().ready()
+        if len(segment) >= LEAST:
+            rehearse(segment)
         with self._current.lock:
             snapshot = self._current.snapshot
             assert isinstance(snapshot, SegmentSnapshot)
