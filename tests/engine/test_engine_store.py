@@ -55,10 +55,10 @@ def test_round_trip(matcher: str, tmp_path: Path) -> None:
     loaded = Engine.load(tmp_path / "a", operators=OPERATORS)
     assert loaded.subscriptions == engine.subscriptions
     assert [s.warnings for s in loaded.subscriptions] == [s.warnings for s in engine.subscriptions]
+    loaded.save(tmp_path / "b")
+    assert contents(tmp_path / "a") == contents(tmp_path / "b")  # matching learns of operators, and saves it
     publications = [item("p", "xyz", 5), item("q", "x")]
     assert list(loaded.match(publications)) == list(engine.match(publications))
-    loaded.save(tmp_path / "b")
-    assert contents(tmp_path / "a") == contents(tmp_path / "b")
 
 
 def contents(folder: Path) -> dict[str, bytes]:

@@ -118,7 +118,7 @@ def test_outside_plugin(tmp_path: Path) -> None:
     paths = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, str(tmp_path / "saved")],
-        env=os.environ | {"PYTHONPATH": paths, "TRIPLEWIRE_TIER": "interpreted"},  # loads no kernels: sooner
+        env=os.environ | {"PYTHONPATH": paths},
         capture_output=True,
         text=True,
         check=False,

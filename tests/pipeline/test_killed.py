@@ -1,7 +1,7 @@
 """A stream that is killed with -9 at each named point of a commit, and goes on: nothing is lost, nothing is twice.
 
-One process a point, and one that ends the work: each starts Spark. So by default only the point after the rename of the
-matches is tried; `TRIPLEWIRE_DAMAGE=all` in the environment tries all. With an index, and at random moments: `faults`.
+One process a point, and one that ends the work: each starts Spark. So it is for `make full`. With an index, where one
+of the points is always tried, and at random moments: `faults`; with sinks: `connect`.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from amounts import IN_FULL
 from triplewire.pipeline.results.committed import committed_files
 from triplewire.pipeline.results.status import Status
 from triplewire.pipeline.sinks import Output
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("spark")]
 
-ALL = ("in the ledger", "after the ledger", "before the commit", "between the renames", "after the commit")
-POINTS = ALL if os.environ.get("TRIPLEWIRE_DAMAGE") == "all" else ALL[-1:]
+POINTS = ("in the ledger", "after the ledger", "before the commit", "between the renames", "after the commit")
 
 
 def committed(out: Path) -> Counter[str]:
@@ -31,6 +31,7 @@ def committed(out: Path) -> Counter[str]:
     return Counter(name for file in files for name in pq.read_table(file)["publication"].to_pylist())
 
 
+@pytest.mark.skipif(not IN_FULL, reason="make full tries all points; by default, one with an index, in faults")
 def test_killed_at_each_point_of_the_commit(tmp_path: Path) -> None:
     source, out = tmp_path / "in", tmp_path / "out"
     source.mkdir()
