@@ -70,11 +70,14 @@ def test_a_stream_tells_once(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     counts = {"batches": 3, "publications": 9, "matches": 4, "refused": 0, "repeats": 2, "waiting": 0}
     assert {name: status[name] for name in counts} == counts
     assert (status["running"], status["last_batch"], status["last_publications"]) == (False, 2, 3)
+    assert status["candidates"] >= status["matches"] + status["repeats"]
+    assert status["candidates"] == 3 * status["last_candidates"]  # the same file three times
     assert run(["pipeline", "status", "--output", str(out)]) == 0
     assert re.search(r"^matches +4 \(2 more were told before\)$", capsys.readouterr().out, re.MULTILINE)
     metrics = (out / "_metrics.prom").read_text(encoding="utf-8")
     assert "# TYPE triplewire_matches_total counter\ntriplewire_matches_total 4\n" in metrics
     assert "\ntriplewire_waiting_files 0\n" in metrics
+    assert f"\ntriplewire_candidates_total {status['candidates']}\n" in metrics
 
 
 @pytest.mark.usefixtures("spark")

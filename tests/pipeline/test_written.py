@@ -81,6 +81,7 @@ def test_files_and_rows_give_the_same(packed: PackedEngine, file: Path, tmp_path
     assert {row["index_version"] for row in given[0]} == {"v1"}
     assert [row["construct"] is None for row in given[0]].count(False) == 1
     assert direct.identities() == by_rows.identities()
+    assert direct.candidates == by_rows.candidates >= len(given[0])
     assert direct.samples(2) == by_rows.samples(2)
     assert [sample[:2] for sample in direct.samples(2)[:2]] == [("again", "urn:g1"), ("made", "urn:g4")]
     assert (direct.publications, direct.refused, by_rows.refused) == (4, 1, 0)

@@ -25,7 +25,7 @@ from triplewire.engine.current import Current, publications_of
 from triplewire.engine.explain.recent import Recent
 from triplewire.engine.incoming import Portion, Reading, chunks_of, chunks_of_batches, chunks_of_files
 from triplewire.engine.result import MatchResult
-from triplewire.engine.stats import Clock
+from triplewire.engine.stats import Clock, Stats
 from triplewire.engine.store import contents
 from triplewire.engine.store import directory as store
 from triplewire.engine.tiers.matcher import empty_snapshot
@@ -274,20 +274,25 @@ class Engine:
                     mine.lap()  # what the caller did meanwhile
 
     def match_batch(
-        self, batch: pa.RecordBatch | pa.Table, *, on_refusal: Callable[[Refusal], None] | None = None
+        self,
+        batch: pa.RecordBatch | pa.Table,
+        *,
+        on_refusal: Callable[[Refusal], None] | None = None,
+        on_stats: Callable[[Stats], None] | None = None,
     ) -> pa.RecordBatch | pa.Table:
         """Publications in, matches out, as Arrow columns of the schemas in `triplewire.encode.schema`.
 
         A batch gives a batch. A table, or anything else with Arrow columns (a data frame of Polars or pandas), gives a
         table. Rows that are no publication, and pairs that cannot be decided, are handed to `on_refusal`, and all other
         rows are matched; without it, the first one is raised as `ReadError` or `SubscriptionError`. The refusal of a
-        row has the kind "publication" and its number as record, from 1.
+        row has the kind "publication" and its number as record, from 1. What was counted goes to `on_stats`.
         """
         import pyarrow as pa  # a fifth of a second, and most programs never hand over a batch
 
         from triplewire.encode.matches import combined
 
         expect_callable("match_batch(on_refusal=...)", on_refusal)
+        expect_callable("match_batch(on_stats=...)", on_stats)
         batches, clock = given.record_batches(batch), Clock()
         snapshot = self._current.for_matching(lambda: sum(part.num_rows for part in batches))
         chunks = chunks_of_batches(batches, self._compiler, clock, on_refusal, snapshot.columnar)
@@ -297,6 +302,8 @@ class Engine:
                 raise SubscriptionError(refusal.reason, source=refusal.subject, remedy=refusal.remedy)
             on_refusal(refusal)
         matches = result.to_arrow()
+        if on_stats is not None:
+            on_stats(result.stats)
         return combined(matches) if isinstance(batch, pa.RecordBatch) else matches
 
     def explain(self, subscription: str | Match, publication: Publication | None = None) -> Explanation:

@@ -11,9 +11,10 @@ import hashlib
 import json
 import tempfile
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -21,10 +22,13 @@ import pyarrow.compute as pc
 
 from triplewire.encode.buffers import of_numbers
 from triplewire.engine import Engine
+from triplewire.engine.stats import Stats
 from triplewire.errors import LimitError, Refusal
 from triplewire.operators.files import OperatorFile, operators_of
 from triplewire.pipeline.calling import Calling
 from triplewire.pipeline.rows import OUTCOME_ROWS, refused, widened
+
+OnStats: TypeAlias = Callable[[Stats], None] | None
 
 MOST_ROWS = 1 << 14  # of one batch of matches
 KEPT = 2  # engines of different versions that a worker holds: the one in use and the one before
@@ -90,14 +94,16 @@ class PackedEngine:
             yield from outcomes_of(engine, batches)
 
 
-def outcomes_of(engine: Engine, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same of any engine."""
+def outcomes_of(
+    engine: Engine, batches: Iterable[pa.RecordBatch], on_stats: OnStats = None
+) -> Iterator[pa.RecordBatch]:
+    """The same of any engine. What was counted goes to `on_stats`."""
     for batch in batches:
         refusals, publications = parted(batch)
         if refusals is not None:
             yield refusals
         failed: list[Refusal] = []
-        for rows, matches in matched(engine, publications, failed):
+        for rows, matches in matched(engine, publications, failed, on_stats):
             yield from bounded(widened(matches, OUTCOME_ROWS, source=sources_of(rows, matches)))
         yield refused(failed, OUTCOME_ROWS)
 
@@ -112,18 +118,18 @@ def parted(batch: pa.RecordBatch) -> tuple[pa.RecordBatch | None, pa.RecordBatch
 
 
 def matched(
-    engine: Engine, batch: pa.RecordBatch, refusals: list[Refusal]
+    engine: Engine, batch: pa.RecordBatch, refusals: list[Refusal], on_stats: OnStats = None
 ) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
     """Publications with their matches: all at once, or in parts where the texts of the matches are too long together,
     or where a row is such that Arrow does not hand over its batch. That row alone is refused."""
     refused_here: list[Refusal] = []
     try:
-        matches = engine.match_batch(batch, on_refusal=refused_here.append)
+        matches = engine.match_batch(batch, on_refusal=refused_here.append, on_stats=on_stats)
     except (LimitError, ValueError) as error:  # `pa.ArrowInvalid` and `UnicodeDecodeError` are such
         if batch.num_rows > 1:
             half = batch.num_rows // 2
-            yield from matched(engine, batch.slice(0, half), refusals)
-            yield from matched(engine, batch.slice(half), refusals)
+            yield from matched(engine, batch.slice(0, half), refusals, on_stats)
+            yield from matched(engine, batch.slice(half), refusals, on_stats)
         else:
             name = pc.cast(batch.column("id"), pa.binary())[0].as_py() or b"(no id)"
             reason = f"the row cannot be read: {error}"

@@ -287,7 +287,8 @@ class PipelineRun:
         unsent = self.delivery.committing(self.output.uncommitted(), number, replaces=not part)
         if unsent:
             self.output.write_refusals((*refused, *unsent))
-        own = Totals(1, written.publications, self.output.written(), written.refused + len(unsent), repeats)
+        refusals = written.refused + len(unsent)
+        own = Totals(1, written.publications, self.output.written(), refusals, repeats, written.candidates)
         before = last_counts(self.output.folder / MATCHES) if part else None
         total = own + (before.total if before is not None else Totals())
         self.output.commit(

@@ -45,6 +45,7 @@ def _shown(status: Status) -> str:
     batches = counted(status.batches, "micro-batch", "micro-batches")
     lines = [f"a stream, which {state}: {batches}" if status.streaming else f"a batch run, which {state}"]
     lines.append(f"publications  {status.publications:,}")
+    lines.append(f"candidates    {status.candidates:,}")
     repeats = f" ({status.repeats:,} more were told before)" if status.repeats else ""
     lines.append(f"matches       {status.matches:,}{repeats}")
     lines.append(f"refused       {status.refused:,}")

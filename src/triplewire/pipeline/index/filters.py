@@ -20,7 +20,7 @@ from triplewire.encode.schema import PUBLICATIONS
 from triplewire.errors import Refusal
 from triplewire.operators.files import OperatorFile
 from triplewire.pipeline.calling import Calling
-from triplewire.pipeline.filter import bounded, matched, outcomes_of, parted, sources_of
+from triplewire.pipeline.filter import OnStats, bounded, matched, outcomes_of, parted, sources_of
 from triplewire.pipeline.index.opened import Opened, opened
 from triplewire.pipeline.rows import OUTCOME_ROWS, refused, widened
 
@@ -65,6 +65,7 @@ class StageOne:
     """Publications to their matches at the server, and to the nodes that they have to go to (`ROUTED_ROWS`)."""
 
     filter: IndexFilter
+    on_stats: OnStats = None
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Rows of both kinds for batches of publications and refused inputs."""
@@ -78,7 +79,7 @@ class StageOne:
             if refusals is not None:
                 yield widened(refusals, ROUTED_ROWS)
             failed: list[Refusal] = []
-            for rows, matches in matched(version.server(), publications, failed):
+            for rows, matches in matched(version.server(), publications, failed, self.on_stats):
                 for node, own in _routed(version, rows, matches, failed):
                     yield _for_node(node, own)
                 told = matches
@@ -94,6 +95,7 @@ class StageTwo:
     """Publications with their nodes (`node`, and the columns of a publication) to the matches there."""
 
     filter: IndexFilter
+    on_stats: OnStats = None
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Outcomes (`OUTCOME_ROWS`). Rows that are no publication were refused in stage 1, and are passed over."""
@@ -112,7 +114,7 @@ class StageTwo:
                     begun.add(node)
                 own = publications.filter(pc.equal(nodes, node))
                 failed: list[Refusal] = []
-                for rows, matches in matched(version.node(node), own, failed):
+                for rows, matches in matched(version.node(node), own, failed, self.on_stats):
                     yield from bounded(widened(matches, OUTCOME_ROWS, source=sources_of(rows, matches)))
                 yield refused([refusal for refusal in failed if not _is_of_row(refusal)], OUTCOME_ROWS)
 

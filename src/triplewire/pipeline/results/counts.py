@@ -17,13 +17,14 @@ _OF_BATCH = "batch="
 @dataclass(frozen=True)
 class Totals:
     """Publications read, matches written, inputs refused, and matches that were told before; the micro-batches that
-    they are of."""
+    they are of; and the candidates that the index gave, pairs of a publication and a subscription."""
 
     batches: int = 0
     publications: int = 0
     matches: int = 0
     refused: int = 0
     repeats: int = 0
+    candidates: int = 0
 
     def __add__(self, other: Totals) -> Totals:
         return Totals(*(getattr(self, entry.name) + getattr(other, entry.name) for entry in fields(Totals)))

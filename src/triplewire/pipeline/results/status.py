@@ -27,7 +27,7 @@ METRICS = "_metrics.prom"
 
 _LISTING = re.compile(rb"/(\d{10}-\d{5})\.json\b")
 _TAIL = 1 << 18  # bytes at the end of a log of Spark's: its last micro-batch has fewer
-_COUNTED = ("batches", "publications", "matches", "refused", "repeats")
+_COUNTED = ("batches", "publications", "matches", "refused", "repeats", "candidates")
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,7 @@ class Status:
     matches: int = 0
     refused: int = 0
     repeats: int = 0
+    candidates: int = 0
     waiting: int | None = None
     oldest_seconds: float | None = None
     version: str = ""
@@ -56,6 +57,7 @@ class Status:
     last_seconds: float = 0.0
     last_publications: int = 0
     last_matches: int = 0
+    last_candidates: int = 0
 
     @classmethod
     def of(cls, output: Output) -> Status:
@@ -69,6 +71,7 @@ class Status:
         if counts is not None:
             figures |= asdict(counts.total) | {"last_committed": counts.committed, "last_seconds": counts.seconds}
             figures |= {"last_publications": counts.own.publications, "last_matches": counts.own.matches}
+            figures |= {"last_candidates": counts.own.candidates}
             figures |= {"index_version": counts.more.get("index_version")}
         figures["refused"] = figures.get("refused", 0) + _refused_beside(output)
         number = last_batch(matches)
@@ -93,6 +96,7 @@ class Status:
             "last_batch_seconds": ("how long the last micro-batch took", self.last_seconds),
             "last_batch_publications": ("publications of the last micro-batch", self.last_publications),
             "last_batch_matches": ("matches of the last micro-batch", self.last_matches),
+            "last_batch_candidates": ("candidates of the last micro-batch", self.last_candidates),
             "written_timestamp_seconds": ("when this was written", round(time.time(), 3)),
         }
         for name, (what, value) in gauges.items():

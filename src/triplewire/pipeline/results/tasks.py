@@ -61,7 +61,7 @@ class FirstStage:
         """Publications for nodes, and the report of the task (`ROUTED_REPORTS`)."""
         files = TaskFiles(self.target)
         read = batches if self.reader is None else self.reader(batches)
-        for rows in StageOne(self.filter)(_counted(read, files)):
+        for rows in StageOne(self.filter, files.count)(_counted(read, files)):
             is_routed = pc.is_valid(rows.column(NODE))
             files.add_rows(rows.filter(pc.invert(is_routed)).select(OUTCOME_ROWS.names))
             routed = rows.filter(is_routed)
@@ -82,7 +82,7 @@ class SecondStage:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The reports of stage 1 that came here, and that of the task (`REPORTS`)."""
         files, passed = TaskFiles(self.target), list[pa.RecordBatch]()
-        for rows in StageTwo(self.filter)(_without_reports(batches, passed)):
+        for rows in StageTwo(self.filter, files.count)(_without_reports(batches, passed)):
             files.add_rows(rows)
         yield from passed
         yield from files.reports()
@@ -104,7 +104,7 @@ def _without_reports(batches: Iterable[pa.RecordBatch], passed: list[pa.RecordBa
 
 
 def _match_rows(engine: Engine, batches: Iterable[pa.RecordBatch], files: TaskFiles) -> None:
-    for rows in outcomes_of(engine, _counted(batches, files)):
+    for rows in outcomes_of(engine, _counted(batches, files), files.count):
         files.add_rows(rows)
 
 
@@ -124,6 +124,7 @@ def _match_files(engine: Engine, reader: FileReader, batch: pa.RecordBatch, file
         *paths, split=reader.split, as_written=reader.as_written, on_refusal=refusals.append
     ):
         files.publications += result.publications
+        files.count(result.stats)
         files.refuse(result.refusals)
         for part in result.parts:
             files.add(engine, part)

@@ -24,6 +24,7 @@ from triplewire.encode.matches import TEXTS, MatchColumns, shared
 from triplewire.encode.schema import MATCHES, to_batch
 from triplewire.engine import Engine
 from triplewire.engine.result import Part
+from triplewire.engine.stats import Stats
 from triplewire.errors import LimitError, Refusal
 from triplewire.pipeline.filter import matched
 from triplewire.pipeline.rows import DEAD_LETTERS, INDEX_VERSION, storable
@@ -36,11 +37,13 @@ REPORTS = pa.schema(
         ("letters", pa.int64()),
         ("refused", pa.int64()),
         ("publications", pa.int64()),
+        ("candidates", pa.int64()),
         ("samples", pa.list_(_SAMPLE)),
     ]
 )
 """The row of a task: the name of its files, how many matches and dead letters lie in them (there is no file of none),
-how many of the letters are more than warnings, how many publications it took, and some of its matches."""
+how many of the letters are more than warnings, how many publications it took, how many candidates the index gave for
+them, and some of its matches."""
 
 IDENTITY_BYTES = 16
 MATCHES_IN, LETTERS_IN, IDENTITIES_IN = "matches", "dead-letter", "identities"  # folders of `Target.folder`
@@ -69,6 +72,7 @@ class TaskFiles:
 
     target: Target
     publications: int = 0
+    candidates: int = 0
     _matches: int = 0
     _refused: int = 0
     _letter_count: int = 0
@@ -121,6 +125,10 @@ class TaskFiles:
                 held[name] = column.cast(pa.large_string()).dictionary_encode()
         self._write_matches(pa.table(held))
 
+    def count(self, stats: Stats) -> None:
+        """Count what matching counted."""
+        self.candidates += stats.candidates
+
     def refuse(self, refusals: Iterable[Refusal]) -> None:
         """Write dead letters."""
         for refusal in refusals:
@@ -143,7 +151,8 @@ class TaskFiles:
                 for publication, source in own
             ]
             counts = {"matches": self._matches, "letters": self._letter_count, "refused": self._refused}
-            row = {"file": self._name, **counts, "publications": self.publications, "samples": samples}
+            counts |= {"publications": self.publications, "candidates": self.candidates}
+            row = {"file": self._name, **counts, "samples": samples}
             yield pa.RecordBatch.from_pylist([row], schema=REPORTS)
 
     def _write_pending(self) -> None:
@@ -233,6 +242,7 @@ class Report:
     letters: int
     refused: int
     publications: int
+    candidates: int
     samples: tuple[tuple[str, str, str], ...] = ()
 
 
@@ -247,6 +257,11 @@ class Written:
     def publications(self) -> int:
         """How many publications were matched."""
         return sum(report.publications for report in self.reports)
+
+    @property
+    def candidates(self) -> int:
+        """How many pairs of a publication and a subscription the index gave."""
+        return sum(report.candidates for report in self.reports)
 
     @property
     def refused(self) -> int:
