@@ -123,7 +123,7 @@ def _distinct(numbers: Any, begin: int, end: int) -> int:
 def literals_like(kind: Any, text_hash: Any, number: Any, is_name: Any, subject: Any, slots: Any) -> bool:
     """May a literal stand for a node that some triples say something of, those with the subjects of a column? It may
     where its text is a name that the taxonomy has (`is_name` of its number), or has the hash of the text of such a
-    node. `slots`: zeros, as numbers without sign, a power of two of them, more than there are subjects."""
+    node. `slots`: an empty hash table, uint64 zeros, a power of two of them, more than there are subjects."""
     mask = slots.size - 1
     for row in range(subject.size):
         key = text_hash[subject[row]] | _ODD  # 0 is an empty place

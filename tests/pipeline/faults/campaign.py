@@ -162,15 +162,23 @@ class Campaign:
         self._have_it_work()
 
     def interrupt(self) -> subprocess.Popen[bytes]:
-        """Have the stream do all that is there, and end it with Ctrl-C."""
-        assert self._process is not None
+        """Have the stream tell all that there is, and end it with Ctrl-C. One that a kill ended is started again."""
         ends = time.monotonic() + PATIENCE
-        while self._process.poll() is None and Status.of(self.output).waiting:
+        while not self._all_is_told():
             assert time.monotonic() < ends, self.said()
-            time.sleep(0.2)
-        os.killpg(self._process.pid, signal.SIGINT)
+            if self._process is None or self._process.poll() is not None:
+                self.start("--watch", "0.1")
+            time.sleep(0.5)
+        assert self._process is not None
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGINT)
         self._process.wait(PATIENCE)
         return self._process
+
+    def _all_is_told(self) -> bool:
+        """Are all files in micro-batches that are committed?"""
+        told = self.committed()
+        return all((f"urn:g{number}-2", ROOT) in told for number in range(self._files))
 
     def finish(self) -> None:
         """End the stream that runs, and have another one do what is left."""

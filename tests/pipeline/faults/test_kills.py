@@ -47,6 +47,7 @@ def test_killed_and_interrupted(tmp_path: Path) -> None:
         # by the versions that there were when it was first tried, and when it was repeated
         assert {version for _, name, version in campaign.rows("batch=0") if name == ROOT} == {"v1"}
         assert not any(name == GUEST for _, name, _ in campaign.rows("batch=0"))
+        campaign.add_file()
         process = campaign.interrupt()
         said = campaign.said()
         assert process.returncode == 1, said  # a line of each file is refused

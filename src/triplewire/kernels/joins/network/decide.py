@@ -27,7 +27,6 @@ from triplewire.kernels.joins.network.publication import (
     BEGIN,
     BITS_USED,
     COUNT,
-    ENDS,
     FEW,
     FULL,
     MOST_SOLUTIONS,
@@ -42,6 +41,7 @@ from triplewire.kernels.joins.network.publication import (
     WORD,
     WORDS,
     prepare,
+    value_words,
 )
 from triplewire.kernels.joins.network.semijoin import OF_SUBJECT, count_tree, solve_tree
 from triplewire.kernels.prefetch import prefetch
@@ -105,7 +105,7 @@ def _fetch(clause: Any, begin: int, steps: StepColumns, work: Scratch) -> None:
 @helper
 def _most(root: int, p: int, triples: int, steps: StepColumns, tests: TestColumns, features: NodeFeatures,
           work: Scratch) -> Any:  # fmt: skip
-    """How many solutions has a component at most? TOO_MANY where nothing is known. Of none, there is none."""
+    """How many solutions has a component at most? 0: it has none. TOO_MANY: nothing is known."""
     if root >= 0:
         if work.node_memo[root, SOLVED] != work.state[STAMP]:
             solve_tree(root, p, triples, steps, tests, features, work)
@@ -144,11 +144,11 @@ def _outcome(c: int, total: Any, cap: int, triples: int, steps: StepColumns, wor
 
 
 @helper
-def _begin(p: int, triples: int, batch: Triples, known: Any, features: NodeFeatures, work: Scratch) -> None:
+def _begin(p: int, batch: Triples, known: Any, features: NodeFeatures, work: Scratch) -> None:
     """Nothing is solved of a publication, but that the step ALWAYS has all values."""
     work.state[STAMP] += 1
     prepare(p, batch, known, features, work)
-    size = work.state[ENDS] // WORD + 1
+    size = value_words(work)
     work.state[USED], work.state[BITS_USED], work.state[FULL] = FIRST_ROW + 1, size, 0
     work.memo[ALWAYS, SOLVED], work.memo[ALWAYS, BEGIN], work.memo[ALWAYS, OF_SUBJECT] = work.state[STAMP], 0, 1
     work.bits[:size] = (_int(1) << WORD) - 1
@@ -168,7 +168,7 @@ def decide(publication: Any, clause: Any, steps: StepColumns, tests: TestColumns
         if p != now:
             now, triples = p, batch.offset[p + 1] - batch.offset[p]
             if triples <= FEW:
-                _begin(p, triples, batch, known, features, work)
+                _begin(p, batch, known, features, work)
         outcome[k], root, first, last = LEFT, steps.clause[c, ROOT], _int(0), _int(1)
         total, is_known = _int(1), True
         if triples > FEW or steps.clause[c, MARK] & PRESENT == 0:

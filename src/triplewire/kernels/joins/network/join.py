@@ -39,6 +39,7 @@ from triplewire.kernels.joins.network.publication import (
     WORD,
     fitting,
     passes,
+    triple_words,
 )
 from triplewire.kernels.shared.bits import count_bits
 from triplewire.kernels.shared.columns import TestColumns
@@ -76,7 +77,7 @@ def _join(n: int, row: int, weight: int, publication: int, triples: int, out: in
     has_leaf = step[n, SUBJECT] == LEAF or step[n, PREDICATE] == LEAF or step[n, OBJECT] == LEAF
     listed = t1 if work.state[LISTED] != 0 else t0
     asks = t0 < t1 and (listed == t0 or steps.tested[t1 - 1, POSITION] >= RANGED)
-    for w in range((triples + WORD - 1) // WORD):
+    for w in range(triple_words(triples)):
         bits = fitting(n, w, row, triples, t0, listed, steps, work)
         if not asks and new_width == width:
             count += count_bits(bits)

@@ -41,6 +41,18 @@ _LOW = _int(0xFFFFFFFF)
 
 
 @helper
+def triple_words(triples: int) -> Any:
+    """Numbers of a set of triples of the publication."""
+    return (triples + WORD - 1) // WORD
+
+
+@helper
+def value_words(work: Scratch) -> Any:
+    """Numbers of a set of values of a variable: subjects and objects of the publication."""
+    return work.state[ENDS] // WORD + 1
+
+
+@helper
 def _term(term: int, stamp: int, count: int, known: Any, work: Scratch) -> Any:
     """The number of a batch's term among those of the publication, which are `count` so far; and how many then."""
     at, key = mix_bits(term) & (SLOTS - 1), (stamp << 32) | term
@@ -80,7 +92,7 @@ def prepare(p: int, batch: Triples, known: Any, features: NodeFeatures, work: Sc
     """Write down the triples of a publication: which of them have which term where, and a term of which test.
     Subjects and objects get the first numbers."""
     first, last = batch.offset[p], batch.offset[p + 1]
-    stamp, count, words = work.state[STAMP], 0, (last - first + WORD - 1) // WORD
+    stamp, count, words = work.state[STAMP], 0, triple_words(last - first)
     for k in (0, 2, 1):
         for a in range(first, last):
             term = batch.subject[a] if k == 0 else batch.predicate[a] if k == 1 else batch.object[a]

@@ -29,6 +29,7 @@ from triplewire.kernels.joins.network.columns import (
     Scratch,
     StepColumns,
 )
+from triplewire.kernels.joins.network.join import FIRST_ROW
 from triplewire.kernels.joins.network.publication import (
     BEGIN,
     BITS_USED,
@@ -46,6 +47,8 @@ from triplewire.kernels.joins.network.publication import (
     WORD,
     fitting,
     passes,
+    triple_words,
+    value_words,
 )
 from triplewire.kernels.shared.bits import count_bits
 from triplewire.kernels.shared.columns import TestColumns
@@ -57,7 +60,6 @@ OF_SUBJECT, OF_OBJECT = COUNT, TOTAL
 most. The first one is that of its only variable, and of a LINK: solutions for one value, at most."""
 
 FEW_STEPS = 4  # of a node, which are looked at whether it has so many or not
-_ROOT = 0
 _NONE = -1
 _int: Any = np.int64
 _ONE = _int(1)
@@ -81,7 +83,7 @@ def _fit(n: int, publication: int, triples: int, steps: StepColumns, tests: Test
          work: Scratch) -> None:  # fmt: skip
     """The triples that fit the pattern of a step: first the values of its first variable, then the triples, as sets."""
     step, memo, bits, tally = steps.step, work.memo, work.bits, work.tally
-    size, words, begin = work.state[ENDS] // WORD + 1, (triples + WORD - 1) // WORD, work.state[BITS_USED]
+    size, words, begin = value_words(work), triple_words(triples), work.state[BITS_USED]
     memo[n, SOLVED], memo[n, BEGIN], memo[n, OF_SUBJECT], memo[n, OF_OBJECT] = work.state[STAMP], begin, 0, 0
     work.state[VISITED] += 1
     if begin + size + words > bits.size:
@@ -94,7 +96,7 @@ def _fit(n: int, publication: int, triples: int, steps: StepColumns, tests: Test
     is_edge, is_loop = step[n, SUBJECT + 2] == -2, first == 0 and step[n, SUBJECT + 2] == -1
     bits[begin : begin + size] = 0
     for w in range(words):
-        fit = rest = fitting(n, w, _ROOT, triples, t0, listed, steps, work)
+        fit = rest = fitting(n, w, FIRST_ROW, triples, t0, listed, steps, work)
         while rest != 0:
             triple = w * WORD + _lowest(rest)
             own = rest & -rest
@@ -132,7 +134,7 @@ def _semijoin(n: int, triples: int, steps: StepColumns, work: Scratch) -> None:
     """The values that a LINK leads from to a value of its child, which is solved, as its edge is."""
     memo, node_memo, bits, place = work.memo, work.node_memo, work.bits, work.state[BITS_USED]
     edge, child, back = steps.step[n, EDGE] >> 1, steps.step[n, CHILD], steps.step[n, EDGE] & 1
-    size, words = work.state[ENDS] // WORD + 1, (triples + WORD - 1) // WORD
+    size, words = value_words(work), triple_words(triples)
     memo[n, SOLVED], memo[n, BEGIN], memo[n, OF_SUBJECT] = work.state[STAMP], place, 0
     work.state[VISITED] += 1
     if place + size > bits.size:
@@ -153,6 +155,12 @@ def _semijoin(n: int, triples: int, steps: StepColumns, work: Scratch) -> None:
 
 
 @helper
+def _steps_of(n: int, steps: StepColumns) -> Any:
+    """How many steps has a node, with those that fill its row up?"""
+    return AT_HAND + steps.node[n, MORE_END] - steps.node[n, MORE]
+
+
+@helper
 def _needs(n: int, k: int, steps: StepColumns) -> Any:
     """The step number k of a node."""
     return steps.node[n, k] if k < AT_HAND else steps.more[steps.node[n, MORE] + k - AT_HAND]
@@ -163,7 +171,7 @@ def _solve_steps(n: int, publication: int, triples: int, steps: StepColumns, tes
                  features: NodeFeatures, work: Scratch) -> Any:  # fmt: skip
     """Solve the steps of a node. Returns NONE; or a child that is to be solved before; or n: it has no value."""
     stamp, memo = work.state[STAMP], work.memo
-    for k in range(AT_HAND + steps.node[n, MORE_END] - steps.node[n, MORE]):
+    for k in range(_steps_of(n, steps)):
         s = _needs(n, k, steps)
         if memo[s, SOLVED] != stamp:
             is_link = steps.step[s, PARENT] == LINK
@@ -183,7 +191,7 @@ def _solve_steps(n: int, publication: int, triples: int, steps: StepColumns, tes
 def _meet(n: int, steps: StepColumns, work: Scratch) -> Any:
     """The values of a node, and bounds of its solutions. False: some of its steps are not solved."""
     node, memo, bits, begin, stamp = steps.node, work.memo, work.bits, work.state[BITS_USED], work.state[STAMP]
-    size, bound, count, solved = work.state[ENDS] // WORD + 1, _int(1), _int(0), True
+    size, bound, count, solved = value_words(work), _int(1), _int(0), True
     for k in range(FEW_STEPS):
         s = node[n, k]
         solved &= memo[s, SOLVED] == stamp
@@ -219,7 +227,7 @@ def solve_tree(root: int, publication: int, triples: int, steps: StepColumns, te
     depth, work.path[0], stamp = 1, root, work.state[STAMP]
     while depth > 0:
         n = work.path[depth - 1]
-        if work.state[BITS_USED] + work.state[ENDS] // WORD + 1 > work.bits.size:
+        if work.state[BITS_USED] + value_words(work) > work.bits.size:
             work.state[FULL] = 1
         if work.state[FULL] != 0:
             work.node_memo[n, SOLVED], work.node_memo[n, TOTAL] = stamp, TOO_MANY
@@ -262,12 +270,12 @@ def _below(s: int, value: int, words: int, size: int, steps: StepColumns, work: 
 def _count_node(n: int, triples: int, begin: int, steps: StepColumns, work: Scratch) -> Any:
     """Write down how many solutions each value of a node has, where those of its children are known. Returns their
     sum."""
-    size, words, total = work.state[ENDS] // WORD + 1, (triples + WORD - 1) // WORD, _int(0)
+    size, words, total = value_words(work), triple_words(triples), _int(0)
     for value in range(work.state[ENDS]):
         if not _has(work.node_memo[n, BEGIN], value, work.bits):
             continue
         count = _int(1)
-        for k in range(AT_HAND + steps.node[n, MORE_END] - steps.node[n, MORE]):
+        for k in range(_steps_of(n, steps)):
             s = _needs(n, k, steps)
             if s != ALWAYS and steps.step[s, PARENT] == LINK:
                 count = min(count * _below(s, value, words, size, steps, work), MOST_SOLUTIONS)
@@ -284,7 +292,7 @@ def count_tree(root: int, triples: int, steps: StepColumns, work: Scratch) -> An
     stamp, depth, total, work.path[0] = work.state[STAMP], 1, _int(0), root
     while depth > 0:
         n, child = work.path[depth - 1], _int(_NONE)
-        for k in range(AT_HAND + steps.node[n, MORE_END] - steps.node[n, MORE]):
+        for k in range(_steps_of(n, steps)):
             s = _needs(n, k, steps)
             if steps.step[s, PARENT] == LINK and work.counted[steps.step[s, CHILD]] >> 32 != stamp:
                 child = _int(steps.step[s, CHILD])
