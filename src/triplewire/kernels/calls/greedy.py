@@ -12,13 +12,15 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from triplewire.kernels.calls.event import ASKED, ASSUMED, DOUBTED, FALSE, UNKNOWN, Event, assume, close, reopen
+from triplewire.kernels.calls.event import ASKED, ASSUMED, DOUBTED, FALSE, OPEN, UNKNOWN, Event, assume, close, reopen
 from triplewire.kernels.shared.compiled import helper, kernel
 
 STEPS = 16  # lists for each factor of two in worth: what is in one list differs by less than 5 %
 LISTS = 96 * STEPS
 UNIT = 1 << 10  # logarithms are integers: so many of them are one list
 _ZERO = 48 * STEPS * UNIT  # the logarithm of the worth 1, in the middle
+
+MANY = 64  # a new list of all calls takes as long as what one of so many of them, or of their subscriptions, changes
 
 NEXT, BEFORE, LIST, PRICE = 0, 1, 2, 3
 """Of a call: the one behind it in its list, the one before it, its list, and the logarithm of its price. -1: none."""
@@ -81,11 +83,18 @@ def _remove(lists: Lists, call: int) -> None:
 def fill(event: Event, false: Any, cost: Any, lists: Lists) -> None:
     """Make the lists of all calls that open subscriptions need. `false`: call -> its probability to be false, above 0;
     `cost`: call -> its cost. The price of a call is one by the other."""
+    for call in range(event.count.size):
+        lists.link[call, PRICE] = _ZERO + _log(false[call] / cost[call])
+    _list_all(event, lists)
+
+
+@helper
+def _list_all(event: Event, lists: Lists) -> None:
+    """Make the lists anew. Of calls worth the same, the first one comes first."""
     lists.head[:] = -1
     lists.top[0] = 0
     for call in range(event.count.size - 1, -1, -1):
         lists.link[call, LIST] = -1
-        lists.link[call, PRICE] = _ZERO + _log(false[call] / cost[call])
         if event.count[call] > 0 and event.outcome[call] == UNKNOWN:
             _insert(lists, call, _list_of(lists, call, event.count[call]))
 
@@ -151,13 +160,20 @@ def _learn(event: Event, lists: Lists, calls: Any, outcomes: Any) -> None:
         event.outcome[calls[i]] = outcomes[i]
     if not is_assumed and event.outcome[last] == FALSE:
         close(event, last)
-    for i in range(calls.size - (not is_assumed)):
-        if outcomes[i] == FALSE:
-            continue
-        for place in range(event.back_offset[calls[i]], event.back_offset[calls[i] + 1]):
-            subscription = event.back[place]
-            if event.state[subscription] == DOUBTED and reopen(event, subscription):
-                _raise(event, lists, subscription)
+    assumed, reopened = calls.size - (not is_assumed), 0
+    for i in range(assumed):
+        if outcomes[i] != FALSE:
+            for place in range(event.back_offset[calls[i]], event.back_offset[calls[i] + 1]):
+                subscription = event.back[place]
+                reopened += event.state[subscription] == DOUBTED and reopen(event, subscription)
+    if (reopened + calls.size) * MANY > event.count.size:
+        _list_all(event, lists)
+        return
+    for i in range(assumed):
+        if outcomes[i] != FALSE:
+            for place in range(event.back_offset[calls[i]], event.back_offset[calls[i] + 1]):
+                if event.state[event.back[place]] == OPEN:
+                    _raise(event, lists, event.back[place])
 
 
 @helper

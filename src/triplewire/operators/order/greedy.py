@@ -18,9 +18,9 @@ from triplewire.kernels.calls import greedy as kernels
 from triplewire.kernels.calls.event import Event
 from triplewire.operators.order.protocol import Conjunctions, Expected, Numbers, Plan, Portion
 
-AHEAD = 1_024  # calls that are chosen at once, at most
-CERTAINTY = 1e-3  # how probable it is, at least, that none of them but the last is true: with less, no fewer calls
-AGAIN = 4_096  # subscriptions that one expects to open again, at most: that takes longer than to ask the kernel again
+AHEAD = 2_048  # calls that are chosen at once, at most
+CERTAINTY = 1e-6  # how probable it is, at least, that none of them but the last is true: with less, no fewer calls
+AGAIN = 16_384  # subscriptions that one expects to open again, at most: that takes longer than to ask the kernel again
 _LOGS = 4_096
 
 
