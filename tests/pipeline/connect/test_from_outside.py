@@ -103,7 +103,7 @@ def web() -> Iterator[str]:
 
 
 def test_polled_feeds(spark: SparkSession, web: str, secrets_file: Path, tmp_path: Path) -> None:
-    feeds, out = tmp_path / "mine.feeds", tmp_path / "out"
+    feeds, out = tmp_path / "mine.feeds", tmp_path / "out [x]"
     feeds.write_text(f"{web}/feed\n{web}/absent\nno address\n")
     connections = Connections.read(secrets_file)
     letters = sink(address(f"sqlite:{tmp_path}/letters.sqlite"), LETTER)

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 
 from triplewire.errors import Refusal
 from triplewire.pipeline.connect.addresses import JDBC, KAFKA, WEBHOOK, Address
+from triplewire.pipeline.connect.globs import escape
 from triplewire.pipeline.connect.jdbc import JdbcSink
 from triplewire.pipeline.connect.kafka import KafkaSink
 from triplewire.pipeline.connect.parts import LETTER, MATCH, SCHEMAS, Part, Sink, rows_of
@@ -74,7 +75,7 @@ class Delivery:
                 continue
             assert self._spark is not None
             files = [f"file://{file}" for file in sorted(folder.glob("*.parquet"))]
-            rows = self._spark.read.schema(columns_of(SCHEMAS[kind])).parquet(*map(_escaped, files))
+            rows = self._spark.read.schema(columns_of(SCHEMAS[kind])).parquet(*map(escape, files))
             unsent += self._deliver(targets, rows, Part(self.stream, batch, kind, replaces, self.stop))
         self.at("delivered")
         return unsent
@@ -107,8 +108,3 @@ def stream_of(folder: Path) -> str:
 
 def _has_rows(folder: Path) -> bool:
     return any(pq.read_metadata(file).num_rows for file in folder.glob("*.parquet"))
-
-
-def _escaped(path: str) -> str:
-    """The path with the characters escaped that Spark would read as a glob."""
-    return "".join("\\" + letter if letter in "\\{}[]*?" else letter for letter in path)

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from triplewire.pipeline.connect.documents import DOCUMENTS
+from triplewire.pipeline.connect.globs import escape, streamed_files
 from triplewire.pipeline.rows import storable_text
 
 if TYPE_CHECKING:
@@ -82,6 +83,6 @@ class Inbox:
 
 def documents_from(spark: SparkSession, folder: str, streaming: bool) -> DataFrame:
     """What is in an inbox, as rows of `DOCUMENTS`."""
-    reader = (spark.readStream if streaming else spark.read).format("parquet").schema(DOCUMENTS)
-    # Spark silently leaves out files that are older than maxFileAge: no file is so old
-    return reader.option("maxFileAge", "36500d").load(folder)
+    if streaming:
+        return streamed_files(spark, "parquet", DOCUMENTS).load(escape(folder))
+    return spark.read.format("parquet").schema(DOCUMENTS).load(escape(folder))
