@@ -247,7 +247,9 @@ class PipelineRun:
 
     def _record(self, refusals: Sequence[Refusal]) -> None:
         self.output.add_refusals(refusals, self._start)
-        self.delivery.refused(refusals, int(self._start.removeprefix("batch=")))
+        unsent = self.delivery.refused(refusals, int(self._start.removeprefix("batch=")))
+        self.output.add_refusals(unsent, self._start)
+        self._tell(unsent)
 
     def _connect(self, spark: SparkSession) -> None:
         """Find out whether the sinks can be written to, before there is something to write."""
