@@ -166,7 +166,9 @@ class PipelineRun:
             return lambda: None
         feeds = addresses(Path(self.source), self.settings, lambda refusal: self._refuse([refusal]))
         connections = self.connections or Connections()
-        return Poller(feeds, self.output.inbox, connections, on_note=self.on_note).begin(watch > 0)
+        # a poll of all that is due ends with the run; one that watches is ended, and must not end the run
+        stop = threading.Event() if watch else self.stop
+        return Poller(feeds, self.output.inbox, connections, stop=stop, on_note=self.on_note).begin(watch > 0)
 
     @cached_property
     def _reader(self) -> FileReader | None:

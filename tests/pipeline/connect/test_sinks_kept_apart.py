@@ -41,7 +41,7 @@ def test_a_staging_table_has_a_name_of_its_own() -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "what"), [("", "ON CONFLICT"), (", UNIQUE (batch, stream, identity)", ""), (", other TEXT NOT NULL", "ON CO")]
+    ("key", "what"), [("", "ON CONFLICT"), (", UNIQUE (batch, stream, identity)", ""), (", other TEXT", "ON CONFLICT")]
 )
 def test_a_table_of_sqlite_needs_its_key(tmp_path: Path, key: str, what: str) -> None:
     with closing(sqlite3.connect(tmp_path / "own.db")) as connection, connection:

@@ -52,6 +52,8 @@ class Inbox:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
+        for part in folder.glob(".*.part"):  # of a process that was killed
+            part.unlink(missing_ok=True)
         self._last = max((int(file.stem) for file in folder.glob("[0-9]*.parquet")), default=0)
 
     def append(self, came: Sequence[Delivered]) -> None:
