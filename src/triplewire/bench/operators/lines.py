@@ -12,9 +12,7 @@ _LEFT, _TOP, _WIDTH, _HEIGHT, _LEGEND = 80, 50, 520, 320, 130
 _COLOURS = ("#2c7a4b", "#4a6fa5", "#c98a1b", "#b3392f", "#6b4a9c")
 
 
-def to_svg(
-    title: str, across: str, up: str, places: Sequence[Any], lines: Mapping[str, Sequence[float | None]]
-) -> str:
+def to_svg(title: str, across: str, up: str, places: Sequence[Any], lines: Mapping[str, Sequence[float | None]]) -> str:
     """The picture. Numbers lie on the axis by their size, from 0; other places one beside the other. Where a line has
     None for a place, it has no point there."""
     if all(isinstance(place, int | float) for place in places) and len(places) > 1:

@@ -1,4 +1,4 @@
-"""The inbox: what was fetched, for good. Files are written aside, flushed to the disk and renamed, and never changed.
+"""The inbox: what was fetched. Files are written aside, flushed to the disk and renamed, and never changed.
 
 So Spark's own file source reads it, and reads the same again after a crash: decision 068.
 """

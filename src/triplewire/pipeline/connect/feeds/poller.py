@@ -37,6 +37,7 @@ _BETWEEN = 0.2  # seconds between two requests to a server
 _PAUSE = 10.0  # seconds after a failure of the inbox, doubled for each in a row
 _TURN = 30.0  # seconds that a server is asked for its feeds, until others have their turn
 _PIECE = 16 << 20  # bytes of documents that are written together, about; one document more may come
+_TIDY = 3600.0  # seconds between two calls of `tidy`
 _LOOK = 0.5  # seconds between looks at what is due
 _JITTER = 0.1  # of a pause, so that feeds do not stay in step
 _OVERLOADED, _GONE = {429, 503}, 410
@@ -70,6 +71,7 @@ class Feed:
 @dataclass
 class Poller:
     """The feeds of a list, and their inbox in a folder. `clock` is `time.time`; `on_note` is told what is wrong here.
+    `tidy` is called as polling begins, and each hour.
 
     Raises `TriplewireError` for an interval that is no number.
     """
@@ -80,6 +82,7 @@ class Poller:
     clock: Callable[[], float] = time.time
     stop: threading.Event = field(default_factory=threading.Event)
     on_note: Callable[[str], None] = lambda note: None
+    tidy: Callable[[], object] = lambda: None
 
     def __post_init__(self) -> None:
         for beginning, settings in self.connections.tables.items():  # a feed may move to any of them
@@ -100,6 +103,7 @@ class Poller:
     def begin(self, watch: bool) -> Callable[[], None]:
         """Poll what is due: once, or, to `watch`, in a thread. Returns what ends it."""
         if not watch:
+            self.tidy()
             self.poll()
             return lambda: None
         thread = threading.Thread(target=self._watch, name="feeds", daemon=True)
@@ -115,9 +119,13 @@ class Poller:
         """Poll until `stop` is set. A server that is slow holds up none but its own feeds, and has its turn for
         `_TURN` seconds."""
         was_wrong, pause, under_way = "", _PAUSE, dict[str, Future[int]]()
+        tidied = -math.inf
         with ThreadPoolExecutor(AT_ONCE) as pool:
             while not self.stop.is_set():
                 try:
+                    if time.monotonic() - tidied >= _TIDY:
+                        tidied = time.monotonic()
+                        self.tidy()
                     for server in [server for server, turn in under_way.items() if turn.done()]:
                         under_way.pop(server).result()
                         was_wrong, pause = "", _PAUSE
