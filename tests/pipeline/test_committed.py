@@ -51,6 +51,7 @@ def stream(tmp_path: Path) -> Path:
         write(out / "matches" / f"batch={number}", row(name))
     write(out / "_writing" / "1-x" / "matches", row("not committed"))
     (out / "matches" / "batch=2" / ".part-00001-x.parquet").write_bytes(b"PAR1")
+    (out / "matches" / "batch=2 (a copy)").mkdir()
     Output(out).record(streaming=True)
     return out
 

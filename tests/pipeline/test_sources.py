@@ -15,8 +15,9 @@ import pytest
 from triplewire.config import Settings
 from triplewire.encode.schema import to_batch
 from triplewire.errors import ReadError, Refusal
+from triplewire.pipeline.connect.globs import escape
 from triplewire.pipeline.session import use_utf8
-from triplewire.pipeline.sources import FileReader, escape, local_path, passed_over, publications
+from triplewire.pipeline.sources import FileReader, local_path, passed_over, publications
 from triplewire.read import read
 
 if TYPE_CHECKING:

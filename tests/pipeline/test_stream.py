@@ -47,7 +47,7 @@ def quads(name: str, *texts: str) -> str:
 
 
 def test_an_item_that_comes_again_is_told_once(spark: SparkSession, tmp_path: Path) -> None:
-    source, out = tmp_path / "in", tmp_path / "out"
+    source, out = tmp_path / "in [x]", tmp_path / "out {y} [x]"  # characters of globs
     source.mkdir()
     shutil.copy(LOG, source / "monday.atom")
     shutil.copy(LOG, source / "tuesday.atom")

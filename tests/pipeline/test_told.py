@@ -5,9 +5,11 @@ from __future__ import annotations
 import datetime as dt
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -80,3 +82,19 @@ def test_a_process_that_is_killed_leaves_all_or_nothing(tmp_path: Path) -> None:
         told = Ledger(file).record({number.to_bytes(16) for number in range(0, 100_000, 1_000)}, 1)
         outcomes.add(len(told))
     assert outcomes <= {0, 100}
+
+
+def test_a_stream_that_runs_for_long_forgets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Clock(dt.datetime):
+        day = 0
+
+        @classmethod
+        def now(cls, tz: dt.tzinfo | None = None) -> Clock:
+            return cls(2026, 1, 1, tzinfo=tz) + dt.timedelta(days=cls.day)
+
+    monkeypatch.setattr("triplewire.pipeline.results.told.dt.datetime", Clock)
+    ledger = Ledger(tmp_path / "told", dt.timedelta(days=2))
+    for Clock.day in range(6):
+        ledger.record({bytes([Clock.day]) * 16}, Clock.day)
+    with closing(sqlite3.connect(tmp_path / "told")) as connection:
+        assert [batch for (batch,) in connection.execute("SELECT batch FROM told ORDER BY batch")] == [3, 4, 5]

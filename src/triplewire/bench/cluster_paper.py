@@ -7,15 +7,14 @@ in pictures, which the text at hand lacks: a claim is what its text says.
 
 from __future__ import annotations
 
-import csv
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from triplewire.bench.operators.lines import to_svg
+from triplewire.bench.operators.lines import to_csv, to_svg
 from triplewire.bench.report import Figure
 
 NONE, CONTAINMENT, MERGING = "no indexing", "containment", "merging"
@@ -163,25 +162,23 @@ def figures(points: Points, folder: Path | None) -> Iterator[Figure]:
     if folder is not None:
         head = ("figure", "claim", "measured", "held")
         rows = [(claim.figure, claim.claim, claim.measured, "yes" if claim.held else "no") for claim in claims]
-        _table(folder / "cluster-claims.csv", head, rows)
+        to_csv(folder / "cluster-claims.csv", head, rows)
 
 
 def write(folder: Path, drawing: Drawing, lines: Lines) -> None:
     """Write a figure as a table and as a picture."""
     folder.mkdir(parents=True, exist_ok=True)
     rows = [(name, place, f"{value:.6g}") for name, line in lines.items() for place, value in line.items()]
-    _table(folder / f"cluster-figure-{drawing.name}.csv", ("line", drawing.across, drawing.up), rows)
+    to_csv(folder / f"cluster-figure-{drawing.name}.csv", ("line", drawing.across, drawing.up), rows)
     places = sorted({place for line in lines.values() for place in line})
-    drawn = {name: [line.get(place, line[min(line)]) for place in places] for name, line in lines.items()}
+    drawn = {name: [_at(line, place) for place in places] for name, line in lines.items()}
     picture = to_svg(f"Figure {drawing.name}", drawing.across, drawing.up, places, drawn)
     (folder / f"cluster-figure-{drawing.name}.svg").write_text(picture, "utf-8")
 
 
-def _table(path: Path, head: tuple[str, ...], rows: Iterable[tuple[Any, ...]]) -> None:
-    with path.open("w", encoding="utf-8", newline="") as out:
-        table = csv.writer(out)
-        table.writerow(head)
-        table.writerows(rows)
+def _at(line: Line, place: float) -> float | None:
+    """The value at a place, if it was measured there; that of a line with one point is for all places."""
+    return next(iter(line.values())) if len(line) == 1 else line.get(place)
 
 
 def _told(line: Line, form: str = ",.0f") -> str:

@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,6 +25,7 @@ from triplewire.pipeline.connect.feeds.inbox import FOLDER as DOCUMENTS
 from triplewire.pipeline.connect.feeds.inbox import PREFIX as INBOX
 from triplewire.pipeline.connect.feeds.lists import addresses, is_list
 from triplewire.pipeline.connect.feeds.poller import Poller
+from triplewire.pipeline.connect.feeds.pruning import prune
 from triplewire.pipeline.filter import PackedEngine
 from triplewire.pipeline.index.filters import IndexFilter
 from triplewire.pipeline.index.pins import IndexSource, Pins
@@ -128,7 +129,7 @@ class PipelineRun:
         self._start = self.output.next_start()
         self._record(self.refused)
         self.summary.refused = len(self.refused)
-        arrivals, end_polling = None, self._poll(watch)
+        arrivals, end_polling = None, self._poll(watch, horizon)
         if remote:
             rows = self._rows(spark, source, True)
         else:
@@ -160,13 +161,19 @@ class PipelineRun:
         self._refuse([Refusal.of("publication", path, _STILL_CHANGES) for path in self._pending])
         return self.summary
 
-    def _poll(self, watch: float) -> Callable[[], None]:
-        """Poll the feeds, where the source is a list of them: once, or while the stream runs. Returns what ends it."""
+    def _poll(self, watch: float, horizon: dt.timedelta) -> Callable[[], None]:
+        """Poll the feeds, where the source is a list of them: once, or while the stream runs. What was read and is past
+        the horizon is removed. Returns what ends it."""
         if not is_list(self.source):
             return lambda: None
         feeds = addresses(Path(self.source), self.settings, lambda refusal: self._refuse([refusal]))
         connections = self.connections or Connections()
-        return Poller(feeds, self.output.inbox, connections, on_note=self.on_note).begin(watch > 0)
+        # a poll of all that is due ends with the run; one that watches is ended, and must not end the run
+        stop = threading.Event() if watch else self.stop
+        documents, checkpoint = self.output.inbox / DOCUMENTS, self.output.checkpoint
+        tidy = partial(prune, documents, checkpoint, horizon.total_seconds())
+        poller = Poller(feeds, self.output.inbox, connections, stop=stop, on_note=self.on_note, tidy=tidy)
+        return poller.begin(watch > 0)
 
     @cached_property
     def _reader(self) -> FileReader | None:
@@ -247,7 +254,9 @@ class PipelineRun:
 
     def _record(self, refusals: Sequence[Refusal]) -> None:
         self.output.add_refusals(refusals, self._start)
-        self.delivery.refused(refusals, int(self._start.removeprefix("batch=")))
+        unsent = self.delivery.refused(refusals, int(self._start.removeprefix("batch=")))
+        self.output.add_refusals(unsent, self._start)
+        self._tell(unsent)
 
     def _connect(self, spark: SparkSession) -> None:
         """Find out whether the sinks can be written to, before there is something to write."""

@@ -27,6 +27,7 @@ from triplewire.pipeline.connect.documents import DocumentReader, groups
 from triplewire.pipeline.connect.feeds import inbox
 from triplewire.pipeline.connect.feeds.inbox import PREFIX as INBOX
 from triplewire.pipeline.connect.feeds.lists import is_list
+from triplewire.pipeline.connect.globs import escape, streamed_files
 from triplewire.pipeline.given import check_reading, check_rows, check_session
 from triplewire.pipeline.rows import PUBLICATION_ROWS, columns_of, refused, storable_text, widened
 from triplewire.read import read, read_document
@@ -39,7 +40,6 @@ FILES = "path string, modificationTime timestamp, length long, content binary"  
 SPARK_BYTES = 2**31 - 1024  # a value in Spark has less than 2 GiB
 
 _REMOTE = re.compile(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]+:")
-_GLOB = re.compile(r"([\\{}\[\]*?])")
 
 
 def publications(
@@ -79,7 +79,7 @@ def publications(
         given = kafka.documents_from(spark, address(str(path), connections), streaming)
         return given.mapInArrow(DocumentReader(split, settings, as_written), columns_of(PUBLICATION_ROWS))
     if str(path).startswith(INBOX):
-        given = inbox.documents_from(spark, escape(str(path).removeprefix(INBOX)), streaming)
+        given = inbox.documents_from(spark, str(path).removeprefix(INBOX), streaming)
         return given.mapInArrow(DocumentReader(split, settings, as_written), columns_of(PUBLICATION_ROWS))
     if is_list(str(path)):
         raise ReadError(
@@ -94,10 +94,8 @@ def files(spark: SparkSession, path: str | Path, streaming: bool, settings: Sett
     remote = is_remote(path)
     roots = [str(path)] if remote else local_roots(path)
     if streaming:
-        # Spark silently leaves out files that are older than maxFileAge: no file is so old
-        stream = spark.readStream.format("binaryFile").schema(FILES).option("maxFileAge", "36500d")
         where = str(path) if remote or roots != [local_path(path)] else escape(roots[0])
-        listed = stream.option("recursiveFileLookup", "true").load(where)
+        listed = streamed_files(spark, "binaryFile", FILES).load(where)
     else:
         reader = spark.read.format("binaryFile").option("recursiveFileLookup", "true")
         listed = reader.load(roots if remote else [escape(root) for root in roots])
@@ -111,7 +109,7 @@ def files(spark: SparkSession, path: str | Path, streaming: bool, settings: Sett
 
 def listed_files(spark: SparkSession, listings: Path) -> DataFrame:
     """The same as a stream, of the local files in the listings of `triplewire.pipeline.connect.arrivals.Arrivals`."""
-    stream = spark.readStream.format("json").schema("path string, length long").option("maxFileAge", "36500d")
+    stream = streamed_files(spark, "json", "path string, length long")
     return stream.load(escape(str(listings))).selectExpr("path", "length", "binary(null) AS content")
 
 
@@ -199,11 +197,6 @@ def check_source(path: str, connections: Connections | None = None) -> None:
         address(path, connections)
     elif not is_remote(path):
         local_roots(path)
-
-
-def escape(path: str) -> str:
-    """The path with the characters escaped that Spark would read as a glob."""
-    return _GLOB.sub(r"\\\1", path)
 
 
 def passed_over(path: str | Path) -> list[tuple[Path, str]]:

@@ -44,12 +44,22 @@ def test_settings_are_those_of_the_longest_beginning(tmp_path: Path, monkeypatch
         assert "from" not in text
 
 
+def test_a_beginning_ends_with_the_name_of_a_host() -> None:
+    connections = Connections({"https://a.example": {"timeout": "1"}, "http://127.0.0.1:80": {"timeout": "2"}})
+    for fits in ("https://a.example", "https://a.example/x", "https://a.example:8443/", "https://a.example?q"):
+        assert connections.of(fits) == {"timeout": "1"}
+    for other in ("https://a.example.org/", "https://a.examples/", "http://127.0.0.1:8080/", "http://127.0.0.1/"):
+        assert connections.of(other) == {}
+    assert Connections({"https://": {"timeout": "3"}}).of("https://b.example/") == {"timeout": "3"}
+
+
 @pytest.mark.parametrize(
     ("text", "what"),
     [
         ('["ftp://x"]\na = 1', "beginning of an address"),
         ('["jdbc:x"]\npassword = { env = "NOT_THERE_AT_ALL" }', "no variable NOT_THERE_AT_ALL"),
         ('["jdbc:x"]\npassword = { file = "/not/there" }', "its file cannot be read"),
+        ('["jdbc:x"]\npassword = { file = "a\\u0000b" }', "its file cannot be read"),
         ('["jdbc:x"]\npassword = ["hidden"]', "no text, number or boolean"),
         ('["jdbc:x"\npassword = "hidden"', "no TOML"),
     ],
@@ -62,5 +72,16 @@ def test_a_file_that_is_wrong(tmp_path: Path, text: str, what: str) -> None:
 
 
 def test_what_is_shown_holds_no_secret() -> None:
-    for text in ("jdbc:x://me:hidden@h/d", "jdbc:x://h/d?password=hidden&ssl=true", "no route: PASSWORD=hidden; x"):
+    for text in (
+        "jdbc:x://me:hidden@h/d",
+        "jdbc:x://me:hid/hidden@h/d",
+        "jdbc:x://h/d?password=hidden&ssl=true",
+        "jdbc:oracle:thin:scott/hidden@//db",
+        "no route: PASSWORD=hidden; x",
+        "keyStorePassword=hidden",
+        "https://hooks.example/in?access_token=hidden&x=1",
+    ):
         assert "hidden" not in shown(text)
+    assert str(address("https://hooks.example/in?tenant=3&api_key=hidden")) == (
+        "https://hooks.example/in?tenant=3&api_key=***"
+    )

@@ -6,9 +6,11 @@ import contextlib
 import gzip
 import http.server
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -17,7 +19,8 @@ from triplewire.config import Settings
 from triplewire.errors import ReadError, Refusal, TriplewireError
 from triplewire.pipeline.connect.addresses import Connections
 from triplewire.pipeline.connect.documents import DocumentReader
-from triplewire.pipeline.connect.feeds.lists import addresses
+from triplewire.pipeline.connect.feeds.fetch import Answered, fetch
+from triplewire.pipeline.connect.feeds.lists import addresses, is_list
 from triplewire.pipeline.connect.feeds.poller import INTERVAL, Poller
 
 RSS = "<rss version='2.0'><channel><title>t</title><item><guid isPermaLink='false'>{}</guid></item></channel></rss>"
@@ -31,6 +34,7 @@ class Web:
     pages: dict[str, tuple[int, dict[str, str], bytes]] = field(default_factory=dict)
     asked: list[tuple[str, dict[str, str]]] = field(default_factory=list)
     root: str = ""
+    held: dict[str, threading.Event] = field(default_factory=dict)  # paths that answer once these are set
     at_once: int = 0
     most_at_once: int = 0
 
@@ -60,6 +64,8 @@ def web() -> Iterator[Web]:
                 state.asked.append((self.path, headers))
                 state.at_once += 1
                 state.most_at_once = max(state.most_at_once, state.at_once)
+            if self.path in state.held:
+                state.held[self.path].wait(20)
             status, more, body = state.pages.get(self.path, (404, {}, b""))
             if status == 200 and more.get("ETag", "-") == headers.get("if-none-match"):
                 status, body = 304, b""
@@ -175,7 +181,7 @@ def test_redirects(web: Web, tmp_path: Path) -> None:
     web.paths()
     clock.now += 1.2 * INTERVAL
     polled.poll()
-    assert web.paths() == ["/new", "/today", "/new"]  # what moved for good is asked where it is
+    assert sorted(web.paths()) == ["/new", "/new", "/today"]  # what moved for good is asked where it is
     only_here = Connections({web.root + "/": {"allow_private_addresses": "true"}})
     poller(web, tmp_path / "wrong", clock, "/round", "/file", "/none", connections=only_here).poll()
     assert web.paths() == ["/round"] * 6 + ["/file", "/none"]
@@ -244,5 +250,117 @@ def test_lists(tmp_path: Path) -> None:
 
 
 def test_an_interval_that_is_no_number(tmp_path: Path) -> None:
-    with pytest.raises(TriplewireError, match="no number of seconds"):
-        Poller(["https://a.example/"], tmp_path, Connections({"https://": {"interval": "soon"}}))
+    for beginning in ("https://", "http://feeds may move here"):
+        with pytest.raises(TriplewireError, match="no number of seconds"):
+            Poller(["https://a.example/"], tmp_path, Connections({beginning: {"interval": "soon"}}))
+
+
+def test_each_address_on_the_way_has_its_own_settings(web: Web, tmp_path: Path) -> None:
+    """A feed of one's own network must not lead to the rest of that network."""
+    port = web.root.rpartition(":")[2]
+    web.pages |= {
+        "/inside": (302, {"Location": f"http://localhost:{port}/secret"}, b""),
+        "/mail": (302, {"Location": "http://192.0.2.1:25/"}, b""),
+        "/secret": (200, {}, b"not to be read"),
+    }
+    only_here = Connections({web.root: {"allow_private_addresses": "true"}})
+    assert poller(web, tmp_path, Clock(), "/inside", "/mail", connections=only_here).poll() == 0
+    assert web.paths() == ["/inside", "/mail"]
+    reasons = [reason for _, _, reason in came(tmp_path)]
+    assert "has the private address" in reasons[0]
+    assert "port 25" in reasons[1]
+
+
+def test_what_moved_to_nothing_is_asked_where_it_was(web: Web, tmp_path: Path) -> None:
+    clock = Clock()
+    web.pages["/old"] = 301, {"Location": "/absent"}, b""
+    polled = poller(web, tmp_path, clock, "/old")
+    polled.poll()
+    clock.now += 3 * INTERVAL
+    web.pages["/old"] = 200, {}, RSS.format(1).encode()
+    assert polled.poll() == 1
+    assert web.paths() == ["/old", "/absent", "/old"]
+
+
+def test_an_interval_longer_than_a_day(web: Web, tmp_path: Path) -> None:
+    clock, week = Clock(), 7 * 24 * 3600
+    web.pages["/a"] = 200, {}, RSS.format(1).encode()
+    weekly = Connections({"http://": {"allow_private_addresses": "true", "interval": str(week)}})
+    polled = poller(web, tmp_path, clock, "/a", connections=weekly)
+    polled.poll()
+    assert week <= polled.feeds[web.root + "/a"].due - clock.now <= 1.1 * week
+
+
+def test_a_clock_that_was_wrong_puts_nothing_off_for_years(web: Web, tmp_path: Path) -> None:
+    clock = Clock()
+    web.pages["/a"] = 200, {}, RSS.format(1).encode()
+    clock.now += 1e8
+    poller(web, tmp_path, clock, "/a").poll()
+    clock.now -= 1e8
+    assert poller(web, tmp_path, clock, "/a").feeds[web.root + "/a"].due <= clock.now + 1.1 * 24 * 3600
+
+
+def test_the_same_compressed_again_is_not_new(web: Web, tmp_path: Path) -> None:
+    clock = Clock()
+    polled = poller(web, tmp_path, clock, "/a")
+    for seconds, count in ((1, 1), (2, 0)):
+        body = gzip.compress(RSS.format(1).encode(), mtime=seconds)
+        web.pages["/a"] = 200, {"Content-Encoding": "gzip"}, body
+        assert polled.poll() == count
+        clock.now += 2 * INTERVAL
+
+
+def test_much_of_one_server_is_written_in_pieces(web: Web, tmp_path: Path) -> None:
+    web.pages |= {f"/{number}": (200, {}, bytes([number]) * (9 << 20)) for number in range(3)}
+    (tmp_path / "documents").mkdir()
+    (tmp_path / "documents" / ".1.part").write_bytes(b"of a process that was killed")
+    assert poller(web, tmp_path, Clock(), *web.pages).poll() == 3
+    counts = [pq.read_metadata(file).num_rows for file in sorted((tmp_path / "documents").iterdir())]
+    assert counts == [2, 1]
+
+
+def test_a_slow_server_holds_up_none_but_its_own_feeds(web: Web, tmp_path: Path) -> None:
+    clock, port = Clock(), web.root.rpartition(":")[2]
+    web.pages |= {path: (200, {}, RSS.format(1).encode()) for path in ("/slow", "/quick")}
+    web.held["/slow"] = threading.Event()
+    polled = Poller([f"{web.root}/slow", f"http://localhost:{port}/quick"], tmp_path, LOOPBACK, clock)
+    end = polled.begin(True)
+    try:
+        for times in (1, 2):
+            limit = time.monotonic() + 10
+            while [path for path, _ in web.asked].count("/quick") < times:
+                assert time.monotonic() < limit
+                time.sleep(0.05)
+                clock.now += 100
+        assert [path for path, _ in web.asked].count("/slow") == 1
+    finally:
+        web.held["/slow"].set()
+        end()
+
+
+def test_a_defect_of_ours_costs_one_feed(web: Web, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    web.pages |= {path: (200, {}, RSS.format(1).encode()) for path in ("/a", "/b")}
+
+    def failing(address: str, *more: Any) -> Answered:
+        if address.endswith("/a"):
+            raise RuntimeError("not thought of")
+        return fetch(address, *more)
+
+    monkeypatch.setattr("triplewire.pipeline.connect.feeds.poller.fetch", failing)
+    polled = poller(web, tmp_path, Clock(), "/a", "/b")
+    assert polled.poll() == 1
+    assert polled.poll() == 0
+    assert sorted(reason for _, _, reason in came(tmp_path)) == [
+        "",
+        "the feed cannot be fetched: RuntimeError: not thought of",
+    ]
+
+
+def test_what_is_no_list_of_feeds(tmp_path: Path) -> None:
+    (tmp_path / "folder.feeds").mkdir()
+    for source in ("kafka://h:9092/news.feeds", "inbox:/my.opml", str(tmp_path / "folder.feeds"), "a.nt"):
+        assert not is_list(source)
+    assert is_list("mine.OPML")
+    (tmp_path / "prefix.opml").write_text("<opml><outline x:y='1' xmlUrl='https://a.example/'/></opml>")
+    with pytest.raises(ReadError, match="unbound prefix"):
+        addresses(tmp_path / "prefix.opml", Settings(), lambda refusal: None)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import http.server
 import json
+import os
+import shutil
 import sqlite3
 import threading
 from collections.abc import Iterator
@@ -22,6 +24,7 @@ from triplewire.errors import ReadError
 from triplewire.pipeline import publications
 from triplewire.pipeline.connect.addresses import Connections, address
 from triplewire.pipeline.connect.delivery import Delivery, sink
+from triplewire.pipeline.connect.feeds.pruning import prune, read_files
 from triplewire.pipeline.connect.jdbc import options
 from triplewire.pipeline.connect.parts import LETTER
 from triplewire.pipeline.filter import PackedEngine
@@ -103,7 +106,7 @@ def web() -> Iterator[str]:
 
 
 def test_polled_feeds(spark: SparkSession, web: str, secrets_file: Path, tmp_path: Path) -> None:
-    feeds, out = tmp_path / "mine.feeds", tmp_path / "out"
+    feeds, out = tmp_path / "mine.feeds", tmp_path / "out [x]"
     feeds.write_text(f"{web}/feed\n{web}/absent\nno address\n")
     connections = Connections.read(secrets_file)
     letters = sink(address(f"sqlite:{tmp_path}/letters.sqlite"), LETTER)
@@ -121,6 +124,22 @@ def test_polled_feeds(spark: SparkSession, web: str, secrets_file: Path, tmp_pat
     assert [row.source for row in rows] == [f"{web}/feed"]
     with pytest.raises(ReadError, match="polled by a stream"):
         publications(spark, feeds)
+
+    # what was read is removed once it is old; what was not read, and the last file, stay
+    inbox = out / "_inbox" / "documents"
+    assert read_files(out / "_checkpoint") == {"000000000001.parquet"}
+    for number in (2, 3):
+        shutil.copy(inbox / "000000000001.parquet", inbox / f"00000000000{number}.parquet")
+    assert prune(inbox, out / "_checkpoint", 3600) == 0
+    for file in inbox.iterdir():
+        os.utime(file, (0, 0))
+    again, _ = run(spark, feeds, packed(), out, streaming=True, connections=connections, of_stream={"repeat": True})
+    assert again.publications == 2
+    assert sorted(file.name[-9] for file in inbox.glob("*.parquet")) == ["2", "3"]
+    assert prune(inbox, out / "_checkpoint", 3600) == 1
+    assert [file.name for file in inbox.glob("*.parquet")] == ["000000000003.parquet"]
+    (out / "_checkpoint" / "offsets" / "1").unlink()
+    assert read_files(out / "_checkpoint") == set()
 
 
 def test_a_data_frame_gets_the_columns_that_it_does_not_have(spark: SparkSession) -> None:

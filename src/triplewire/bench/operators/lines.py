@@ -1,23 +1,26 @@
-"""Draws lines over common places as an SVG, without a library."""
+"""Draws lines over common places as an SVG, without a library, and writes tables of them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import csv
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
+from pathlib import Path
 from typing import Any
 
 _LEFT, _TOP, _WIDTH, _HEIGHT, _LEGEND = 80, 50, 520, 320, 130
 _COLOURS = ("#2c7a4b", "#4a6fa5", "#c98a1b", "#b3392f", "#6b4a9c")
 
 
-def to_svg(title: str, across: str, up: str, places: Sequence[Any], lines: Mapping[str, Sequence[float]]) -> str:
-    """The picture. Numbers lie on the axis by their size, from 0; other places one beside the other."""
+def to_svg(title: str, across: str, up: str, places: Sequence[Any], lines: Mapping[str, Sequence[float | None]]) -> str:
+    """The picture. Numbers lie on the axis by their size, from 0; other places one beside the other. Where a line has
+    None for a place, it has no point there."""
     if all(isinstance(place, int | float) for place in places) and len(places) > 1:
         low, high = min(places), max(places)
         share = [(place - low) / (high - low) for place in places]
     else:
         share = [number / max(1, len(places) - 1) for number in range(len(places))]
-    top = max(max(values) for values in lines.values()) or 1.0
+    top = max((value for values in lines.values() for value in values if value is not None), default=0) or 1.0
     bottom, right = _TOP + _HEIGHT, _LEFT + _WIDTH
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{right + _LEGEND}" height="{bottom + 60}"'
@@ -37,10 +40,22 @@ def to_svg(title: str, across: str, up: str, places: Sequence[Any], lines: Mappi
         )
     for number, (name, values) in enumerate(lines.items()):
         colour = _COLOURS[number % len(_COLOURS)]
-        spots = [(_LEFT + at * _WIDTH, bottom - v / top * _HEIGHT) for at, v in zip(share, values, strict=True)]
+        spots = [
+            (_LEFT + at * _WIDTH, bottom - value / top * _HEIGHT)
+            for at, value in zip(share, values, strict=True)
+            if value is not None
+        ]
         parts.append(
             f'<polyline points="{" ".join(f"{x:.1f},{y:.1f}" for x, y in spots)}" fill="none" stroke="{colour}"/>'
         )
         parts += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/>' for x, y in spots]
         parts.append(f'<text x="{right + 12}" y="{_TOP + 18 * number}" fill="{colour}">{escape(name)}</text>')
     return "\n".join([*parts, "</svg>", ""])
+
+
+def to_csv(path: Path, head: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """Write the table of a figure: a line of names, then the rows."""
+    with path.open("w", encoding="utf-8", newline="") as out:
+        table = csv.writer(out)
+        table.writerow(head)
+        table.writerows(rows)

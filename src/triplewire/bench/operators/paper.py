@@ -6,7 +6,6 @@ The paper does not say how likely each predicate is true, so each figure is made
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from triplewire.bench.operators.lines import to_svg
+from triplewire.bench.operators.lines import to_csv, to_svg
 from triplewire.bench.operators.simulation import Run, known_chances
 from triplewire.bench.report import Figure
 from triplewire.bench.workloads.operators import RECIPES, generated
@@ -189,7 +188,7 @@ def figures(folder: Path | None, seed: int, shrunk: float = 1.0) -> Iterator[Fig
         if folder is not None:
             write(folder, plot, made)
     if folder is not None:
-        _table(folder / "operators-claims.csv", ("figure", "recipe", "claim", "measured", "held"), [
+        to_csv(folder / "operators-claims.csv", ("figure", "recipe", "claim", "measured", "held"), [
             (claim.plot, claim.recipe, claim.claim, claim.measured, "yes" if claim.held else "no") for claim in said
         ])  # fmt: skip
 
@@ -199,16 +198,9 @@ def write(folder: Path, plot: Plot, made: Points) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     head = ("recipe", plot.varies, "order", "calls", "planning_seconds")
     rows = [(*point, f"{run.calls:.1f}", f"{run.planning:.6f}") for point, run in made.items()]
-    _table(folder / f"operators-figure-{plot.name}.csv", head, rows)
+    to_csv(folder / f"operators-figure-{plot.name}.csv", head, rows)
     places = [plot.at(setting) for setting in plot.settings]
     for number, recipe in enumerate(RECIPES, 1):
         lines = {order: [made[recipe, place, order].calls for place in places] for order in ORDERS}
         picture = to_svg(f"Figure {plot.name}, {recipe}", plot.varies, "calls an event", places, lines)
         (folder / f"operators-figure-{plot.name}-{number}.svg").write_text(picture, "utf-8")
-
-
-def _table(path: Path, head: tuple[str, ...], rows: list[tuple[Any, ...]]) -> None:
-    with path.open("w", encoding="utf-8", newline="") as out:
-        table = csv.writer(out)
-        table.writerow(head)
-        table.writerows(rows)

@@ -28,8 +28,10 @@ KAFKA, JDBC, SQLITE, WEBHOOK = "kafka", "jdbc", "sqlite", "webhook"
 _KINDS = {"kafka:": KAFKA, "jdbc:": JDBC, "sqlite:": SQLITE, "http:": WEBHOOK, "https:": WEBHOOK}
 _BROKERS = re.compile(r"kafka://([A-Za-z0-9._\-\[\]:,]+)/([A-Za-z0-9._-]{1,249})/?")
 _TABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}(\.[A-Za-z_][A-Za-z0-9_]{0,62})?")
-_USER = re.compile(r"://[^/?#]*@")
-_SECRET = re.compile(r"(?i)\b(pass(word|wd|phrase)?|pwd|secret|token|sslpassword)=")
+_USER = re.compile(r"://[^?#\s]*@")
+_USER_OF_ORACLE = re.compile(r"(?i)(jdbc:oracle:\w+:)[^@\s]+@")
+_USER_SETTING = re.compile(r"(?i)[?&;(,]user(name)?=")
+_SECRET = re.compile(r"(?i)\b[\w.-]*(pass(word|wd|phrase)?|pwd|secret|token|api[_-]?key|signature|sig|credentials?)=")
 _FORMS = "kafka://HOST:PORT/TOPIC, jdbc:postgresql://HOST/DATABASE#TABLE, sqlite:FILE#TABLE, https://HOST/PATH"
 
 
@@ -44,7 +46,9 @@ class Address:
     settings: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def __str__(self) -> str:
-        return f"{self.url}#{self.name}" if self.name and self.kind in (JDBC, SQLITE) else self.url
+        """As it may be shown: what looks like a secret in the query of a webhook's URL is left out."""
+        url = self.url if self.kind == SQLITE else shown(self.url)
+        return f"{url}#{self.name}" if self.name and self.kind in (JDBC, SQLITE) else url
 
     def named(self, name: str) -> Address:
         """The same with this name where it has none."""
@@ -69,9 +73,18 @@ class Connections:
         return cls({prefix: _settings(prefix, table, str(file)) for prefix, table in tables.items()})
 
     def of(self, text: str) -> Mapping[str, str]:
-        """The settings for an address."""
-        fitting = [prefix for prefix in self.tables if text.startswith(prefix)]
+        """The settings for an address. A beginning that ends within the name of a host, or within a port, fits that
+        host or port alone: `https://a.example` does not fit `https://a.example.org/`."""
+        fitting = [prefix for prefix in self.tables if text.startswith(prefix) and _is_whole(prefix, text)]
         return self.tables[max(fitting, key=len)] if fitting else {}
+
+
+def _is_whole(prefix: str, text: str) -> bool:
+    """Does the beginning of an address end where a name of a host or a port does, if it ends in one of these?"""
+    authority = prefix.partition("://")[2]
+    if not authority or re.search(r"[/?#;]|[:,]\Z", authority):
+        return True
+    return text[len(prefix) :][:1] in ("", *"/?#,;:")
 
 
 def _settings(prefix: str, table: Any, file: str) -> dict[str, str]:
@@ -96,7 +109,7 @@ def _value(name: str, value: Any, file: str) -> str:
                 return Path(place).read_text(encoding="utf-8").strip()
         except KeyError:
             raise TriplewireError(f"{name}: the environment has no variable {place}", source=file) from None
-        except (OSError, UnicodeDecodeError, TypeError) as error:
+        except (OSError, ValueError, TypeError) as error:
             raise TriplewireError(f"{name}: its file cannot be read: {error}", source=file) from None
     raise TriplewireError(
         f"{name} is no text, number or boolean", source=file, remedy='a secret: { env = "NAME" } or { file = "PATH" }'
@@ -113,7 +126,7 @@ def address(text: str, connections: Connections | None = None, allowed: Iterable
     kind, settings = kind_of(text), (connections or Connections()).of(text)
     if not kind or (allowed and kind not in set(allowed)):
         raise TriplewireError("it is no address that is known here", source=shown(text), remedy=_FORMS)
-    if _USER.search(text) or (kind != WEBHOOK and _SECRET.search(text)):
+    if _has_user(text, kind) or (kind != WEBHOOK and _SECRET.search(text)):
         raise TriplewireError(
             "an address holds no user and no password: others would see them",
             source=shown(text),
@@ -129,9 +142,16 @@ def address(text: str, connections: Connections | None = None, allowed: Iterable
     url, _, table = text.partition("#")
     if table and not _TABLE.fullmatch(table):
         raise TriplewireError(f"{table!r} is no name of a table", source=shown(url), remedy="letters, digits and _")
-    if kind == SQLITE and not sqlite_path(url):
-        raise TriplewireError("this is not sqlite:FILE#TABLE", source=url)
+    if kind == SQLITE and (not sqlite_path(url) or re.match(r"sqlite://(?!/)", url)):
+        raise TriplewireError("this is not sqlite:FILE#TABLE", source=url, remedy="an absolute path: sqlite:/FILE")
     return Address(kind, url, table, settings)
+
+
+def _has_user(text: str, kind: str) -> bool:
+    """Does an address name a user? The path of a SQLite file may have an @."""
+    if kind == JDBC and (_USER_OF_ORACLE.search(text) or _USER_SETTING.search(text)):
+        return True
+    return kind != SQLITE and bool(_USER.search(text))
 
 
 def brokers(given: Address) -> str:
@@ -149,5 +169,5 @@ def sqlite_path(url: str) -> str:
 
 def shown(text: str) -> str:
     """An address as it may be shown: without what may be a user or a secret."""
-    without = re.sub(r"://[^/?#]*@", "://***@", text)
-    return re.sub(rf"{_SECRET.pattern}[^&;#]*", lambda match: match[0].partition("=")[0] + "=***", without)
+    without = _USER_OF_ORACLE.sub(r"\1***@", _USER.sub("://***@", text))
+    return re.sub(rf"{_SECRET.pattern}[^&;#\s]*", lambda match: match[0].partition("=")[0] + "=***", without)

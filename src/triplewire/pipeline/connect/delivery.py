@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 
 from triplewire.errors import Refusal
 from triplewire.pipeline.connect.addresses import JDBC, KAFKA, WEBHOOK, Address
+from triplewire.pipeline.connect.globs import escape
 from triplewire.pipeline.connect.jdbc import JdbcSink
 from triplewire.pipeline.connect.kafka import KafkaSink
 from triplewire.pipeline.connect.parts import LETTER, MATCH, SCHEMAS, Part, Sink, rows_of
@@ -55,6 +56,8 @@ class Delivery:
     at: Callable[[str], None] = lambda point: None
     stop: threading.Event = field(default_factory=threading.Event)
     _spark: SparkSession | None = field(default=None, init=False)
+    # a stream refuses files while a micro-batch is delivered, and a table has one staging table
+    _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
 
     def open(self, spark: SparkSession, folder: Path) -> None:
         """Get the name of the stream, and find out what is missing. Raises `TriplewireError`."""
@@ -66,33 +69,42 @@ class Delivery:
             target.check(spark)
 
     def committing(self, folders: tuple[Path, Path], batch: int, *, replaces: bool) -> list[Refusal]:
-        """Deliver the files of a micro-batch, of matches and of dead letters. Returns what no receiver will take. Those
-        of a batch run replace what it delivered before, as far as a sink can."""
-        unsent: list[Refusal] = []
-        for kind, targets, folder in ((MATCH, self.matches, folders[0]), (LETTER, self.letters, folders[1])):
-            if not targets or not (replaces or _has_rows(folder)):
-                continue
-            assert self._spark is not None
-            files = [f"file://{file}" for file in sorted(folder.glob("*.parquet"))]
-            rows = self._spark.read.schema(columns_of(SCHEMAS[kind])).parquet(*map(_escaped, files))
-            unsent += self._deliver(targets, rows, Part(self.stream, batch, kind, replaces, self.stop))
+        """Deliver the files of a micro-batch, of matches and of dead letters. Returns what no receiver will take; what
+        no receiver of matches will take goes to those of dead letters, too. The rows of a batch run replace what it
+        delivered before, as far as a sink can."""
+        matches = self._from_files(self.matches, folders[0], Part(self.stream, batch, MATCH, replaces, self.stop))
+        letters = self._from_files(self.letters, folders[1], Part(self.stream, batch, LETTER, replaces, self.stop))
+        letters += self.refused(matches, batch)
         self.at("delivered")
-        return unsent
+        return matches + letters
 
-    def refused(self, refusals: Iterable[Refusal], batch: int) -> None:
-        """Deliver dead letters of the driver, under a number that no micro-batch has."""
+    def refused(self, refusals: Iterable[Refusal], batch: int) -> list[Refusal]:
+        """Deliver dead letters of the driver, with those of a micro-batch or under a number that none has. Returns what
+        no receiver will take."""
         given = [storable(refusal) for refusal in refusals]
-        if given and self.letters:
-            assert self._spark is not None
-            rows = self._spark.createDataFrame(given, columns_of(SCHEMAS[LETTER]))
-            self._deliver(self.letters, rows, Part(self.stream, batch, LETTER, stop=self.stop))
+        if not (given and self.letters):
+            return []
+        assert self._spark is not None
+        rows = self._spark.createDataFrame(given, columns_of(SCHEMAS[LETTER]))
+        return self._deliver(self.letters, rows, Part(self.stream, batch, LETTER, stop=self.stop))
+
+    def _from_files(self, targets: Sequence[Sink], folder: Path, part: Part) -> list[Refusal]:
+        if not targets or not (part.replaces or _has_rows(folder)):
+            return []
+        assert self._spark is not None
+        files = [escape(f"file://{file}") for file in sorted(folder.glob("*.parquet"))]
+        rows = self._spark.read.schema(columns_of(SCHEMAS[part.kind])).parquet(*files)
+        return self._deliver(targets, rows, part)
 
     def _deliver(self, targets: Sequence[Sink], rows: DataFrame, part: Part) -> list[Refusal]:
-        rows = rows_of(rows, part.kind).persist()
-        try:
-            return [replace(refusal, where=str(target)) for target in targets for refusal in target.deliver(rows, part)]
-        finally:
-            rows.unpersist()
+        with self._lock:
+            rows = rows_of(rows, part.kind).persist()
+            try:
+                return [
+                    replace(refusal, where=str(target)) for target in targets for refusal in target.deliver(rows, part)
+                ]
+            finally:
+                rows.unpersist()
 
 
 def stream_of(folder: Path) -> str:
@@ -107,8 +119,3 @@ def stream_of(folder: Path) -> str:
 
 def _has_rows(folder: Path) -> bool:
     return any(pq.read_metadata(file).num_rows for file in folder.glob("*.parquet"))
-
-
-def _escaped(path: str) -> str:
-    """The path with the characters escaped that Spark would read as a glob."""
-    return "".join("\\" + letter if letter in "\\{}[]*?" else letter for letter in path)

@@ -10,6 +10,7 @@ database, make the tables first, with the columns of `TABLES`.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -36,14 +37,20 @@ TABLES: Mapping[str, Mapping[str, str]] = {
 """The columns of a table, with the types that they get where the table is not there."""
 
 _AS_INSTANT = "TIMESTAMP WITH TIME ZONE"
-_OWN = {"subscriptions"}  # settings of an address that no driver knows
 
 
 def options(given: Address, **more: str) -> dict[str, str]:
     """What Spark's JDBC source and sink need to reach a database."""
     driver = next((driver for start, driver in DRIVERS.items() if given.url.startswith(start)), "")
-    own = {name: value for name, value in given.settings.items() if name not in _OWN}
-    return {"url": given.url, **({"driver": driver} if driver else {}), **own, **more}
+    return {"url": given.url, **({"driver": driver} if driver else {}), **given.settings, **more}
+
+
+def staging_table(table: str, stream: str) -> str:
+    """The staging table of a stream for a table, in the same schema: no longer than the 63 bytes that PostgreSQL takes,
+    which cuts a longer name, perhaps to the name of another table."""
+    schema, dot, _ = table.rpartition(".")
+    digest = hashlib.sha256(f"{stream} {table}".encode()).hexdigest()
+    return f"{schema}{dot}triplewire_staging_{digest[:32]}"
 
 
 class JdbcSink:
@@ -74,7 +81,7 @@ class JdbcSink:
 
     def deliver(self, rows: DataFrame, part: Part) -> list[Refusal]:
         """Write the rows that are not there yet, all or none; those of a batch run replace what it wrote before."""
-        staging = f"{self._table}_staging_{part.stream[:8]}"
+        staging = staging_table(self._table, part.stream)
         own = rows.selectExpr(f"'{part.stream}' AS stream", f"{part.batch}L AS batch", *without_nul(part.kind))
         with said(self._target):
             own.write.format("jdbc").options(**options(self._target, dbtable=staging)).mode("overwrite").save()

@@ -10,6 +10,7 @@ digits); value, a JSON object; headers `stream`, `batch` and `identity`. Spark's
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 
 PACKAGES = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0"
 MOST_BYTES = 1_048_576  # of a record, by default: `max.request.size` of Kafka's producers
+LEAST_BYTES = 131_072
+"""The least `max.request.size`: a record with all of its texts cut is smaller."""
+
 _OVERHEAD = 8_192  # bytes of a record beside its value
 _LONG = 4_096  # characters of a text in a record that is too large as a whole
 _PROVIDER = "org.apache.spark.sql.kafka010.KafkaSourceProvider"
@@ -62,12 +66,17 @@ def documents_from(spark: SparkSession, source: Address, streaming: bool) -> Dat
 
 
 class KafkaSink:
-    """A topic that matches or dead letters are written to: at least once."""
+    """A topic that matches or dead letters are written to: at least once. Raises `TriplewireError` where the setting
+    `max.request.size` is wrong."""
 
     def __init__(self, target: Address) -> None:
         self._target = target
         settings = options(target.settings)
-        self._most = int(settings.get("kafka.max.request.size", MOST_BYTES)) - _OVERHEAD
+        most = settings.get("kafka.max.request.size", str(MOST_BYTES))
+        if not re.fullmatch(r"\d{1,10}", most) or int(most) < LEAST_BYTES:
+            what = f"max.request.size is no number of bytes from {LEAST_BYTES:,} on"
+            raise TriplewireError(what, source=str(target), remedy="a record that is cut has to go into a request")
+        self._most = int(most) - _OVERHEAD
         self._options = {"kafka.bootstrap.servers": brokers(target), "topic": target.name, **settings}
 
     def __str__(self) -> str:

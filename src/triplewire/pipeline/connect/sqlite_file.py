@@ -36,31 +36,33 @@ class SqliteSink:
         return str(self._target)
 
     def check(self, spark: SparkSession) -> None:
-        """Make the table where it is not there. Raises `TriplewireError`, also where a table has other columns."""
+        """Make the table where it is not there. Raises `TriplewireError`, also where a table has other columns, or no
+        key that tells what is there."""
         types = ", ".join(f"[{name}] {_TYPES[kind]}" for name, kind in self._columns.items())
         with self._connected() as connection:
             key = ", ".join(KEY)
             connection.execute(f"CREATE TABLE IF NOT EXISTS {self._table} ({types}, PRIMARY KEY ({key})) WITHOUT ROWID")
-            connection.execute(f"SELECT {self._names} FROM {self._table} LIMIT 0")
+            connection.execute(f"EXPLAIN {self._insertion}", [None] * len(self._columns))
 
     def deliver(self, rows: DataFrame, part: Part) -> list[Refusal]:
         """Write the rows that are not there yet, all or none; those of a batch run replace what it wrote before."""
-        marks = ", ".join("?" * len(self._columns))
         with self._connected() as connection:
             connection.execute("BEGIN IMMEDIATE")
             if part.replaces:
                 here = (part.stream, part.batch)
                 connection.execute(f"DELETE FROM {self._table} WHERE stream = ? AND batch = ?", here)
-            connection.executemany(
-                f"INSERT INTO {self._table} ({self._names}) VALUES ({marks}) ON CONFLICT DO NOTHING",
-                ((part.stream, part.batch, *row) for row in rows.toLocalIterator()),
-            )
+            given = ((part.stream, part.batch, *row) for row in rows.toLocalIterator())
+            connection.executemany(self._insertion, given)
         return []
 
     @property
-    def _names(self) -> str:
+    def _insertion(self) -> str:
+        """Inserts a row that is not there. SQLite refuses it where `KEY` is no primary key, and not unique."""
         # in brackets: a name in double quotes that is none of the table is a text to SQLite
-        return ", ".join(f"[{name}]" for name in self._columns)
+        names = ", ".join(f"[{name}]" for name in self._columns)
+        marks = ", ".join("?" * len(self._columns))
+        key = ", ".join(KEY)
+        return f"INSERT INTO {self._table} ({names}) VALUES ({marks}) ON CONFLICT ({key}) DO NOTHING"
 
     @contextlib.contextmanager
     def _connected(self) -> Iterator[sqlite3.Connection]:

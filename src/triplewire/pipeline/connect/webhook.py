@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 from triplewire.errors import OperatorError, Refusal, TriplewireError
 from triplewire.operators.http.connection import Answer, Connection
 from triplewire.operators.http.declared import target_of
-from triplewire.pipeline.connect.addresses import Address
+from triplewire.pipeline.connect.addresses import Address, shown
 from triplewire.pipeline.connect.parts import Part
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class WebhookSink:
                 raise ValueError("attempts, timeout or concurrency is out of range")
             self._secret = _secret(settings.get("secret", ""))
         except ValueError as error:
-            raise TriplewireError(str(error), source=target.url) from None
+            raise TriplewireError(shown(str(error)), source=str(target)) from None
         self._authorization = settings.get("authorization", "")
         self._idle: SimpleQueue[Connection] = SimpleQueue()
         for _ in range(self._at_once):

@@ -15,13 +15,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from triplewire.errors import TriplewireError
+from triplewire.pipeline.results.counts import number_of
 from triplewire.pipeline.rows import MATCH_ROWS
 from triplewire.pipeline.sinks import MATCHES, Output
 
 COLUMNS = MATCH_ROWS
 """The columns that a folder without a committed row has, and that come first in any other."""
-
-_OF_BATCH = "batch="
 
 
 def check_output(output: Output) -> None:
@@ -56,15 +55,11 @@ def _present(output: Output) -> list[Path]:
             names = os.listdir(place)
         except FileNotFoundError:
             continue
-        parts = [name for name in names if name.startswith(_OF_BATCH)]
+        parts = [name for name in names if number_of(name) is not None]
         where |= {name: place / name for name in parts}
         if not parts and names:
             where[""] = place
-    return [where[name] for name in sorted(where, key=_number)]
-
-
-def _number(part: str) -> int:
-    return int(part.removeprefix(_OF_BATCH) or 0)
+    return [where[name] for name in sorted(where, key=lambda name: number_of(name) or 0)]
 
 
 def columns_of(files: list[Path]) -> pa.Schema:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import re
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 NAME = "_counts.json"
 """The file beside the matches of a micro-batch, or of a batch run. Readers of Parquet pass over such names."""
 
-_OF_BATCH = "batch="
+_OF_BATCH = re.compile(r"batch=(\d+)")
 
 
 @dataclass(frozen=True)
@@ -60,13 +61,19 @@ class Counts:
 def last_batch(matches: Path) -> int | None:
     """The number of the last micro-batch that was committed to this folder, if there is one."""
     try:
-        with_number = [entry.name.removeprefix(_OF_BATCH) for entry in matches.iterdir() if _OF_BATCH in entry.name]
+        numbers = [number_of(entry.name) for entry in matches.iterdir()]
     except OSError:
         return None
-    return max(map(int, with_number), default=None)
+    return max((number for number in numbers if number is not None), default=None)
+
+
+def number_of(folder: str) -> int | None:
+    """The number of the micro-batch whose folder has this name; None for another name."""
+    match = _OF_BATCH.fullmatch(folder)
+    return None if match is None else int(match[1])
 
 
 def last_counts(matches: Path) -> Counts | None:
     """The counts of the last micro-batch, or of a batch run."""
     number = last_batch(matches)
-    return Counts.read(matches if number is None else matches / f"{_OF_BATCH}{number}")
+    return Counts.read(matches if number is None else matches / f"batch={number}")

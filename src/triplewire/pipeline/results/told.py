@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime as dt
+import math
 import sqlite3
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
@@ -22,6 +23,8 @@ _TABLE = """
 CREATE TABLE IF NOT EXISTS told (identity BLOB PRIMARY KEY, batch INTEGER NOT NULL, seen REAL NOT NULL) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS told_by_batch ON told (batch);
 """
+_DAY = 86_400.0
+_FORGET = "DELETE FROM told WHERE seen < ?"
 _RECORD = """
 INSERT INTO told SELECT identity, ?, ? FROM given WHERE true
 ON CONFLICT (identity) DO UPDATE
@@ -42,6 +45,7 @@ class Ledger:
         self._file = file
         self._at = at  # `sinks.Output.at`
         self._horizon = horizon.total_seconds()
+        self._forgotten = -math.inf  # when it was last rid of what is past the horizon, in seconds since 1970
 
     def new(self, identities: Sequence[bytes], batch: int) -> tuple[NDArray[np.bool_], int]:
         """Which of the matches of a micro-batch are to be told, and how many the others are. A micro-batch that is
@@ -73,6 +77,9 @@ class Ledger:
                 "SELECT identity FROM given JOIN told USING (identity) WHERE seen >= ?", (oldest,)
             ).fetchall()
             connection.execute(_RECORD, (batch, now, oldest))
+            if now - self._forgotten >= _DAY:  # a stream may run for years
+                connection.execute(_FORGET, (oldest,))
+                self._forgotten = now
             self._at("in the ledger")
         self._at("after the ledger")
         return {identity for (identity,) in told}
@@ -82,4 +89,4 @@ class Ledger:
         oldest = dt.datetime.now(dt.UTC).timestamp() - self._horizon
         with contextlib.closing(sqlite3.connect(self._file, timeout=_WAIT)) as connection, connection:
             connection.executescript(_TABLE)
-            connection.execute("DELETE FROM told WHERE seen < ?", (oldest,))
+            connection.execute(_FORGET, (oldest,))

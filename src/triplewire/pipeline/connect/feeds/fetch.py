@@ -8,15 +8,19 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from urllib.parse import urldefrag, urljoin
+from urllib.parse import urldefrag, urljoin, urlsplit
 
 from triplewire.errors import ReadError
-from triplewire.operators.http.connection import MOST_BYTES, Connection
+from triplewire.operators.http.connection import MOST_BYTES, Connection, Target
 from triplewire.operators.http.declared import target_of
+from triplewire.pipeline.connect.addresses import Connections
 from triplewire.pipeline.connect.webhook import seconds_to_wait
 from triplewire.read.names import legal
 
 MOST_HOPS = 5
+WELL_KNOWN, LEAST_PORT = {80, 443}, 1024
+"""The ports that are asked: these, and those from the least one on; so no feed makes us talk to a server of mail."""
+
 LONGEST = 24 * 3600.0
 """Seconds that a server may ask us to wait."""
 
@@ -37,7 +41,7 @@ class Known:
 @dataclass(frozen=True)
 class Answered:
     """What a server said: a status, a body where that is 200, what to send next time; `moved`, the address to ask from
-    now on, where it said so for good; the seconds to `wait`."""
+    now on, where it said so for good and a feed is there; the seconds to `wait`."""
 
     status: int
     body: bytes = b""
@@ -46,17 +50,13 @@ class Answered:
     wait: float = 0.0
 
 
-def fetch(address: str, known: Known, settings: Mapping[str, str], seconds: float) -> Answered:
-    """Ask for a feed. Raises `OperatorError` where no server answers, or is one that may not be asked, and `ReadError`
-    for a redirect that leads nowhere."""
-    private = settings.get("allow_private_addresses", "false") == "true"
+def fetch(address: str, known: Known, connections: Connections, seconds: float) -> Answered:
+    """Ask for a feed; each address on the way has the settings of its own. Raises `OperatorError` where no server
+    answers, or is one that may not be asked, and `ReadError` for a redirect that leads nowhere."""
     at, moved, is_permanent = address, "", True
     for _ in range(MOST_HOPS + 1):
         is_secure = at.startswith("https:")
-        try:
-            target = target_of(at, private, settings.get("ca_file", "") if is_secure else "")
-        except ValueError as error:
-            raise ReadError(f"it leads to an address that cannot be asked: {error}", source=address) from None
+        target = _target(at, connections.of(at), address)
         headers = {"Accept": _ACCEPT, "Accept-Encoding": "gzip"}
         if known.of == at:
             headers |= {"If-None-Match": known.etag} if known.etag else {}
@@ -69,7 +69,8 @@ def fetch(address: str, known: Known, settings: Mapping[str, str], seconds: floa
         if answer.status not in _REDIRECTS or not answer.headers.get("location"):
             break
         try:
-            at = legal(urldefrag(urljoin(at, answer.headers["location"])).url)
+            # geturl: the scheme in small letters
+            at = urlsplit(legal(urldefrag(urljoin(at, answer.headers["location"])).url)).geturl()
         except ValueError as error:
             raise ReadError(f"it leads to what is no address: {error}", source=address) from None
         if is_secure and not at.startswith("https:"):
@@ -82,8 +83,23 @@ def fetch(address: str, known: Known, settings: Mapping[str, str], seconds: floa
         raise ReadError("it comes in an encoding that was not asked for", source=address)
     age = _MAX_AGE.search(answer.headers.get("cache-control", ""))
     wait = max(seconds_to_wait(answer, LONGEST), min(float(age[1]), LONGEST) if age else 0.0)
+    if answer.status not in (200, 304):
+        moved = ""  # it did not lead to a feed
     validators = Known(_plain(answer.headers.get("etag")), _plain(answer.headers.get("last-modified")), at)
     return Answered(answer.status, answer.body, known if answer.status == 304 else validators, moved, wait)
+
+
+def _target(at: str, settings: Mapping[str, str], address: str) -> Target:
+    """What to connect to for a hop of the way from `address`. Raises `ReadError` for what may not be asked."""
+    private = settings.get("allow_private_addresses", "false") == "true"
+    try:
+        target = target_of(at, private, settings.get("ca_file", "") if at.startswith("https:") else "")
+    except ValueError as error:
+        raise ReadError(f"it leads to an address that cannot be asked: {error}", source=address) from None
+    if not private and target.port < LEAST_PORT and target.port not in WELL_KNOWN:
+        what = f"it leads to port {target.port}, which is not one of the web"
+        raise ReadError(what, source=address, remedy="allow_private_addresses = true allows it")
+    return target
 
 
 def _plain(value: str | None) -> str:

@@ -1,4 +1,4 @@
-"""The inbox: what was fetched, for good. Files are written aside, flushed to the disk and renamed, and never changed.
+"""The inbox: what was fetched. Files are written aside, flushed to the disk and renamed, and never changed.
 
 So Spark's own file source reads it, and reads the same again after a crash: decision 068.
 """
@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from triplewire.pipeline.connect.documents import DOCUMENTS
+from triplewire.pipeline.connect.globs import escape, streamed_files
 from triplewire.pipeline.rows import storable_text
 
 if TYPE_CHECKING:
@@ -51,6 +52,8 @@ class Inbox:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
+        for part in folder.glob(".*.part"):  # of a process that was killed
+            part.unlink(missing_ok=True)
         self._last = max((int(file.stem) for file in folder.glob("[0-9]*.parquet")), default=0)
 
     def append(self, came: Sequence[Delivered]) -> None:
@@ -82,6 +85,6 @@ class Inbox:
 
 def documents_from(spark: SparkSession, folder: str, streaming: bool) -> DataFrame:
     """What is in an inbox, as rows of `DOCUMENTS`."""
-    reader = (spark.readStream if streaming else spark.read).format("parquet").schema(DOCUMENTS)
-    # Spark silently leaves out files that are older than maxFileAge: no file is so old
-    return reader.option("maxFileAge", "36500d").load(folder)
+    if streaming:
+        return streamed_files(spark, "parquet", DOCUMENTS).load(escape(folder))
+    return spark.read.format("parquet").schema(DOCUMENTS).load(escape(folder))

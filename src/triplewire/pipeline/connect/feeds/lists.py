@@ -16,8 +16,10 @@ SUFFIXES = (".opml", ".feeds")
 
 
 def is_list(source: str) -> bool:
-    """Does a source name a list of feeds?"""
-    return source.lower().endswith(SUFFIXES)
+    """Does a source name a list of feeds? A topic of Kafka, an inbox and a folder may have such names, too."""
+    if not source.lower().endswith(SUFFIXES) or source.startswith(("kafka:", "inbox:")):
+        return False
+    return not Path(source).is_dir()
 
 
 def addresses(file: Path, settings: Settings, on_refusal: Callable[[Refusal], None]) -> list[str]:
@@ -52,13 +54,16 @@ def addresses(file: Path, settings: Settings, on_refusal: Callable[[Refusal], No
 
 def _outlines(data: bytes, settings: Settings) -> Iterator[str]:
     """The values of `xmlUrl`, however they are written; the guard has looked at the document before."""
-    root = ElementTree.fromstring(check_rdf_xml(data, settings).decode("utf-8", "replace"))
+    try:
+        root = ElementTree.fromstring(check_rdf_xml(data, settings).decode("utf-8", "replace"))
+    except ElementTree.ParseError as error:  # what the guard does not look at: prefixes without a namespace
+        raise ReadError(f"not well-formed XML: {error}") from None
     for element in root.iter("outline"):
         yield from (value.strip() for name, value in element.items() if name.lower() == "xmlurl" and value.strip())
 
 
 def _lines(data: bytes) -> Iterator[str]:
-    for line in check_utf8(data, "the list of feeds").decode().splitlines():
+    for line in check_utf8(data, "list of feeds").decode().splitlines():
         text = line.strip()
         if text and not text.startswith("#"):
             yield text

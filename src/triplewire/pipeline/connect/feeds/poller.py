@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import math
 import random
 import re
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -33,7 +34,10 @@ LEAST = 10.0
 AT_ONCE = 8  # servers that are asked at once; of one server, one feed at a time
 _SECONDS = 20.0  # for one answer
 _BETWEEN = 0.2  # seconds between two requests to a server
-_PAUSE = 10.0  # seconds after a failure of the inbox
+_PAUSE = 10.0  # seconds after a failure of the inbox, doubled for each in a row
+_TURN = 30.0  # seconds that a server is asked for its feeds, until others have their turn
+_PIECE = 16 << 20  # bytes of documents that are written together, about; one document more may come
+_TIDY = 3600.0  # seconds between two calls of `tidy`
 _LOOK = 0.5  # seconds between looks at what is due
 _JITTER = 0.1  # of a pause, so that feeds do not stay in step
 _OVERLOADED, _GONE = {429, 503}, 410
@@ -67,6 +71,7 @@ class Feed:
 @dataclass
 class Poller:
     """The feeds of a list, and their inbox in a folder. `clock` is `time.time`; `on_note` is told what is wrong here.
+    `tidy` is called as polling begins, and each hour.
 
     Raises `TriplewireError` for an interval that is no number.
     """
@@ -77,22 +82,28 @@ class Poller:
     clock: Callable[[], float] = time.time
     stop: threading.Event = field(default_factory=threading.Event)
     on_note: Callable[[str], None] = lambda note: None
+    tidy: Callable[[], object] = lambda: None
 
     def __post_init__(self) -> None:
-        for address in self.addresses:
-            text = self.connections.of(address).get("interval", "")
-            if text and not re.fullmatch(r"\d{1,9}(\.\d+)?", text):
-                raise TriplewireError(f"the interval {text!r} is no number of seconds", source=address)
+        for beginning, settings in self.connections.tables.items():  # a feed may move to any of them
+            text = settings.get("interval", "0")
+            if not re.fullmatch(r"\d{1,9}(\.\d+)?", text):
+                raise TriplewireError(f"the interval {text!r} is no number of seconds", source=beginning)
         self.inbox = Inbox(self.folder / FOLDER)
         self._file = self.folder / "feeds.sqlite"
         with self._connected() as connection:
             rows = connection.execute(f"SELECT {_FIELDS} FROM feeds").fetchall()
         before = {row[0]: Feed(row[0], row[1], Known(*row[2:5]), *row[5:]) for row in rows}
         self.feeds = {address: before.get(address, Feed(address, address)) for address in self.addresses}
+        for feed in self.feeds.values():  # a clock that was wrong may have put it off for years
+            latest = self.clock() + max(LONGEST, self._interval(feed)) * (1 + _JITTER)
+            self.feeds[feed.address] = replace(feed, due=min(feed.due, latest))
+        self._writing = threading.Lock()
 
     def begin(self, watch: bool) -> Callable[[], None]:
         """Poll what is due: once, or, to `watch`, in a thread. Returns what ends it."""
         if not watch:
+            self.tidy()
             self.poll()
             return lambda: None
         thread = threading.Thread(target=self._watch, name="feeds", daemon=True)
@@ -105,84 +116,110 @@ class Poller:
         return end
 
     def _watch(self) -> None:
-        was_wrong = ""
-        while not self.stop.is_set():
-            try:
-                self.poll()
-                was_wrong = ""
-            except Exception as error:  # a full disk, say: nobody would see that the thread has ended
-                if str(error) != was_wrong:
-                    was_wrong = str(error)
-                    self.on_note(f"polling failed, and is tried again: {type(error).__name__}: {error}")
-                self.stop.wait(_PAUSE)
-            self.stop.wait(_LOOK)
+        """Poll until `stop` is set. A server that is slow holds up none but its own feeds, and has its turn for
+        `_TURN` seconds."""
+        was_wrong, pause, under_way = "", _PAUSE, dict[str, Future[int]]()
+        tidied = -math.inf
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            while not self.stop.is_set():
+                try:
+                    if time.monotonic() - tidied >= _TIDY:
+                        tidied = time.monotonic()
+                        self.tidy()
+                    for server in [server for server, turn in under_way.items() if turn.done()]:
+                        under_way.pop(server).result()
+                        was_wrong, pause = "", _PAUSE
+                    for server, feeds in self._due().items():
+                        if server not in under_way:
+                            under_way[server] = pool.submit(self._of_server, feeds, _TURN)
+                except Exception as error:  # a full disk, say: nobody would see that the thread has ended
+                    if str(error) != was_wrong:
+                        was_wrong = str(error)
+                        self.on_note(f"polling failed, and is tried again: {type(error).__name__}: {error}")
+                    self.stop.wait(pause)
+                    pause = min(2 * pause, INTERVAL)  # what could not be written is fetched again
+                self.stop.wait(_LOOK)
 
     def poll(self) -> int:
         """Ask for each feed that is due, once; returns how many documents came."""
-        now, servers = self.clock(), dict[str, list[Feed]]()
-        for feed in self.feeds.values():
-            if feed.due <= now and not feed.is_gone:
-                servers.setdefault(urlsplit(feed.url).netloc, []).append(feed)
+        servers = self._due()
         if not servers:
             return 0
-        count = 0
         with ThreadPoolExecutor(min(AT_ONCE, len(servers))) as pool:
-            for done in as_completed([pool.submit(self._of_server, feeds) for feeds in servers.values()]):
-                asked, came = done.result()
-                self.inbox.append(came)
-                self._store(asked)
-                count += sum(entry.content is not None for entry in came)
-        return count
+            return sum(pool.map(self._of_server, servers.values()))
 
-    def _of_server(self, feeds: Sequence[Feed]) -> tuple[list[Feed], list[Delivered]]:
-        """Ask one server for its feeds, one after the other."""
+    def _due(self) -> dict[str, list[Feed]]:
+        """The feeds that are due, by their servers: those first that have waited longest."""
+        now, servers = self.clock(), dict[str, list[Feed]]()
+        for feed in sorted(self.feeds.values(), key=lambda feed: feed.due):
+            if feed.due <= now and not feed.is_gone:
+                servers.setdefault(urlsplit(feed.url).netloc, []).append(feed)
+        return servers
+
+    def _of_server(self, feeds: Sequence[Feed], seconds: float = math.inf) -> int:
+        """Ask one server for its feeds, one after the other, for so many seconds; the others stay due. What came is
+        written in pieces, as it comes. Returns how many documents these were."""
         asked: list[Feed] = []
         came: list[Delivered] = []
+        count, begun = 0, time.monotonic()
         for number, feed in enumerate(feeds):
-            if self.stop.wait(_BETWEEN if number else 0):
+            if time.monotonic() - begun > seconds or self.stop.wait(_BETWEEN if number else 0):
                 break
             after = self._asked(feed, came)
             asked.append(after)
             if after.status in _OVERLOADED:  # it holds for the other feeds of the server as well
                 asked += (replace(other, due=max(other.due, after.due)) for other in feeds[number + 1 :])
                 break
-        return asked, came
+            if sum(len(entry.content or b"") for entry in came) >= _PIECE:
+                count += self._write(asked, came)
+                asked, came = [], []
+        return count + self._write(asked, came)
+
+    def _write(self, asked: Sequence[Feed], came: Sequence[Delivered]) -> int:
+        """Write down what came, and then how the feeds are known; returns how many documents came."""
+        with self._writing:
+            self.inbox.append(came)
+            self._store(asked)
+        return sum(entry.content is not None for entry in came)
 
     def _asked(self, feed: Feed, came: list[Delivered]) -> Feed:
         """Ask for one feed: how it is known from now on, and what came."""
-        settings = self.connections.of(feed.url)
         try:
-            answer = fetch(feed.url, feed.known, settings, _SECONDS)
+            answer = fetch(feed.url, feed.known, self.connections, _SECONDS)
         except (OperatorError, ReadError) as error:
-            return self._failed(feed, Answered(0), f"the feed cannot be fetched: {error.what}", settings, came)
+            return self._failed(feed, Answered(0), f"the feed cannot be fetched: {error.what}", came)
+        except Exception as error:  # what no one thought of: one feed must not keep the others from being asked
+            what = f"the feed cannot be fetched: {type(error).__name__}: {error}"
+            return self._failed(feed, Answered(0), what, came)
         feed = replace(feed, url=answer.moved or feed.url)
         if answer.status == 200:
-            digest = hashlib.sha256(answer.body).digest()
+            digest = hashlib.sha256(_timeless(answer.body)).digest()
             if digest != feed.digest:
                 came.append(Delivered(feed.url, answer.body, "", self.clock()))
-            return replace(
-                feed, known=answer.known, due=self._next(answer, settings), failures=0, status=200, digest=digest
-            )
+            due = self._next(feed, answer)
+            return replace(feed, known=answer.known, due=due, failures=0, status=200, digest=digest)
         if answer.status == 304:
-            return replace(feed, due=self._next(answer, settings), failures=0, status=304)
-        return self._failed(feed, answer, f"the feed's server answers {answer.status}", settings, came)
+            return replace(feed, due=self._next(feed, answer), failures=0, status=304)
+        return self._failed(feed, answer, f"the feed's server answers {answer.status}", came)
 
-    def _failed(
-        self, feed: Feed, answer: Answered, reason: str, settings: Mapping[str, str], came: list[Delivered]
-    ) -> Feed:
+    def _failed(self, feed: Feed, answer: Answered, reason: str, came: list[Delivered]) -> Feed:
         """A feed that gave nothing: it is told of at the first time in a row, and asked less and less often."""
         failures = feed.failures + 1
         if failures == 1 or answer.status == _GONE:
             more = ": it is not asked again" if answer.status == _GONE else ""
             came.append(Delivered(feed.url, None, reason + more, self.clock()))
-        due = self._next(answer, settings, 2 ** min(failures, 10))
+        due = self._next(feed, answer, 2 ** min(failures, 10))
         return replace(feed, due=due, failures=failures, status=answer.status)
 
-    def _next(self, answer: Answered, settings: Mapping[str, str], factor: int = 1) -> float:
-        """When a feed is due again: after its interval, as much later as its server asks for, within a day."""
-        interval = max(float(settings.get("interval", INTERVAL)), LEAST)
-        pause = max(interval * factor, answer.wait)
-        return self.clock() + min(pause, max(LONGEST, answer.wait)) * (1 + random.uniform(0, _JITTER))
+    def _next(self, feed: Feed, answer: Answered, factor: int = 1) -> float:
+        """When a feed is due again: after its interval, or later, as its server asks for or as it has failed; a day
+        later at most, where the interval is no longer than that."""
+        interval = self._interval(feed)
+        pause = min(max(interval * factor, answer.wait), max(LONGEST, interval))
+        return self.clock() + pause * (1 + random.uniform(0, _JITTER))
+
+    def _interval(self, feed: Feed) -> float:
+        return max(float(self.connections.of(feed.url).get("interval", INTERVAL)), LEAST)
 
     def _store(self, feeds: Sequence[Feed]) -> None:
         self.feeds.update((feed.address, feed) for feed in feeds)
@@ -198,3 +235,8 @@ class Poller:
         with contextlib.closing(sqlite3.connect(self._file)) as connection, connection:
             connection.execute(_TABLE)
             yield connection
+
+
+def _timeless(body: bytes) -> bytes:
+    """The body without the time at which it was compressed, where it is (MTIME of RFC 1952, section 2.3)."""
+    return body[:4] + bytes(4) + body[8:] if body[:2] == b"\x1f\x8b" else body
