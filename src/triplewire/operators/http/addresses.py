@@ -11,10 +11,13 @@ import socket
 from triplewire.errors import OperatorError
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
-_NAT64 = (ipaddress.ip_network("64:ff9b::/96"), ipaddress.ip_network("64:ff9b:1::/48"))  # RFC 6052, RFC 8215
+_NAT64 = ipaddress.ip_network("64:ff9b::/96")  # RFC 6052
 _REFUSED = [
     ipaddress.ip_network(text)
-    for text in ("192.88.99.0/24", "192.0.0.0/24", "100.64.0.0/10", "::/96", "fec0::/10", "3fff::/20", "5f00::/16")
+    for text in (
+        "192.88.99.0/24", "192.0.0.0/24", "100.64.0.0/10", "::/96", "fec0::/10", "3fff::/20", "5f00::/16",
+        "64:ff9b:1::/48",  # translation within a network of one's own: RFC 8215
+    )  # fmt: skip
 ]
 
 
@@ -38,7 +41,7 @@ def _unwrapped(address: Address) -> list[Address]:
         inside.append(address.sixtofour)
     if address.teredo is not None:
         inside += address.teredo
-    if any(address in network for network in _NAT64):
+    if address in _NAT64:
         return [ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)]
     return inside
 
