@@ -12,13 +12,10 @@ from triplewire.errors import OperatorError
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")  # RFC 6052
-_REFUSED = [
-    ipaddress.ip_network(text)
-    for text in (
-        "192.88.99.0/24", "192.0.0.0/24", "100.64.0.0/10", "::/96", "fec0::/10", "3fff::/20", "5f00::/16",
-        "64:ff9b:1::/48",  # translation within a network of one's own: RFC 8215
-    )  # fmt: skip
-]
+_OWN_NAT64 = "64:ff9b:1::/48"  # of one's own network: RFC 8215
+_VERSION_4 = ("192.88.99.0/24", "192.0.0.0/24", "100.64.0.0/10")
+_VERSION_6 = ("::/96", "fec0::/10", "3fff::/20", "5f00::/16", _OWN_NAT64)
+_REFUSED = [ipaddress.ip_network(text) for text in (*_VERSION_4, *_VERSION_6)]
 
 
 def is_public(text: str) -> bool:
