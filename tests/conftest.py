@@ -2,7 +2,8 @@
 the order of the tests, which keeps two workers busy to the end (`pytest -n 2 --dist loadgroup`).
 
 All kernels are compiled by the first test, which takes two minutes. Meanwhile the other worker runs tests that need
-none: what both compile at the same time is compiled twice. So no test module may match when it is imported. Groups that take minutes come next, so that none is left alone at the end.
+none: what both compile at the same time is compiled twice. So no test module may match when it is imported. Groups that
+take minutes come next, so that none is left alone at the end.
 """
 
 from __future__ import annotations

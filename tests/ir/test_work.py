@@ -1,7 +1,7 @@
 """Functions and conditions cost what they read and write: `tests/cases/evaluate/work.toml` has all of them.
 
-The literals have a million characters in `make full`, a quarter of that by default. What a step is, in time, is measured
-here, on the machine at hand."""
+The literals have a million characters in `make full`, a quarter of that by default. What a step is, in time, is
+measured here, on the machine at hand."""
 
 from __future__ import annotations
 
