@@ -171,7 +171,7 @@ def test_damaged() -> None:
         for _ in range(chance.randrange(1, 3)):
             some[chance.randrange(len(some))] = chance.choice(b'<>"\\ .\n\r_:@^a\xc3\xff')
         plain += _agrees(bytes(some))
-    assert plain > 200
+    assert plain > usually(50, 200)
 
 
 @pytest.mark.parametrize("place", ["<%s> <a:p> <a:o>", "<a:s> <%s> <a:o>", '<a:s> <a:p> "o"^^<%s>'])

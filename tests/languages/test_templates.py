@@ -128,7 +128,7 @@ def _graph() -> Iterator[str]:
 def test_rtf_queries(name: str) -> None:
     templates, chance = Templates(), random.Random(name)
     texts = list(islice(_rtf(name), usually(800, 2_000)))
-    assert sum([_agrees(templates, text, "sparql", Context()) for text in texts]) > 1_400
+    assert sum([_agrees(templates, text, "sparql", Context()) for text in texts]) > usually(500, 1_400)
     for text in texts[::4]:
         _agrees(templates, _mutated(text, chance), "sparql", Context())
 
@@ -137,7 +137,7 @@ def test_rtf_queries(name: str) -> None:
 def test_graph_subscriptions_are_put_together_from_known_tuples() -> None:
     templates, chance = Templates(), random.Random(1)
     texts = list(islice(_graph(), 0, 20_000, usually(48, 16)))
-    assert sum([_agrees(templates, text, "gql", Context()) for text in texts]) > 700
+    assert sum([_agrees(templates, text, "gql", Context()) for text in texts]) > usually(220, 700)
     for text in texts[::4]:
         _agrees(templates, _mutated(text, chance), "gql", Context())
     assert templates.parsed < 600
