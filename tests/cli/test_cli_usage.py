@@ -12,6 +12,7 @@ from unittest import mock
 
 import pytest
 
+from amounts import IN_FULL
 from cli.runner import triplewire
 from triplewire import config
 from triplewire.cli.arguments import repeat_options
@@ -157,6 +158,7 @@ def test_the_reader_of_the_messages_goes_away(folder: Path) -> None:
         assert run.wait() == 141
 
 
+ALL_CLOSED = "<&- >&- 2>&-"
 FULL = Path("/dev/full")
 FULL_SAID = "triplewire: [Errno 28] No space left on device"
 
@@ -182,12 +184,13 @@ def test_a_full_disk_is_one_line_and_74(folder: Path, arguments: list[str]) -> N
 
 
 @pytest.mark.usefixtures("without_kernels")
-@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize("closed", [ALL_CLOSED, "<&-", ">&-", "2>&-"])
 def test_closed_streams(folder: Path, closed: str) -> None:
     """As daemons are started. What would go there is for nobody; files are written all the same."""
-    line = f'"$@" match --subscriptions title.rq --publications a.ttl broken.ttl --output out.jsonl {closed}'
-    assert subprocess.run(["sh", "-c", line, "sh", *COMMAND], check=False, cwd=folder).returncode == 1
-    assert len((folder / "out.jsonl").read_text().splitlines()) == 1
+    if IN_FULL or closed == ALL_CLOSED:
+        line = f'"$@" match --subscriptions title.rq --publications a.ttl broken.ttl --output out.jsonl {closed}'
+        assert subprocess.run(["sh", "-c", line, "sh", *COMMAND], check=False, cwd=folder).returncode == 1
+        assert len((folder / "out.jsonl").read_text().splitlines()) == 1
     line = f'"$@" match --subscriptions title.rq --publications a.ttl broken.ttl {closed}'
     done = subprocess.run(["sh", "-c", line, "sh", *COMMAND], capture_output=True, text=True, check=False, cwd=folder)
     assert done.returncode == 1

@@ -1,8 +1,9 @@
 """The real workloads in full, by the matcher "trie": every expected result, and how few candidates a match costs.
 
 100,000 queries of RTF with 0, 50 and 100 % full text over 5,000 publications; 100,000 graph subscriptions with their
-taxonomy over 2,000; 40,000 MDV rules over 1,746 documents; 6,000 full-text expressions over 5,603 texts. Of two of the
-RTF sets, `make test` takes a part and `make full` all. Subscriptions are loaded from files, as the command does.
+taxonomy over 2,000; 40,000 MDV rules over 1,746 documents; 6,000 full-text expressions over 5,603 texts. `make full`
+takes all of them; `make test` takes all graph subscriptions, whose expected results are by publication, and every n-th
+of each other set (`EACH`). Subscriptions are loaded from files, as the command does.
 Samples of the same, by the reference meaning: `test_workloads_expected`, `test_fulltext_expected`, which say how the
 sets are written in the query languages.
 """
@@ -15,6 +16,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -36,6 +38,15 @@ from triplewire.engine.stats import Stats
 from triplewire.ir.taxonomy import Taxonomy
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, Literal, Triple
+
+EACH = {"ft000": 10, "ft050": 3, "ft100": 10, "mdv": 4, "full-text": 3}
+"""Of which set every n-th subscription is tried by default. No set is in an order with such a period: each part has all
+kinds."""
+
+
+def part(kind: str, file: str) -> list[Any]:
+    """The rows of a set that are tried."""
+    return list(map(json.loads, islice(lines(f"{file}.jsonl.gz"), 0, None, 1 if IN_FULL else EACH[kind])))
 
 
 def loaded(file: Path, rows: Iterable[tuple[str, str, str]], taxonomy: Taxonomy | None = None) -> Engine:
@@ -91,14 +102,13 @@ def check(rows: Ordered, expected: dict[str, tuple[int, str]]) -> None:
 
 @pytest.mark.parametrize("share", ["ft000", "ft050", "ft100"])
 def test_rtf(share: str, tmp_path: Path) -> None:
-    """The set with all kinds of queries in full; of the others by default each tenth query."""
-    step = 1 if IN_FULL or share == "ft050" else 10
-    queries = list(islice(map(json.loads, lines(f"10-workloads/rtf-queries-100k-{share}.jsonl.gz")), 0, None, step))
+    queries = part(share, f"10-workloads/rtf-queries-100k-{share}")
     engine = loaded(tmp_path / "queries.jsonl", ((str(key), "sparql", rtf_query(tuples)) for key, _, tuples in queries))
-    assert len(engine.subscriptions) == 100_000 // step
+    assert len(engine.subscriptions) == len(queries)
     rows, stats = matched(engine, "10-workloads/mixed-5000.nq.gz")
     assert stats.publications == 5_000
-    if step == 1:
+    if IN_FULL:
+        assert len(queries) == 100_000
         check(rows, stated(f"10-workloads/rtf-expected-{share}.tsv.gz"))
     counts = Counter(rows.subscriptions[number] for number in rows.subscription.tolist())
     assert counts == {str(key): count for key, count, _ in queries if count}
@@ -119,9 +129,10 @@ def test_graph_subscriptions(tmp_path: Path) -> None:
 
 @pytest.mark.xdist_group("full-mdv")
 def test_mdv_rules(tmp_path: Path) -> None:
-    rules = [json.loads(line) for line in lines("10-workloads/mdv-rules-40k.jsonl.gz")]
+    rules = part("mdv", "10-workloads/mdv-rules-40k")
     engine = loaded(tmp_path / "rules.jsonl", ((str(row[0]), "mdv", MDV_PREFIXES + row[2]) for row in rules))
-    assert len(engine.subscriptions) == len(rules) == 40_000
+    assert len(engine.subscriptions) == len(rules) == (40_000 if IN_FULL else 10_000)
+    assert {kind for _, kind, *_ in rules} == {"OID", "COMP", "PATH", "JOIN"}
     result = engine.match(documents())
     assert result.publications == 1_746
     assert not result.refusals
@@ -139,11 +150,11 @@ def test_mdv_rules(tmp_path: Path) -> None:
 
 @pytest.mark.xdist_group("full-text")
 def test_full_text(tmp_path: Path) -> None:
-    rows = [json.loads(line) for line in lines("06-fulltext/ft-expressions.jsonl.gz")]
+    rows = part("full-text", "06-fulltext/ft-expressions")
     query = "SELECT * {{ ?s ?p ?t FILTER ftcontains(?t, {}) }}"
     given = ((str(row["id"]), "sparql", query.format(written(row["expr"]))) for row in rows)
     engine = loaded(tmp_path / "expressions.jsonl", given)
-    assert len(engine.subscriptions) == len(rows) == 6_000
+    assert len(engine.subscriptions) == len(rows) == (6_000 if IN_FULL else 2_000)
     subject, predicate = IRI("http://example.org/s"), IRI("http://example.org/text")
     publications = (Publication(key, (Triple(subject, predicate, Literal(text)),)) for key, text in texts().items())
     collected, result = Collected(None), engine.match(publications)

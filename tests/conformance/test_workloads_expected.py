@@ -16,6 +16,7 @@ from functools import cache
 import pyoxigraph
 import pytest
 
+from amounts import usually
 from shared_data import lines, members
 from triplewire.ir.evaluation.evaluate import Answer, World, evaluate
 from triplewire.ir.subscription import Subscription
@@ -24,9 +25,9 @@ from triplewire.languages import parse
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, BlankNode, Literal, Term, Triple
 
-RTF_SAMPLE = 20  # queries of each share
-GRAPH_SAMPLE = 60
-MDV_SAMPLE = 12  # rules of each type
+RTF_SAMPLE = usually(8, 20)  # queries of each share
+GRAPH_SAMPLE = usually(20, 60)
+MDV_SAMPLE = usually(4, 12)  # rules of each type
 MDV_PREFIXES = "PREFIX nmo: <http://nomisma.org/ontology#>\n"
 
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from amounts import usually
 from engine.samples import EX, iri
 from triplewire import Engine, Publication, Settings, Triple, plugins
 from triplewire.encode.schema import to_batch
@@ -99,7 +100,7 @@ def test_generated_products(matcher: str, steps: int) -> None:
     """With 5,000 steps, fewer than most of the products without their filters have rows, all bindings are there. With
     fewer steps they may be cut, or the pair refused; what is cut is a part, in order, and said to be cut."""
     chance, cut, refused = random.Random(f"{steps}"), 0, 0
-    cases = [generated(chance) for _ in range(25)]
+    cases = [generated(chance) for _ in range(usually(10, 25))]
     for publication, text in cases:
         world = World(settings=Settings(max_steps=steps, max_bindings=500))
         engine = Engine(matcher=matcher, settings=world.settings)

@@ -6,6 +6,7 @@ from functools import cache
 
 import pytest
 
+from amounts import usually
 from engine.samples import EX, item
 from triplewire import Engine
 from triplewire.config import Settings
@@ -15,6 +16,7 @@ from triplewire.engine.segments.snapshot import SegmentSnapshot
 from triplewire.model.match import Match
 from triplewire.verify import objects
 
+PUBLICATIONS, COPIES = usually(13, 23), usually(2, 4)  # and of each query
 QUERIES = [
     "SELECT ?t { ?s rss:title ?t }",
     "SELECT ?t ?s { ?s rss:title ?t }",
@@ -28,7 +30,7 @@ QUERIES = [
 
 def matches(engine: Engine) -> list[tuple[Match, list[list[str]]]]:
     """Each match of some publications, and the order of what its bindings hold."""
-    found = engine.match([item(f"p{n:02}", f"w{n % 10} {n}") for n in range(23)])
+    found = engine.match([item(f"p{n:02}", f"w{n % 10} {n}") for n in range(PUBLICATIONS)])
     listed = list(found)
     assert listed == found.matches == [found[number] for number in range(len(found))] == found[:]
     return [(match, [list(row) for row in match.bindings]) for match in listed]
@@ -36,7 +38,7 @@ def matches(engine: Engine) -> list[tuple[Match, list[list[str]]]]:
 
 def subscribed(settings: Settings) -> Engine:
     engine = Engine(settings=settings)
-    for number in range(4 * len(QUERIES)):
+    for number in range(COPIES * len(QUERIES)):
         engine.subscribe(QUERIES[number % len(QUERIES)], id=f"s{number * 7 % 100:03}")
     return engine
 
@@ -52,7 +54,7 @@ def test_matches_are_the_same_in_other_portions(
     monkeypatch: pytest.MonkeyPatch, sizes: tuple[int, int, int], most: int
 ) -> None:
     settings, wanted = Settings(max_bindings=most), in_usual_portions(most)
-    assert len(wanted) == 23 * 4 * len(QUERIES)
+    assert len(wanted) == PUBLICATIONS * COPIES * len(QUERIES)
     assert any(match.truncated for match, _ in wanted) is (most == 3)
     for module, name, size in zip((result, result, objects), ("_AT_ONCE", "_NAMED", "_ROWS"), sizes, strict=True):
         monkeypatch.setattr(module, name, size)

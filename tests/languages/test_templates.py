@@ -13,6 +13,7 @@ from case_files import read_cases
 from outcomes import context
 from test_sparql_cases import CONTEXT
 
+from amounts import usually
 from shared_data import ROOT, lines
 from triplewire.config import Settings
 from triplewire.errors import TriplewireError
@@ -94,7 +95,7 @@ def test_texts_of_the_cases_and_texts_like_them(folder: str, name: str) -> None:
     templates = Templates(operators=given.operators)
     chance = random.Random(f"{folder}/{name}")
     for case in read_cases(f"{folder}/{name}"):
-        for text in [case.text, case.text, *(_mutated(case.text, chance) for _ in range(24))]:
+        for text in [case.text, case.text, *(_mutated(case.text, chance) for _ in range(usually(8, 24)))]:
             if _agrees(templates, text, folder, given):
                 assert case.outcome.startswith("=> ") or text != case.text
 
@@ -126,8 +127,8 @@ def _graph() -> Iterator[str]:
 @pytest.mark.parametrize("name", ["ft000", "ft050", "ft100"])
 def test_rtf_queries(name: str) -> None:
     templates, chance = Templates(), random.Random(name)
-    texts = list(islice(_rtf(name), 2_000))
-    assert sum([_agrees(templates, text, "sparql", Context()) for text in texts]) > 1_400
+    texts = list(islice(_rtf(name), usually(800, 2_000)))
+    assert sum([_agrees(templates, text, "sparql", Context()) for text in texts]) > usually(500, 1_400)
     for text in texts[::4]:
         _agrees(templates, _mutated(text, chance), "sparql", Context())
 
@@ -135,8 +136,8 @@ def test_rtf_queries(name: str) -> None:
 @pytest.mark.slow
 def test_graph_subscriptions_are_put_together_from_known_tuples() -> None:
     templates, chance = Templates(), random.Random(1)
-    texts = list(islice(_graph(), 0, 20_000, 16))
-    assert sum([_agrees(templates, text, "gql", Context()) for text in texts]) > 700
+    texts = list(islice(_graph(), 0, 20_000, usually(48, 16)))
+    assert sum([_agrees(templates, text, "gql", Context()) for text in texts]) > usually(220, 700)
     for text in texts[::4]:
         _agrees(templates, _mutated(text, chance), "gql", Context())
     assert templates.parsed < 600

@@ -44,7 +44,7 @@ def test_a_language_makes_a_tagged_string() -> None:
     assert dataclasses.replace(tagged, lexical="chien") == Literal.tagged("chien", "fr")
 
 
-@pytest.mark.parametrize("size", [1, 1_000_000])
+@pytest.mark.parametrize("size", [1, 200_000])
 def test_what_is_shown_is_short(size: int) -> None:
     """No title, id or query of a megabyte fills the screen."""
     long = "a<b>\n" * size

@@ -31,7 +31,7 @@ def flood():
 
 class Bad:
     parameters = (Parameter("x"),)
-    isolated, timeout, memory = True, 2.0, 1 << 28
+    isolated, timeout, memory = True, 1.0, 1 << 28
     def __init__(self, name, body):
         self.name, self.body = name, body
     def evaluate(self, publication, arguments):
@@ -47,7 +47,7 @@ operators = (
 SAID = {
     "dies": "exit 9",
     "killed": "signal 9",
-    "hangs": "no answer within 2 s",
+    "hangs": "no answer within 1 s",
     "eats": "more memory than allowed",
     "lies": "its answer is wrong",
     "raises": "ZeroDivisionError",
@@ -125,6 +125,6 @@ def test_what_cannot_travel_is_refused() -> None:
 )
 def test_wrong_traits_are_refused(trait: str) -> None:
     text = FILE.replace('parameters = (Parameter("x"),)', f'parameters = (Parameter("x"),)\n    {trait}', 1)
-    text = text.replace("isolated, timeout, memory = True, 2.0, 1 << 28", "")
+    text = text.replace("isolated, timeout, memory = True, 1.0, 1 << 28", "")
     with pytest.raises(OperatorError, match=trait.split()[0]):
         operators_of([OperatorFile("wrong.py", text)])

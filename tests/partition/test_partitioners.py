@@ -8,6 +8,7 @@ from collections import Counter
 import pytest
 
 from agreement.publications import TAXONOMY, Scene, operators
+from amounts import usually
 from partition.test_containment_sound import SEED, generated
 from triplewire.config import Settings
 from triplewire.engine import Engine
@@ -32,7 +33,7 @@ def answers(found: object) -> tuple[Counter[tuple[str, str, str]], Counter[str]]
 @pytest.mark.parametrize("name", NAMES)
 def test_the_answers_of_one_engine(name: str) -> None:
     chance = random.Random(f"{SEED} {name}")
-    for _ in range(2):
+    for _ in range(usually(1, 2)):
         scene = Scene(chance)
         subscriptions = generated(chance, scene, 120)
         publications: list[Publication] = [scene.publication(place) for place in range(60)]

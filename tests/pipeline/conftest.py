@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,15 +27,21 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 
 @pytest.fixture(scope="session")
-def postgres() -> Iterator[str]:
-    with servers.postgres() as url:
-        yield url
+def starting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Future[str]]]:
+    """The servers, which start while Spark does: the address of each, or why its tests are skipped."""
+    with ExitStack() as running, ThreadPoolExecutor(2) as pool:
+        made = {"postgres": servers.postgres(), "kafka": servers.kafka(tmp_path_factory.mktemp("kafka"))}
+        yield {name: pool.submit(running.enter_context, server) for name, server in made.items()}
 
 
 @pytest.fixture(scope="session")
-def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with servers.kafka(tmp_path_factory.mktemp("kafka")) as host:
-        yield host
+def postgres(starting: dict[str, Future[str]]) -> str:
+    return starting["postgres"].result()
+
+
+@pytest.fixture(scope="session")
+def kafka(starting: dict[str, Future[str]]) -> str:
+    return starting["kafka"].result()
 
 
 @pytest.fixture
@@ -43,8 +51,8 @@ def receiver() -> Iterator[servers.Receiver]:
 
 
 @pytest.fixture(scope="session")
-def linked(spark: SparkSession) -> SparkSession:
-    """The session, with Kafka's connector and the driver of PostgreSQL."""
+def linked(starting: object, spark: SparkSession) -> SparkSession:
+    """The session, with Kafka's connector and the driver of PostgreSQL, while the servers start that it reaches."""
     for jar in servers.jars("connector"):
         spark.sql(f"ADD JAR '{jar}'")
     return spark

@@ -39,7 +39,7 @@ def packed(*queries: str) -> PackedEngine:
 
 
 TITLES = "SELECT ?title { ?item a rss:item ; rss:title ?title }"
-ITEMS = len(Engine.match(packed(TITLES).engine(), read(str(LOG))))
+ITEMS = LOG.read_text(encoding="utf-8").count("</entry>")  # each has a title
 
 
 def quads(name: str, *texts: str) -> str:

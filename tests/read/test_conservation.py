@@ -13,13 +13,14 @@ from collections import Counter
 
 import pytest
 
+from amounts import usually
 from triplewire.errors import Refusal
 from triplewire.read import read_document
 from triplewire.read.feeds.vocabulary import ITEM
 from triplewire.read.sniff import sniff
 from triplewire.read.syntax import Syntax
 
-COUNT = int(os.environ.get("TRIPLEWIRE_TEST_FEEDS", "5000"))
+COUNT = int(os.environ.get("TRIPLEWIRE_TEST_FEEDS") or usually(1_500, 5_000))
 NOISE = (
     "&", "&amp", "<", ">", "<<", "</", "<b", "</b>", '"', "'", "&nbsp;", "&#0;", "\x00", "\x0b", "]]>", "<!--", "-->",
     "<![CDATA[", "<?", "?>", "<!", "</title>", "</channel>", "</rss>", "</item>", "</entry>", "<x:y>", "<a b=c d>",

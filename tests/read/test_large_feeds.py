@@ -12,13 +12,14 @@ from typing import Any
 
 import pytest
 
+from amounts import usually
 from triplewire.config import Settings
 from triplewire.read.process.decode import decode
 from triplewire.read.process.frames import Request
 from triplewire.read.sniff import sniff
 
 SHAPES = tomllib.loads((Path(__file__).resolve().parents[1] / "cases/feeds/large.toml").read_text("utf-8"))["shape"]
-SIZE, SECONDS = 300_000, 5
+SIZE, SECONDS = usually(150_000, 300_000), usually(2.5, 5)
 
 
 @pytest.mark.slow

@@ -14,11 +14,12 @@ import pytest
 from test_cases import CASES as READ_CASES
 from test_hostile import CASES as HOSTILE_CASES
 
+from amounts import usually
 from triplewire.config import Settings
 from triplewire.errors import Refusal
 from triplewire.read import read_document, to_nquads
 
-COUNT = int(os.environ.get("TRIPLEWIRE_TEST_DOCUMENTS", "5000"))
+COUNT = int(os.environ.get("TRIPLEWIRE_TEST_DOCUMENTS") or usually(1_500, 5_000))
 PIECES = [
     b"<",
     b">",

@@ -11,6 +11,7 @@ from features_twin import IRIS, MOMENTS, NUMERIC, PLAIN, TERMS, WORLD, N, X, che
 from hypothesis import given
 from hypothesis import strategies as st
 
+from amounts import usually
 from triplewire.clauses.features import features
 from triplewire.clauses.node_tests import words as words_of_batch
 from triplewire.clauses.node_tests.classes import spellings
@@ -179,7 +180,7 @@ def test_constants_are_found_by_all_that_they_are() -> None:
 
 
 def test_a_folded_word_has_the_stem_that_it_has_in_its_text() -> None:
-    letters = "".join(map(chr, [*range(0xD800), *range(0xE000, 0x11000)]))
+    letters = "".join(map(chr, [*range(0xD800), *range(0xE000, 0x11000)]))[:: usually(4, 1)]
     for language in ("english", "german", "turkish", "greek"):
         analyzer = Analyzer(stemming=language)
         text = " ".join(f"run{letter}ing {letter}s" for letter in letters)

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from amounts import usually
 from triplewire.clauses.features import Features
 from triplewire.config import Settings
 from triplewire.encode.batch import Batch
@@ -127,7 +128,7 @@ def _same(columns: Columns) -> tuple[int, int]:
 
 
 @pytest.mark.parametrize("cap", [1000, 3])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(usually(2, 4)))
 def test_every_pair_has_the_answer_of_the_reference(seed: int, cap: int) -> None:
     rng = random.Random(seed)
     publications = [_publication(rng, number) for number in range(25)]
@@ -157,7 +158,7 @@ def _stars(rng: random.Random, number: int) -> Subscription:
 
 
 @pytest.mark.parametrize("cap", [1000, 3])
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", range(usually(1, 2)))
 def test_stars_have_the_answers_of_the_reference(seed: int, cap: int) -> None:
     rng = random.Random(seed)
     publications = [_publication(rng, number) for number in range(30)]

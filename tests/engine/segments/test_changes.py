@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
+from amounts import usually
 from engine.generated import WORLD, groups, publications
 from engine.test_every_matcher import same
 from triplewire import Engine, Publication, Settings, Subscription, TriplewireError, plugins
@@ -120,6 +121,6 @@ def test_changes(matcher: str, monkeypatch: pytest.MonkeyPatch) -> None:
     run_state_machine_as_test(
         machine,
         settings=settings(
-            max_examples=30, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
+            max_examples=usually(12, 30), stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
         ),
     )

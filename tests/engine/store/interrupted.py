@@ -57,8 +57,8 @@ def dying(work: Callable[[], object], number: int) -> Callable[[], object]:
     return traced
 
 
-def main(place: str, kind: str, count: str, seed: str) -> None:
-    """Kill, look, and save again."""
+def main(place: str, kind: str, count: str, seed: str, step: str) -> None:
+    """Kill, look, and save again: at `count` random moments, and at every `step`-th call that changes the disk."""
     folder, drawn, seen = Path(place), random.Random(int(seed)), {"before": 0, "after": 0}
     before, after = build(3), build(4)
     sizes = {"before": len(before.subscriptions), "after": len(after.subscriptions)}
@@ -96,7 +96,7 @@ def main(place: str, kind: str, count: str, seed: str) -> None:
     number, was_killed = 0, True
     while was_killed:
         prepared()
-        number += 1
+        number += int(step)
         was_killed = killed(dying(lambda: after.save(folder), number), lambda child: None)
         looked()
     assert number > 15

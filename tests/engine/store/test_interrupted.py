@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from amounts import usually
 from engine.store import interrupted
 from triplewire import Engine
 from triplewire.engine.store import directory
@@ -17,7 +18,7 @@ from triplewire.engine.tiers.lock import locked
 from triplewire.errors import StoreError
 
 TESTS = str(Path(__file__).parents[2])
-KILLS = 200 if os.environ.get("TRIPLEWIRE_DAMAGE") == "all" else 25
+KILLS, STEP = usually(8, 200), usually(3, 1)  # at random moments; of the calls that change the disk
 
 SAVES = """
 import sys
@@ -47,7 +48,7 @@ def started(*arguments: str) -> subprocess.Popen[str]:
 
 @pytest.mark.parametrize("kind", ["first", "again"])
 def test_killed_at_any_moment(tmp_path: Path, kind: str) -> None:
-    process = started(interrupted.__file__, str(tmp_path / "saved"), kind, str(KILLS), "1")
+    process = started(interrupted.__file__, str(tmp_path / "saved"), kind, str(KILLS), "1", str(STEP))
     out, err = process.communicate()
     assert process.returncode == 0, err
     seen = json.loads(out)

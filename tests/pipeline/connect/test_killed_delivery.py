@@ -1,7 +1,9 @@
 """A stream that is killed with -9 when its sinks have a micro-batch and Spark does not know of it, and goes on.
 
-Tables have each match once. Kafka and the webhook have it twice, under the same name. Other points of the commit:
-`tests/pipeline/test_killed.py`.
+Tables have each match once. Kafka and the webhook have it twice, under the same name. It starts Spark twice, so it is
+for `make full`; by default `test_delivery` repeats a micro-batch in the session that is there, and `faults` kills a
+stream.
+Other points of the commit: `tests/pipeline/test_killed.py`.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from typing import TYPE_CHECKING
 import pyarrow.parquet as pq
 import pytest
 
+from amounts import IN_FULL
 from pipeline.connect import servers
 from pipeline.connect.received import in_kafka, in_postgres, in_sqlite
 from triplewire.pipeline.connect.addresses import Connections
@@ -32,6 +35,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("spark")]
 SCRIPT = Path(__file__).parents[1] / "killed.py"
 
 
+@pytest.mark.skipif(not IN_FULL, reason="two starts of Spark: TRIPLEWIRE_DAMAGE=all")
 def test_killed_after_the_sinks_and_before_the_commit(
     linked: SparkSession,
     postgres: str,
