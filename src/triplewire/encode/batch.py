@@ -84,10 +84,12 @@ class Batch:
     def part(self, first: int, last: int) -> Batch:
         """The publications first .. last - 1, with the same terms and words."""
         begin, end = self.offset[first], self.offset[last]
+        offset = self.offset[first : last + 1] - begin
+        offset.setflags(write=False)  # as that of the whole: else each kernel would be compiled for both
         return replace(
             self,
             ids=self.ids[first:last],
-            offset=self.offset[first : last + 1] - begin,
+            offset=offset,
             subject=self.subject[begin:end],
             predicate=self.predicate[begin:end],
             object=self.object[begin:end],
