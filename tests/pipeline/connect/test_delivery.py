@@ -147,7 +147,7 @@ def test_what_is_missing_is_told_before_anything_is_read(
     with closing(sqlite3.connect(tmp_path / "other.sqlite")) as connection:
         connection.execute("CREATE TABLE matches (mine TEXT)")
     wrong = {
-        f"sqlite:{tmp_path}/other.sqlite": "no such column",
+        f"sqlite:{tmp_path}/other.sqlite": "has no column named",
         f"{postgres}_absent": "does not exist",
         "jdbc:h2:mem:x": "No suitable driver",
     }

@@ -58,7 +58,7 @@ def test_killed_and_interrupted(tmp_path: Path) -> None:
         campaign.close()
     outcome = campaign.outcome
     assert outcome.kills == {WORKER: 2}
-    assert outcome.batches >= 3
+    assert outcome.batches >= 2
     assert outcome.wanted > 20
     assert not outcome.wrong(), outcome
 
