@@ -31,7 +31,6 @@ settings.load_profile("triplewire")
 
 COMPILES = "test_nothing_is_compiled_where_all_is_on_disk"
 WITHOUT_KERNELS = (
-    "conformance/test_feeds.py",
     "house",
     "ir",
     "languages",
