@@ -20,7 +20,7 @@ from triplewire.ir.evaluation.evaluate import CallKey, CallResults, Result
 from triplewire.kernels.calls import event as kernels
 from triplewire.kernels.calls.event import FAILED, FALSE, TRUE, Event
 from triplewire.operators.calling.caller import Portions, Wanted
-from triplewire.operators.order.protocol import CallOrder, Conjunctions, Numbers, Outcomes, Plan
+from triplewire.operators.order.protocol import CallOrder, Conjunctions, Expected, Numbers, Outcomes, Plan
 from triplewire.operators.order.statistics import LearnedCalls
 from triplewire.verify.operators import CallCounts, is_true
 
@@ -78,9 +78,10 @@ class ConjunctionStage:
             candidates, known, np.array([outcome_of(key := keys[asked.row[n]], results[key]) for n in known], np.int8)
         )
         needed, open_to = int(np.count_nonzero(event.count)), event.count.copy()
-        expected = self._learned.expected(asked.row, traits.declared)
+        expected = self._learned.expected(asked.row, traits.declared, traits.expected)
+        traits.expected = traits.expected if expected.is_drawn else expected
         plan = self._order.plan(event, asked, expected, traits.together)
-        spent = _Spent(traits.keys, results, keep)
+        spent = _Spent(traits, results, keep)
         if traits.is_plain:
             in_turn(spent.portions(plan))
         else:
@@ -111,6 +112,7 @@ class ConjunctionStage:
                 {name: cost for name in names if (cost := self._cost(name)) is not None},
                 any(self._at_once(name) > 1 for name in names),
                 all(map(self._is_plain, names)),
+                len(names) == 1,
             )
         return traits
 
@@ -156,25 +158,27 @@ class ConjunctionStage:
         return failures
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Traits:
     """Of conjunctions: their calls by number; the costs that operators state, are calls worth asking for together, may
-    they be made by `InTurn`?"""
+    they be made by `InTurn`, are they of one operator? What was expected of them, and was not drawn."""
 
     keys: NDArray[np.object_]
     declared: dict[str, float]
     together: bool
     is_plain: bool
+    are_alike: bool
+    expected: Expected | None = None
 
 
 class _Spent:
     """The calls that are made of one publication, their outcomes, and the seconds of each."""
 
-    def __init__(self, keys: NDArray[np.object_], results: CallResults, keep: bool) -> None:
+    def __init__(self, traits: _Traits, results: CallResults, keep: bool) -> None:
         self._calls: list[Numbers] = [np.zeros(0, np.int32)]
         self._outcomes: list[Outcomes] = [np.zeros(0, np.int8)]
         self._seconds: list[float] = []
-        self._keys = keys
+        self._traits = traits
         self._results = results
         self._keep = keep
 
@@ -186,8 +190,9 @@ class _Spent:
         """The calls that the plan wants, and what takes their results."""
         portion = next(plan, None)
         while portion is not None:
-            keys = self._keys[portion.calls].tolist()
-            yield Wanted(keys, portion.guesses, partial(self._made, portion.calls, keys))
+            keys = self._traits.keys[portion.calls].tolist()
+            done = partial(self._made, portion.calls, keys)
+            yield Wanted(keys, portion.guesses, done, self._traits.are_alike)
             try:
                 portion = plan.send(self._outcomes[-1])
             except StopIteration:

@@ -19,10 +19,11 @@ from triplewire import Engine, Publication
 from triplewire.errors import StoreError
 from triplewire.extend import Argument, Parameter
 from triplewire.ir.evaluation.evaluate import CallKey
+from triplewire.kernels.calls.event import FALSE, OPEN, TRUE
 from triplewire.model.terms import Literal
 from triplewire.operators.order import statistics, tables
 from triplewire.operators.order.greedy import Greedy
-from triplewire.operators.order.protocol import Conjunctions
+from triplewire.operators.order.protocol import Conjunctions, Expected, Numbers, Outcomes
 from triplewire.operators.order.statistics import LearnedCalls
 from triplewire.operators.order.sub_order import SubOrder, ordered
 
@@ -47,16 +48,51 @@ def planned(learned: LearnedCalls) -> list[int]:
     """The calls of a publication to which all of them are false, in the greedy order."""
     rows = np.array([row for start in range(36) for row in (start, start + 2, start + 4)])
     asked = Conjunctions.of(np.arange(0, len(rows) + 1, 3, dtype=np.int32), rows)
-    nothing = np.zeros(0, np.int32)
-    event = asked.begun(np.arange(36, dtype=np.int32), nothing, nothing.astype(np.int8))
-    plan, made = Greedy().plan(event, asked, learned.expected(asked.row)), []
+    return made(Greedy(), asked, np.arange(36, dtype=np.int32), learned.expected(asked.row), np.ones(40, np.int8))
+
+
+def made(order: Greedy, asked: Conjunctions, everybody: Numbers, expected: Expected, outcomes: Outcomes) -> list[int]:
+    """The calls of a publication for which they have these outcomes."""
+    event, calls = asked.begun(everybody, np.zeros(0, np.int32), np.zeros(0, np.int8)), []
+    plan = order.plan(event, asked, expected)
     portion = next(plan)
     try:
         while True:
-            made += portion.calls.tolist()
-            portion = plan.send(np.full(len(portion.calls), 1, np.int8))
+            calls += portion.calls.tolist()
+            portion = plan.send(outcomes[portion.calls])
     except StopIteration:
-        return made
+        closed = np.logical_or.reduceat(outcomes[asked.call] == FALSE, asked.offset[:-1])
+        assert (event.state == OPEN).tolist() == (~closed).tolist()
+        return calls
+
+
+def test_what_is_expected_holds_for_a_while() -> None:
+    learned = taught(publications=300)
+    rows, before = learned.rows(keys(40)), None
+    same = 0
+    for _ in range(100):
+        expected = learned.expected(rows, before=before)
+        same += expected is before
+        before = before if expected.is_drawn else expected
+        learned.add(rows[:1], np.array([True]), np.array([0.5]))
+    assert 70 <= same <= 95
+    for change in (learned.to_json, lambda: learned.merge(taught(publications=2).taken())):
+        before = next(e for e in (learned.expected(rows) for _ in range(9)) if not e.is_drawn)
+        change()
+        assert learned.expected(rows, before=before) is not before
+
+
+def test_first_choices_are_made_once_and_right_for_all() -> None:
+    """Of several of which the same is expected, an order that knows the others makes the calls of a fresh one."""
+    chance = np.random.default_rng(7)
+    rows = np.sort(np.argsort(chance.random((300, 60)), axis=1)[:, :4], axis=1).ravel()
+    asked = Conjunctions.of(np.arange(0, len(rows) + 1, 4, dtype=np.int32), rows)
+    everybody, order = np.arange(300, dtype=np.int32), Greedy()
+    expected = Expected(chance.uniform(0.6, 0.99, 60), chance.uniform(1, 9, 60))
+    for _ in range(20):
+        outcomes = np.where(chance.random(60) < expected.false, FALSE, TRUE).astype(np.int8)
+        assert made(order, asked, everybody, expected, outcomes) == made(Greedy(), asked, everybody, expected, outcomes)
+    assert order._first[asked].expected is expected
 
 
 def test_the_same_counts_in_the_same_order_out() -> None:

@@ -2,7 +2,8 @@
 
 What is chosen depends on what is open after each outcome. To ask kernels less often, and operators for several calls at
 once, choices are made ahead as long as it is likely that the calls before them are false; none of them is in vain if
-one is not, as what is open then is more.
+one is not, as what is open then is more. The first choices are the same for all publications of which the same is
+expected: they are made once.
 """
 
 from __future__ import annotations
@@ -16,12 +17,13 @@ import numpy as np
 from triplewire.kernels.calls import event as events
 from triplewire.kernels.calls import greedy as kernels
 from triplewire.kernels.calls.event import Event
-from triplewire.operators.order.protocol import Conjunctions, Expected, Numbers, Plan, Portion
+from triplewire.operators.order.protocol import Conjunctions, Expected, Numbers, Outcomes, Plan, Portion
 
 AHEAD = 2_048  # calls that are chosen at once, at most
 CERTAINTY = 1e-6  # how probable it is, at least, that none of them but the last is true: with less, no fewer calls
 AGAIN = 16_384  # subscriptions that one expects to open again, at most: that takes longer than to ask the kernel again
 _LOGS = 4_096
+_NO_CALLS, _NO_OUTCOMES = np.zeros(0, np.int32), np.zeros(0, np.int8)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,28 +40,51 @@ class _Arranged:
     back: Numbers
 
 
+@dataclass(frozen=True, slots=True)
+class _First:
+    """The first calls for publications of which the same is expected, and where they lead if all are false."""
+
+    expected: Expected
+    candidate: Numbers
+    asked: Numbers
+    outcome: Outcomes
+    state: Outcomes
+    count: Numbers
+    lists: kernels.Lists
+
+
 class Greedy:
     """The order that is adapted after each outcome."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._arranged: weakref.WeakKeyDictionary[Conjunctions, _Arranged] = weakref.WeakKeyDictionary()
+        self._first: weakref.WeakKeyDictionary[Conjunctions, _First] = weakref.WeakKeyDictionary()
         self._logs = np.empty(_LOGS, np.int32)
         kernels.logarithms(self._logs)
 
     def plan(self, event: Event, conjunctions: Conjunctions, expected: Expected, together: bool = False) -> Plan:
         """See `CallOrder`."""
-        false, arranged = expected.false, self._of(conjunctions)
-        own = event._replace(
-            offset=arranged.offset, call=arranged.call, back=arranged.back, state=event.state[arranged.number]
-        )
-        lists = _lists(len(conjunctions.row), self._logs)
-        kernels.fill(own, false, expected.cost, lists)
-        room, limits = np.empty(AHEAD, np.int32), np.array([CERTAINTY, np.inf if together else AGAIN])
-        asked, outcomes = np.zeros(0, np.int32), np.zeros(0, np.int8)
-        while length := kernels.step(own, false, lists, limits, asked, outcomes, room):
+        arranged, room = self._of(conjunctions), np.empty(AHEAD, np.int32)
+        limits = np.array([CERTAINTY, np.inf if together else AGAIN])
+        is_usual = not expected.is_drawn and not event.outcome.any()
+        first = self._first.get(conjunctions) if is_usual else None
+        if first is not None and first.expected is expected and first.candidate is event.candidate:
+            event.outcome[:], event.count[:] = first.outcome, first.count
+            own, lists, asked = _with(arranged, event, first.state.copy()), _copied(first.lists), first.asked
+        else:
+            own = _with(arranged, event, event.state[arranged.number])
+            lists = _lists(len(conjunctions.row), self._logs)
+            kernels.fill(own, expected.false, expected.cost, lists)
+            length = kernels.step(own, expected.false, lists, limits, _NO_CALLS, _NO_OUTCOMES, room)
             asked = room[:length].copy()
+            if is_usual:
+                kept = own.outcome.copy(), own.state.copy(), own.count.copy(), _copied(lists)
+                self._first[conjunctions] = _First(expected, event.candidate, asked, *kept)
+        while len(asked):
             outcomes = yield Portion(asked)
+            length = kernels.step(own, expected.false, lists, limits, asked, outcomes, room)
+            asked = room[:length].copy()
         event.state[arranged.number] = own.state
 
     def _of(self, conjunctions: Conjunctions) -> _Arranged:
@@ -75,12 +100,20 @@ def _lists(calls: int, logs: Numbers) -> kernels.Lists:
     return kernels.Lists(head, link, np.zeros(1, np.int64), logs)
 
 
+def _copied(lists: kernels.Lists) -> kernels.Lists:
+    return lists._replace(head=lists.head.copy(), link=lists.link.copy(), top=lists.top.copy())
+
+
+def _with(arranged: _Arranged, event: Event, state: Outcomes) -> Event:
+    return event._replace(offset=arranged.offset, call=arranged.call, back=arranged.back, state=state)
+
+
 def _arranged(asked: Conjunctions, logs: Numbers) -> _Arranged:
-    calls, count, nothing = len(asked.row), len(asked.offset) - 1, np.zeros(0, np.int32)
-    event = asked.begun(np.arange(count, dtype=np.int32), nothing, nothing.astype(np.int8))
+    calls, count = len(asked.row), len(asked.offset) - 1
+    event = asked.begun(np.arange(count, dtype=np.int32), _NO_CALLS, _NO_OUTCOMES)
     lists, alike, order = _lists(calls, logs), np.ones(calls), np.empty(calls, np.int32)
     kernels.fill(event, alike, alike, lists)
-    length = kernels.step(event, alike, lists, np.array([0.0, np.inf]), nothing, nothing.astype(np.int8), order)
+    length = kernels.step(event, alike, lists, np.array([0.0, np.inf]), _NO_CALLS, _NO_OUTCOMES, order)
     rank = np.full(calls, length, np.int32)
     rank[order[:length]] = np.arange(length, dtype=np.int32)
     lengths, closed = np.diff(asked.offset), np.full(count, length, np.int32)

@@ -31,6 +31,8 @@ BELIEF = 1.0  # calls that the operator's share counts for
 SHARE = 0.01  # of true calls, where nothing is known of an operator
 LEAST_COST = 1e-3  # seconds: what is quicker costs as much, so that noise changes no order
 EXPLORED = 0.02  # share of publications whose probabilities are drawn
+LASTS = 16  # publications that what is expected holds for, at most, and a part of those that there were
+_PART = 8
 _NEAR_0 = 1e-6
 
 
@@ -42,6 +44,7 @@ class LearnedCalls:
         self._lock = threading.Lock()
         self._seed = seed
         self._publications = 0  # for which an order was asked
+        self._elsewhere = 0  # times that counts came from elsewhere, or went there
         self._operators: dict[str, int] = {}
         self._rows = Rows()
         self._sums = np.zeros((len(COLUMNS), 8))  # by operator
@@ -164,17 +167,27 @@ class LearnedCalls:
         chance = np.exp(chance[candidates[sure[candidates]]])
         self.independence.add(float(chance.sum()), float(sure[held].sum()))
 
-    def expected(self, rows: NDArray[np.int64], declared: Mapping[str, float] | None = None) -> Expected:
-        """What is expected of calls. `declared`: the costs that operators state; others cost what they took."""
+    def expected(
+        self,
+        rows: NDArray[np.int64],
+        declared: Mapping[str, float] | None = None,
+        before: Expected | None = None,
+    ) -> Expected:
+        """What is expected of calls. `declared`: the costs that operators state; others cost what they took. `before`:
+        what was expected of the same calls and was not drawn. It is the answer as long as little was learned since."""
         with self._lock:
+            chance, now = self._chance(), (self._publications, self._elsewhere)
+            if chance is None and before is not None and now[0] < before.until[0] and now[1] == before.until[1]:
+                return before
             counts = [column[rows] for column in self._rows.counts]  # much faster than all columns at once
-            operator, chance = self._rows.operator[rows], self._chance()
+            operator = self._rows.operator[rows]
             likely, cost = self._estimated(counts, operator, declared)
             if chance is not None:
                 share = self._share()[operator]
                 true, evaluated = counts[0], np.maximum(counts[1], counts[0])
                 likely = chance.beta(true + BELIEF * share + _NEAR_0, evaluated - true + BELIEF * (1 - share) + _NEAR_0)
-        return Expected(np.clip(1 - likely, _NEAR_0, 1 - _NEAR_0), cost, chance is not None)
+        until = now[0] + min(LASTS, 1 + now[0] // _PART), now[1]
+        return Expected(np.clip(1 - likely, _NEAR_0, 1 - _NEAR_0), cost, chance is not None, until)
 
     def _chance(self) -> np.random.Generator | None:
         """What the probabilities of this publication are drawn with; None where they are not drawn."""
@@ -234,6 +247,7 @@ class LearnedCalls:
     def to_json(self) -> dict[str, Any]:
         """All that was learned, as a JSON object, for `restore`."""
         with self._lock:
+            self._elsewhere += 1  # here and there go on from the same counts
             operators = {
                 name: [*self._sums[:, number].tolist(), *self._totals[:, number].tolist()]
                 for name, number in self._operators.items()
@@ -247,7 +261,7 @@ class LearnedCalls:
         else; nothing has changed then."""
         publications, independence, operators, calls = _checked(told, len(COLUMNS) + len(TOTALS))
         with self._lock:
-            self._publications = publications
+            self._publications, self._elsewhere = publications, self._elsewhere + 1
             self.independence = Independence(independence)
             self._sums[:], self._totals[:], self._since[:] = 0, 0, 0
             self._rows.clear()
@@ -273,6 +287,7 @@ class LearnedCalls:
         """Count what `taken` of another process gave as well. Raises `ValueError` where it is something else."""
         _, _, operators, calls = _checked(told, len(TOTALS))
         with self._lock:
+            self._elsewhere += 1
             for name in operators:
                 self._number_of(name)
             rows = [self._row_of(key) for key, _ in calls]
