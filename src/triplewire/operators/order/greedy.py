@@ -79,8 +79,8 @@ class Greedy:
             length = kernels.step(own, expected.false, lists, limits, _NO_CALLS, _NO_OUTCOMES, room)
             asked = room[:length].copy()
             if is_usual:
-                kept = own.outcome.copy(), own.state.copy(), own.count.copy(), _copied(lists)
-                self._first[conjunctions] = _First(expected, event.candidate, asked, *kept)
+                then = own.outcome.copy(), own.state.copy(), own.count.copy(), _copied(lists)
+                self._first[conjunctions] = _First(expected, event.candidate, asked, *then)
         while len(asked):
             outcomes = yield Portion(asked)
             length = kernels.step(own, expected.false, lists, limits, asked, outcomes, room)
