@@ -121,6 +121,18 @@ def test_many_calls_are_restored_and_merged() -> None:
     assert len(merged) == len(restored) > 400
 
 
+def test_few_calls_count_as_many_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    few, many = LearnedCalls(), LearnedCalls()
+    calls = [(key, number % 3 == 0, 0.01 * number) for number, key in enumerate([*keys(5), *keys(2, "other")])]
+    for _ in range(4):
+        few.made(calls)
+    monkeypatch.setattr(statistics, "FEW", 0)
+    for _ in range(4):
+        many.made(calls)
+    assert few.to_json()["calls"] == many.to_json()["calls"]
+    assert few.by_operator() == many.by_operator()
+
+
 def test_another_seed_draws_others() -> None:
     drawn = [[taught(seed, publications=5).expected(np.arange(40)).is_drawn for seed in range(400)]]
     assert 1 <= sum(drawn[0]) <= 20, "about 2 % of publications"

@@ -13,6 +13,7 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,6 +32,7 @@ BELIEF = 1.0  # calls that the operator's share counts for
 SHARE = 0.01  # of true calls, where nothing is known of an operator
 LEAST_COST = 1e-3  # seconds: what is quicker costs as much, so that noise changes no order
 EXPLORED = 0.02  # share of publications whose probabilities are drawn
+FEW = 8  # calls that are counted one by one
 LASTS = 16  # publications that what is expected holds for, at most, and a part of those that there were
 _PART = 8
 _NEAR_0 = 1e-6
@@ -126,7 +128,11 @@ class LearnedCalls:
             return
         keys, true, seconds = zip(*calls, strict=True)
         with self._lock:
-            self._add(np.array([self._row_of(key) for key in keys]), np.array(true, np.bool_), np.array(seconds))
+            rows = [self._row_of(key) for key in keys]
+            if len(rows) <= FEW:
+                self._add_few(rows, true, seconds)
+            else:
+                self._add(np.array(rows), np.array(true, np.bool_), np.array(seconds))
             self._rows.forget()
 
     def _add(self, rows: NDArray[np.int64], true: NDArray[np.bool_], seconds: NDArray[np.float64]) -> None:
@@ -137,6 +143,22 @@ class LearnedCalls:
         operator = self._rows.operator[rows]
         size = self._sums.shape[1]
         self._count(np.stack([np.bincount(operator, column, size) for column in more]))
+
+    def _add_few(self, rows: Sequence[int], true: Sequence[bool], seconds: Sequence[float]) -> None:
+        """The same, number by number: for a call alone that is several times as fast."""
+        more: dict[int, list[float]] = {}
+        for row, *values in zip(rows, map(float, true), repeat(1.0), seconds, strict=False):
+            of_operator = more.setdefault(int(self._rows.operator[row]), [0.0, 0.0, 0.0])
+            for column, value in enumerate(values):
+                self._rows.counts[column, row] = KEEP * self._rows.counts[column, row] + value
+                self._rows.since[column, row] += value
+                of_operator[column] += value
+        for operator, (true_calls, made, spent) in more.items():
+            weight = KEEP_OPERATOR**made
+            for column, value in enumerate((true_calls, made, spent)):
+                self._sums[column, operator] = self._sums[column, operator] * weight + value
+            self._totals[0, operator] += made
+            self._totals[2, operator] += spent
 
     def _count(self, more: NDArray[np.float64]) -> None:
         """Count by operator."""
