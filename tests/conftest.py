@@ -8,7 +8,6 @@ take minutes come next, so that none is left alone at the end.
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
 from pathlib import Path
@@ -50,12 +49,6 @@ def examples() -> Path:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What compiles, what needs no kernel, long groups, all the rest; within each, as collected."""
     items.sort(key=_turn)
-
-
-def pytest_collection_finish() -> None:
-    """Leave the collected tests, which are many objects, out of garbage collection."""
-    gc.collect()
-    gc.freeze()
 
 
 def _turn(item: pytest.Item) -> tuple[int, int]:

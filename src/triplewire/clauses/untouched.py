@@ -1,4 +1,4 @@
-"""Arrays in memory of their own, of which only what is touched is there: for scratch that is as large as an index.
+"""Arrays of zeros whose pages take memory only once they are touched: for scratch arrays as large as an index.
 
 Memory of the heap may have been used before, and then all of it is resident. These arrays are anonymous maps: the
 system gives a page when it is first written or read, and takes all back when the array is gone.

@@ -81,7 +81,7 @@ class ConjunctionStage:
         expected = self._learned.expected(asked.row, traits.declared, traits.expected)
         traits.expected = traits.expected if expected.is_drawn else expected
         plan = self._order.plan(event, asked, expected, traits.together)
-        spent = _Spent(traits, results, keep)
+        spent = _Spent(traits.keys, results, keep)
         if traits.is_plain:
             in_turn(spent.portions(plan))
         else:
@@ -112,7 +112,6 @@ class ConjunctionStage:
                 {name: cost for name in names if (cost := self._cost(name)) is not None},
                 any(self._at_once(name) > 1 for name in names),
                 all(map(self._is_plain, names)),
-                len(names) == 1,
             )
         return traits
 
@@ -161,24 +160,23 @@ class ConjunctionStage:
 @dataclass(slots=True)
 class _Traits:
     """Of conjunctions: their calls by number; the costs that operators state, are calls worth asking for together, may
-    they be made by `InTurn`, are they of one operator? What was expected of them, and was not drawn."""
+    they be made by `InTurn`? What was expected of them last, and was not drawn."""
 
     keys: NDArray[np.object_]
     declared: dict[str, float]
     together: bool
     is_plain: bool
-    are_alike: bool
     expected: Expected | None = None
 
 
 class _Spent:
     """The calls that are made of one publication, their outcomes, and the seconds of each."""
 
-    def __init__(self, traits: _Traits, results: CallResults, keep: bool) -> None:
+    def __init__(self, keys: NDArray[np.object_], results: CallResults, keep: bool) -> None:
         self._calls: list[Numbers] = [np.zeros(0, np.int32)]
         self._outcomes: list[Outcomes] = [np.zeros(0, np.int8)]
         self._seconds: list[float] = []
-        self._traits = traits
+        self._keys = keys
         self._results = results
         self._keep = keep
 
@@ -190,9 +188,8 @@ class _Spent:
         """The calls that the plan wants, and what takes their results."""
         portion = next(plan, None)
         while portion is not None:
-            keys = self._traits.keys[portion.calls].tolist()
-            done = partial(self._made, portion.calls, keys)
-            yield Wanted(keys, portion.guesses, done, self._traits.are_alike)
+            keys = self._keys[portion.calls].tolist()
+            yield Wanted(keys, portion.guesses, partial(self._made, portion.calls, keys))
             try:
                 portion = plan.send(self._outcomes[-1])
             except StopIteration:

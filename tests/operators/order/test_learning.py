@@ -197,6 +197,7 @@ def test_rows_of_subscriptions_that_are_gone_are_released(monkeypatch: pytest.Mo
         gc.collect()
     matching.match(Publication("urn:last", ()))
     gc.collect()
+    gc.unfreeze()
     assert len(stays) == 0
     assert len(learned) <= 250, "of 842 calls in all; 82 are those of one turn"
     assert len(learned.keys) <= 400, "rows are used again"

@@ -1,4 +1,4 @@
-"""Draws lines over common places as an SVG, without a library, and writes tables of them."""
+"""Draws line charts as SVG, without a library, and writes the tables of their points."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options of `triplewire pipeline` for what lies outside of files: `triplewire.pipeline.connect.addresses`."""
+"""Options of `triplewire pipeline` for Kafka, databases and webhooks: see `triplewire.pipeline.connect.addresses`."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ LISTS = 96 * STEPS
 UNIT = 1 << 10  # logarithms are integers: so many of them are one list
 _ZERO = 48 * STEPS * UNIT  # the logarithm of the worth 1, in the middle
 
-MANY = 64  # a new list of all calls takes as long as what one of so many of them, or of their subscriptions, changes
+MANY = 64  # lists are made anew where more than one in so many calls was made or is in a subscription opened again
 
 NEXT, BEFORE, LIST, PRICE = 0, 1, 2, 3
 """Of a call: the one behind it in its list, the one before it, its list, and the logarithm of its price. -1: none."""

@@ -1,1 +1,1 @@
-"""How calls of operators are made: at once, isolated, with a fuse and a budget. The entry is `caller`."""
+"""How calls of operators are made: at once, isolated, with a circuit breaker and a budget. The entry is `caller`."""

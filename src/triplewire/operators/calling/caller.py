@@ -27,12 +27,11 @@ Asked = tuple[Publication, CallKey]
 @dataclass(slots=True)
 class Wanted:
     """Calls to make. `done` takes the results and the seconds of each. With `guesses`, they are made up to the first
-    whose result is not the guessed one. `are_alike`: they are of one operator; else that is looked at."""
+    whose result is not the guessed one."""
 
     keys: Sequence[CallKey]
     guesses: Sequence[bool]
     done: Callable[[list[Result], list[float]], None]
-    are_alike: bool = False
 
 
 Portions = Iterator[Wanted]
@@ -112,7 +111,7 @@ class Caller:
         for wanted in portions:
             results: list[Result] = []
             seconds: list[float] = []
-            for group in [wanted.keys] if wanted.are_alike else _of_one_operator(wanted.keys):
+            for group in _of_one_operator(wanted.keys):
                 name, before = group[0].operator, len(results)
                 limit = seconds_of(self._world.operators.get(name), self._world)
                 make = partial(self._one, self._line(name), publication, attempt=attempt_untimed)

@@ -1,4 +1,4 @@
-"""What stands before an operator that is dear to call: a fuse, which suspends one that keeps failing, and a budget."""
+"""Guards an expensive operator: a circuit breaker, which suspends one that keeps failing, and a budget."""
 
 from __future__ import annotations
 

@@ -33,8 +33,8 @@ SHARE = 0.01  # of true calls, where nothing is known of an operator
 LEAST_COST = 1e-3  # seconds: what is quicker costs as much, so that noise changes no order
 EXPLORED = 0.02  # share of publications whose probabilities are drawn
 FEW = 8  # calls that are counted one by one
-LASTS = 16  # publications that what is expected holds for, at most, and a part of those that there were
-_PART = 8
+LASTS = 16  # publications for which what is expected is not worked out anew, at most
+_PART = 8  # at first it is for fewer: for an eighth of the publications so far
 _NEAR_0 = 1e-6
 
 
@@ -46,7 +46,7 @@ class LearnedCalls:
         self._lock = threading.Lock()
         self._seed = seed
         self._publications = 0  # for which an order was asked
-        self._elsewhere = 0  # times that counts came from elsewhere, or went there
+        self._exchanges = 0  # times that counts were saved, loaded or merged
         self._operators: dict[str, int] = {}
         self._rows = Rows()
         self._sums = np.zeros((len(COLUMNS), 8))  # by operator
@@ -198,7 +198,7 @@ class LearnedCalls:
         """What is expected of calls. `declared`: the costs that operators state; others cost what they took. `before`:
         what was expected of the same calls and was not drawn. It is the answer as long as little was learned since."""
         with self._lock:
-            chance, now = self._chance(), (self._publications, self._elsewhere)
+            chance, now = self._chance(), (self._publications, self._exchanges)
             if chance is None and before is not None and now[0] < before.until[0] and now[1] == before.until[1]:
                 return before
             counts = [column[rows] for column in self._rows.counts]  # much faster than all columns at once
@@ -269,7 +269,7 @@ class LearnedCalls:
     def to_json(self) -> dict[str, Any]:
         """All that was learned, as a JSON object, for `restore`."""
         with self._lock:
-            self._elsewhere += 1  # here and there go on from the same counts
+            self._exchanges += 1  # who saved and who loads go on from the same counts
             operators = {
                 name: [*self._sums[:, number].tolist(), *self._totals[:, number].tolist()]
                 for name, number in self._operators.items()
@@ -283,7 +283,7 @@ class LearnedCalls:
         else; nothing has changed then."""
         publications, independence, operators, calls = _checked(told, len(COLUMNS) + len(TOTALS))
         with self._lock:
-            self._publications, self._elsewhere = publications, self._elsewhere + 1
+            self._publications, self._exchanges = publications, self._exchanges + 1
             self.independence = Independence(independence)
             self._sums[:], self._totals[:], self._since[:] = 0, 0, 0
             self._rows.clear()
@@ -309,7 +309,7 @@ class LearnedCalls:
         """Count what `taken` of another process gave as well. Raises `ValueError` where it is something else."""
         _, _, operators, calls = _checked(told, len(TOTALS))
         with self._lock:
-            self._elsewhere += 1
+            self._exchanges += 1
             for name in operators:
                 self._number_of(name)
             rows = [self._row_of(key) for key, _ in calls]

@@ -22,8 +22,8 @@ _NOBODY = CallKey("", ())
 @dataclass(frozen=True, slots=True)
 class Expected:
     """What is expected of each call: the probability that it is false, above 0 and below 1, and its cost. `is_drawn`:
-    the probabilities are drawn from what is known, for this publication only. `until`: how long it holds, as
-    (publication, times that counts came from elsewhere); an order may keep what it has worked out so long."""
+    the probabilities are drawn from what is known, for this publication only. `until`: it holds for
+    publications before that number, as long as counts were saved, loaded and merged so many times and no more."""
 
     false: NDArray[np.float64]
     cost: NDArray[np.float64]

@@ -1,4 +1,4 @@
-"""Addresses outside of this machine's files, and what is needed to reach them.
+"""Addresses of Kafka topics, tables of databases and webhooks, and the settings that are needed to reach them.
 
     kafka://HOST:PORT[,HOST:PORT...]/TOPIC      jdbc:postgresql://HOST/DATABASE#TABLE
     sqlite:FILE#TABLE                           https://HOST/PATH (a webhook)
