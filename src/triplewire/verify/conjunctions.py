@@ -81,7 +81,7 @@ class ConjunctionStage:
         expected = self._learned.expected(asked.row, traits.declared, traits.expected)
         traits.expected = traits.expected if expected.is_drawn else expected
         plan = self._order.plan(event, asked, expected, traits.together)
-        spent = _Spent(traits.keys, results, keep)
+        spent = _Spent(traits, results, keep)
         if traits.is_plain:
             in_turn(spent.portions(plan))
         else:
@@ -110,6 +110,7 @@ class ConjunctionStage:
             traits = self._traits[asked] = _Traits(
                 keys,
                 {name: cost for name in names if (cost := self._cost(name)) is not None},
+                len(names) == 1,
                 any(self._at_once(name) > 1 for name in names),
                 all(map(self._is_plain, names)),
             )
@@ -132,11 +133,10 @@ class ConjunctionStage:
         """Count and learn from the calls that were made."""
         failed = outcomes == FAILED
         operators, operator = self._learned.operators(), self._learned.operator_of(rows)
-        for number in np.flatnonzero(np.bincount(operator)).tolist():
-            mine = operator == number
-            name = operators[number]
-            total = declared[name] * int(mine.sum()) if name in declared else float(seconds[mine].sum())
-            counts.made(name, int(mine.sum()), int(failed[mine].sum()), float(seconds[mine].sum()), total)
+        columns = np.bincount(operator), np.bincount(operator, failed), np.bincount(operator, seconds)
+        for name, made, broken, spent in zip(operators, *(column.tolist() for column in columns), strict=False):
+            if made:
+                counts.made(name, made, int(broken), spent, declared[name] * made if name in declared else spent)
         if failed.any():
             self._learned.failed([operators[number] for number in operator[failed].tolist()])
             rows, outcomes, seconds = rows[~failed], outcomes[~failed], seconds[~failed]
@@ -159,11 +159,12 @@ class ConjunctionStage:
 
 @dataclass(slots=True)
 class _Traits:
-    """Of conjunctions: their calls by number; the costs that operators state, are calls worth asking for together, may
-    they be made by `InTurn`? What was expected of them last, and was not drawn."""
+    """Of conjunctions: their calls by number; the costs that operators state, is there only one, are calls worth asking
+    for together, may they be made by `InTurn`? What was expected of them last, and was not drawn."""
 
     keys: NDArray[np.object_]
     declared: dict[str, float]
+    of_one: bool
     together: bool
     is_plain: bool
     expected: Expected | None = None
@@ -172,11 +173,11 @@ class _Traits:
 class _Spent:
     """The calls that are made of one publication, their outcomes, and the seconds of each."""
 
-    def __init__(self, keys: NDArray[np.object_], results: CallResults, keep: bool) -> None:
+    def __init__(self, traits: _Traits, results: CallResults, keep: bool) -> None:
         self._calls: list[Numbers] = [np.zeros(0, np.int32)]
         self._outcomes: list[Outcomes] = [np.zeros(0, np.int8)]
         self._seconds: list[float] = []
-        self._keys = keys
+        self._traits = traits
         self._results = results
         self._keep = keep
 
@@ -188,8 +189,8 @@ class _Spent:
         """The calls that the plan wants, and what takes their results."""
         portion = next(plan, None)
         while portion is not None:
-            keys = self._keys[portion.calls].tolist()
-            yield Wanted(keys, portion.guesses, partial(self._made, portion.calls, keys))
+            keys = self._traits.keys[portion.calls].tolist()
+            yield Wanted(keys, portion.guesses, partial(self._made, portion.calls, keys), self._traits.of_one)
             try:
                 portion = plan.send(self._outcomes[-1])
             except StopIteration:

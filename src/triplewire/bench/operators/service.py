@@ -26,7 +26,7 @@ async def _serve(seconds: float) -> None:
                 body = json.dumps({"answers": [True] * len(asked["calls"])}).encode("ascii")
                 writer.write(_HEAD % (len(body), body))
                 await writer.drain()
-        except (asyncio.IncompleteReadError, ConnectionError):
+        except (asyncio.IncompleteReadError, asyncio.CancelledError, ConnectionError):
             pass
         finally:
             writer.close()

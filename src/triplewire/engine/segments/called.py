@@ -137,7 +137,9 @@ class CalledPairs:
             rest += outcome.held[~is_alone].tolist()  # their bindings may be cut
             undecided = [number for number in outcome.failures if number not in rest]
             failures += [(number, error) for number in undecided for error in outcome.failures[number]]
-            matches = np.setdiff1d(outcome.held[is_alone], undecided).astype(np.int32)
+            matches = outcome.held[is_alone]
+            if undecided:
+                matches = np.setdiff1d(matches, undecided).astype(np.int32)
         more: list[tuple[int, bool]] = []
         answers = self.stage.decide(publication, list(map(subscription, rest)), results, counts, recalled)
         if not rest:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from triplewire.kernels.shared.compiled import helper, kernel
+from triplewire.kernels.shared.compiled import helper, kernel, short_kernel
 
 UNKNOWN, FALSE, TRUE, FAILED, ASSUMED, ASKED = 0, 1, 2, 3, 4, 5
 """What is known of a call. ASKED: its outcome is not there yet. ASSUMED: nor is it, and it is taken as false so far."""
@@ -91,7 +91,7 @@ def reopen(event: Event, subscription: int) -> bool:
     return True
 
 
-@kernel
+@short_kernel
 def surviving(event: Event, out: Any) -> int:
     """Write the candidates that no call has closed, and return how many they are."""
     length = 0
@@ -102,7 +102,7 @@ def surviving(event: Event, out: Any) -> int:
     return length
 
 
-@kernel
+@short_kernel
 def uses(event: Event) -> int:
     """How many pairs of a candidate and a call that it has, and that has been made, there are."""
     total = 0

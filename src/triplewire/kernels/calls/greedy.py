@@ -12,15 +12,13 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from triplewire.kernels.calls.event import ASKED, ASSUMED, DOUBTED, FALSE, OPEN, UNKNOWN, Event, assume, close, reopen
-from triplewire.kernels.shared.compiled import helper, kernel
+from triplewire.kernels.calls.event import ASKED, ASSUMED, DOUBTED, FALSE, UNKNOWN, Event, assume, close, reopen
+from triplewire.kernels.shared.compiled import helper, kernel, short_kernel
 
 STEPS = 16  # lists for each factor of two in worth: what is in one list differs by less than 5 %
 LISTS = 96 * STEPS
 UNIT = 1 << 10  # logarithms are integers: so many of them are one list
 _ZERO = 48 * STEPS * UNIT  # the logarithm of the worth 1, in the middle
-
-MANY = 64  # lists are made anew where more than one in so many calls was made or is in a subscription opened again
 
 NEXT, BEFORE, LIST, PRICE = 0, 1, 2, 3
 """Of a call: the one behind it in its list, the one before it, its list, and the logarithm of its price. -1: none."""
@@ -31,7 +29,9 @@ class Lists(NamedTuple):
 
     head: Any  # list -> its first call; LISTS of them
     link: Any  # call -> NEXT, BEFORE, LIST, PRICE
-    top: Any  # one number: no list above it has a call
+    moved: Any  # the calls that were moved down or taken out, not to be asked, since outcomes were learned last
+    is_moved: Any  # call -> is it one of these?
+    ends: Any  # two numbers: no list above the first has a call, and so many calls are `moved`
     logs: Any  # number of open subscriptions, from 0 on -> its logarithm; of larger ones it is computed
 
 
@@ -64,7 +64,7 @@ def _insert(lists: Lists, call: int, place: int) -> None:
         lists.link[first, BEFORE] = call
     lists.head[place] = call
     lists.link[call, LIST] = place
-    lists.top[0] = max(lists.top[0], place)
+    lists.ends[0] = max(lists.ends[0], place)
 
 
 @helper
@@ -83,23 +83,17 @@ def _remove(lists: Lists, call: int) -> None:
 def fill(event: Event, false: Any, cost: Any, lists: Lists) -> None:
     """Make the lists of all calls that open subscriptions need. `false`: call -> its probability to be false, above 0;
     `cost`: call -> its cost. The price of a call is one by the other."""
-    for call in range(event.count.size):
-        lists.link[call, PRICE] = _ZERO + _log(false[call] / cost[call])
-    _list_all(event, lists)
-
-
-@helper
-def _list_all(event: Event, lists: Lists) -> None:
-    """Make the lists anew. Of calls worth the same, the first one comes first."""
     lists.head[:] = -1
-    lists.top[0] = 0
-    for call in range(event.count.size - 1, -1, -1):
+    lists.is_moved[:] = False
+    lists.ends[:] = 0
+    for call in range(event.count.size - 1, -1, -1):  # of calls worth the same, the first one comes first
+        lists.link[call, PRICE] = _ZERO + _log(false[call] / cost[call])
         lists.link[call, LIST] = -1
         if event.count[call] > 0 and event.outcome[call] == UNKNOWN:
             _insert(lists, call, _list_of(lists, call, event.count[call]))
 
 
-@kernel
+@short_kernel
 def step(event: Event, false: Any, lists: Lists, limits: Any, calls: Any, outcomes: Any, asked: Any) -> int:
     """Take the outcomes of the calls that were asked for, then write the next ones to `asked` and return how many: as
     many as there is room for and as `limits` allows. Each choice assumes that those before it are false. `limits`: the
@@ -127,7 +121,7 @@ def step(event: Event, false: Any, lists: Lists, limits: Any, calls: Any, outcom
 @helper
 def _next(event: Event, lists: Lists) -> int:
     """Take the call that is worth most out of its list; -1 where no open subscription needs one."""
-    top = lists.top[0]
+    top = lists.ends[0]
     while True:
         while top > 0 and lists.head[top] < 0:
             top -= 1
@@ -140,13 +134,16 @@ def _next(event: Event, lists: Lists) -> int:
             lists.link[after, BEFORE] = -1
         lists.link[call, LIST] = -1
         count = event.count[call]
-        if count <= 0:
-            continue
-        place = _list_of(lists, call, count)
+        place = _list_of(lists, call, count) if count > 0 else -1
         if place >= top:
             break
-        _insert(lists, call, place)
-    lists.top[0] = top
+        if place >= 0:
+            _insert(lists, call, place)
+        if not lists.is_moved[call]:
+            lists.is_moved[call] = True
+            lists.moved[lists.ends[1]] = call
+            lists.ends[1] += 1
+    lists.ends[0] = top
     return int(call)
 
 
@@ -160,33 +157,25 @@ def _learn(event: Event, lists: Lists, calls: Any, outcomes: Any) -> None:
         event.outcome[calls[i]] = outcomes[i]
     if not is_assumed and event.outcome[last] == FALSE:
         close(event, last)
-    assumed, reopened = calls.size - (not is_assumed), 0
-    for i in range(assumed):
+    for i in range(calls.size - (not is_assumed)):
         if outcomes[i] != FALSE:
             for place in range(event.back_offset[calls[i]], event.back_offset[calls[i] + 1]):
-                subscription = event.back[place]
-                reopened += event.state[subscription] == DOUBTED and reopen(event, subscription)
-    if (reopened + calls.size) * MANY > event.count.size:
-        _list_all(event, lists)
-        return
-    for i in range(assumed):
-        if outcomes[i] != FALSE:
-            for place in range(event.back_offset[calls[i]], event.back_offset[calls[i] + 1]):
-                if event.state[event.back[place]] == OPEN:
-                    _raise(event, lists, event.back[place])
+                if event.state[event.back[place]] == DOUBTED:
+                    reopen(event, event.back[place])
+    _move_up(event, lists)
 
 
 @helper
-def _raise(event: Event, lists: Lists, subscription: int) -> None:
-    """The calls of a subscription have become worth more. Of those worth the same, the first stated comes first."""
-    first = event.offset[subscription]
-    for number in range(event.offset[subscription + 1] - 1 - first, -1, -1):
-        at = first + number
-        call = event.call[at]
-        if event.outcome[call] != UNKNOWN:
-            continue
-        place = _list_of(lists, call, event.count[call])
-        if place > lists.link[call, LIST]:
-            if lists.link[call, LIST] >= 0:
-                _remove(lists, call)
-            _insert(lists, call, place)
+def _move_up(event: Event, lists: Lists) -> None:
+    """Move calls that are worth more than when they were moved down. Others are in the lists that they were in before
+    any subscription was closed that is open again, and cannot be worth more."""
+    for i in range(lists.ends[1] - 1, -1, -1):
+        call = lists.moved[i]
+        lists.is_moved[call] = False
+        if event.count[call] > 0 and event.outcome[call] == UNKNOWN:
+            place = _list_of(lists, call, event.count[call])
+            if place > lists.link[call, LIST]:
+                if lists.link[call, LIST] >= 0:
+                    _remove(lists, call)
+                _insert(lists, call, place)
+    lists.ends[1] = 0

@@ -130,6 +130,13 @@ def kernel(function: _Function) -> _Function:
     return made  # type: ignore[no-any-return]
 
 
+def short_kernel(function: _Function) -> _Function:
+    """The same for a function that does little, and that many threads call at once: no other thread runs Python
+    meanwhile. To let them takes two changes of threads where all of them are busy, which is longer."""
+    made: Any = _njit(cache=True, _nrt=False, **_SHARED | {"nogil": False})(function) if IS_COMPILED else function
+    return made  # type: ignore[no-any-return]
+
+
 def allocating_kernel(function: _Function) -> _Function:
     """The same for a function that makes arrays. It counts references to them, which takes time in loops: those belong
     into helpers."""

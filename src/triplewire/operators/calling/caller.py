@@ -27,11 +27,12 @@ Asked = tuple[Publication, CallKey]
 @dataclass(slots=True)
 class Wanted:
     """Calls to make. `done` takes the results and the seconds of each. With `guesses`, they are made up to the first
-    whose result is not the guessed one."""
+    whose result is not the guessed one. `of_one`: all of them are known to be of the same operator."""
 
     keys: Sequence[CallKey]
     guesses: Sequence[bool]
     done: Callable[[list[Result], list[float]], None]
+    of_one: bool = False
 
 
 Portions = Iterator[Wanted]
@@ -40,13 +41,6 @@ Portions = Iterator[Wanted]
 Attempt = Callable[[CallKey, Publication, World], "bool | tuple[Row, ...]"]
 
 _operator = attrgetter("operator")
-
-
-def _of_one_operator(keys: Sequence[CallKey]) -> list[Sequence[CallKey]]:
-    """The calls in their order, those of the same operator that are beside each other together."""
-    if keys[0].operator == keys[-1].operator and len(set(map(_operator, keys))) == 1:
-        return [keys]
-    return [list(group) for _, group in groupby(keys, _operator)]
 
 
 @dataclass(slots=True)
@@ -111,7 +105,8 @@ class Caller:
         for wanted in portions:
             results: list[Result] = []
             seconds: list[float] = []
-            for group in _of_one_operator(wanted.keys):
+            groups = [wanted.keys] if wanted.of_one else [list(group) for _, group in groupby(wanted.keys, _operator)]
+            for group in groups:
                 name, before = group[0].operator, len(results)
                 limit = seconds_of(self._world.operators.get(name), self._world)
                 make = partial(self._one, self._line(name), publication, attempt=attempt_untimed)

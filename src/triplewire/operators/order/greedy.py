@@ -16,11 +16,11 @@ import numpy as np
 
 from triplewire.kernels.calls import event as events
 from triplewire.kernels.calls import greedy as kernels
-from triplewire.kernels.calls.event import Event
+from triplewire.kernels.calls.event import FALSE, Event
 from triplewire.operators.order.protocol import Conjunctions, Expected, Numbers, Outcomes, Plan, Portion
 
 AHEAD = 2_048  # calls that are chosen at once, at most
-CERTAINTY = 1e-6  # how probable it is, at least, that none of them but the last is true: with less, no fewer calls
+CERTAINTY = 1e-20  # how probable it is, at least, that none of them but the last is true: with more, hardly fewer calls
 AGAIN = 16_384  # subscriptions that one expects to open again, at most: that takes longer than to ask the kernel again
 _LOGS = 4_096
 _NO_CALLS, _NO_OUTCOMES = np.zeros(0, np.int32), np.zeros(0, np.int8)
@@ -96,12 +96,12 @@ class Greedy:
 
 
 def _lists(calls: int, logs: Numbers) -> kernels.Lists:
-    head, link = np.empty(kernels.LISTS, np.int32), np.empty((calls, 4), np.int32)
-    return kernels.Lists(head, link, np.zeros(1, np.int64), logs)
+    head, link, moved = np.empty(kernels.LISTS, np.int32), np.empty((calls, 4), np.int32), np.empty(calls, np.int32)
+    return kernels.Lists(head, link, moved, np.empty(calls, np.bool_), np.zeros(2, np.int64), logs)
 
 
 def _copied(lists: kernels.Lists) -> kernels.Lists:
-    return lists._replace(head=lists.head.copy(), link=lists.link.copy(), top=lists.top.copy())
+    return kernels.Lists._make([*(part.copy() for part in lists[:-1]), lists.logs])
 
 
 def _with(arranged: _Arranged, event: Event, state: Outcomes) -> Event:
@@ -111,12 +111,14 @@ def _with(arranged: _Arranged, event: Event, state: Outcomes) -> Event:
 def _arranged(asked: Conjunctions, logs: Numbers) -> _Arranged:
     calls, count = len(asked.row), len(asked.offset) - 1
     event = asked.begun(np.arange(count, dtype=np.int32), _NO_CALLS, _NO_OUTCOMES)
-    lists, alike, order = _lists(calls, logs), np.ones(calls), np.empty(calls, np.int32)
+    lists, alike, rank = _lists(calls, logs), np.ones(calls), np.full(calls, calls, np.int32)
     kernels.fill(event, alike, alike, lists)
-    length = kernels.step(event, alike, lists, np.array([0.0, np.inf]), _NO_CALLS, _NO_OUTCOMES, order)
-    rank = np.full(calls, length, np.int32)
-    rank[order[:length]] = np.arange(length, dtype=np.int32)
-    lengths, closed = np.diff(asked.offset), np.full(count, length, np.int32)
+    limits, room, portion, ranked = np.array([0.0, np.inf]), np.empty(AHEAD, np.int32), _NO_CALLS, 0
+    while length := kernels.step(event, alike, lists, limits, portion, np.full(len(portion), FALSE, np.int8), room):
+        portion = room[:length].copy()
+        rank[portion] = np.arange(ranked, ranked + length)
+        ranked += length
+    lengths, closed = np.diff(asked.offset), np.full(count, calls, np.int32)
     with_calls = np.flatnonzero(lengths)
     if len(with_calls):
         closed[with_calls] = np.minimum.reduceat(rank[asked.call], asked.offset[with_calls])
