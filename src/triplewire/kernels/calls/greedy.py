@@ -94,19 +94,20 @@ def fill(event: Event, false: Any, cost: Any, lists: Lists) -> None:
 
 
 @short_kernel
-def step(event: Event, false: Any, lists: Lists, limits: Any, calls: Any, outcomes: Any, asked: Any) -> int:
+def step(event: Event, false: Any, cost: Any, lists: Lists, limits: Any, calls: Any, outcomes: Any, asked: Any) -> int:
     """Take the outcomes of the calls that were asked for, then write the next ones to `asked` and return how many: as
-    many as there is room for and as `limits` allows. Each choice assumes that those before it are false. `limits`: the
-    least probability that they are, and how many subscriptions one may expect to open again, at most. `false`: call ->
-    its probability to be false."""
+    many as there is room for and as `limits` allows. Each choice assumes that those before it are false. `limits`: with
+    less than this probability that they are, the calls may cost so much more; and how many subscriptions one may expect
+    to open again, at most. `false`, `cost`: call -> its probability to be false, its cost."""
     _learn(event, lists, calls, outcomes)
-    length, likely, again = 0, 1.0, 0.0
+    length, likely, more, again = 0, 1.0, 0.0, 0.0
     while length < asked.size:
         if length > 0:
             before = asked[length - 1]
             likely *= false[before]
             again += (1 - false[before]) * event.count[before]
-            if likely < limits[0] or again > limits[1]:
+            more += cost[before] if likely < limits[0] else 0.0
+            if more > limits[1] or again > limits[2]:
                 break
             assume(event, before, ASSUMED)
         call = _next(event, lists)

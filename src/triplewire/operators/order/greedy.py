@@ -20,7 +20,8 @@ from triplewire.kernels.calls.event import FALSE, Event
 from triplewire.operators.order.protocol import Conjunctions, Expected, Numbers, Outcomes, Plan, Portion
 
 AHEAD = 2_048  # calls that are chosen at once, at most
-CERTAINTY = 1e-20  # how probable it is, at least, that none of them but the last is true: with more, hardly fewer calls
+CERTAINTY = 1e-6  # how probable it is, at least, that none of them but the last is true
+MORE = 0.5  # with less than that, they may cost so much more: one in a thousand is a call too many
 AGAIN = 16_384  # subscriptions that one expects to open again, at most: that takes longer than to ask the kernel again
 _LOGS = 4_096
 _NO_CALLS, _NO_OUTCOMES = np.zeros(0, np.int32), np.zeros(0, np.int8)
@@ -66,7 +67,7 @@ class Greedy:
     def plan(self, event: Event, conjunctions: Conjunctions, expected: Expected, together: bool = False) -> Plan:
         """See `CallOrder`."""
         arranged, room = self._of(conjunctions), np.empty(AHEAD, np.int32)
-        limits = np.array([CERTAINTY, np.inf if together else AGAIN])
+        limits = np.array([CERTAINTY, MORE, np.inf if together else AGAIN])
         is_usual = not expected.is_drawn and not event.outcome.any()
         first = self._first.get(conjunctions) if is_usual else None
         if first is not None and first.expected is expected and first.candidate is event.candidate:
@@ -76,14 +77,14 @@ class Greedy:
             own = _with(arranged, event, event.state[arranged.number])
             lists = _lists(len(conjunctions.row), self._logs)
             kernels.fill(own, expected.false, expected.cost, lists)
-            length = kernels.step(own, expected.false, lists, limits, _NO_CALLS, _NO_OUTCOMES, room)
+            length = kernels.step(own, expected.false, expected.cost, lists, limits, _NO_CALLS, _NO_OUTCOMES, room)
             asked = room[:length].copy()
             if is_usual:
                 then = own.outcome.copy(), own.state.copy(), own.count.copy(), _copied(lists)
                 self._first[conjunctions] = _First(expected, event.candidate, asked, *then)
         while len(asked):
             outcomes = yield Portion(asked)
-            length = kernels.step(own, expected.false, lists, limits, asked, outcomes, room)
+            length = kernels.step(own, expected.false, expected.cost, lists, limits, asked, outcomes, room)
             asked = room[:length].copy()
         event.state[arranged.number] = own.state
 
@@ -113,8 +114,10 @@ def _arranged(asked: Conjunctions, logs: Numbers) -> _Arranged:
     event = asked.begun(np.arange(count, dtype=np.int32), _NO_CALLS, _NO_OUTCOMES)
     lists, alike, rank = _lists(calls, logs), np.ones(calls), np.full(calls, calls, np.int32)
     kernels.fill(event, alike, alike, lists)
-    limits, room, portion, ranked = np.array([0.0, np.inf]), np.empty(AHEAD, np.int32), _NO_CALLS, 0
-    while length := kernels.step(event, alike, lists, limits, portion, np.full(len(portion), FALSE, np.int8), room):
+    limits, room, portion, ranked = np.array([0.0, 0.0, np.inf]), np.empty(AHEAD, np.int32), _NO_CALLS, 0
+    while length := kernels.step(
+        event, alike, alike, lists, limits, portion, np.full(len(portion), FALSE, np.int8), room
+    ):
         portion = room[:length].copy()
         rank[portion] = np.arange(ranked, ranked + length)
         ranked += length
