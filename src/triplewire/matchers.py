@@ -208,8 +208,9 @@ class Rows:
     `publication` are numbers in the chunk, `subscription` numbers of the snapshot; `failures` has
     (publication, subscription, error), several of one pair where its outcome depends on several operators that failed.
     `truncated` becomes true where listing the bindings of a match passes a limit that finding it did not.
-    `atoms`, `candidates` and `verified` count what the stages looked at. `details` is set where the matches' bindings
-    are known already. `compiled`: kernels found them, not the interpreted tier. `operators`: what was called.
+    `atoms`, `candidates`, `verified` and `join_steps` count what the stages looked at. `details` is set where the
+    matches' bindings are known already. `compiled`: kernels found them, not the interpreted tier. `operators`: what
+    was called.
     """
 
     publication: Ids
@@ -220,6 +221,7 @@ class Rows:
     atoms: int = 0
     candidates: int = 0
     verified: int = 0
+    join_steps: int = 0
     details: Sequence[Detail] | None = field(default=None, repr=False)
     compiled: bool = False
     operators: CallCounts | None = None
@@ -229,7 +231,7 @@ class Rows:
 
     def uncounted(self) -> Rows:
         """The same rows, with nothing counted."""
-        return replace(self, triples=0, atoms=0, candidates=0, verified=0)
+        return replace(self, triples=0, atoms=0, candidates=0, verified=0, join_steps=0)
 
 
 class Snapshot(Protocol):

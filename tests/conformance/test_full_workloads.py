@@ -113,6 +113,7 @@ def test_rtf(share: str, tmp_path: Path) -> None:
     counts = Counter(rows.subscriptions[number] for number in rows.subscription.tolist())
     assert counts == {str(key): count for key, count, _ in queries if count}
     assert stats.candidates <= 1.05 * stats.matches
+    assert stats.join_steps <= 0.01 * stats.matches  # what a count of triples decides is not joined
 
 
 @pytest.mark.xdist_group("full-graph")
@@ -125,6 +126,7 @@ def test_graph_subscriptions(tmp_path: Path) -> None:
     assert stats.publications == 2_000
     check(rows, stated("10-workloads/graph-expected.tsv.gz"))
     assert stats.candidates <= 1.05 * stats.matches
+    assert 0 < stats.join_steps <= 0.6 * stats.matches  # a subscription has 6.5 edges: nearly all steps are shared
 
 
 @pytest.mark.xdist_group("full-mdv")
@@ -146,6 +148,7 @@ def test_mdv_rules(tmp_path: Path) -> None:
     wrong = [(name, wanted[name], found[name]) for name in wanted if wanted[name] != found[name]]
     assert not wrong, f"{len(wrong)} rules are wrong: {wrong[:3]}"
     assert result.stats.candidates <= 1.05 * result.stats.matches
+    assert 0 < result.stats.join_steps <= 1.0 * result.stats.matches
 
 
 @pytest.mark.xdist_group("full-text")

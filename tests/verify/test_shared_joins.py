@@ -130,7 +130,7 @@ def test_outcomes_are_those_of_the_reference(seed: int, cap: int) -> None:
     clauses = columns.clauses
     publication = np.repeat(np.arange(len(publications), dtype=np.int32), clauses.count)
     clause = np.tile(np.arange(clauses.count, dtype=np.int32), len(publications))
-    decided = columns.columnar._shared.decide(columns.view, publication, clause, cap)
+    decided, _ = columns.columnar._shared.decide(columns.view, publication, clause, cap)
     told = {
         (int(p), int(s)): bool(t)
         for p, s, t in zip(decided.publication, decided.subscription, decided.truncated, strict=True)
@@ -276,7 +276,7 @@ def test_an_exploding_clause_is_left_and_the_others_are_not() -> None:
     path = parse("SELECT * WHERE { ?a <urn:p> ?b . ?b <urn:p> <urn:n3> }", "sparql", id="y")
     columns = Columns.of([Publication("urn:x", dense)], [cycle, path], _world())
     pairs = np.zeros(2, np.int32), np.arange(2, dtype=np.int32)
-    decided = columns.columnar._shared.decide(columns.view, *pairs, 1000)
+    decided, _ = columns.columnar._shared.decide(columns.view, *pairs, 1000)
     assert decided.left_clause.tolist() == [0]
     assert decided.subscription.tolist() == [1]
 
@@ -310,7 +310,7 @@ def test_what_leads_nowhere_is_no_match(size: int) -> None:
     columns = Columns.of(publications, subscriptions, _world())
     pairs = [(p, s) for p in range(len(publications)) for s in range(len(subscriptions))]
     publication, clause = np.array(pairs, np.int32).T.copy()
-    decided = columns.columnar._shared.decide(columns.view, publication, clause, 1000)
+    decided, _ = columns.columnar._shared.decide(columns.view, publication, clause, 1000)
     told = set(zip(decided.publication.tolist(), decided.subscription.tolist(), strict=True))
     left = set(zip(decided.left_publication.tolist(), decided.left_clause.tolist(), strict=True))
     for p, s in pairs:

@@ -309,10 +309,8 @@ class MatchResult(Sequence[Match]):
         stats = self.stats
         stats.publications += len(chunk)
         stats.tiers[COMPILED if rows.compiled else INTERPRETED] += len(chunk)
-        stats.triples += rows.triples
-        stats.atoms += rows.atoms
-        stats.candidates += rows.candidates
-        stats.verified += rows.verified
+        for name in ("triples", "atoms", "candidates", "verified", "join_steps"):
+            setattr(stats, name, getattr(stats, name) + getattr(rows, name))
         if rows.operators is not None:
             stats.operators.add(rows.operators)
         stats.matches += len(rows)

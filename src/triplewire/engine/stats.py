@@ -16,7 +16,7 @@ OTHER = "other"  # what belongs to no named stage
 
 INTERPRETED, COMPILED = "interpreted", "compiled"  # the tiers that answer: docs/decisions/022
 
-COUNTS = ("publications", "triples", "atoms", "candidates", "verified", "matches", "truncated")
+COUNTS = ("publications", "triples", "atoms", "candidates", "verified", "join_steps", "matches", "truncated")
 
 
 class Clock:
@@ -77,7 +77,8 @@ class _Stage:
 @dataclass(slots=True)
 class Stats:
     """Of one match call, or of many. `atoms` are the indexed conditions that the publications satisfied, `candidates`
-    the pairs and clauses that the index named, `verified` those that had to be looked at once more. `tiers` has the
+    the pairs and clauses that the index named, `verified` those that had to be looked at once more, `join_steps`
+    what of the joins that subscriptions share was solved for that, each step once a publication. `tiers` has the
     publications that each tier answered, `operators` what was called."""
 
     publications: int = 0
@@ -85,6 +86,7 @@ class Stats:
     atoms: int = 0
     candidates: int = 0
     verified: int = 0
+    join_steps: int = 0
     matches: int = 0
     truncated: int = 0
     tiers: dict[str, int] = field(default_factory=lambda: {INTERPRETED: 0, COMPILED: 0})

@@ -47,13 +47,15 @@ Failure = tuple[int, int, TriplewireError]
 @dataclass(frozen=True, slots=True)
 class Verified:
     """What became of pairs. Those that match are columns, each pair once. `failures` could not be decided, and say why.
-    `waiting` are the pairs (publication, subscription) that operators have to decide."""
+    `waiting` are the pairs (publication, subscription) that operators have to decide. `join_steps`: shared ones that
+    were solved."""
 
     publication: Ids
     subscription: Ids
     truncated: NDArray[np.bool_]
     failures: list[Failure] = field(default_factory=list)
     waiting: list[tuple[int, int]] = field(default_factory=list)
+    join_steps: int = 0
 
     def distinct(self, has_alternatives: NDArray[np.bool_]) -> Verified:
         """Each pair once: of the clauses of an ASK query each may be a match. `has_alternatives`: subscription -> has
@@ -111,7 +113,7 @@ class Columnar:
         """
         if not len(clause):
             return Verified(publication, clause, np.zeros(0, np.bool_))
-        shared = self._shared.decide(view, publication, clause, self._most)
+        shared, join_steps = self._shared.decide(view, publication, clause, self._most)
         counted = self._counts.count(view, shared.left_publication, shared.left_clause, self._most)
         joined = self._joined(view, counted.left_publication, counted.left_clause, publications)
         verdict = Verified(
@@ -120,6 +122,7 @@ class Columnar:
             np.concatenate((counted.truncated, shared.truncated, joined.truncated)),
             joined.failures,
             joined.waiting,
+            join_steps,
         )
         return verdict.distinct(self._has_alternatives) if self._has_alternatives is not None else verdict
 

@@ -18,7 +18,7 @@ from triplewire.kernels.joins.columns import StarClauses
 from triplewire.kernels.joins.network import decide as kernels
 from triplewire.kernels.joins.network.build import build, pack
 from triplewire.kernels.joins.network.columns import COLUMNS, NODE_COLUMNS, SEVERAL, Scratch, StepColumns
-from triplewire.kernels.joins.network.publication import STAMP
+from triplewire.kernels.joins.network.publication import STAMP, VISITED
 from triplewire.kernels.pool import Pool
 from triplewire.kernels.shared.columns import fixed
 from triplewire.kernels.trie.stars import CHECK
@@ -45,20 +45,22 @@ class SharedJoins:
         if self._has_any:
             _ = self._steps
 
-    def decide(self, view: View, publication: Ids, clause: Ids, most: int) -> Counted:
+    def decide(self, view: View, publication: Ids, clause: Ids, most: int) -> tuple[Counted, int]:
         """Of pairs (publication, clause): those that are matches, with at most `most` bindings or truncated, and those
-        that are left. What is in neither is no match. It is quickest when the pairs of a publication follow each
-        other."""
+        that are left. What is in neither is no match. Also how many steps and nodes of the network were solved. It is
+        quickest when the pairs of a publication follow each other."""
         if not self._has_any or not len(clause):
-            return Counted(clause[:0], clause[:0], np.zeros(0, np.bool_), publication, clause)
+            return Counted(clause[:0], clause[:0], np.zeros(0, np.bool_), publication, clause), 0
         clauses, steps, outcome = self._clauses, self._steps, np.empty(len(clause), np.uint8)
         facts = node_features(view.features)
         with self._scratch.borrowed(self._new_scratch, _is_fresh) as work:
+            before = work.state.item(VISITED)
             kernels.decide(
                 publication, clause, steps, clauses.tests.columns, view.batch.triples, view.features.term, facts, most,
                 work, outcome,
             )  # fmt: skip
-        return Counted.by_outcome(publication, clause, clauses.facts.owner, outcome)
+            visited = work.state.item(VISITED) - before
+        return Counted.by_outcome(publication, clause, clauses.facts.owner, outcome), visited
 
     @cached_property
     def _steps(self) -> StepColumns:

@@ -49,6 +49,11 @@ def rows(found: list[SegmentRows], first: int = 0) -> list[tuple[int, int, bool]
     return sorted((p + first, s, t) for p, s, t in zip(*(c.tolist() for c in arena.taken()), strict=True))
 
 
+def counted(rows: SegmentRows) -> tuple[int, ...]:
+    """What was looked at."""
+    return rows.atoms, rows.candidates, rows.verified, rows.join_steps
+
+
 @pytest.mark.parametrize("most", [7, 16, 33, 1 << 13])
 def test_parts_have_what_the_whole_has(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
     monkeypatch.setattr(layers, "MOST", most)
@@ -56,19 +61,19 @@ def test_parts_have_what_the_whole_has(monkeypatch: pytest.MonkeyPatch, most: in
     mine, chunk = layer(), whole()
     wanted = list(mine.match(chunk, stage, Arena()))
     chunk = whole()
-    got, waiting, counts, first = [], [], [0, 0, 0], 0
+    got, waiting, counts, first = [], [], (0, 0, 0, 0), 0
     for size in SIZES:
         found = list(mine.match(chunk.part(first, first + size), stage, Arena()))
         assert all(0 <= p < size for p, _, _ in rows(found))
         got += rows(found, first)
         waiting += [(p + first, s) for one in found for p, s in one.waiting]
         for one in found:
-            counts = [a + b for a, b in zip(counts, (one.atoms, one.candidates, one.verified), strict=True)]
+            counts = tuple(a + b for a, b in zip(counts, counted(one), strict=True))
         first += size
     assert sorted(got) == rows(wanted)
     assert len(got) > PUBLICATIONS
     assert waiting == list(wanted[0].waiting) == [(p, 10) for p in range(PUBLICATIONS)]
-    assert counts == [wanted[0].atoms, wanted[0].candidates, wanted[0].verified]
+    assert counts == counted(wanted[0])
 
 
 @pytest.mark.parametrize("most", [16, 1 << 13])

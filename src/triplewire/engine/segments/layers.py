@@ -113,6 +113,7 @@ def _in_order(matched: SegmentRows) -> Rows:
         atoms=matched.atoms,
         candidates=matched.candidates,
         verified=matched.verified,
+        join_steps=matched.join_steps,
     )
 
 
@@ -124,7 +125,8 @@ def _between(rows: Rows, waiting: Sequence[tuple[int, int]], first: int, last: i
     failures = [(p - first, s, error) for p, s, error in rows.failures if first <= p < last]
     offset = np.zeros(last - first + 1, np.int64)
     left = [(p - first, s) for p, s in waiting if first <= p < last]
-    return SegmentRows(offset, NONE, columns, failures, left, rows.atoms, rows.candidates, rows.verified)
+    counts = rows.atoms, rows.candidates, rows.verified, rows.join_steps
+    return SegmentRows(offset, NONE, columns, failures, left, *counts)
 
 
 def called_by(layers: Sequence[Layer]) -> Called:

@@ -55,6 +55,7 @@ class SegmentRows:
     atoms: int
     candidates: int
     verified: int
+    join_steps: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,6 +212,7 @@ class Segment:
             selected.atoms,
             selected.candidates,
             len(selected.check_clause),
+            verdict.join_steps,
         )
 
     def details(self, chunk: Chunk, publication: Ids, subscription: Ids) -> Details:

@@ -195,6 +195,7 @@ class SegmentSnapshot:
             atoms=sum(rows.atoms for rows, _ in matched),
             candidates=sum(rows.candidates for rows, _ in matched),
             verified=sum(rows.verified for rows, _ in matched),
+            join_steps=sum(rows.join_steps for rows, _ in matched),
             compiled=True,
             operators=counts,
         )
