@@ -6,7 +6,6 @@ The stages are those of the engine's clock (`triplewire.engine.stats`).
 from __future__ import annotations
 
 import cProfile
-import ctypes
 import gc
 import os
 import statistics
@@ -23,6 +22,7 @@ from triplewire.config import Settings
 from triplewire.engine import Engine
 from triplewire.engine.stats import Clock, Stats, peak_bytes
 from triplewire.errors import SubscriptionError
+from triplewire.memory import give_back
 from triplewire.operators.files import operators_of, read_operator_files
 from triplewire.operators.order import GREEDY
 
@@ -202,8 +202,7 @@ def _name(code: CodeType | str) -> str:
 def resident_bytes() -> int:
     """Resident memory of this process, after freed memory is returned; 0 where the system does not say."""
     gc.collect()
-    with suppress(OSError, AttributeError):
-        ctypes.CDLL("libc.so.6").malloc_trim(0)
+    give_back()
     with suppress(OSError, ValueError, IndexError):
         return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     return 0

@@ -22,10 +22,12 @@ from triplewire.kernels.joins.network.publication import STAMP, VISITED
 from triplewire.kernels.pool import Pool
 from triplewire.kernels.shared.columns import fixed
 from triplewire.kernels.trie.stars import CHECK
+from triplewire.memory import give_back
 from triplewire.verify.counts import Counted
 from triplewire.verify.solve import node_features, residual_clauses
 
 _ROOM = 1 << 17  # numbers in the rows of all steps, and in all sets, for a publication: one and a half megabytes
+_MANY = 1 << 16  # patterns: while their network is made, much more memory is needed than it keeps
 _MOST_STAMPS = 0x3FFFFFFF  # that a scratch has used; there are twice as many
 
 
@@ -80,7 +82,10 @@ class SharedJoins:
         rows, more = np.empty((nodes, NODE_COLUMNS), np.int32), np.empty(int(node_offset[nodes]), np.int32)
         more = more[: pack(node_offset, node, rows, more)].copy()
         columns = step[:steps].copy(), tested[:used].copy(), rows, more, components.component_offset, last
-        return StepColumns(*fixed(*columns, self._clause_rows(last)))
+        made = StepColumns(*fixed(*columns, self._clause_rows(last)))
+        if patterns > _MANY:
+            give_back()
+        return made
 
     def _clause_rows(self, last: Ids) -> Ids:
         """Clause -> its mark, and what stands in `last` for its only component."""

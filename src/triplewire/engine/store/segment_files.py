@@ -34,6 +34,7 @@ from triplewire.engine.store.rows import checked, compiled_rows, named_by, parse
 from triplewire.errors import StoreError
 from triplewire.ir.subscription import Subscription
 from triplewire.matchers import Snapshot
+from triplewire.memory import give_back
 from triplewire.select.index import CheckedMaker, IndexMaker
 
 
@@ -112,6 +113,7 @@ def opened(saved: Saved, compiler: Compiler, maker: IndexMaker, source: str) -> 
         raise damaged(Path(source), what) from error
     _check_operators(segment, compiler, source)
     segment = _pinned(segment, mapped.arrays["pinned"].tolist(), compiler, source)
+    give_back()
     return SegmentSnapshot(segment.home, [Layer(segment, NONE)])
 
 
