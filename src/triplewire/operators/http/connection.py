@@ -19,7 +19,6 @@ from triplewire.operators.http.knock import connected
 
 MOST_BYTES = 16 << 20  # of an answer
 _CHUNK = 1 << 16
-_LATE = 0.2  # seconds
 
 
 class Target(NamedTuple):
@@ -103,7 +102,7 @@ class Connection:
             raise
 
     def _exchanged(self, to: socket.socket, request: bytes, deadline: float, method: str, most: int) -> Answer:
-        _limit(to, deadline)
+        to.settimeout(_left(deadline))
         to.sendall(request)
         answer = http.client.HTTPResponse(_Timed(to, deadline), method=method)  # type: ignore[arg-type]
         answer.begin()
@@ -180,16 +179,8 @@ class _Raw(io.RawIOBase):
         return True
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-        _limit(self._inner, self._deadline)
+        self._inner.settimeout(_left(self._deadline))
         return self._inner.recv_into(buffer)
-
-
-def _limit(to: socket.socket, deadline: float) -> None:
-    """Let what the socket does next end by the deadline, or `_LATE` seconds after it: to set a limit is a system call,
-    which many threads wait for. Raises `TimeoutError`."""
-    left, limit = _left(deadline), to.gettimeout()
-    if limit is None or not left <= limit <= left + _LATE:
-        to.settimeout(left + _LATE / 2)
 
 
 def _left(deadline: float) -> float:

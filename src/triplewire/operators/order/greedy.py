@@ -21,7 +21,7 @@ from triplewire.operators.order.protocol import Conjunctions, Expected, Numbers,
 
 AHEAD = 2_048  # calls that are chosen at once, at most
 CERTAINTY = 1e-6  # how probable it is, at least, that none of them but the last is true
-MORE = 0.5  # with less than that, they may cost so much more: one in a thousand is a call too many
+MORE = 0.5  # what calls that are chosen ahead with less certainty cost, at most: seconds, or declared units
 AGAIN = 16_384  # subscriptions that one expects to open again, at most: that takes longer than to ask the kernel again
 _LOGS = 4_096
 _NO_CALLS, _NO_OUTCOMES = np.zeros(0, np.int32), np.zeros(0, np.int8)
