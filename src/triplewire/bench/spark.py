@@ -40,10 +40,11 @@ MORE_PERCENT, VISIBLE_SECONDS, LATENCY_SECONDS = 10, 1.0, 0.25
 INDEX_SUBSCRIPTIONS = 1_000_000
 EXECUTOR_MEGABYTES = 2_048
 
-_PUBLICATIONS, _A_FILE = 1_024, 16  # each has some thousand matches
+_PUBLICATIONS, _LONG_RUN, _A_FILE = 1_024, 4_096, 16  # each has some thousand matches
 _RUNS, _SAMPLES, _WARM = 3, 15, 5
 _PATIENCE, _PATIENCE_AT_THE_END = 600, 60  # seconds that anything may take, and the end of a stream
 _LOOK, _PAUSE = 0.005, 0.6
+_WATCH, _SELDOM = 0.02, 0.25  # for latencies; where many files come at once, and their number counts
 _ASK = {"language": "sparql", "query": "ASK { ?s <urn:bench:p> ?o }"}
 
 
@@ -58,17 +59,17 @@ def measure_pipeline(place: Place, given: list[Case], matcher: str) -> Iterator[
     """All figures."""
     full = place.size is None
     case, index, *others = given
-    files = _files(case.publications, place.work)
-    yield from _against_embedded(place, case, files, matcher, full)
+    files = _files(case.publications, place.work, _LONG_RUN)
+    yield from _against_embedded(place, case, files[: _PUBLICATIONS // _A_FILE], matcher, full)
     yield from _executors(place, case, files, full)
     yield from _second_worker(place, index, full)
     yield from _visible(place, full)
     yield from partition.aimed(place, others, matcher)
 
 
-def _files(publications: Path, work: Path) -> list[bytes]:
-    """The first publications, as the contents of files of some each."""
-    sizes = range(_A_FILE, _PUBLICATIONS + 1, _A_FILE)
+def _files(publications: Path, work: Path, count: int) -> list[bytes]:
+    """The first publications, so many of them, as the contents of files of some each."""
+    sizes = range(_A_FILE, count + 1, _A_FILE)
     ends = [part.bytes for part in measure.split_publications(publications, sizes, work)]
     data = publications.read_bytes()
     return [data[begin:end] for begin, end in zip([0, *ends], ends, strict=False)]
@@ -102,15 +103,15 @@ class Stream:
         wanted = self._publications + publications
         begun = self.publish(contents)
         while self.count() < wanted:
-            self.wait(begun)
+            self.wait(begun, _LOOK if len(contents) == 1 else _SELDOM / 5)
         return time.perf_counter() - begun
 
-    def wait(self, begun: float) -> None:
+    def wait(self, begun: float, seconds: float = _LOOK) -> None:
         """Wait a moment. Raises `TriplewireError` where the stream has ended, or all takes too long."""
         if self._process.poll() is not None or time.perf_counter() > begun + _PATIENCE:
             said = (self.folder / "said").read_text(errors="replace").strip().splitlines() or ["it took too long"]
             raise TriplewireError(f"the stream ended: {said[-1]}")
-        time.sleep(_LOOK)
+        time.sleep(seconds)
 
     def count(self) -> int:
         """The publications of all committed micro-batches."""
@@ -127,14 +128,14 @@ class Stream:
 
 
 @contextmanager
-def stream(place: Place, master: str, *more: str) -> Iterator[Stream]:
-    """A stream with these subscriptions, or this index."""
+def stream(place: Place, master: str, *more: str, watch: float = _WATCH) -> Iterator[Stream]:
+    """A stream with these subscriptions, or this index, which looks for new files every `watch` seconds."""
     with tempfile.TemporaryDirectory(dir=place.work) as name:
         folder = Path(name)
         for below in ("in", "aside"):
             (folder / below).mkdir()
-        command = [sys.executable, "-m", "triplewire", "pipeline", "run", "--streaming", "--watch", "0.05", "--repeat"]
-        command += ["--conf", "triplewire.settle=0", "--master", master, *more]
+        command = [sys.executable, "-m", "triplewire", "pipeline", "run", "--streaming", "--watch", str(watch)]
+        command += ["--repeat", "--conf", "triplewire.settle=0", "--master", master, *more]
         if master.startswith("local-cluster"):
             command += ["--conf", f"spark.executor.memory={EXECUTOR_MEGABYTES}m"]
         command += ["--input", str(folder / "in"), "--output", str(folder / "out")]
@@ -245,6 +246,7 @@ def _executors(place: Place, case: Case, files: list[bytes], full: bool) -> Iter
                         f"local-cluster[{executors},1,{EXECUTOR_MEGABYTES}]",
                         "--subscriptions",
                         str(case.subscriptions),
+                        watch=_SELDOM,
                     )
                 ).seconds,
                 files,

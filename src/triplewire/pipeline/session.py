@@ -34,6 +34,19 @@ QUICK_START = {
 }
 """Settings for runs of seconds (demo, tests): the JVM starts in half the time. Long runs would be slower."""
 
+_FEW_COMPILATIONS = " ".join(
+    f"-XX:Tier4{threshold}={count}"
+    for threshold, count in (
+        ("InvocationThreshold", 100_000),
+        ("MinInvocationThreshold", 20_000),
+        ("CompileThreshold", 200_000),
+        ("BackEdgeThreshold", 1_000_000),
+    )
+)
+"""Options of the JVM: only what is called twenty times as often as usual is compiled at the highest level. The work is
+done in Python, and what the JVM does a micro-batch, it would compile for minutes, on cores that the workers need
+(`docs/decisions/074-few-compilations.md`)."""
+
 _RAISED = re.compile(r"[A-Za-z_][\w.]*(Error|Exception)\b")
 _ATTEMPTS = 2  # of a task in local mode, where Spark's default is one
 
@@ -56,6 +69,8 @@ def settings_of_spark(scratch: Path, master: str = "") -> dict[str, str]:
         "spark.sql.files.openCostInBytes": str(256 * 1024),
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",  # otherwise readers see no time zone
         "spark.driver.memory": "2g",
+        "spark.driver.extraJavaOptions": _FEW_COMPILATIONS,
+        "spark.executor.extraJavaOptions": _FEW_COMPILATIONS,
         # columns are matched by position: makes swapped columns and wrong types an error
         "spark.sql.execution.arrow.pyspark.validateSchema.enabled": "true",
         # bounds the memory of a worker: publications are large rows

@@ -17,7 +17,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from triplewire.errors import ReadError, Refusal, TriplewireError
 from triplewire.pipeline.sources import local_roots, reason_to_pass
@@ -39,6 +39,11 @@ class State(NamedTuple):
 
     size: int
     changed: int
+
+
+File: TypeAlias = "tuple[str, tuple[str, ...], os.stat_result]"
+"""A file: its path, the names below the root, and what the system says of it. A hidden folder counts as one, which
+stands for all that is in it."""
 
 
 class Seen(NamedTuple):
@@ -152,18 +157,41 @@ class Arrivals:
         watched[path] = state, since
         return time.monotonic() - since >= self._settle
 
-    def _files(self, out: Look) -> Iterator[tuple[str, tuple[str, ...], os.stat_result]]:
-        """All files there are: path, the names below the root, and what the system says of it."""
+    def _files(self, out: Look) -> Iterator[File]:
+        """All files there are. A stream looks many times a second, so no path objects are made."""
         for root in map(Path, local_roots(self._source)):
             if not root.is_dir():
-                yield from _file(root, (root.name,))
+                with contextlib.suppress(OSError):  # removed meanwhile, or a link to nothing
+                    status = root.stat()
+                    if stat.S_ISREG(status.st_mode):
+                        yield str(root), (root.name,), status
                 continue
-            for folder, below, files in os.walk(root, onerror=lambda error: self._refuse_folder(error, out)):
-                above = Path(folder).relative_to(root).parts
-                hidden = [name for name in below if name.startswith(".")]
-                below[:] = sorted(name for name in below if not name.startswith("."))
-                for name in sorted((*files, *hidden)):
-                    yield from _file(Path(folder, name), (*above, name))
+            folders: list[tuple[str, tuple[str, ...]]] = [(str(root), ())]
+            while folders:
+                folder, above = folders.pop()
+                below = []
+                for entry, status in self._entries(folder, out):
+                    is_folder = stat.S_ISDIR(status.st_mode)
+                    if stat.S_ISREG(status.st_mode) or (is_folder and entry.name.startswith(".")):
+                        yield entry.path, (*above, entry.name), status
+                    elif is_folder and not entry.is_symlink():
+                        below.append((entry.path, (*above, entry.name)))
+                folders += reversed(below)
+
+    def _entries(self, folder: str, out: Look) -> Iterator[tuple[os.DirEntry[str], os.stat_result]]:
+        """What is in a folder, by name."""
+        try:
+            with os.scandir(folder) as listed:
+                entries = sorted(listed, key=lambda entry: entry.name)
+        except OSError as error:
+            self._refuse_folder(error, out)
+            return
+        for entry in entries:
+            try:
+                status = entry.stat()
+            except OSError:  # removed meanwhile, or a link to nothing
+                continue
+            yield entry, status
 
     def _refuse_folder(self, error: OSError, out: Look) -> None:
         name = str(error.filename)
@@ -177,13 +205,3 @@ class Arrivals:
         with contextlib.closing(sqlite3.connect(self._file)) as connection, connection:
             connection.executescript(_TABLE)
             yield connection
-
-
-def _file(path: Path, names: tuple[str, ...]) -> Iterator[tuple[str, tuple[str, ...], os.stat_result]]:
-    """The file, if it is one; a hidden folder stands for all that is in it."""
-    try:
-        status = path.stat()
-    except OSError:  # removed meanwhile, or a link to nothing
-        return
-    if stat.S_ISREG(status.st_mode) or (stat.S_ISDIR(status.st_mode) and names[-1].startswith(".")):
-        yield str(path), names, status
