@@ -9,10 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from triplewire.clauses.calls import check_asked
+from triplewire.clauses.facts import components_of
 from triplewire.clauses.node_tests.checks import check_tests
 from triplewire.clauses.node_tests.columns import under
+from triplewire.clauses.node_tests.table import RESIDUAL
 from triplewire.clauses.schema import Column, Schema, blocks, check, check_names, require
-from triplewire.clauses.table import ASK, CALLS, DISTINCT, EXACT
+from triplewire.clauses.table import ASK, CALLS, DISTINCT, EXACT, ClauseTable
 from triplewire.kernels.trie.stars import CHECK
 
 _ANY = np.iinfo(np.int32).min
@@ -31,7 +33,12 @@ _TABLE: Schema = {
 _FACTS: Schema = {
     "owner": Column("i4", ("clauses",), below="subscriptions"),
     "status": Column("u1", ("clauses",), below=CHECK + 1),
+    "loose": Column("u1", ("clauses",), below=2),
+    "component_offset": Column("i4", ("clauses+1",), offsets="components"),
+    "component": Column("i4", ("components", 4)),
+    "member": Column("i4", ("patterns",)),
 }
+_COMPONENTS = ("loose", "component_offset", "component", "member")  # in the order of `components_of`
 
 
 def check_clauses(arrays: Mapping[str, NDArray[Any]], part: str, subscriptions: int) -> None:
@@ -49,6 +56,11 @@ def check_clauses(arrays: Mapping[str, NDArray[Any]], part: str, subscriptions: 
         _check_owners(table, facts["owner"], begin, end, part)
     for begin, end in blocks(sizes["clauses"]):
         _check_variables(table, begin, end, part)
+    columns: dict[str, Any] = dict(table)
+    is_residual = np.asarray(under("tests", arrays)["kind"]) == RESIDUAL
+    own: tuple[NDArray[Any], ...] = components_of(ClauseTable(**columns), is_residual)
+    for name, column in zip(_COMPONENTS, own, strict=True):
+        require(np.array_equal(facts[name], column), f"{part}.facts.{name} is not that of the clauses")
 
 
 def _check_owners(table: Mapping[str, NDArray[Any]], owner: NDArray[Any], begin: int, end: int, part: str) -> None:

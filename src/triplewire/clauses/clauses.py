@@ -21,7 +21,7 @@ from triplewire.clauses.node_tests.table import Tests
 from triplewire.clauses.table import ClauseTable
 from triplewire.encode.names import Names
 
-VERSION = 10  # of the arrays that are saved
+VERSION = 11  # of the arrays that are saved
 
 
 @dataclass(frozen=True)

@@ -6,17 +6,22 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from triplewire.clauses.node_tests.columns import Arrays
 from triplewire.clauses.node_tests.table import Tests
 from triplewire.clauses.table import ASK, EXACT, ClauseTable
+from triplewire.clauses.untouched import untouched
 from triplewire.encode.batch import Bytes, Ids
+from triplewire.kernels.joins import components as component_kernels
+from triplewire.kernels.shared.columns import fixed
 from triplewire.kernels.trie import stars as star_kernels
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Columns by clause.
+    """Columns by clause, and by component: the patterns of a clause that share variables, directly or by others
+    (`triplewire.kernels.joins.components`).
 
     `status` is SURE where a publication with the clause's stars matches, MULTI where it does unless one of the stars'
     tests hold of different objects, and CHECK where the clause has to be verified (`triplewire.kernels.trie.stars`).
@@ -24,6 +29,10 @@ class Facts:
 
     owner: Ids  # clause -> subscription
     status: Bytes
+    loose: Bytes  # clause -> is it a product of stars, without residual predicates?
+    component_offset: Ids  # clause -> its slice of `component`
+    component: Ids  # shape (components, 4): a slice of the clause's members, selected variables, has it no others?
+    member: Ids  # the patterns of each clause, by component
 
     def arrays(self) -> Arrays:
         """All columns, for `from_arrays`."""
@@ -39,7 +48,26 @@ class Facts:
     def of(cls, table: ClauseTable, tests: Tests) -> Facts:
         """The facts of the clauses of a table."""
         owner = table.owners()
-        return cls(owner, _status(table, tests, owner))
+        return cls(owner, _status(table, tests, owner), *components_of(table, tests.is_residual))
+
+
+def components_of(table: ClauseTable, is_residual: NDArray[np.bool_]) -> tuple[Bytes, Ids, Ids, Ids]:
+    """The columns from `loose` to `member`. `is_residual`: test -> is it a residual predicate?"""
+    clauses, patterns = len(table.variables), len(table.pattern)
+    loose, offset = np.zeros(clauses, np.uint8), np.zeros(clauses + 1, np.int32)
+    component, member = untouched((patterns, 4), np.int32), untouched(patterns, np.int32)
+    pattern_offset, pattern, width = fixed(table.pattern_offset, table.pattern, table.width[table.owners()])
+    most = int(table.variables.max(initial=0)) + 1
+    component_kernels.components(pattern_offset, pattern, width, most, offset, component, member, loose)
+    loose[residual_clauses(table, is_residual)] = 0
+    return loose, offset, component[: offset[-1]], member
+
+
+def residual_clauses(table: ClauseTable, is_residual: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """The clauses that have residual predicates."""
+    if not is_residual.any():
+        return np.zeros(0, np.int64)
+    return np.searchsorted(table.test_offset, np.flatnonzero(is_residual[table.test]), side="right") - 1
 
 
 def _status(table: ClauseTable, tests: Tests, owner: Ids) -> Bytes:

@@ -59,6 +59,14 @@ class ClauseTable:
         """The clauses as kernels take them."""
         return ClauseColumns(*fixed(self.pattern_offset, self.pattern, self.test_offset, self.test_variable, self.test))
 
+    @cached_property
+    def width(self) -> Ids:
+        """Subscription -> how many of its variables bindings have; 0 where one solution is enough, as evaluation goes
+        on from there."""
+        exact = (self.flags & EXACT) != 0
+        width = self.selected if exact.all() else np.where(exact, self.selected, 0)
+        return width.astype(np.int32, copy=False)  # that of the file, where it can be
+
     @property
     def rows(self) -> int:
         """How many clauses, patterns or tests there are, whatever are most."""

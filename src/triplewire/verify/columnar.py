@@ -88,17 +88,14 @@ class Columnar:
         subscription: Callable[[int], Subscription],
         world: World,
     ) -> None:
-        self._table = table = clauses.table
+        self._table = clauses.table
         self._subscription = subscription
         self._world = world
         self._owner = clauses.facts.owner
         self._has_alternatives = clauses.has_alternatives if clauses.have_alternatives else None
-        exact = (table.flags & EXACT) != 0
-        width = table.selected if exact.all() else np.where(exact, table.selected, 0)
-        self._width = width.astype(np.int32, copy=False)  # that of the file, where it can be
         residual = ResidualTests(len(clauses.tests), expression, lambda test: clauses.place(test)[0], world)
         self._counts = StarCounts(clauses)
-        self._solver = Solver(clauses, self._width[self._owner], residual, world)
+        self._solver = Solver(clauses, residual, world)
         self._shared = SharedJoins(clauses, self._solver.stars)
 
     def ready(self) -> None:
@@ -195,7 +192,7 @@ class Columnar:
         lengths = np.where(exact, table.clause_offset[subscription + 1] - begin, 0)
         offset = ends(lengths)
         clauses = np.arange(offset[-1]) + np.repeat(begin - offset[:-1], lengths)
-        pairs = Pairs(publication, offset, clauses.astype(np.int32), self._width[subscription])
+        pairs = Pairs(publication, offset, clauses.astype(np.int32), self._table.width[subscription])
         solved = self._solver.solve(view.batch, view.features, pairs, True, publications)
         bindings = bindings_of(solved, pairs, self._most)
         return bindings, ~exact | bindings.more | (solved.outcome >= UNKNOWN)
@@ -236,7 +233,7 @@ class Columnar:
         begins = np.flatnonzero(first)
         subscription = owner[begins]
         offset = np.append(begins, len(keys))
-        return Pairs(publication[begins], offset, clause, self._width[subscription]), subscription
+        return Pairs(publication[begins], offset, clause, self._table.width[subscription]), subscription
 
     def _counted(self, pairs: Pairs, subscription: Ids) -> NDArray[np.bool_]:
         """Are solutions surely counted once each?"""

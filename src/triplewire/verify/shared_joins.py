@@ -10,6 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from triplewire.clauses.clauses import Clauses
+from triplewire.clauses.facts import residual_clauses
 from triplewire.clauses.table import ASK, DISTINCT, EXACT
 from triplewire.clauses.untouched import untouched
 from triplewire.clauses.view import View
@@ -24,7 +25,7 @@ from triplewire.kernels.shared.columns import fixed
 from triplewire.kernels.trie.stars import CHECK
 from triplewire.memory import give_back
 from triplewire.verify.counts import Counted
-from triplewire.verify.solve import node_features, residual_clauses
+from triplewire.verify.solve import node_features
 
 _ROOM = 1 << 17  # numbers in the rows of all steps, and in all sets, for a publication: one and a half megabytes
 _MANY = 1 << 16  # patterns: while their network is made, much more memory is needed than it keeps
@@ -114,7 +115,7 @@ class SharedJoins:
         of_subscription |= np.where(table.flags & DISTINCT != 0, np.uint8(kernels.DISTINCT), np.uint8(0))
         of_subscription |= np.where(self._clauses.has_alternatives, np.uint8(0), np.uint8(kernels.ALONE))
         marks: Bytes = of_subscription[owner] | self._chosen * np.uint8(kernels.PRESENT)
-        marks[residual_clauses(self._clauses)] &= ~np.uint8(kernels.EXACT)
+        marks[residual_clauses(table, self._clauses.tests.is_residual)] &= ~np.uint8(kernels.EXACT)
         return marks
 
     @property

@@ -18,7 +18,6 @@ from triplewire.clauses.clauses import Clauses
 from triplewire.clauses.features import Features
 from triplewire.clauses.node_tests.columns import ends, slices
 from triplewire.clauses.node_tests.table import RESIDUAL
-from triplewire.clauses.untouched import untouched
 from triplewire.encode.batch import Batch, Bytes, Ids, Offsets
 from triplewire.encode.decode import Decoder
 from triplewire.ir.evaluation.evaluate import World
@@ -110,40 +109,33 @@ class _Inverse:
 
 
 class Solver:
-    """Solves the clauses of a segment. `width`: clause -> how many variables are selected. Safe with threads."""
+    """Solves the clauses of a segment. Safe with threads."""
 
-    def __init__(self, clauses: Clauses, width: Ids, residual: ResidualTests, world: World) -> None:
-        table, tests = clauses.table, clauses.tests
+    def __init__(self, clauses: Clauses, residual: ResidualTests, world: World) -> None:
+        table, tests, facts = clauses.table, clauses.tests, clauses.facts
         self._world = world
         self._residual = residual
-        variables, patterns = int(table.variables.max(initial=0)) + 1, len(table.pattern)
-        offset, component = np.zeros(len(table.variables) + 1, np.int32), untouched((patterns, 4), np.int32)
-        member, loose = untouched(patterns, np.int32), np.zeros(len(table.variables), np.uint8)
-        pattern_offset, pattern, widths = fixed(table.pattern_offset, table.pattern, width)
-        component_kernels.components(pattern_offset, pattern, widths, variables, offset, component, member, loose)
-        loose[residual_clauses(clauses)] = 0
         self._table = table
-        self._components = offset, component[: offset[-1]], member
         self._info = np.stack(
             [np.asarray(c, np.int32) for c in (tests.kind, tests.group, tests.op, tests.rank)], axis=1
         )
-        self._variables = variables
+        self._variables = int(table.variables.max(initial=0)) + 1
         self._patterns = int(np.diff(table.pattern_offset).max(initial=1))
-        offset, component, member = self._components
+        parts = facts.component_offset, facts.component, facts.member
         tested = table.test_offset, table.test_variable, table.test
-        self.stars = StarClauses(*fixed(loose, pattern_offset, pattern, offset, component, member, *tested))
+        self.stars = StarClauses(*fixed(facts.loose, table.pattern_offset, table.pattern, *parts, *tested))
         self._tests = tests.columns
         self._inverses = Pool[_Inverse]()
 
     def _resolved(self, clauses: Ids, term: Ids) -> JoinedClauses:
         """Some clauses as the join takes them, their constants as the batch's terms."""
-        stated, (all_components, component, member) = self._table, self._components
+        stated, components = self._table, self.stars
         code_offset, places = slices(stated.pattern_offset, clauses)
-        code, member = stated.pattern[places], member[places]
+        code, member = stated.pattern[places], components.member[places]
         with self._inverses.borrowed(self._new_inverse) as inverse:
             code = np.where(code < 0, code, inverse.of(term)[np.maximum(code, 0)])
-        component_offset, places = slices(all_components, clauses)
-        component = component[places]
+        component_offset, places = slices(components.component_offset, clauses)
+        component = components.component[places]
         condition_offset, places = slices(stated.test_offset, clauses)
         test = stated.test[places]
         condition = np.column_stack((stated.test_variable[places], test, self._info[test]))
@@ -256,14 +248,6 @@ class Solver:
             else:
                 rows, pieces = _doubled(rows), _doubled(pieces)
                 slots = np.zeros((2 * len(slots), 2), np.int64)
-
-
-def residual_clauses(clauses: Clauses) -> NDArray[np.int64]:
-    """The clauses that have residual predicates."""
-    table, is_residual = clauses.table, clauses.tests.is_residual
-    if not is_residual.any():
-        return np.zeros(0, np.int64)
-    return np.searchsorted(table.test_offset, np.flatnonzero(is_residual[table.test]), side="right") - 1
 
 
 def _by_publication(publication: Ids, pairs: NDArray[np.int64]) -> list[NDArray[np.int64]]:
