@@ -9,7 +9,7 @@ Who asks: `triplewire.verify.solve`, in whose kernel a solution waits until its 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -71,6 +71,12 @@ class ResidualTests:
         self._world = world
         self._stated: dict[int, _Stated] = {}
         self._kept: dict[tuple[int, Term], tuple[int, int]] = {}  # (test, term) -> answer, steps
+
+    def prepare(self, tests: Iterable[int]) -> None:
+        """Find out what some tests state, which is else done for each when it is first asked for."""
+        for test in tests:
+            if test not in self._stated:
+                self._state(test)
 
     def fill(self, answers: Answers, term: Callable[[int], Term], publications: Callable[[int], Publication]) -> bool:
         """Find the answers that were asked for. False where the tests of a subscription take more than `max_steps`

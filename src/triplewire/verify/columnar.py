@@ -93,14 +93,19 @@ class Columnar:
         self._world = world
         self._owner = clauses.facts.owner
         self._has_alternatives = clauses.has_alternatives if clauses.have_alternatives else None
-        residual = ResidualTests(len(clauses.tests), expression, lambda test: clauses.place(test)[0], world)
+        self._tests = clauses.tests
+        self._residual = ResidualTests(len(clauses.tests), expression, lambda test: clauses.place(test)[0], world)
         self._counts = StarCounts(clauses)
-        self._solver = Solver(clauses, residual, world)
+        self._solver = Solver(clauses, self._residual, world)
         self._shared = SharedJoins(clauses, self._solver.stars)
 
     def ready(self) -> None:
         """Make what else the first pairs would have to wait for."""
         self._shared.ready()
+
+    def prepare(self, most: int) -> None:
+        """Find out what so many of the residual predicates state: a subscription is compiled for each."""
+        self._residual.prepare(np.flatnonzero(self._tests.is_residual)[:most].tolist())
 
     def verify(self, view: View, publication: Ids, clause: Ids, publications: Publications | None = None) -> Verified:
         """Which pairs (publication, subscription) match, of these pairs (publication, clause)? `publications` gives a

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from triplewire import IRI, Engine, Publication, Triple, load_taxonomy
+from triplewire import IRI, Engine, Literal, Publication, Triple, load_taxonomy
 from triplewire.engine.segments import loading
+from triplewire.engine.segments.home import Home
 from triplewire.engine.segments.rehearsal import instance_of
 from triplewire.engine.segments.segment import Segment
 from triplewire.ir.normal_form.clauses import normal_form
@@ -70,3 +71,29 @@ def test_a_large_segment_rehearses_without_calls_and_no_answer_changes(
         calls.clear()
     assert answers[0] == answers[1]
     assert answers[0]
+
+
+def test_a_residual_predicate_is_compiled_before_the_first_publication(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """How many subscriptions are compiled from their texts while the first publication is matched."""
+    rows = (
+        {"id": str(n), "language": "gql", "query": f"SELECT * WHERE (?x, <urn:p>, ?y) SUCHTHAT (?y != {n})"}
+        for n in range(20)
+    )
+    file = tmp_path / "subscriptions.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    compiled: list[int] = []
+    compile_ = Home.compiled
+    monkeypatch.setattr(Home, "compiled", lambda self, *where: compiled.append(1) or compile_(self, *where))
+    given = Publication("urn:x", (Triple(IRI("urn:a"), IRI("urn:p"), Literal("3")),))
+    counts = []
+    for least in (20, 21):
+        monkeypatch.setattr(loading, "LEAST", least)
+        engine = Engine()
+        engine.load_subscriptions(file)
+        compiled.clear()
+        assert {match.subscription for match in engine.match([given])} == {str(n) for n in range(20) if n != 3}
+        counts.append(len(compiled))
+    assert counts[0] == 0
+    assert counts[1] > 0

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 LEAST = 1_000  # subscriptions of a segment that is worth it
 _SOME = 4  # of its subscriptions, of which publications are made
 _NAMES = 1 << 15  # of the taxonomy, of which it is found out which class tests hold of them
+_PREDICATES = 1_000  # residual ones, whose subscriptions are compiled
 _NODE = "urn:triplewire:rehearsal:"
 
 
@@ -33,8 +34,7 @@ def rehearse(segment: Segment) -> None:
     numbers = range(0, len(segment), max(len(segment) // _SOME, 1))
     clauses = (clause for n in numbers for clause in normal_form(segment.meant(n), most=most).clauses[:1])
     publications = [publication for clause in clauses if (publication := instance_of(clause)).triples]
-    if (classes := segment.clauses.tests.classes) is not None:
-        classes.index(world.taxonomy).prepare(_NAMES)
+    segment.prepare(_NAMES, _PREDICATES)
     if publications:
         segment.match(Chunk(publications), None, _no_stage, Arena())
 

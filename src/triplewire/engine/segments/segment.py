@@ -290,6 +290,13 @@ class Segment:
         _ = segment.ids.rank
         return segment.ready()
 
+    def prepare(self, names: int, predicates: int) -> None:
+        """Find out which class tests hold of so many of the taxonomy's names, and what so many residual predicates
+        state. Else it is done for each when a publication first needs it, and takes up to a millisecond."""
+        if (classes := self.clauses.tests.classes) is not None:
+            classes.index(self.home.meaning.world.taxonomy).prepare(names)
+        self._verifier.prepare(predicates)
+
     def ready(self) -> Segment:
         """The same, with what else the first match would have to work out."""
         self._verifier.ready()
