@@ -14,6 +14,7 @@ import pytest
 from triplewire.bench.workloads import adversarial, corpus, graphs, metadata, rtf
 from triplewire.bench.workloads import catalogue as workloads
 from triplewire.bench.workloads.catalogue import SEED, WORKLOADS, Place, rtf_case
+from triplewire.bench.workloads.documents import write_documents
 from triplewire.bench.workloads.pieces import Pieces, SubscriptionRows, write_rows
 from triplewire.bench.workloads.rtf_queries import RtfQueries
 from triplewire.engine import Engine
@@ -120,6 +121,18 @@ def test_graph_workloads(parameters: graphs.GraphWorkload, tmp_path: Path) -> No
     engine.load_subscriptions(path)
     found = Counter(match.publication for match in engine.match(read(publications)))
     assert set(found.values()) == {parameters.matches_of(count)}
+
+
+def test_alien_subscriptions_of_the_graph_workload_match_nothing(tmp_path: Path) -> None:
+    path, publications = tmp_path / "s.jsonl", tmp_path / "p.nq"
+    own, alien = 60, 300
+    publications.write_bytes(corpus.to_nquads(write_documents(path, own, SEED, alien=alien)[:200]))
+    assert sum("<urn:alien:" in query for query in _queries(path)) == alien
+    engine = Engine()
+    engine.load_subscriptions(path)
+    numbers = {int(match.subscription[1:]) for match in engine.match(read(publications))}
+    assert numbers
+    assert max(numbers) < own
 
 
 def test_full_graph_workloads_have_the_papers_matches() -> None:

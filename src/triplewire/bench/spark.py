@@ -43,8 +43,8 @@ EXECUTOR_MEGABYTES = 2_048
 _PUBLICATIONS, _LONG_RUN, _A_FILE = 1_024, 4_096, 16  # each has some thousand matches
 _RUNS, _SAMPLES, _WARM = 3, 15, 5
 _PATIENCE, _PATIENCE_AT_THE_END = 600, 60  # seconds that anything may take, and the end of a stream
-_LOOK, _PAUSE = 0.005, 0.6
-_WATCH, _SELDOM = 0.02, 0.25  # for latencies; where many files come at once, and their number counts
+_LOOK, _LOOK_AT_MANY, _PAUSE = 0.005, 0.05, 0.6  # seconds between looks for matches of a file, of many; between files
+_WATCH, _WATCH_FOR_MANY = 0.02, 0.25  # seconds between a stream's looks for files: for latencies, for throughput
 _ASK = {"language": "sparql", "query": "ASK { ?s <urn:bench:p> ?o }"}
 
 
@@ -103,7 +103,7 @@ class Stream:
         wanted = self._publications + publications
         begun = self.publish(contents)
         while self.count() < wanted:
-            self.wait(begun, _LOOK if len(contents) == 1 else _SELDOM / 5)
+            self.wait(begun, _LOOK if len(contents) == 1 else _LOOK_AT_MANY)
         return time.perf_counter() - begun
 
     def wait(self, begun: float, seconds: float = _LOOK) -> None:
@@ -246,7 +246,7 @@ def _executors(place: Place, case: Case, files: list[bytes], full: bool) -> Iter
                         f"local-cluster[{executors},1,{EXECUTOR_MEGABYTES}]",
                         "--subscriptions",
                         str(case.subscriptions),
-                        watch=_SELDOM,
+                        watch=_WATCH_FOR_MANY,
                     )
                 ).seconds,
                 files,

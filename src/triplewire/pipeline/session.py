@@ -34,14 +34,14 @@ QUICK_START = {
 }
 """Settings for runs of seconds (demo, tests): the JVM starts in half the time. Long runs would be slower."""
 
+_TIER_4 = {
+    "InvocationThreshold": 100_000,
+    "MinInvocationThreshold": 20_000,
+    "CompileThreshold": 200_000,
+    "BackEdgeThreshold": 1_000_000,
+}
 _FEW_COMPILATIONS = " ".join(
-    f"-XX:Tier4{threshold}={count}"
-    for threshold, count in (
-        ("InvocationThreshold", 100_000),
-        ("MinInvocationThreshold", 20_000),
-        ("CompileThreshold", 200_000),
-        ("BackEdgeThreshold", 1_000_000),
-    )
+    ["-XX:+IgnoreUnrecognizedVMOptions", *(f"-XX:Tier4{name}={count}" for name, count in _TIER_4.items())]
 )
 """Options of the JVM: only what is called twenty times as often as usual is compiled at the highest level. The work is
 done in Python, and what the JVM does a micro-batch, it would compile for minutes, on cores that the workers need

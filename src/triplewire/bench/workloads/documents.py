@@ -22,6 +22,7 @@ EDGES = (3, 10)
 _VARIABLES, _WITH_VARIABLES = 2, 0.9
 _LONGEST = 100  # characters of an object that a subscription repeats
 _TRIES = 20
+_ALIEN = "<urn:alien:"  # how an object begins that no document has
 
 
 def write_documents(path: Path, subscriptions: int, seed: int, *, alien: int = 0) -> list[Document]:
@@ -44,7 +45,7 @@ def _queries(
         group = popular if number < count and number % 2 == 0 else others
         piece = _piece(dice, dice.choice(group)[1])
         if number >= count:
-            piece[0] = (*piece[0][:2], f"<urn:alien:{number}>")
+            piece[0] = (*piece[0][:2], f"{_ALIEN}{number}>")
         yield _gql(dice, piece)
 
 
@@ -66,8 +67,9 @@ def _piece(dice: plain_random.Random, statements: Sequence[Statement]) -> list[S
 
 
 def _gql(dice: plain_random.Random, piece: Sequence[Statement]) -> str:
-    """The piece as a query, with some nodes as variables. Blank nodes are variables always."""
-    nodes = list(dict.fromkeys(node for subject, _, value in piece for node in (subject, value)))
+    """The piece as a query, with some nodes as variables. Blank nodes are variables always, and alien ones never."""
+    every = dict.fromkeys(node for subject, _, value in piece for node in (subject, value))
+    nodes = [node for node in every if not node.startswith(_ALIEN)]
     wanted = [node for node in nodes if node.startswith("_:")]
     if dice.random() < _WITH_VARIABLES:
         wanted += dice.sample(nodes, min(_VARIABLES, len(nodes)))
