@@ -38,7 +38,6 @@ _FACTS: Schema = {
     "component": Column("i4", ("components", 4)),
     "member": Column("i4", ("patterns",)),
 }
-_COMPONENTS = ("loose", "component_offset", "component", "member")  # in the order of `components_of`
 
 
 def check_clauses(arrays: Mapping[str, NDArray[Any]], part: str, subscriptions: int) -> None:
@@ -58,8 +57,7 @@ def check_clauses(arrays: Mapping[str, NDArray[Any]], part: str, subscriptions: 
         _check_variables(table, begin, end, part)
     columns: dict[str, Any] = dict(table)
     is_residual = np.asarray(under("tests", arrays)["kind"]) == RESIDUAL
-    own: tuple[NDArray[Any], ...] = components_of(ClauseTable(**columns), is_residual)
-    for name, column in zip(_COMPONENTS, own, strict=True):
+    for name, column in components_of(ClauseTable(**columns), np.asarray(facts["owner"]), is_residual).items():
         require(np.array_equal(facts[name], column), f"{part}.facts.{name} is not that of the clauses")
 
 

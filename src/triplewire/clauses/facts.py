@@ -1,4 +1,4 @@
-"""What is known of each clause before any publication comes: its subscription, and what decides it."""
+"""What is known of each clause before any publication comes: its subscription, what decides it, and its components."""
 
 from __future__ import annotations
 
@@ -48,19 +48,20 @@ class Facts:
     def of(cls, table: ClauseTable, tests: Tests) -> Facts:
         """The facts of the clauses of a table."""
         owner = table.owners()
-        return cls(owner, _status(table, tests, owner), *components_of(table, tests.is_residual))
+        return cls(owner, _status(table, tests, owner), **components_of(table, owner, tests.is_residual))
 
 
-def components_of(table: ClauseTable, is_residual: NDArray[np.bool_]) -> tuple[Bytes, Ids, Ids, Ids]:
-    """The columns from `loose` to `member`. `is_residual`: test -> is it a residual predicate?"""
+def components_of(table: ClauseTable, owner: Ids, is_residual: NDArray[np.bool_]) -> dict[str, Any]:
+    """The columns of `Facts` from `loose` on, by name. `is_residual`: test -> is it a residual predicate?"""
     clauses, patterns = len(table.variables), len(table.pattern)
     loose, offset = np.zeros(clauses, np.uint8), np.zeros(clauses + 1, np.int32)
     component, member = untouched((patterns, 4), np.int32), untouched(patterns, np.int32)
-    pattern_offset, pattern, width = fixed(table.pattern_offset, table.pattern, table.width[table.owners()])
+    pattern_offset, pattern, width = fixed(table.pattern_offset, table.pattern, table.width[owner])
     most = int(table.variables.max(initial=0)) + 1
     component_kernels.components(pattern_offset, pattern, width, most, offset, component, member, loose)
     loose[residual_clauses(table, is_residual)] = 0
-    return loose, offset, component[: offset[-1]], member
+    component = component[: offset[-1]]
+    return {"loose": loose, "component_offset": offset, "component": component, "member": member}
 
 
 def residual_clauses(table: ClauseTable, is_residual: NDArray[np.bool_]) -> NDArray[np.int64]:

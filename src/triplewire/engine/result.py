@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from triplewire.encode.batch import Ids
 from triplewire.encode.strings import TextColumn, hexadecimal, utf8
 from triplewire.engine.construct import construct
-from triplewire.engine.stats import COMPILED, INTERPRETED, Stats
+from triplewire.engine.stats import Stats
 from triplewire.errors import Refusal
 from triplewire.matchers import Chunk, Details, Rows, Snapshot, Template
 from triplewire.model.html import table
@@ -306,17 +306,9 @@ class MatchResult(Sequence[Match]):
         """Record what the snapshot said of a chunk."""
         if rows.failures:
             self.refusals += self._refused(chunk, rows)
-        stats = self.stats
-        stats.publications += len(chunk)
-        stats.tiers[COMPILED if rows.compiled else INTERPRETED] += len(chunk)
-        for name in ("triples", "atoms", "candidates", "verified", "join_steps"):
-            setattr(stats, name, getattr(stats, name) + getattr(rows, name))
-        if rows.operators is not None:
-            stats.operators.add(rows.operators)
-        stats.matches += len(rows)
-        stats.truncated += int(np.count_nonzero(rows.truncated))
+        self.stats.count(len(chunk), rows)
         if len(rows):
-            self.parts.append(Part(self._snapshot, chunk, rows, dt.datetime.now(dt.UTC), stats))
+            self.parts.append(Part(self._snapshot, chunk, rows, dt.datetime.now(dt.UTC), self.stats))
             self._starts.append(self._starts[-1] + len(rows))
 
     def _refused(self, chunk: Chunk, rows: Rows) -> Iterator[Refusal]:

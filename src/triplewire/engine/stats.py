@@ -8,9 +8,14 @@ import time
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from triplewire.verify.operators import CallCounts
+
+if TYPE_CHECKING:
+    from triplewire.matchers import Rows
 
 OTHER = "other"  # what belongs to no named stage
 
@@ -92,6 +97,20 @@ class Stats:
     tiers: dict[str, int] = field(default_factory=lambda: {INTERPRETED: 0, COMPILED: 0})
     seconds: dict[str, float] = field(default_factory=dict)
     operators: CallCounts = field(default_factory=CallCounts)
+
+    def count(self, publications: int, rows: Rows) -> None:
+        """Count what a snapshot said of so many publications."""
+        self.publications += publications
+        self.tiers[COMPILED if rows.compiled else INTERPRETED] += publications
+        self.triples += rows.triples
+        self.atoms += rows.atoms
+        self.candidates += rows.candidates
+        self.verified += rows.verified
+        self.join_steps += rows.join_steps
+        self.matches += len(rows)
+        self.truncated += int(np.count_nonzero(rows.truncated))
+        if rows.operators is not None:
+            self.operators.add(rows.operators)
 
     def add(self, other: Stats) -> None:
         """Count another call as well."""

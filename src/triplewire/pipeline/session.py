@@ -43,7 +43,7 @@ _TIER_4 = {
 _FEW_COMPILATIONS = " ".join(
     ["-XX:+IgnoreUnrecognizedVMOptions", *(f"-XX:Tier4{name}={count}" for name, count in _TIER_4.items())]
 )
-"""Options of the JVM: only what is called twenty times as often as usual is compiled at the highest level. The work is
+"""Options of the JVM: what is compiled at the highest level was called some twenty times as often as usual. The work is
 done in Python, and what the JVM does a micro-batch, it would compile for minutes, on cores that the workers need
 (`docs/decisions/074-few-compilations.md`)."""
 
