@@ -2,28 +2,66 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import chain
 from operator import attrgetter, methodcaller
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from triplewire.encode.batch import Batch, Bytes, Ids, Offsets, Terms
+from triplewire.encode.batch import Batch, Bytes, Ids, Offsets, Terms, Words
 from triplewire.encode.columns import Triples, frozen_batch
 from triplewire.encode.interning import wide
 from triplewire.encode.names import suffix_columns, suffix_of
-from triplewire.encode.text import is_plain, words_of_terms
+from triplewire.encode.text import folding, is_plain, words_of_terms
+from triplewire.kernels.pool import Pool
 from triplewire.kernels.shared.compiled import wrapping
+from triplewire.kernels.shared.lending import addresses, fits
+from triplewire.kernels.text import alone
 from triplewire.kernels.text import publications as kernels
 from triplewire.kernels.text.intern import COLUMNS
+from triplewire.kernels.text.words import STATE
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, BlankNode, Literal, Term
 
 _PAD = b"\0" * 8  # no buffer is empty, and all of it can be read eight bytes at a time
+_MOST_TERMS, _MOST_BYTES = 1 << 10, 1 << 13  # of one publication that is encoded in work areas that stay: also of its
+# statements; and bytes of its literals
 _bytes = methodcaller("encode", "utf-8", "surrogatepass")
 _suffix_pair = attrgetter("datatype", "language")
+
+
+class _Texts(NamedTuple):
+    """The texts of terms in UTF-8: those of IRIs first, then of blank nodes, then of literals."""
+
+    data: bytes
+    lengths: list[int]
+    iris: int  # how many are IRIs
+    nodes: int  # how many are IRIs or blank nodes
+    suffix: list[int]  # literal -> the number of its suffix
+    suffixes: tuple[str, ...]
+
+    @classmethod
+    def of(cls, iris: list[IRI], labels: list[BlankNode], literals: list[Literal]) -> _Texts:
+        """The texts of these terms."""
+        texts = [iri.value for iri in iris]
+        texts += [blank.label for blank in labels]
+        texts += [literal.lexical for literal in literals]
+        whole = "".join(texts)
+        if whole.isascii():
+            data, lengths = whole.encode("ascii"), list(map(len, texts))
+        else:
+            encoded = list(map(_bytes, texts))
+            data, lengths = b"".join(encoded), list(map(len, encoded))
+        pairs: list[tuple[str, str]] = list(map(_suffix_pair, literals))
+        suffix_of_pair = {pair: _suffix(*pair) for pair in dict.fromkeys(pairs)}
+        suffixes = {suffix: number for number, suffix in enumerate(dict.fromkeys(["", *suffix_of_pair.values()]))}
+        number_of_pair = {pair: suffixes[suffix] for pair, suffix in suffix_of_pair.items()}
+        suffix = list(map(number_of_pair.__getitem__, pairs))
+        return cls(data, lengths, len(iris), len(iris) + len(labels), suffix, tuple(suffixes))
 
 
 def encode(publications: Sequence[Publication]) -> Batch:
@@ -35,41 +73,27 @@ def encode(publications: Sequence[Publication]) -> Batch:
     labels = [term for term in objects if isinstance(term, BlankNode)]
     literals = [term for term in objects if isinstance(term, Literal)]
     place = dict(zip(map(id, chain(iris, labels, literals)), range(len(objects)), strict=True))
-    statement = np.fromiter(map(place.__getitem__, map(id, flat)), np.int32, len(flat))
+    statement = list(map(place.__getitem__, map(id, flat)))
+    texts = _Texts.of(iris, labels, literals)
+    if len(publications) == 1:
+        batch = _encoded_alone(publications[0].id, texts, statement)
+        if batch is not None:
+            return batch
     sizes = np.array([len(p.triples) for p in publications], np.int64)
-    given, suffixes = _given(iris, labels, literals, statement, sizes)
-    terms, triples, has_text = _columns(given, suffixes)
+    terms, triples, has_text = _columns(_given(texts, statement, sizes), texts.suffixes)
     words = words_of_terms(terms.text, terms.start, terms.end, has_text)
     return frozen_batch([p.id for p in publications], triples, terms, words)
 
 
-def _given(
-    iris: list[IRI], labels: list[BlankNode], literals: list[Literal], statement: Ids, sizes: Offsets
-) -> tuple[kernels.Given, tuple[str, ...]]:
-    """The terms and statements as the kernel takes them, and the suffixes of literals."""
-    texts: list[str] = [iri.value for iri in iris]
-    texts += [blank.label for blank in labels]
-    texts += [literal.lexical for literal in literals]
-    whole = "".join(texts)
-    if whole.isascii():
-        data, lengths = whole.encode("ascii"), list(map(len, texts))
-    else:
-        encoded = list(map(_bytes, texts))
-        data, lengths = b"".join(encoded), list(map(len, encoded))
-    text: Bytes = np.frombuffer(bytearray(data + _PAD), np.uint8)
-    pairs: list[tuple[str, str]] = list(map(_suffix_pair, literals))
-    suffix_of_pair = {pair: _suffix(*pair) for pair in dict.fromkeys(pairs)}
-    suffixes = {suffix: number for number, suffix in enumerate(dict.fromkeys(["", *suffix_of_pair.values()]))}
-    number_of_pair = {pair: suffixes[suffix] for pair, suffix in suffix_of_pair.items()}
-    suffix = np.fromiter(map(number_of_pair.__getitem__, pairs), np.int32, len(pairs))
-    distinct = tuple(suffixes)
-    kinds = np.array([len(iris), len(iris) + len(labels)], np.int64)
-    suffix_text, suffix_offset = suffix_columns(distinct)
-    given = kernels.Given(
-        text, wide(text), np.array(lengths, np.int64), kinds, suffix, suffix_text, suffix_offset, is_plain(distinct),
-        statement, sizes,
+def _given(texts: _Texts, statement: list[int], sizes: Offsets) -> kernels.Given:
+    """The terms and statements as the kernel takes them."""
+    text: Bytes = np.frombuffer(bytearray(texts.data + _PAD), np.uint8)
+    suffix_text, suffix_offset = suffix_columns(texts.suffixes)
+    return kernels.Given(
+        text, wide(text), np.array(texts.lengths, np.int64), np.array([texts.iris, texts.nodes], np.int64),
+        np.array(texts.suffix, np.int32), suffix_text, suffix_offset, is_plain(texts.suffixes),
+        np.array(statement, np.int32), sizes,
     )  # fmt: skip
-    return given, distinct
 
 
 @lru_cache(maxsize=1_024)
@@ -122,3 +146,69 @@ def _number_by_dictionary(given: kernels.Given, work: kernels.Work) -> int:
         work.number[row] = known.setdefault(key, len(known))
         at += length
     return len(known)
+
+
+# --- one publication alone -------------------------------------------------------------------------------------------
+
+
+class _Room:
+    """The work areas for one publication, and their addresses."""
+
+    def __init__(self) -> None:
+        self.counts, self.state = np.zeros(2, np.int64), np.zeros(STATE, np.int64)
+        self._areas = alone.Room(
+            np.empty(2 * _MOST_TERMS, np.int32),
+            np.empty(_MOST_TERMS, np.int32),
+            np.empty(_MOST_TERMS + 1, np.int64),
+            np.empty(alone.STATEMENT_ROWS * _MOST_TERMS, np.int32),
+            np.empty((4 * _MOST_BYTES, 2), np.uint64),
+            *folding(),
+            self.state,
+            self.counts,
+        )
+        assert fits(self._areas, alone.FIELDS)
+        self.lent = addresses(self._areas)
+
+
+_ROOMS: Pool[_Room] = Pool()
+
+
+def _encoded_alone(id: str, texts: _Texts, statement: list[int]) -> Batch | None:
+    """One publication; None where it is large, or made to collide."""
+    terms, statements = len(texts.lengths), len(statement) // 3
+    literals = sum(texts.lengths[texts.nodes :])
+    if max(terms, statements) > _MOST_TERMS or literals > _MOST_BYTES:
+        return None
+    text: Bytes = np.frombuffer(texts.data + _PAD, np.uint8)
+    given: Ids = np.frombuffer(array("i", texts.lengths + texts.suffix + statement), np.int32)
+    at = alone.places(terms, statements, literals)
+    longs, hashes, numbers = np.empty(at.longs, np.int64), np.empty(at.hashes, np.uint64), np.empty(terms, np.float64)
+    ids, small = np.empty(at.ids, np.int32), np.empty(at.bytes, np.uint8)
+    suffix_text, suffix_offset = suffix_columns(texts.suffixes)
+    sizes = texts.iris, texts.nodes, terms, statements, literals
+    with _ROOMS.borrowed(_Room) as room, wrapping():
+        done = alone.encode_one(
+            room.lent, text, given, sizes, suffix_text, suffix_offset, is_plain(texts.suffixes), longs, hashes, numbers,
+            ids, small,
+        )  # fmt: skip
+        (count, triples), (_, word_ids, words, used) = room.counts.tolist(), room.state.tolist()
+    if not done:
+        return None
+    for column in (longs, hashes, numbers, ids, small):
+        column.setflags(write=False)  # as `frozen_batch` does; what is cut from them is like them
+    return Batch(
+        [id],
+        longs[at.offset : at.word_offset],
+        ids[at.subject : at.subject + triples],
+        ids[at.predicate : at.predicate + triples],
+        ids[at.object : at.object + triples],
+        Terms(
+            text, longs[:count], longs[at.end : at.end + count], small[:count], ids[:count], texts.suffixes,
+            hashes[:count], numbers[:count], small[at.state : at.state + count],
+        ),
+        Words(
+            longs[at.word_offset : at.word_offset + count + 1], ids[at.words : at.words + word_ids],
+            small[at.word_text : at.word_text + used], longs[at.bounds : at.bounds + words],
+            longs[at.bounds + 1 : at.bounds + 1 + words], hashes[at.word_hash : at.word_hash + words],
+        ),
+    )  # fmt: skip

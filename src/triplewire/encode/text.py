@@ -53,7 +53,7 @@ def words_of_terms(text: Bytes, start: Offsets, end: Offsets, wanted: NDArray[np
     with wrapping():
         while status == kernels.MORE:
             table = kernels.WordTable(room.text, room.bounds[1:], room.hash, room.slots)
-            status = kernels.cut(text, start, end, wanted, _folding(), offset, room.ids, table, state)
+            status = kernels.cut(text, start, end, wanted, folding(), offset, room.ids, table, state)
             if status == kernels.MORE:
                 at = int(state[kernels.TERM])
                 room.reserve(state, int(end[at] - start[at]))
@@ -126,7 +126,7 @@ def _words_by_dictionary(text: Bytes, start: Offsets, end: Offsets, wanted: NDAr
 
 
 @cache
-def _folding() -> kernels.Folding:
+def folding() -> kernels.Folding:
     """`fold` and `expansion` for the kernel: what each code point is folded to, if that is a letter or digit."""
     codes = np.arange(sys.maxunicode + 1, dtype="<u4")
     every = codes.tobytes().decode("utf-32-le", "surrogatepass")

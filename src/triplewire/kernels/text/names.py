@@ -150,7 +150,7 @@ def _next(row: int, h: Any, table: StringTable) -> Any:
 
 
 @helper
-def _same(a: Any, start: int, end: int, b: Any, first: int) -> Any:
+def same_bytes(a: Any, start: int, end: int, b: Any, first: int) -> Any:
     """Is a[start:end] what stands in b from `first` on? Compared to the end: nearly always they are equal. The last
     eight bytes overlap those before them."""
     length, different = end - start, _wide(0)
@@ -174,9 +174,9 @@ def _is_row(texts: Spans, i: int, table: StringTable, row: int) -> Any:
     if same and number > 0:
         s0, s1 = texts.suffix_offset[number], texts.suffix_offset[number + 1]
         same = size == length + 1 + s1 - s0 and table.text[first + length] == 0xFF
-        same = same and _same(texts.suffix_text, s0, s1, table.text, first + length + 1)
+        same = same and same_bytes(texts.suffix_text, s0, s1, table.text, first + length + 1)
         size = length
-    return same and size == length and _same(texts.text, start, end, table.text, first)
+    return same and size == length and same_bytes(texts.text, start, end, table.text, first)
 
 
 @kernel

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from triplewire.kernels.shared.compiled import helper, kernel
+from triplewire.kernels.shared.compiled import called_helper, helper, kernel
 from triplewire.kernels.shared.eight_bytes import eight, low_bytes, put_eight, write_utf8
 from triplewire.kernels.shared.hashing import MIXER, hash_bytes, mixed
 
@@ -201,15 +201,10 @@ def refill(out: Any, end: Any, count: int, slots: Any) -> None:
         begin = stop
 
 
-@kernel
-def cut(text: Any, start: Any, stop: Any, wanted: Any, folding: Folding, offset: Any, ids: Any, table: WordTable,
-        state: Any) -> int:  # fmt: skip
-    """The words of the wanted terms from state[TERM] on. Returns DONE; MORE where the next term needs more room; STOP
-    where too many words collide.
-
-    `out`: the distinct words, one behind the other; `end`: where each ends. `slots`, a power of two, are half full at
-    most when a text begins, and never full.
-    """
+@called_helper
+def cut_texts(text: Any, start: Any, stop: Any, wanted: Any, folding: Folding, offset: Any, ids: Any, table: WordTable,
+              state: Any) -> int:  # fmt: skip
+    """See `cut`."""
     out, end, hashes, slots = table
     for term in range(state[TERM], start.size):
         state[TERM] = term
@@ -226,3 +221,15 @@ def cut(text: Any, start: Any, stop: Any, wanted: Any, folding: Folding, offset:
                 return STOP
     offset[start.size] = state[IDS]
     return DONE
+
+
+@kernel
+def cut(text: Any, start: Any, stop: Any, wanted: Any, folding: Folding, offset: Any, ids: Any, table: WordTable,
+        state: Any) -> int:  # fmt: skip
+    """The words of the wanted terms from state[TERM] on. Returns DONE; MORE where the next term needs more room; STOP
+    where too many words collide.
+
+    `out`: the distinct words, one behind the other; `end`: where each ends. `slots`, a power of two, are half full at
+    most when a text begins, and never full.
+    """
+    return cut_texts(text, start, stop, wanted, folding, offset, ids, table, state)

@@ -262,15 +262,10 @@ def _of_all(asked: Any) -> Any:
     )  # fmt: skip
 
 
-@kernel
-def batch_atoms(p0: int, batch: Triples, features: TermFeatures, table: AtomTable, ranges: RangeAtoms, sink: Sink,
-                runs: RunAtoms) -> Any:  # fmt: skip
-    """The atoms of the runs of triples with one subject, as slices of `atoms`; of range atoms, with their intervals, as
-    slices of the spans. From the publication p0 on; what is told of the ones before it stays.
-
-    No bit of `sink` is set, and its atoms are those of `runs`. Returns the number of publications, or the first that
-    found no room for its keys, its atoms or its spans: the caller makes it and goes on.
-    """
+@called_helper
+def find_atoms(p0: int, batch: Triples, features: TermFeatures, table: AtomTable, ranges: RangeAtoms, sink: Sink,
+                runs: RunAtoms) -> int:  # fmt: skip
+    """See `batch_atoms`."""
     offset, subject, predicate, objects = batch
     term, test_offset, node_offset, asked = features.term, features.offset, features.node_offset, table.asked
     has_ranges, seen, atoms = ranges.offset.size > 1, sink.seen, sink.atoms
@@ -312,9 +307,21 @@ def batch_atoms(p0: int, batch: Triples, features: TermFeatures, table: AtomTabl
                 m = _spans(t0, a, batch, asked, ranges, features, runs.span_atom, runs.span_ends, m)
             if not fits or m > runs.span_atom.size:
                 seen[:] = 0
-                return p
+                return _int(p)
             _forget(before, at, none, sink)
             runs.first[r], runs.multi[r], runs.atom_offset[r + 1], runs.span_offset[r + 1] = t0, several, at, m
             r += 1
     runs.publication_run[offset.size - 1], runs.first[r] = r, offset[offset.size - 1]
-    return offset.size - 1
+    return _int(offset.size - 1)
+
+
+@kernel
+def batch_atoms(p0: int, batch: Triples, features: TermFeatures, table: AtomTable, ranges: RangeAtoms, sink: Sink,
+                runs: RunAtoms) -> int:  # fmt: skip
+    """The atoms of the runs of triples with one subject, as slices of `atoms`; of range atoms, with their intervals, as
+    slices of the spans. From the publication p0 on; what is told of the ones before it stays.
+
+    No bit of `sink` is set, and its atoms are those of `runs`. Returns the number of publications, or the first that
+    found no room for its keys, its atoms or its spans: the caller makes it and goes on.
+    """
+    return find_atoms(p0, batch, features, table, ranges, sink, runs)

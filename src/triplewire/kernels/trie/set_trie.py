@@ -301,7 +301,7 @@ def _of_publication(p: int, r0: int, r1: int, runs: RunAtoms, facts: Predicates,
 
 
 @helper
-def _matched(p0: int, p1: int, mark: int, cap: int, may_repeat: bool, runs: RunAtoms, facts: Predicates, tries: Any,
+def matched(p0: int, p1: int, mark: int, cap: int, may_repeat: bool, runs: RunAtoms, facts: Predicates, tries: Any,
              bounds: Bounds, space: WalkSpace, out: WalkOutput, sure: Any) -> Any:  # fmt: skip
     """What `match` does. `sure`: as in `_fill_sure`."""
     (first, _), p, has_room = tries, p0, True
@@ -335,5 +335,5 @@ def match(p0: int, p1: int, mark: int, cap: int, may_repeat: bool, runs: RunAtom
     No stamp in `bounds` and `out` is above `mark`. Returns the first publication that found no room, else p1.
     """
     sure = np.zeros((2, 256), np.uint8)
-    done: int = _matched(p0, p1, mark, cap, may_repeat, runs, facts, (first, second), bounds, space, out, sure)
+    done: int = matched(p0, p1, mark, cap, may_repeat, runs, facts, (first, second), bounds, space, out, sure)
     return done

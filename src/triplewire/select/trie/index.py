@@ -15,7 +15,7 @@ from triplewire.clauses.view import View
 from triplewire.kernels.pool import Pool
 from triplewire.select.index import Selected, Space
 from triplewire.select.trie.build import SetTrie, Trie
-from triplewire.select.trie.walk import SubjectAtoms, Workspace, subject_atoms, walk
+from triplewire.select.trie.walk import FEW, SubjectAtoms, Workspace, select_few, subject_atoms, walk
 
 _LARGEST = 1 << 24  # atoms, or clauses, for which a workspace that is kept has room; a larger one is let go
 
@@ -36,9 +36,13 @@ class TrieIndex:
     def select(self, view: View, prepared: SubjectAtoms | None, most: int, space: Space) -> Selected:
         """See `triplewire.select.index.Index`. What is accepted lies in the space."""
         with self._workspaces.borrowed(self._new_workspace, _is_small) as workspace:
-            atoms = prepared
+            atoms, batch = prepared, view.batch
+            if atoms is None and max(len(batch.subject), len(batch)) <= FEW:
+                selected = select_few(self.trie, batch, view.features, most, workspace, space)
+                if selected is not None:
+                    return selected
             if atoms is None:
-                atoms = subject_atoms(self.trie, view.batch, view.features, workspace)
+                atoms = subject_atoms(self.trie, batch, view.features, workspace)
             return walk(self.trie, view.features, atoms, most, workspace, space)
 
     def _new_workspace(self) -> Workspace:

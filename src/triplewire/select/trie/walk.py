@@ -7,9 +7,11 @@ Law: never too few. A publication's clause is accepted (it matches, and its bind
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from operator import is_
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from triplewire.clauses.clauses import Clauses
 from triplewire.clauses.features import Features
@@ -17,8 +19,9 @@ from triplewire.clauses.untouched import untouched
 from triplewire.encode.batch import Batch, Ids, Offsets
 from triplewire.kernels.shared.columns import fixed, fixed_array
 from triplewire.kernels.shared.compiled import wrapping
+from triplewire.kernels.shared.lending import addresses, fits
 from triplewire.kernels.trie import atoms as atom_kernels
-from triplewire.kernels.trie import set_trie
+from triplewire.kernels.trie import few, set_trie
 from triplewire.kernels.trie.columns import (
     AtomTable,
     Bounds,
@@ -30,9 +33,11 @@ from triplewire.kernels.trie.columns import (
     WalkOutput,
     WalkSpace,
 )
+from triplewire.kernels.trie.few import LENT, RunRoom
 from triplewire.select.index import Selected, Space
 from triplewire.select.trie.build import SetTrie, Trie
 
+FEW = 1 << 10  # triples, and publications, for which `select_few` has room
 _MOST = 4  # predicates with the most objects, of a subject
 _ROOM = 1 << 16  # rows, and atoms, at first
 _KEYS = 1 << 12  # keys that a subject asks for, at first
@@ -124,6 +129,24 @@ class Workspace:
         self.ranges = RangeAtoms(*(*fixed(trie.range_offset, trie.range_atom, trie.range_test), trie.first_range))
         windows = fixed(trie.range_test, trie.window_low, trie.window_high)
         self.tries = _arrays(trie.atoms, trie.first_range, windows), _arrays(trie.stars, stars, windows)
+        self.visited = np.zeros(3, np.int64)  # of `select_few`
+        self._runs = _room_of_runs(FEW)
+        self._lent: tuple[tuple[Any, ...], NDArray[np.int64]] | None = None
+
+    @property
+    def lent(self) -> NDArray[np.int64]:
+        """The addresses of all of it (`triplewire.kernels.trie.few.LENT`), until any of it grows."""
+        grows = self.wanted, self.atoms, *self.spans, self.checks
+        if self._lent is None or not all(map(is_, self._lent[0], grows)):
+            runs = RunRoom(
+                *self._runs[:4], *self.spans, *self._runs[4:6], self.checks, self.star_list, self.star_stamp,
+                self.visited, self._runs[6],
+            )  # fmt: skip
+            sink = Sink(self.atom_seen, self.wanted, self.atoms)
+            lent = self.table, self.ranges, *self.tries, self.bounds, self.marked, sink, runs
+            assert all(fits(value, fields) for value, (_, fields) in zip(lent, LENT, strict=True))
+            self._lent = grows, addresses(*lent)
+        return self._lent[1]
 
     def marks(self, count: int) -> int:
         """A number below which all marks so far are, and above which `count` are free."""
@@ -134,6 +157,31 @@ class Workspace:
         first = self._mark
         self._mark += count
         return first
+
+
+def _room_of_runs(triples: int) -> tuple[Any, ...]:
+    """Room for the runs of so many triples, in the order of `RunRoom`, and what `sure` takes there."""
+    return (
+        np.empty(triples + 1, np.int64), np.empty(triples + 1, np.int32), np.empty(triples + 1, np.int64),
+        np.empty(triples + 1, np.int64), np.empty((triples, _MOST), np.int32), np.empty(triples, np.bool_),
+        np.zeros((2, 256), np.uint8),
+    )  # fmt: skip
+
+
+def select_few(trie: Trie, batch: Batch, features: Features, cap: int, space: Workspace, room: Space) -> Selected | None:
+    """What `subject_atoms` and `walk` say, for batches with no more than FEW triples, nor publications; None where
+    that takes more room than there is."""
+    publications = len(batch)
+    ends, free = np.zeros((2, publications + 1), np.int64), room.free
+    with wrapping():
+        atoms = few.select_few(
+            space.lent, batch.triples, features.columns, space.marks(publications + 1), cap, trie.may_repeat, free, ends
+        )
+    if atoms == few.NO_ROOM:
+        return None
+    offset, check_offset = ends[0], ends[1]
+    checks = space.checks[: check_offset[-1]].copy()
+    return Selected(offset, free[: offset[-1]], check_offset, checks, atoms, int(space.visited[0]))
 
 
 def subject_atoms(trie: Trie, batch: Batch, features: Features, space: Workspace) -> SubjectAtoms:
