@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from triplewire.clauses.calls import Asked
 from triplewire.clauses.facts import Facts
 from triplewire.clauses.node_tests.columns import Arrays, prefixed, under
+from triplewire.clauses.node_tests.few import FewTerms
 from triplewire.clauses.node_tests.table import Tests
 from triplewire.clauses.table import ClauseTable
 from triplewire.encode.names import Names
@@ -47,6 +48,11 @@ class Clauses:
     def count(self) -> int:
         """How many clauses there are."""
         return len(self.facts.owner)
+
+    @cached_property
+    def few_terms(self) -> FewTerms | None:
+        """What looks up the terms of a few publications; None where the tests ask for more than it knows of."""
+        return FewTerms.of(self.constants, self.tests)
 
     @cached_property
     def have_alternatives(self) -> bool:

@@ -47,6 +47,12 @@ class Features:
     node_term: Ids  # batch terms, ascending within a slice: what holds of a node in this publication only (classes)
     node_test: Ids  # ascending for each term
 
+    @classmethod
+    def of_words(cls, publications: int, term: Ids, offset: Offsets, test: Ids) -> Features:
+        """Where no test but those for words is there."""
+        no_places, no_ids = np.empty((0, len(term)), np.int32), np.empty(0, np.int32)
+        return cls(term, offset, test, no_places, no_places, np.zeros(publications + 1, np.int64), no_ids, no_ids)
+
     @property
     def columns(self) -> TermFeatures:
         """The features as kernels take them."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import chain
 from operator import attrgetter, methodcaller
@@ -30,7 +30,9 @@ from triplewire.model.terms import IRI, BlankNode, Literal, Term
 _PAD = b"\0" * 8  # no buffer is empty, and all of it can be read eight bytes at a time
 _MOST_TERMS, _MOST_BYTES = 1 << 10, 1 << 13  # of one publication that is encoded in work areas that stay: also of its
 # statements; and bytes of its literals
+_FEW_PAIRS = 16  # of a datatype and a language, whose suffixes are remembered
 _bytes = methodcaller("encode", "utf-8", "surrogatepass")
+_value, _label, _lexical = attrgetter("value"), attrgetter("label"), attrgetter("lexical")
 _suffix_pair = attrgetter("datatype", "language")
 
 
@@ -47,9 +49,7 @@ class _Texts(NamedTuple):
     @classmethod
     def of(cls, iris: list[IRI], labels: list[BlankNode], literals: list[Literal]) -> _Texts:
         """The texts of these terms."""
-        texts = [iri.value for iri in iris]
-        texts += [blank.label for blank in labels]
-        texts += [literal.lexical for literal in literals]
+        texts: list[str] = [*map(_value, iris), *map(_label, labels), *map(_lexical, literals)]
         whole = "".join(texts)
         if whole.isascii():
             data, lengths = whole.encode("ascii"), list(map(len, texts))
@@ -57,11 +57,10 @@ class _Texts(NamedTuple):
             encoded = list(map(_bytes, texts))
             data, lengths = b"".join(encoded), list(map(len, encoded))
         pairs: list[tuple[str, str]] = list(map(_suffix_pair, literals))
-        suffix_of_pair = {pair: _suffix(*pair) for pair in dict.fromkeys(pairs)}
-        suffixes = {suffix: number for number, suffix in enumerate(dict.fromkeys(["", *suffix_of_pair.values()]))}
-        number_of_pair = {pair: suffixes[suffix] for pair, suffix in suffix_of_pair.items()}
+        distinct = tuple(dict.fromkeys(pairs))
+        number_of_pair, suffixes = (_suffixes_again if len(distinct) <= _FEW_PAIRS else _suffixes)(distinct)
         suffix = list(map(number_of_pair.__getitem__, pairs))
-        return cls(data, lengths, len(iris), len(iris) + len(labels), suffix, tuple(suffixes))
+        return cls(data, lengths, len(iris), len(iris) + len(labels), suffix, suffixes)
 
 
 def encode(publications: Sequence[Publication]) -> Batch:
@@ -96,10 +95,14 @@ def _given(texts: _Texts, statement: list[int], sizes: Offsets) -> kernels.Given
     )  # fmt: skip
 
 
-@lru_cache(maxsize=1_024)
-def _suffix(datatype: str, language: str) -> str:
-    """The suffix of literals of a datatype and a language."""
-    return suffix_of(Literal("", datatype, language))
+def _suffixes(pairs: tuple[tuple[str, str], ...]) -> tuple[Mapping[tuple[str, str], int], tuple[str, ...]]:
+    """The number of the suffix of literals with each pair of a datatype and a language; and the suffixes."""
+    suffix_of_pair = {pair: suffix_of(Literal("", *pair)) for pair in pairs}
+    suffixes = {suffix: number for number, suffix in enumerate(dict.fromkeys(["", *suffix_of_pair.values()]))}
+    return {pair: suffixes[suffix] for pair, suffix in suffix_of_pair.items()}, tuple(suffixes)
+
+
+_suffixes_again = lru_cache(maxsize=1_024)(_suffixes)
 
 
 def _columns(given: kernels.Given, suffixes: tuple[str, ...]) -> tuple[Terms, Triples, NDArray[np.bool_]]:

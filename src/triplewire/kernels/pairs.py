@@ -19,10 +19,9 @@ from triplewire.kernels.shared.sorting import sort_numbers
 _wide: Any = np.uint64  # of an index: that it is not negative
 
 
-@kernel
-def word_codes(row: Any, test_offset: Any, tests: Any, none: int, code: Any) -> int:
-    """What each word asks for: its test if it has one; `none` if it has none; -1 - its row if it has several. `row`:
-    the row of each word, or -1, whose tests are the slice `test_offset` of `tests`. Returns how many ask for some."""
+@called_helper
+def codes_of_words(row: Any, test_offset: Any, tests: Any, none: int, code: Any) -> int:
+    """See `word_codes`."""
     count = 0
     for word in range(row.size):
         at, asked = row[word], none
@@ -35,14 +34,16 @@ def word_codes(row: Any, test_offset: Any, tests: Any, none: int, code: Any) -> 
 
 
 @kernel
-def from_words(offset: Any, ids: Any, code: Any, test_offset: Any, tests: Any, seen: Any, out_offset: Any,
-               out: Any) -> int:  # fmt: skip
-    """The tests of the words of each term, as slices of `out`: `ids` holds the words of term t at offset[t] ..
-    offset[t + 1], `code` is that of each word. `seen`: a number for each test and one for none, all 0.
+def word_codes(row: Any, test_offset: Any, tests: Any, none: int, code: Any) -> int:
+    """What each word asks for: its test if it has one; `none` if it has none; -1 - its row if it has several. `row`:
+    the row of each word, or -1, whose tests are the slice `test_offset` of `tests`. Returns how many ask for some."""
+    return codes_of_words(row, test_offset, tests, none, code)
 
-    Returns how many there are; those beyond the room in `out`, which is for one more than there are words, are not
-    written.
-    """
+
+@called_helper
+def tests_of_words(offset: Any, ids: Any, code: Any, test_offset: Any, tests: Any, seen: Any, out_offset: Any,
+                   out: Any) -> int:  # fmt: skip
+    """See `from_words`."""
     count = 0
     for term in range(offset.size - 1):
         seen[seen.size - 1] = term + 1
@@ -61,6 +62,18 @@ def from_words(offset: Any, ids: Any, code: Any, test_offset: Any, tests: Any, s
             sort_numbers(out, out_offset[term], count)
     out_offset[offset.size - 1] = count
     return count
+
+
+@kernel
+def from_words(offset: Any, ids: Any, code: Any, test_offset: Any, tests: Any, seen: Any, out_offset: Any,
+               out: Any) -> int:  # fmt: skip
+    """The tests of the words of each term, as slices of `out`: `ids` holds the words of term t at offset[t] ..
+    offset[t + 1], `code` is that of each word. `seen`: a number for each test and one for none, all 0.
+
+    Returns how many there are; those beyond the room in `out`, which is for one more than there are words, are not
+    written.
+    """
+    return tests_of_words(offset, ids, code, test_offset, tests, seen, out_offset, out)
 
 
 @allocating_kernel

@@ -95,13 +95,9 @@ class Arena:
         The numbers of the subscriptions are raised by `start`."""
         count = len(accepted)
         self.more(count + len(columns[0]), 0)
-        publication, subscription, truncated = (column[self._end :] for column in self._columns)
-        kernels.fill(offset, publication)
-        truncated[:count] = False
-        if _address(accepted) != _address(subscription):
-            subscription[:count] = accepted
-        if start:
-            subscription[:count] += np.int32(start)
+        first, second, third = self._columns
+        publication, subscription, truncated = first[self._end :], second[self._end :], third[self._end :]
+        kernels.fill(offset, accepted, start, publication, subscription, truncated)
         end = count + len(columns[0])
         if end > count:
             publication[count:end], truncated[count:end] = columns[0], columns[2]

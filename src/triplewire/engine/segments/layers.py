@@ -110,10 +110,8 @@ def _in_order(matched: SegmentRows) -> Rows:
         subscription[order],
         truncated[order],
         tuple(matched.failures),
-        atoms=matched.atoms,
-        candidates=matched.candidates,
-        verified=matched.verified,
-        join_steps=matched.join_steps,
+        0,
+        *matched.counts,
     )
 
 
@@ -126,7 +124,7 @@ def _between(rows: Rows, waiting: Sequence[tuple[int, int]], first: int, last: i
     offset = np.zeros(last - first + 1, np.int64)
     left = [(p - first, s) for p, s in waiting if first <= p < last]
     counts = rows.atoms, rows.candidates, rows.verified, rows.join_steps
-    return SegmentRows(offset, NONE, columns, failures, left, *counts)
+    return SegmentRows(offset, NONE, columns, failures, left, counts)
 
 
 def called_by(layers: Sequence[Layer]) -> Called:

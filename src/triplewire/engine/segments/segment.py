@@ -52,10 +52,7 @@ class SegmentRows:
     columns: Columns  # publication, subscription, truncated
     failures: Sequence[tuple[int, int, TriplewireError]]
     waiting: Sequence[tuple[int, int]]  # publication, subscription: left to the operators
-    atoms: int
-    candidates: int
-    verified: int
-    join_steps: int
+    counts: tuple[int, int, int, int]  # atoms, candidates, verified, join steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,10 +206,7 @@ class Segment:
             (publication, subscription, truncated),
             verdict.failures,
             verdict.waiting,
-            selected.atoms,
-            selected.candidates,
-            len(selected.check_clause),
-            verdict.join_steps,
+            (selected.atoms, selected.candidates, len(selected.check_clause), verdict.join_steps),
         )
 
     def details(self, chunk: Chunk, publication: Ids, subscription: Ids) -> Details:

@@ -191,11 +191,8 @@ class SegmentSnapshot:
         return Rows(
             *arena.taken(),
             tuple(failures),
-            triples=int(batch.offset[-1] - batch.offset[0]),
-            atoms=sum(rows.atoms for rows, _ in matched),
-            candidates=sum(rows.candidates for rows, _ in matched),
-            verified=sum(rows.verified for rows, _ in matched),
-            join_steps=sum(rows.join_steps for rows, _ in matched),
+            len(batch.subject),
+            *map(sum, zip(*(rows.counts for rows, _ in matched), strict=True)),
             compiled=True,
             operators=counts,
         )

@@ -179,9 +179,9 @@ def _is_row(texts: Spans, i: int, table: StringTable, row: int) -> Any:
     return same and size == length and same_bytes(texts.text, start, end, table.text, first)
 
 
-@kernel
-def find(texts: Spans, hashes: Any, table: StringTable, out: Any) -> None:
-    """The row of each string in a table, or -1. Either both are of terms, or neither."""
+@called_helper
+def find_rows(texts: Spans, hashes: Any, table: StringTable, out: Any) -> None:
+    """See `find`."""
     for i in range(texts.start.size):
         if i % TOGETHER == 0:
             upto = min(i + TOGETHER, texts.start.size)
@@ -191,6 +191,12 @@ def find(texts: Spans, hashes: Any, table: StringTable, out: Any) -> None:
         while row >= 0 and not _is_row(texts, i, table, row):
             row = _next(row, hashes[i], table)
         out[i] = row
+
+
+@kernel
+def find(texts: Spans, hashes: Any, table: StringTable, out: Any) -> None:
+    """The row of each string in a table, or -1. Either both are of terms, or neither."""
+    find_rows(texts, hashes, table, out)
 
 
 @kernel

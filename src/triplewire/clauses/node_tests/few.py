@@ -1,0 +1,73 @@
+"""What the terms of a few publications are to clauses that ask for nothing but terms and words.
+
+It is what `triplewire.clauses.features` says of any number of publications, and any tests: in one call, in work areas
+that stay, since for a publication alone the calls take longer than the work.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from triplewire.clauses.node_tests.lookup import Lookup
+from triplewire.clauses.node_tests.postings import DEFAULT
+from triplewire.clauses.node_tests.table import Tests
+from triplewire.encode.batch import Batch, Ids, Offsets
+from triplewire.encode.names import Names, suffix_columns
+from triplewire.kernels.pool import Pool
+from triplewire.kernels.shared.columns import fixed
+from triplewire.kernels.shared.lending import addresses, fits
+from triplewire.kernels.text import asked as kernels
+from triplewire.kernels.text.names import Spans
+
+MOST_TERMS, MOST_WORDS = 1 << 10, 1 << 12
+"""Of a batch for which there is room; `MOST_WORDS` are distinct ones."""
+
+_NOTHING = fixed(np.zeros(0, np.uint8), np.zeros(0, np.int32), np.zeros(0, np.int64))
+
+
+class FewTerms:
+    """The constants and the words of some clauses, ready to be looked up. Any thread may ask it."""
+
+    def __init__(self, constants: Names, words: Lookup, tests: int) -> None:
+        self._constants, self._words, self._tests = constants, words, tests
+        self._areas: Pool[_Areas] = Pool()
+
+    @classmethod
+    def of(cls, constants: Names, tests: Tests) -> FewTerms | None:
+        """None where tests ask for more than words by the default analyser."""
+        others = tests.substrings, tests.literals, tests.languages, tests.classes
+        if tests.scales or len(tests.words) != 1 or any(other is not None for other in others):
+            return None
+        words = tests.words[0]
+        if words.analyzer != DEFAULT or words.prefixes is not None or words.words is None:
+            return None
+        return cls(constants, words.words, len(tests))
+
+    def look_up(self, batch: Batch) -> tuple[Ids, Offsets, Ids] | None:
+        """`term`, `offset` and `test` of Features; None where the batch is too large."""
+        terms, words = batch.terms, batch.words
+        if len(terms) > MOST_TERMS or len(words) > MOST_WORDS:
+            return None
+        term, offset = np.empty(len(terms), np.int32), np.empty(len(terms) + 1, np.int64)
+        test = np.empty(len(words.ids) + 1, np.int32)  # seldom more: a word is seldom in two tests
+        texts = Spans(terms.text, terms.start, terms.end, terms.kind, terms.suffix, *suffix_columns(terms.suffixes))
+        cut = kernels.FewWords(words.text, words.start, words.end, words.hash, words.offset, words.ids)
+        with self._areas.borrowed(self._new_areas) as areas:
+            count = kernels.look_up(areas.lent, texts, terms.hash, cut, term, offset, test)
+        return (term, offset, test[:count]) if count < len(test) else None
+
+    def _new_areas(self) -> _Areas:
+        return _Areas(self._constants, self._words, self._tests)
+
+
+class _Areas:
+    """Work areas, and the addresses of all that is lent to the kernel."""
+
+    def __init__(self, constants: Names, words: Lookup, tests: int) -> None:
+        counted: tuple[NDArray[np.int32], ...] = np.empty(MOST_WORDS, np.int32), np.empty(MOST_WORDS, np.int32)
+        areas = kernels.Areas(*counted, np.zeros(tests + 1, np.int32), *_NOTHING)
+        postings = kernels.WordPostings(*fixed(words.offset, words.test))
+        self._kept = constants.table, words.names.table, postings, areas  # as long as their addresses are used
+        assert all(fits(value, fields) for value, (_, fields) in zip(self._kept, kernels.LENT, strict=True))
+        self.lent = addresses(*self._kept)

@@ -1,0 +1,82 @@
+"""What the terms and words of a few publications are to clauses, in one call and in work areas that stay.
+
+What is done: `triplewire.kernels.text.names` and `triplewire.kernels.pairs`. Who calls:
+`triplewire.clauses.node_tests.few`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from triplewire.kernels.pairs import codes_of_words, tests_of_words
+from triplewire.kernels.shared.compiled import kernel
+from triplewire.kernels.shared.lending import WORDS, Field, borrowed
+from triplewire.kernels.text.names import Spans, StringTable, find_rows
+
+
+class WordPostings(NamedTuple):
+    """The tests of each word of a table."""
+
+    offset: Any
+    test: Any
+
+
+class Areas(NamedTuple):
+    """Work areas: rows and codes of words; `seen` (`triplewire.kernels.pairs.from_words`) is 0 in between."""
+
+    row: Any
+    code: Any
+    seen: Any
+    no_kinds: Any  # what words have in place of a kind and a suffix
+    no_numbers: Any
+    no_offsets: Any
+
+
+_bytes, _ids, _longs = Field(np.uint8), Field(np.int32), Field(np.int64)
+_STRINGS = (_bytes, _longs, _bytes, Field(np.uint64), _ids)
+LENT = (
+    (StringTable, _STRINGS),
+    (StringTable, _STRINGS),
+    (WordPostings, (_longs, _ids)),
+    (Areas, (_ids, _ids, _ids, _bytes, _ids, _longs)),
+)
+"""What is in the table of addresses, in its order: constants, words, their tests, work areas."""
+
+_CONSTANTS, _WORDS, _POSTINGS, _AREAS = (
+    WORDS * sum(len(fields) for _, fields in LENT[:number]) for number in range(len(LENT))
+)
+_take_constants, _take_words, _take_postings, _take_areas = (borrowed(kind, fields) for kind, fields in LENT)
+
+
+class FewWords(NamedTuple):
+    """The distinct words, and those of each term (`triplewire.encode.batch.Words`)."""
+
+    text: Any
+    start: Any
+    end: Any
+    hash: Any
+    offset: Any
+    ids: Any
+
+
+@kernel
+def look_up(lent: Any, texts: Spans, hashes: Any, words: FewWords, term: Any, offset: Any, test: Any) -> int:
+    """`term`: the number of each term among the constants, or -1; `offset` and `test`: the tests of the words of each
+    term. Returns how many tests there are; if `test` has no more room than that, what is written there is nonsense."""
+    areas, postings = _take_areas(lent, _AREAS), _take_postings(lent, _POSTINGS)
+    find_rows(texts, hashes, _take_constants(lent, _CONSTANTS), term)
+    count = words.start.size
+    row, code, seen = areas.row[:count], areas.code[:count], areas.seen
+    spans = Spans(words.text, words.start, words.end, areas.no_kinds, areas.no_numbers, areas.no_kinds, areas.no_offsets)
+    find_rows(spans, words.hash, _take_words(lent, _WORDS), row)
+    codes_of_words(row, postings.offset, postings.test, seen.size - 1, code)
+    tests = tests_of_words(words.offset, words.ids, code, postings.offset, postings.test, seen, offset, test)
+    if tests < test.size:
+        seen[seen.size - 1] = 0
+        for i in range(tests):
+            seen[test[i]] = 0
+    else:
+        seen[:] = 0
+    return tests
