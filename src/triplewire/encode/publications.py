@@ -19,7 +19,7 @@ from triplewire.encode.names import suffix_columns, suffix_of
 from triplewire.encode.text import folding, is_plain, words_of_terms
 from triplewire.kernels.pool import Pool
 from triplewire.kernels.shared.compiled import wrapping
-from triplewire.kernels.shared.lending import addresses, fits
+from triplewire.kernels.shared.lending import Lent
 from triplewire.kernels.text import alone
 from triplewire.kernels.text import publications as kernels
 from triplewire.kernels.text.intern import COLUMNS
@@ -154,26 +154,24 @@ def _number_by_dictionary(given: kernels.Given, work: kernels.Work) -> int:
 # --- one publication alone -------------------------------------------------------------------------------------------
 
 
-class _Room:
-    """The work areas for one publication, and their addresses."""
-
-    def __init__(self) -> None:
-        self.counts, self.state = np.zeros(2, np.int64), np.zeros(STATE, np.int64)
-        self._areas = alone.Room(
+def _new_room() -> Lent:
+    """The work areas for one publication."""
+    return Lent(
+        alone.LENT,
+        alone.Room(
             np.empty(2 * _MOST_TERMS, np.int32),
             np.empty(_MOST_TERMS, np.int32),
             np.empty(_MOST_TERMS + 1, np.int64),
             np.empty(alone.STATEMENT_ROWS * _MOST_TERMS, np.int32),
             np.empty((4 * _MOST_BYTES, 2), np.uint64),
             *folding(),
-            self.state,
-            self.counts,
-        )
-        assert fits(self._areas, alone.FIELDS)
-        self.lent = addresses(self._areas)
+            np.zeros(STATE, np.int64),
+            np.zeros(2, np.int64),
+        ),
+    )
 
 
-_ROOMS: Pool[_Room] = Pool()
+_ROOMS: Pool[Lent] = Pool()
 
 
 def _encoded_alone(id: str, texts: _Texts, statement: list[int]) -> Batch | None:
@@ -189,12 +187,13 @@ def _encoded_alone(id: str, texts: _Texts, statement: list[int]) -> Batch | None
     ids, small = np.empty(at.ids, np.int32), np.empty(at.bytes, np.uint8)
     suffix_text, suffix_offset = suffix_columns(texts.suffixes)
     sizes = texts.iris, texts.nodes, terms, statements, literals
-    with _ROOMS.borrowed(_Room) as room, wrapping():
+    with _ROOMS.borrowed(_new_room) as room, wrapping():
         done = alone.encode_one(
-            room.lent, text, given, sizes, suffix_text, suffix_offset, is_plain(texts.suffixes), longs, hashes, numbers,
+            room.table, text, given, sizes, suffix_text, suffix_offset, is_plain(texts.suffixes), longs, hashes, numbers,
             ids, small,
         )  # fmt: skip
-        (count, triples), (_, word_ids, words, used) = room.counts.tolist(), room.state.tolist()
+        areas: alone.Room = room.parts[0]
+        (count, triples), (_, word_ids, words, used) = areas.counts.tolist(), areas.state.tolist()
     if not done:
         return None
     for column in (longs, hashes, numbers, ids, small):

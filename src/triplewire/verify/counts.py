@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,8 +11,11 @@ from numpy.typing import NDArray
 from triplewire.clauses.clauses import Clauses
 from triplewire.clauses.table import ASK
 from triplewire.clauses.view import View
-from triplewire.encode.batch import Bytes, Ids
+from triplewire.encode.batch import Ids
 from triplewire.kernels.pool import Pool
+from triplewire.kernels.shared.columns import fixed
+from triplewire.kernels.shared.lending import Lent
+from triplewire.kernels.shared.outcomes import Verdicts
 from triplewire.kernels.trie import star_bits as kernels
 
 
@@ -26,12 +30,14 @@ class Counted:
     left_clause: Ids
 
     @classmethod
-    def by_outcome(cls, publication: Ids, clause: Ids, owner: Ids, outcome: Bytes) -> Counted:
-        """Pairs by their outcome: MISS, MATCH, TRUNCATED or LEFT. `owner`: clause -> subscription."""
-        pairs = len(clause)
-        matched, truncated = np.empty((2, pairs), np.int32), np.empty(pairs, np.bool_)
-        left = np.empty((2, pairs), np.int32)
-        matches, rest = kernels.write_outcomes(publication, clause, owner, outcome, matched, truncated, left)
+    def of(cls, pairs: int, decide: Callable[[Verdicts], tuple[int, int]]) -> Counted:
+        """What a kernel says of so many pairs, given room for it."""
+        verdicts = Verdicts(
+            np.empty(pairs, np.uint8), np.empty((2, pairs), np.int32), np.empty(pairs, np.bool_),
+            np.empty((2, pairs), np.int32),
+        )  # fmt: skip
+        matches, rest = decide(verdicts)
+        _, matched, truncated, left = verdicts
         return cls(matched[0, :matches], matched[1, :matches], truncated[:matches], left[0, :rest], left[1, :rest])
 
 
@@ -41,21 +47,24 @@ class StarCounts:
     def __init__(self, clauses: Clauses) -> None:
         self._clauses = clauses
         self._marks = _marks(clauses)
-        self._scratch: Pool[kernels.Scratch] = Pool()
+        self._scratch: Pool[Lent] = Pool()
 
     def count(self, view: View, publication: Ids, clause: Ids, most: int) -> Counted:
         """Of pairs (publication, clause): those that are matches, with at most `most` bindings or truncated, and those
         that are left. What is in neither is no match."""
-        clauses, batch, pairs = self._clauses, view.batch, len(clause)
-        if not pairs:
+        if not len(clause):
             return Counted(publication, clause, np.zeros(0, np.bool_), publication, clause)
-        owner, outcome = clauses.facts.owner, np.empty(pairs, np.uint8)
-        with self._scratch.borrowed(kernels.scratch) as work:
-            kernels.decide(
-                publication, clause, owner, self._marks, clauses.table.columns, clauses.tests.columns, batch.triples,
-                view.features.columns, most, work, outcome,
-            )  # fmt: skip
-        return Counted.by_outcome(publication, clause, owner, outcome)
+        triples, features = view.batch.triples, view.features.columns
+        with self._scratch.borrowed(self._new_scratch) as work:
+            return Counted.of(
+                len(clause),
+                lambda verdicts: kernels.decide(publication, clause, work.table, triples, features, most, verdicts),
+            )
+
+    def _new_scratch(self) -> Lent:
+        clauses = self._clauses
+        marks = kernels.Marks(*fixed(clauses.facts.owner, self._marks))
+        return Lent(kernels.LENT, marks, clauses.table.columns, clauses.tests.columns, kernels.scratch())
 
 
 def _marks(clauses: Clauses) -> Ids:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from triplewire.clauses.clauses import Clauses
 from triplewire.clauses.facts import residual_clauses
@@ -18,14 +19,15 @@ from triplewire.encode.batch import Bytes, Ids
 from triplewire.kernels.joins.columns import StarClauses
 from triplewire.kernels.joins.network import decide as kernels
 from triplewire.kernels.joins.network.build import build, pack
-from triplewire.kernels.joins.network.columns import COLUMNS, NODE_COLUMNS, SEVERAL, Scratch, StepColumns
+from triplewire.kernels.joins.network.columns import COLUMNS, NODE_COLUMNS, SEVERAL, Owners, Scratch, StepColumns
 from triplewire.kernels.joins.network.publication import STAMP, VISITED
 from triplewire.kernels.pool import Pool
-from triplewire.kernels.shared.columns import fixed
+from triplewire.kernels.shared.columns import fixed, fixed_array
+from triplewire.kernels.shared.lending import Lent
 from triplewire.kernels.trie.stars import CHECK
 from triplewire.memory import give_back
 from triplewire.verify.counts import Counted
-from triplewire.verify.solve import node_features
+from triplewire.verify.solve import together
 
 _ROOM = 1 << 17  # numbers in the rows of all steps, and in all sets, for a publication: one and a half megabytes
 _MANY = 1 << 16  # patterns: while their network is made, much more memory is needed than it keeps
@@ -41,7 +43,7 @@ class SharedJoins:
         several = np.diff(components.component_offset) > 1
         self._chosen = (several | (np.asarray(clauses.facts.status) == CHECK)).view(np.uint8)
         self._has_any = bool(self._chosen.any())
-        self._scratch: Pool[Scratch] = Pool()
+        self._scratch: Pool[Lent] = Pool()
 
     def ready(self) -> None:
         """Make the network, which takes a while where there are many clauses."""
@@ -54,16 +56,18 @@ class SharedJoins:
         quickest when the pairs of a publication follow each other."""
         if not self._has_any or not len(clause):
             return Counted(clause[:0], clause[:0], np.zeros(0, np.bool_), publication, clause), 0
-        clauses, steps, outcome = self._clauses, self._steps, np.empty(len(clause), np.uint8)
-        facts = node_features(view.features)
+        features, triples = view.features, view.batch.triples
+        columns, node_key = features.columns, together(features.node_term, features.node_test)
         with self._scratch.borrowed(self._new_scratch, _is_fresh) as work:
-            before = work.state.item(VISITED)
-            kernels.decide(
-                publication, clause, steps, clauses.tests.columns, view.batch.triples, view.features.term, facts, most,
-                work, outcome,
-            )  # fmt: skip
-            visited = work.state.item(VISITED) - before
-        return Counted.by_outcome(publication, clause, clauses.facts.owner, outcome), visited
+            before = _state(work).item(VISITED)
+            counted = Counted.of(
+                len(clause),
+                lambda verdicts: kernels.decide(
+                    publication, clause, work.table, triples, columns, node_key, most, verdicts
+                ),
+            )
+            visited = _state(work).item(VISITED) - before
+        return counted, visited
 
     @cached_property
     def _steps(self) -> StepColumns:
@@ -122,10 +126,18 @@ class SharedJoins:
     def _constants(self) -> int:
         return len(self._clauses.constants) + 1
 
-    def _new_scratch(self) -> Scratch:
-        return kernels.scratch(self._constants, len(self._clauses.tests) + 1, self._steps, _ROOM)
+    def _new_scratch(self) -> Lent:
+        owner, tests = Owners(fixed_array(self._clauses.facts.owner)), self._clauses.tests
+        scratch = kernels.scratch(self._constants, len(tests) + 1, self._steps, _ROOM)
+        return Lent(kernels.LENT, owner, self._steps, tests.columns, scratch)
 
 
-def _is_fresh(work: Scratch) -> bool:
+def _is_fresh(work: Lent) -> bool:
     """Has it stamps for many more publications?"""
-    return bool(work.state[STAMP] < _MOST_STAMPS)
+    return bool(_state(work)[STAMP] < _MOST_STAMPS)
+
+
+def _state(work: Lent) -> NDArray[np.int64]:
+    scratch: Scratch = work.parts[-1]
+    state: NDArray[np.int64] = scratch.state
+    return state

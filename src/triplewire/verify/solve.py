@@ -44,6 +44,7 @@ _ROOM = 1 << 12  # rows, at first
 _TOGETHER = 1 << 17  # pairs that are solved as products together: a star takes about a hundred bytes
 _FEW = 256  # triples of a publication that products read from end to end
 _SMALL = 64  # those that joins do, where the subject is not known; of larger ones they are sorted
+_NONE = fixed_array(np.zeros(0, np.int64))
 _AT_ONCE = 1 << 10  # pairs that residual predicates are asked for together: each may ask for some thousand answers
 _OFTEN = 8  # pairs of a publication for which that is worth it in any case
 _NO_KEYS = np.zeros(0, np.int64), np.zeros(0, np.int64)
@@ -150,7 +151,7 @@ class Solver:
         self, batch: Batch, features: Features, pairs: Pairs, keep: bool, publications: Callable[[int], Publication]
     ) -> Solved:
         """The outcome of each pair. Residual predicates are answered in between; pairs that wait are tried again."""
-        columns = batch.offset, _together(batch.subject, batch.predicate), batch.object
+        columns = batch.offset, together(batch.subject, batch.predicate), batch.object
         triples = SortedTriples(*fixed(*columns, *_NO_KEYS))
         facts = node_features(features)
         outcome, parts = np.empty(len(pairs), np.uint8), []
@@ -258,11 +259,13 @@ def _by_publication(publication: Ids, pairs: NDArray[np.int64]) -> list[NDArray[
 def node_features(features: Features) -> NodeFeatures:
     """The features as kernels that join take them."""
     columns = features.offset, features.test, features.low, features.high, features.node_offset
-    return NodeFeatures(*fixed(*columns, _together(features.node_term, features.node_test)))
+    return NodeFeatures(*fixed(*columns, together(features.node_term, features.node_test)))
 
 
-def _together(first: Ids, second: Ids) -> NDArray[np.int64]:
-    """Two columns of ids as one."""
+def together(first: Ids, second: Ids) -> NDArray[np.int64]:
+    """Two columns of ids as one, which cannot be written to."""
+    if not len(first):
+        return _NONE
     return first.astype(np.int64) << 32 | second
 
 

@@ -7,7 +7,6 @@ that stay, since for a publication alone the calls take longer than the work.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from triplewire.clauses.node_tests.lookup import Lookup
 from triplewire.clauses.node_tests.postings import DEFAULT
@@ -16,7 +15,7 @@ from triplewire.encode.batch import Batch, Ids, Offsets
 from triplewire.encode.names import Names, suffix_columns
 from triplewire.kernels.pool import Pool
 from triplewire.kernels.shared.columns import fixed
-from triplewire.kernels.shared.lending import addresses, fits
+from triplewire.kernels.shared.lending import Lent
 from triplewire.kernels.text import asked as kernels
 from triplewire.kernels.text.names import Spans
 
@@ -31,7 +30,7 @@ class FewTerms:
 
     def __init__(self, constants: Names, words: Lookup, tests: int) -> None:
         self._constants, self._words, self._tests = constants, words, tests
-        self._areas: Pool[_Areas] = Pool()
+        self._areas: Pool[Lent] = Pool()
 
     @classmethod
     def of(cls, constants: Names, tests: Tests) -> FewTerms | None:
@@ -54,20 +53,11 @@ class FewTerms:
         texts = Spans(terms.text, terms.start, terms.end, terms.kind, terms.suffix, *suffix_columns(terms.suffixes))
         cut = kernels.FewWords(words.text, words.start, words.end, words.hash, words.offset, words.ids)
         with self._areas.borrowed(self._new_areas) as areas:
-            count = kernels.look_up(areas.lent, texts, terms.hash, cut, term, offset, test)
+            count = kernels.look_up(areas.table, texts, terms.hash, cut, term, offset, test)
         return (term, offset, test[:count]) if count < len(test) else None
 
-    def _new_areas(self) -> _Areas:
-        return _Areas(self._constants, self._words, self._tests)
-
-
-class _Areas:
-    """Work areas, and the addresses of all that is lent to the kernel."""
-
-    def __init__(self, constants: Names, words: Lookup, tests: int) -> None:
-        counted: tuple[NDArray[np.int32], ...] = np.empty(MOST_WORDS, np.int32), np.empty(MOST_WORDS, np.int32)
-        areas = kernels.Areas(*counted, np.zeros(tests + 1, np.int32), *_NOTHING)
+    def _new_areas(self) -> Lent:
+        words, seen = self._words, np.zeros(self._tests + 1, np.int32)
+        areas = kernels.Areas(np.empty(MOST_WORDS, np.int32), np.empty(MOST_WORDS, np.int32), seen, *_NOTHING)
         postings = kernels.WordPostings(*fixed(words.offset, words.test))
-        self._kept = constants.table, words.names.table, postings, areas  # as long as their addresses are used
-        assert all(fits(value, fields) for value, (_, fields) in zip(self._kept, kernels.LENT, strict=True))
-        self.lent = addresses(*self._kept)
+        return Lent(kernels.LENT, self._constants.table, words.names.table, postings, areas)

@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from triplewire.kernels.shared.lending import Field
+
 
 class Triples(NamedTuple):
     """The triples of a batch, by publication, subject, predicate and object."""
@@ -54,6 +56,10 @@ class TestColumns(NamedTuple):
     group: Any
     op: Any  # of a range test (`triplewire.kernels.shared.ranks`), else 0
     rank: Any
+
+
+TEST_FIELDS = (Field(np.uint8), Field(np.int32), Field(np.uint8), Field(np.int32))
+"""What they hold (`triplewire.kernels.shared.lending`)."""
 
 
 def fixed(*arrays: Any) -> Any:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Iterator
+from itertools import accumulate
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,14 +28,18 @@ _make: Any = arrayobj
 
 
 class Field(NamedTuple):
-    """An array that is lent: what it holds, and how many columns it has if it has two dimensions. Without a `dtype` it
-    is no array, but a whole number."""
+    """An array that is lent: what it holds, and the shape of a row. Without a `dtype` it is no array, but a whole
+    number."""
 
     dtype: Any
-    columns: int = 0
+    row: tuple[int, ...] = ()
 
 
 NUMBER = Field(None)
+
+
+Kinds = tuple[tuple[type[Any], tuple[Field, ...]], ...]
+"""Kinds of named tuples, each with its fields."""
 
 
 def addresses(*values: Any) -> NDArray[np.int64]:
@@ -56,15 +62,27 @@ def _flat(values: tuple[Any, ...]) -> Iterator[Any]:
             yield value
 
 
-def fits(value: Any, fields: tuple[Field, ...]) -> bool:
-    """Is the named tuple made of such fields?"""
-    return len(value) == len(fields) and all(map(_is_like, value, fields))
+class Lent:
+    """Named tuples of some kinds, and the table of their addresses: for as long as it is used, they are kept."""
+
+    def __init__(self, kinds: Kinds, *parts: Any) -> None:
+        assert len(parts) == len(kinds)
+        assert all(isinstance(part, kind) for part, (kind, _) in zip(parts, kinds, strict=True))
+        assert all(all(map(_is_like, part, fields)) for part, (_, fields) in zip(parts, kinds, strict=True))
+        self.parts = parts
+        self.table = addresses(*parts)
+
+
+def places(kinds: Kinds) -> tuple[int, ...]:
+    """Where named tuples of these kinds begin in the table of their addresses."""
+    sizes = [WORDS * len(fields) for _, fields in kinds]
+    return tuple(accumulate(sizes[:-1], initial=0))
 
 
 def _is_like(value: Any, field: Field) -> bool:
     if field.dtype is None:
         return not isinstance(value, np.ndarray)
-    return bool(value.dtype == field.dtype) and value.shape[1:] == ((field.columns,) if field.columns else ())
+    return bool(value.dtype == field.dtype) and value.shape[1:] == field.row
 
 
 def borrowed(kind: type[Any], fields: tuple[Field, ...]) -> Callable[[Any, int], Any]:
@@ -93,7 +111,7 @@ def borrowed(kind: type[Any], fields: tuple[Field, ...]) -> Callable[[Any, int],
                     values.append(first)
                     continue
                 rows = builder.load(builder.gep(words, [builder.add(at, at.type(1))]))
-                values.append(_view(context, builder, array, first, rows, fields[number].columns))
+                values.append(_view(context, builder, array, first, rows, fields[number].row))
             return context.make_tuple(builder, made, values)
 
         return made(table, types.intp), generated
@@ -104,20 +122,20 @@ def borrowed(kind: type[Any], fields: tuple[Field, ...]) -> Callable[[Any, int],
 def _type_of(field: Field) -> Any:
     if field.dtype is None:
         return types.int64
-    return types.Array(numpy_support.from_dtype(np.dtype(field.dtype)), 2 if field.columns else 1, "C")
+    return types.Array(numpy_support.from_dtype(np.dtype(field.dtype)), 1 + len(field.row), "C")
 
 
-def _view(context: Any, builder: Any, kind: Any, address: Any, rows: Any, columns: int) -> Any:
-    """An array of these rows at an address, whose memory nobody counts."""
+def _view(context: Any, builder: Any, kind: Any, address: Any, rows: Any, row: tuple[int, ...]) -> Any:
+    """An array of so many rows of a shape at an address, whose memory nobody counts."""
     array = context.make_array(kind)(context, builder)
-    size = rows.type(context.get_abi_sizeof(context.get_data_type(kind.dtype)))
-    width = rows.type(columns or 1)
+    size = context.get_abi_sizeof(context.get_data_type(kind.dtype))
+    strides = [size * prod(row[place:]) for place in range(len(row) + 1)]
     _make.populate_array(
         array,
         data=builder.inttoptr(address, array.data.type),
-        shape=_tools.pack_array(builder, [rows, width] if columns else [rows]),
-        strides=_tools.pack_array(builder, [builder.mul(size, width), size] if columns else [size]),
-        itemsize=size,
+        shape=_tools.pack_array(builder, [rows, *map(rows.type, row)]),
+        strides=_tools.pack_array(builder, list(map(rows.type, strides))),
+        itemsize=rows.type(size),
         meminfo=None,
     )
     return array._getvalue()
@@ -126,8 +144,8 @@ def _view(context: Any, builder: Any, kind: Any, address: Any, rows: Any, column
 def _array(field: Field, first: int, rows: int) -> Any:
     if field.dtype is None:
         return first
-    shape = (rows, field.columns) if field.columns else (rows,)
+    shape = (rows, *field.row)
     if not rows:
         return np.empty(shape, field.dtype)
-    size = int(np.prod(shape)) * np.dtype(field.dtype).itemsize
+    size = prod(shape) * np.dtype(field.dtype).itemsize
     return np.frombuffer((ctypes.c_byte * size).from_address(first), field.dtype).reshape(shape)

@@ -39,11 +39,11 @@ class Room(NamedTuple):
     counts: Any
 
 
-FIELDS = (Field(np.int32), Field(np.int32), Field(np.int64), Field(np.int32), Field(np.uint64, 2), Field(np.int32),
-          Field(np.int32), Field(np.int64), Field(np.int64))  # fmt: skip
-"""What is in the table of addresses, in the order of `Room`."""
+_ids, _longs = Field(np.int32), Field(np.int64)
+LENT = ((Room, (_ids, _ids, _longs, _ids, Field(np.uint64, (2,)), _ids, _ids, _longs, _longs)),)
+"""What is in the table of addresses."""
 
-_take_room = borrowed(Room, FIELDS)
+_take_room = borrowed(*LENT[0])
 
 
 class Places(NamedTuple):

@@ -12,7 +12,7 @@ import numpy as np
 
 from triplewire.kernels.pairs import codes_of_words, tests_of_words
 from triplewire.kernels.shared.compiled import kernel
-from triplewire.kernels.shared.lending import WORDS, Field, borrowed
+from triplewire.kernels.shared.lending import Field, borrowed, places
 from triplewire.kernels.text.names import Spans, StringTable, find_rows
 
 
@@ -44,9 +44,7 @@ LENT = (
 )
 """What is in the table of addresses, in its order: constants, words, their tests, work areas."""
 
-_CONSTANTS, _WORDS, _POSTINGS, _AREAS = (
-    WORDS * sum(len(fields) for _, fields in LENT[:number]) for number in range(len(LENT))
-)
+_CONSTANTS, _WORDS, _POSTINGS, _AREAS = places(LENT)
 _take_constants, _take_words, _take_postings, _take_areas = (borrowed(kind, fields) for kind, fields in LENT)
 
 

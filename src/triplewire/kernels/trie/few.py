@@ -12,7 +12,7 @@ import numpy as np
 
 from triplewire.kernels.shared.columns import TermFeatures, Triples
 from triplewire.kernels.shared.compiled import kernel
-from triplewire.kernels.shared.lending import NUMBER, WORDS, Field, borrowed
+from triplewire.kernels.shared.lending import NUMBER, Field, borrowed, places
 from triplewire.kernels.trie.atoms import find_atoms
 from triplewire.kernels.trie.columns import (
     AtomTable,
@@ -50,7 +50,7 @@ class RunRoom(NamedTuple):
 
 
 _ids, _longs, _bits, _bytes = Field(np.int32), Field(np.int64), Field(np.uint64), Field(np.uint8)
-_four = Field(np.int32, 4)
+_four = Field(np.int32, (4,))
 _TRIE = (_longs, _ids, _ids, Field(np.uint32), _ids, _ids, _ids, _ids, NUMBER, _four, _ids, _ids)
 
 LENT = (
@@ -60,14 +60,13 @@ LENT = (
     (TrieArrays, _TRIE),
     (Bounds, (_ids, _ids, _longs, _ids, _ids)),
     (WalkSpace, (_bits, _bits, _ids, _longs, _ids, _ids, _ids, _bytes, _ids, _bytes, _bytes)),
-    (Sink, (_bits, Field(np.int64, 2), _ids)),
-    (RunRoom, (_longs, _ids, _longs, _longs, _ids, Field(np.int32, 2), _four, Field(np.bool_), _ids, _ids, _ids,
-               _longs, Field(np.uint8, 256))),
+    (Sink, (_bits, Field(np.int64, (2,)), _ids)),
+    (RunRoom, (_longs, _ids, _longs, _longs, _ids, Field(np.int32, (2,)), _four, Field(np.bool_), _ids, _ids, _ids,
+               _longs, Field(np.uint8, (256,)))),
 )  # fmt: skip
 """What is in the table of addresses, in its order."""
 
-_PLACES = [WORDS * sum(len(fields) for _, fields in LENT[:number]) for number in range(len(LENT))]
-_TABLE, _RANGES, _FIRST, _SECOND, _BOUNDS, _SPACE, _SINK, _ROOM = _PLACES
+_TABLE, _RANGES, _FIRST, _SECOND, _BOUNDS, _SPACE, _SINK, _ROOM = places(LENT)
 _take_table, _take_ranges, _take_trie, _, _take_bounds, _take_space, _take_sink, _take_room = (
     borrowed(kind, fields) for kind, fields in LENT
 )

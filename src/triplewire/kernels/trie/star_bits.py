@@ -13,9 +13,10 @@ import numpy as np
 
 from triplewire.kernels.prefetch import prefetch
 from triplewire.kernels.shared.bits import count_bits
-from triplewire.kernels.shared.columns import ClauseColumns, TermFeatures, TestColumns, Triples
+from triplewire.kernels.shared.columns import TEST_FIELDS, ClauseColumns, TermFeatures, TestColumns, Triples
 from triplewire.kernels.shared.compiled import called_helper, helper, kernel
-from triplewire.kernels.shared.outcomes import LEFT, MATCH, MISS, TRUNCATED
+from triplewire.kernels.shared.lending import Field, borrowed, places
+from triplewire.kernels.shared.outcomes import LEFT, MATCH, MISS, TRUNCATED, Verdicts, write_outcomes
 from triplewire.kernels.shared.ranks import range_holds
 from triplewire.kernels.trie.stars import CHECK
 
@@ -191,9 +192,9 @@ def scratch() -> Scratch:
     return Scratch(np.empty((_ROWS, _FEW * _WORDS), np.int64), np.empty((2, _ROOM), np.int64))
 
 
-@kernel
-def decide(publication: Any, clause: Any, owner: Any, marks: Any, clauses: ClauseColumns, tests: TestColumns,
-           triples: Triples, features: TermFeatures, cap: int, work: Scratch, outcome: Any) -> None:  # fmt: skip
+@called_helper
+def _decide(publication: Any, clause: Any, owner: Any, marks: Any, clauses: ClauseColumns, tests: TestColumns,
+            triples: Triples, features: TermFeatures, cap: int, work: Scratch, outcome: Any) -> None:  # fmt: skip
     """The outcome of pairs of a publication and a clause; LEFT where it is not decided here. It is quickest when the
     pairs of a publication follow each other. `marks`, `work`: see above."""
     pattern_offset, pattern, test_offset, test_variable, test = clauses
@@ -231,15 +232,32 @@ def decide(publication: Any, clause: Any, owner: Any, marks: Any, clauses: Claus
                 outcome[k] = TRUNCATED
 
 
+class Marks(NamedTuple):
+    """Clause -> its subscription; and what counting it needs to know (`triplewire.verify.counts`)."""
+
+    owner: Any
+    mark: Any
+
+
+_ids = Field(np.int32)
+LENT = (
+    (Marks, (_ids, _ids)),
+    (ClauseColumns, (_ids, Field(np.int32, (3,)), _ids, _ids, _ids)),
+    (TestColumns, TEST_FIELDS),
+    (Scratch, (Field(np.int64, (_FEW * _WORDS,)), Field(np.int64, (_ROOM,)))),
+)
+"""What is in the table of addresses, in its order."""
+
+_MARKS, _CLAUSES, _TESTS, _SCRATCH = places(LENT)
+_take_marks, _take_clauses, _take_tests, _take_scratch = (borrowed(kind, fields) for kind, fields in LENT)
+
+
 @kernel
-def write_outcomes(publication: Any, clause: Any, owner: Any, outcome: Any, out: Any, truncated: Any, left: Any) -> Any:
-    """Matches go to `out`, pairs that are not decided to `left`; how many each."""
-    matches, others = 0, 0
-    for k in range(clause.size):
-        if outcome[k] == LEFT:
-            left[0, others], left[1, others], others = publication[k], clause[k], others + 1
-        elif outcome[k] != MISS:
-            out[0, matches], out[1, matches] = publication[k], owner[clause[k]]
-            truncated[matches] = outcome[k] == TRUNCATED
-            matches += 1
-    return matches, others
+def decide(publication: Any, clause: Any, lent: Any, triples: Triples, features: TermFeatures, cap: int,
+           verdicts: Verdicts) -> Any:  # fmt: skip
+    """What becomes of pairs of a publication and a clause: how many are matches, and how many are left. `lent`: the
+    addresses of `LENT`. It is quickest when the pairs of a publication follow each other."""
+    (owner, marks), work = _take_marks(lent, _MARKS), _take_scratch(lent, _SCRATCH)
+    clauses, tests = _take_clauses(lent, _CLAUSES), _take_tests(lent, _TESTS)
+    _decide(publication, clause, owner, marks, clauses, tests, triples, features, cap, work, verdicts.outcome)
+    return write_outcomes(publication, clause, owner, verdicts)

@@ -19,7 +19,7 @@ from triplewire.clauses.untouched import untouched
 from triplewire.encode.batch import Batch, Ids, Offsets
 from triplewire.kernels.shared.columns import fixed, fixed_array
 from triplewire.kernels.shared.compiled import wrapping
-from triplewire.kernels.shared.lending import addresses, fits
+from triplewire.kernels.shared.lending import Lent
 from triplewire.kernels.trie import atoms as atom_kernels
 from triplewire.kernels.trie import few, set_trie
 from triplewire.kernels.trie.columns import (
@@ -131,7 +131,7 @@ class Workspace:
         self.tries = _arrays(trie.atoms, trie.first_range, windows), _arrays(trie.stars, stars, windows)
         self.visited = np.zeros(3, np.int64)  # of `select_few`
         self._runs = _room_of_runs(FEW)
-        self._lent: tuple[tuple[Any, ...], NDArray[np.int64]] | None = None
+        self._lent: tuple[tuple[Any, ...], Lent] | None = None
 
     @property
     def lent(self) -> NDArray[np.int64]:
@@ -143,10 +143,8 @@ class Workspace:
                 self.visited, self._runs[6],
             )  # fmt: skip
             sink = Sink(self.atom_seen, self.wanted, self.atoms)
-            lent = self.table, self.ranges, *self.tries, self.bounds, self.marked, sink, runs
-            assert all(fits(value, fields) for value, (_, fields) in zip(lent, LENT, strict=True))
-            self._lent = grows, addresses(*lent)
-        return self._lent[1]
+            self._lent = grows, Lent(LENT, self.table, self.ranges, *self.tries, self.bounds, self.marked, sink, runs)
+        return self._lent[1].table
 
     def marks(self, count: int) -> int:
         """A number below which all marks so far are, and above which `count` are free."""

@@ -28,6 +28,12 @@ MARK, ROOT = 0, 1  # columns of `clause`
 SEVERAL = -1 << 30  # as ROOT: the clause has several components, or none
 
 
+class Owners(NamedTuple):
+    """The subscriptions of clauses."""
+
+    owner: Any
+
+
 class StepColumns(NamedTuple):
     """The join steps and trees of a segment's clauses, shared by all clauses that have them."""
 

@@ -15,10 +15,13 @@ import numpy as np
 from triplewire.kernels.joins.columns import NodeFeatures
 from triplewire.kernels.joins.network.columns import (
     ALWAYS,
+    COLUMNS,
     MARK,
+    NODE_COLUMNS,
     NO_STEP,
     ROOT,
     SEVERAL,
+    Owners,
     Scratch,
     StepColumns,
 )
@@ -45,9 +48,10 @@ from triplewire.kernels.joins.network.publication import (
 )
 from triplewire.kernels.joins.network.semijoin import OF_SUBJECT, count_tree, solve_tree
 from triplewire.kernels.prefetch import prefetch
-from triplewire.kernels.shared.columns import TestColumns, Triples
+from triplewire.kernels.shared.columns import TEST_FIELDS, TermFeatures, TestColumns, Triples
 from triplewire.kernels.shared.compiled import called_helper, helper, kernel
-from triplewire.kernels.shared.outcomes import LEFT, MATCH, MISS, TRUNCATED
+from triplewire.kernels.shared.lending import Field, borrowed, places
+from triplewire.kernels.shared.outcomes import LEFT, MATCH, MISS, TRUNCATED, Verdicts, write_outcomes
 
 EXACT, ALONE, ASK, DISTINCT, PRESENT = 1, 2, 4, 8, 16
 """Bits of a clause's mark. EXACT: its subscription is equivalent to its clauses, and it has no residual predicate. Its
@@ -154,9 +158,9 @@ def _begin(p: int, batch: Triples, known: Any, features: NodeFeatures, work: Scr
     work.bits[:size] = (_int(1) << WORD) - 1
 
 
-@kernel
-def decide(publication: Any, clause: Any, steps: StepColumns, tests: TestColumns, batch: Triples, known: Any,
-           features: NodeFeatures, cap: int, work: Scratch, outcome: Any) -> None:  # fmt: skip
+@called_helper
+def _decide(publication: Any, clause: Any, steps: StepColumns, tests: TestColumns, batch: Triples, known: Any,
+            features: NodeFeatures, cap: int, work: Scratch, outcome: Any) -> None:  # fmt: skip
     """The outcome of pairs of a publication and a clause; LEFT where it is not decided here. The pairs of a
     publication follow each other. known[term of the batch]: the segment's constant, or -1."""
     now, triples, offset = -1, 0, steps.component_offset
@@ -185,3 +189,31 @@ def decide(publication: Any, clause: Any, steps: StepColumns, tests: TestColumns
             outcome[k] = MISS
         elif is_known:
             outcome[k] = _outcome(c, total, cap, triples, steps, work)
+
+
+_ids, _longs, _four = Field(np.int32), Field(np.int64), Field(np.int32, (4,))
+LENT = (
+    (Owners, (_ids,)),
+    (StepColumns, (Field(np.int32, (COLUMNS,)), Field(np.int32, (2,)), Field(np.int32, (NODE_COLUMNS,)), _ids, _ids,
+                   _ids, Field(np.int32, (2,)))),
+    (TestColumns, TEST_FIELDS),
+    (Scratch, (_longs, _longs, _longs, Field(np.int32, (SLOTS,)), Field(np.int64, (3, WORDS)), Field(np.int32, (FEW,)),
+               _four, _ids, _four, _longs, _longs, Field(np.int32, (MOST_TERMS,)), _ids, _longs)),
+)  # fmt: skip
+"""What is in the table of addresses, in its order."""
+
+_OWNERS, _STEPS, _TESTS, _SCRATCH = places(LENT)
+_take_owners, _take_steps, _take_tests, _take_scratch = (borrowed(kind, fields) for kind, fields in LENT)
+
+
+@kernel
+def decide(publication: Any, clause: Any, lent: Any, batch: Triples, features: TermFeatures, node_key: Any, cap: int,
+           verdicts: Verdicts) -> Any:  # fmt: skip
+    """What becomes of pairs of a publication and a clause, those of a publication one behind the other: how many are
+    matches, and how many are left. `lent`: the addresses of `LENT`; `node_key`: as in `NodeFeatures`."""
+    of_nodes = NodeFeatures(
+        features.offset, features.test, features.low, features.high, features.node_offset, node_key
+    )  # fmt: skip
+    steps, tests, work = _take_steps(lent, _STEPS), _take_tests(lent, _TESTS), _take_scratch(lent, _SCRATCH)
+    _decide(publication, clause, steps, tests, batch, features.term, of_nodes, cap, work, verdicts.outcome)
+    return write_outcomes(publication, clause, _take_owners(lent, _OWNERS).owner, verdicts)
