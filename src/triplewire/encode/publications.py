@@ -67,12 +67,13 @@ def encode(publications: Sequence[Publication]) -> Batch:
     """The publications, in their order."""
     flat: list[Term] = list(chain.from_iterable(chain.from_iterable([p.triples for p in publications])))
     # first each object once, which is quick, and often most of the work, since readers share terms
-    objects = dict(zip(map(id, flat), flat, strict=True)).values()
+    identities = list(map(id, flat))
+    objects = dict(zip(identities, flat, strict=True)).values()
     iris = [term for term in objects if isinstance(term, IRI)]
     labels = [term for term in objects if isinstance(term, BlankNode)]
     literals = [term for term in objects if isinstance(term, Literal)]
     place = dict(zip(map(id, chain(iris, labels, literals)), range(len(objects)), strict=True))
-    statement = list(map(place.__getitem__, map(id, flat)))
+    statement = list(map(place.__getitem__, identities))
     texts = _Texts.of(iris, labels, literals)
     if len(publications) == 1:
         batch = _encoded_alone(publications[0].id, texts, statement)

@@ -78,10 +78,12 @@ def chunks_of(publications: Iterator[Publication], compiler: Compiler, clock: Cl
             return
         if compiler.entailment == "none":
             yield Chunk(portion)
-            continue
-        with clock("encode"):
-            entailed = [compiler.entailed(publication) for publication in portion]
-        yield Chunk(entailed, given=portion)
+        else:
+            with clock("encode"):
+                entailed = [compiler.entailed(publication) for publication in portion]
+            yield Chunk(entailed, given=portion)
+        if len(portion) < CHUNK:
+            return
 
 
 class Reading(NamedTuple):

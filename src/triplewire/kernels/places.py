@@ -11,7 +11,8 @@ from typing import Any
 from triplewire.kernels.shared.compiled import kernel
 from triplewire.kernels.shared.search import lower, upper
 
-_NO_NUMBER, _EXACT, _BLANK = 0, 1, 2
+_NO_NUMBER, _EXACT = 0, 1
+_BLANK, _LITERAL = 2, 3
 
 
 @kernel
@@ -31,4 +32,26 @@ def number_places(kind: Any, state: Any, number: Any, keys: Any, inexact: Any, b
                 left[count] = term
                 count += 1
         below[term], upto[term] = low, high
+    return count
+
+
+@kernel
+def literal_places(kind: Any, below: Any, upto: Any, low: Any, high: Any) -> None:
+    """The places of literals alone: an IRI may be equal to a number, but is not in order with it."""
+    for term in range(kind.size):
+        low[term] = below[term] if kind[term] == _LITERAL else -1
+        high[term] = upto[term] if kind[term] == _LITERAL else -1
+
+
+@kernel
+def tests_between(row: Any, low: Any, high: Any, offset: Any, test: Any, out_row: Any, out_test: Any) -> int:
+    """Each row with the tests of the constants low .. high, where low is not -1: those of constant c are the slice
+    `offset` of `test`. Returns how many there are; those beyond the room are not written."""
+    count = 0
+    for i in range(row.size):
+        if low[i] >= 0:
+            for at in range(offset[low[i]], offset[high[i]]):
+                if count < out_row.size:
+                    out_row[count], out_test[count] = row[i], test[at]
+                count += 1
     return count

@@ -34,8 +34,8 @@ Ranks = tuple[NDArray[np.int32], NDArray[np.int32]]
 
 def places(batch: Batch, scales: Sequence[ScaleTests], groups: int) -> tuple[Ranks, list[Pairs]]:
     """The places of all terms in all range groups, and the pairs of tests for `=`."""
-    low, high = np.empty((2, groups, len(batch.terms)), np.int32)
-    low[:] = high[:] = -1
+    both = np.full((2, groups, len(batch.terms)), -1, np.int32)
+    low, high = both[0], both[1]
     pairs: list[Pairs] = []
     for scale in scales:
         name = scale.scale.key[0]
@@ -55,29 +55,29 @@ def places(batch: Batch, scales: Sequence[ScaleTests], groups: int) -> tuple[Ran
 
 
 def _points(scale: ScaleTests, rows: Ids, low: Ids, high: Ids) -> Pairs:
-    """The tests for `=` of the constants between low and high."""
-    first, last = scale.point_offset[low], scale.point_offset[high]
-    counts = last - first
-    at = np.arange(int(counts.sum())) + np.repeat(first - np.cumsum(counts) + counts, counts)
-    return np.repeat(rows, counts), scale.point_test[at]
+    """The tests for `=` of the constants between low and high, where low is not -1."""
+    if not len(scale.point_test):
+        return _NO_PAIRS
+    count = room = 2 * len(rows)
+    while count >= room:
+        room = count + 1
+        row, test = np.empty(room, np.int32), np.empty(room, np.int32)
+        count = kernels.tests_between(rows, low, high, *fixed(scale.point_offset, scale.point_test), row, test)
+    return row[:count], test[:count]
 
 
 def _numbers(batch: Batch, tests: ScaleTests, low: NDArray[np.int32], high: NDArray[np.int32]) -> Pairs:
     """Fills in the places of the numbers; the pairs of tests for `=`."""
     terms, scale = batch.terms, tests.scale
-    below, upto, left = (np.empty(len(terms), np.int32) for _ in range(3))
+    below, upto, left = np.empty(len(terms), np.int32), np.empty(len(terms), np.int32), np.empty(len(terms), np.int32)
     keys, inexact = fixed(scale.keys, scale.inexact)
     count = kernels.number_places(terms.kind, terms.number_state, terms.number, keys, inexact, below, upto, left)
     for term in left[:count].tolist():
         value = lenient_number(text_of(terms, term))
         below[term], upto[term] = scale.lenient_place(near(value), value)
     if tests.later >= 0:
-        is_literal = terms.kind == LITERAL_KIND  # an IRI is equal to a label, but not in order with it
-        low[tests.later], high[tests.later] = np.where(is_literal, below, -1), np.where(is_literal, upto, -1)
-    if not len(tests.point_test):
-        return _NO_PAIRS
-    rows = np.flatnonzero(below >= 0).astype(np.int32)
-    return _points(tests, rows, below[rows], upto[rows])
+        kernels.literal_places(terms.kind, below, upto, low[tests.later], high[tests.later])
+    return _points(tests, np.arange(len(terms), dtype=np.int32), below, upto)
 
 
 def _instants(batch: Batch, scale: Scale) -> tuple[Ids, Ids, Ids]:

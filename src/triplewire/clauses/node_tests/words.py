@@ -100,10 +100,11 @@ def gathered(slices: Sequence[Slices], pairs: Sequence[Pairs], terms: int, tests
     pairs = [part for part in pairs if len(part[0])]
     if len(slices) == 1 and not pairs:
         return slices[0]
-    of_term = np.arange(terms, dtype=np.int32)
-    pairs += [(np.repeat(of_term, np.diff(offset)), test) for offset, test in slices]
-    pair_term = np.concatenate([np.zeros(0, np.int32), *[part[0] for part in pairs]])
-    pair_test = np.concatenate([np.zeros(0, np.int32), *[part[1] for part in pairs]])
+    if slices:
+        of_term = np.arange(terms, dtype=np.int32)
+        pairs += [(np.repeat(of_term, np.diff(offset)), test) for offset, test in slices]
+    nothing = np.zeros(0, np.int32)
+    pair_term, pair_test = pairs[0] if len(pairs) == 1 else map(np.concatenate, zip((nothing, nothing), *pairs))
     offset, test = np.zeros(terms + 1, np.int64), np.empty(len(pair_test), np.int32)
     count = pair_kernels.gather(pair_term, pair_test, np.zeros(tests, np.int32), offset, test)
     return offset, test[:count]

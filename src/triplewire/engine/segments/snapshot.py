@@ -171,8 +171,10 @@ class SegmentSnapshot:
             batch = chunk.batch
         matched: list[tuple[SegmentRows, int]] = []
         arena.begin(len(chunk))
-        with stage("load"):
-            layers = self._all_layers
+        layers = self._indexed
+        if layers is None:
+            with stage("load"):
+                layers = self._all_layers
         for layer, start in zip(layers, self._starts, strict=False):  # the last start is the end
             share = self._starts[-1] / len(layer.segment)
             for rows in layer.match(chunk, stage, arena):
