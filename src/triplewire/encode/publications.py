@@ -190,8 +190,8 @@ def _encoded_alone(id: str, texts: _Texts, statement: list[int]) -> Batch | None
     sizes = texts.iris, texts.nodes, terms, statements, literals
     with _ROOMS.borrowed(_new_room) as room, wrapping():
         done = alone.encode_one(
-            room.table, text, given, sizes, suffix_text, suffix_offset, is_plain(texts.suffixes), longs, hashes, numbers,
-            ids, small,
+            room.table, text, given, sizes, suffix_text, suffix_offset, is_plain(texts.suffixes), longs, hashes,
+            numbers, ids, small,
         )  # fmt: skip
         areas: alone.Room = room.parts[0]
         (count, triples), (_, word_ids, words, used) = areas.counts.tolist(), areas.state.tolist()

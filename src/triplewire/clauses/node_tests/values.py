@@ -58,11 +58,12 @@ def _points(scale: ScaleTests, rows: Ids, low: Ids, high: Ids) -> Pairs:
     """The tests for `=` of the constants between low and high, where low is not -1."""
     if not len(scale.point_test):
         return _NO_PAIRS
+    offset, tests = fixed(scale.point_offset, scale.point_test)
     count = room = 2 * len(rows)
     while count >= room:
         room = count + 1
         row, test = np.empty(room, np.int32), np.empty(room, np.int32)
-        count = kernels.tests_between(rows, low, high, *fixed(scale.point_offset, scale.point_test), row, test)
+        count = kernels.tests_between(rows, low, high, offset, tests, row, test)
     return row[:count], test[:count]
 
 

@@ -103,8 +103,10 @@ def gathered(slices: Sequence[Slices], pairs: Sequence[Pairs], terms: int, tests
     if slices:
         of_term = np.arange(terms, dtype=np.int32)
         pairs += [(np.repeat(of_term, np.diff(offset)), test) for offset, test in slices]
-    nothing = np.zeros(0, np.int32)
-    pair_term, pair_test = pairs[0] if len(pairs) == 1 else map(np.concatenate, zip((nothing, nothing), *pairs))
+    if len(pairs) != 1:
+        pairs.append((np.zeros(0, np.int32), np.zeros(0, np.int32)))
+        pairs = [(np.concatenate([term for term, _ in pairs]), np.concatenate([test for _, test in pairs]))]
+    pair_term, pair_test = pairs[0]
     offset, test = np.zeros(terms + 1, np.int64), np.empty(len(pair_test), np.int32)
     count = pair_kernels.gather(pair_term, pair_test, np.zeros(tests, np.int32), offset, test)
     return offset, test[:count]

@@ -190,11 +190,16 @@ class SegmentSnapshot:
                 columns, undecided, counts = self.home.operators.decided(chunk, self._called, waiting, self._meant)
                 arena.add(np.zeros(len(chunk) + 1, np.int64), NONE, columns, 0)
                 failures += undecided
+        looked_at = zip((0, 0, 0, 0), *(rows.counts for rows, _ in matched), strict=True)
+        atoms, candidates, verified, join_steps = (sum(column) for column in looked_at)
         return Rows(
             *arena.taken(),
             tuple(failures),
-            len(batch.subject),
-            *map(sum, zip(*(rows.counts for rows, _ in matched), strict=True)),
+            triples=len(batch.subject),
+            atoms=atoms,
+            candidates=candidates,
+            verified=verified,
+            join_steps=join_steps,
             compiled=True,
             operators=counts,
         )

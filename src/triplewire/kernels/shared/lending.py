@@ -25,6 +25,7 @@ from triplewire.kernels.shared.compiled import IS_COMPILED
 WORDS = 2  # of the table, a field: the address and the number of rows of an array; or a number, and nothing
 _tools: Any = cgutils  # they have no types
 _make: Any = arrayobj
+_types: Any = types
 
 
 class Field(NamedTuple):
@@ -96,7 +97,7 @@ def borrowed(kind: type[Any], fields: tuple[Field, ...]) -> Callable[[Any, int],
     if not IS_COMPILED:
         return plain
     arrays = [_type_of(field) for field in fields]
-    made = types.NamedTuple(arrays, kind)
+    made = _types.NamedTuple(arrays, kind)
 
     def typed(context: Any, table: Any, place: Any) -> Any:
         del context, place
@@ -116,7 +117,8 @@ def borrowed(kind: type[Any], fields: tuple[Field, ...]) -> Callable[[Any, int],
 
         return made(table, types.intp), generated
 
-    return intrinsic(typed)  # type: ignore[no-any-return]
+    taken: Any = intrinsic(typed)
+    return taken  # type: ignore[no-any-return]
 
 
 def _type_of(field: Field) -> Any:

@@ -100,7 +100,7 @@ def _row(h: Any, begin: int, end: int, text: Any, kind: int, suffix: int, rows: 
 
 
 @called_helper
-def _write_terms(text: Any, given: Any, kinds: Any, suffix_of: Any, columns: Any, room: Room, mask: int) -> int:
+def _write_terms(text: Any, given: Any, kinds: Any, suffix_of: Any, columns: Any, room: Room, mask: int) -> Any:
     """The columns of the distinct terms; returns how many there are. `given`: the bytes of each; `kinds`: how many are
     IRIs, and IRIs or blank nodes; then the suffix of each literal."""
     start, stop, kind_of, suffixes, hashes, numbers, states, has_text = columns
@@ -131,7 +131,7 @@ def _write_terms(text: Any, given: Any, kinds: Any, suffix_of: Any, columns: Any
 
 
 @called_helper
-def _write_triples(given: Any, count: int, room: Room, number: Any, columns: Any) -> int:
+def _write_triples(given: Any, count: int, room: Room, number: Any, columns: Any) -> Any:
     """The triples, in order; returns how many there are. `given`: three terms a statement; `columns`: the offsets, and
     subjects, predicates and objects."""
     size = given.size // 3
@@ -147,7 +147,8 @@ def _write_triples(given: Any, count: int, room: Room, number: Any, columns: Any
 @kernel
 def encode_one(lent: Any, text: Any, given: Any, sizes: Any, suffix_text: Any, suffix_offset: Any, is_plain: Any,
                longs: Any, hashes: Any, numbers: Any, ids: Any, small: Any) -> bool:  # fmt: skip
-    """Write the columns of a publication to where `Places` says, and fill `counts` and `state`. False where too many words collide.
+    """Write the columns of a publication to where `Places` says, and fill `counts` and `state`. False where too many
+    words collide.
 
     `given`: the bytes of each text, the suffixes of literals, three terms a statement. `sizes`: how many of the terms
     are IRIs, and IRIs or blank nodes; how many terms and statements there are; the bytes of all literals.

@@ -67,7 +67,8 @@ def look_up(lent: Any, texts: Spans, hashes: Any, words: FewWords, term: Any, of
     find_rows(texts, hashes, _take_constants(lent, _CONSTANTS), term)
     count = words.start.size
     row, code, seen = areas.row[:count], areas.code[:count], areas.seen
-    spans = Spans(words.text, words.start, words.end, areas.no_kinds, areas.no_numbers, areas.no_kinds, areas.no_offsets)
+    no_suffixes = areas.no_numbers, areas.no_kinds, areas.no_offsets
+    spans = Spans(words.text, words.start, words.end, areas.no_kinds, *no_suffixes)
     find_rows(spans, words.hash, _take_words(lent, _WORDS), row)
     codes_of_words(row, postings.offset, postings.test, seen.size - 1, code)
     tests = tests_of_words(words.offset, words.ids, code, postings.offset, postings.test, seen, offset, test)

@@ -264,7 +264,7 @@ def _of_all(asked: Any) -> Any:
 
 @called_helper
 def find_atoms(p0: int, batch: Triples, features: TermFeatures, table: AtomTable, ranges: RangeAtoms, sink: Sink,
-                runs: RunAtoms) -> int:  # fmt: skip
+                runs: RunAtoms) -> Any:  # fmt: skip
     """See `batch_atoms`."""
     offset, subject, predicate, objects = batch
     term, test_offset, node_offset, asked = features.term, features.offset, features.node_offset, table.asked
@@ -317,7 +317,7 @@ def find_atoms(p0: int, batch: Triples, features: TermFeatures, table: AtomTable
 
 @kernel
 def batch_atoms(p0: int, batch: Triples, features: TermFeatures, table: AtomTable, ranges: RangeAtoms, sink: Sink,
-                runs: RunAtoms) -> int:  # fmt: skip
+                runs: RunAtoms) -> Any:  # fmt: skip
     """The atoms of the runs of triples with one subject, as slices of `atoms`; of range atoms, with their intervals, as
     slices of the spans. From the publication p0 on; what is told of the ones before it stays.
 

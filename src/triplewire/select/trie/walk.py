@@ -130,7 +130,11 @@ class Workspace:
         windows = fixed(trie.range_test, trie.window_low, trie.window_high)
         self.tries = _arrays(trie.atoms, trie.first_range, windows), _arrays(trie.stars, stars, windows)
         self.visited = np.zeros(3, np.int64)  # of `select_few`
-        self._runs = _room_of_runs(FEW)
+        self._runs = RunRoom(
+            np.empty(FEW + 1, np.int64), np.empty(FEW + 1, np.int32), np.empty(FEW + 1, np.int64),
+            np.empty(FEW + 1, np.int64), *self.spans, np.empty((FEW, _MOST), np.int32), np.empty(FEW, np.bool_),
+            self.checks, self.star_list, self.star_stamp, self.visited, np.zeros((2, 256), np.uint8),
+        )  # fmt: skip
         self._lent: tuple[tuple[Any, ...], Lent] | None = None
 
     @property
@@ -138,10 +142,7 @@ class Workspace:
         """The addresses of all of it (`triplewire.kernels.trie.few.LENT`), until any of it grows."""
         grows = self.wanted, self.atoms, *self.spans, self.checks
         if self._lent is None or not all(map(is_, self._lent[0], grows)):
-            runs = RunRoom(
-                *self._runs[:4], *self.spans, *self._runs[4:6], self.checks, self.star_list, self.star_stamp,
-                self.visited, self._runs[6],
-            )  # fmt: skip
+            runs = self._runs._replace(span_atom=self.spans[0], span_ends=self.spans[1], check=self.checks)
             sink = Sink(self.atom_seen, self.wanted, self.atoms)
             self._lent = grows, Lent(LENT, self.table, self.ranges, *self.tries, self.bounds, self.marked, sink, runs)
         return self._lent[1].table
@@ -157,16 +158,9 @@ class Workspace:
         return first
 
 
-def _room_of_runs(triples: int) -> tuple[Any, ...]:
-    """Room for the runs of so many triples, in the order of `RunRoom`, and what `sure` takes there."""
-    return (
-        np.empty(triples + 1, np.int64), np.empty(triples + 1, np.int32), np.empty(triples + 1, np.int64),
-        np.empty(triples + 1, np.int64), np.empty((triples, _MOST), np.int32), np.empty(triples, np.bool_),
-        np.zeros((2, 256), np.uint8),
-    )  # fmt: skip
-
-
-def select_few(trie: Trie, batch: Batch, features: Features, cap: int, space: Workspace, room: Space) -> Selected | None:
+def select_few(
+    trie: Trie, batch: Batch, features: Features, cap: int, space: Workspace, room: Space
+) -> Selected | None:
     """What `subject_atoms` and `walk` say, for batches with no more than FEW triples, nor publications; None where
     that takes more room than there is."""
     publications = len(batch)
