@@ -5,7 +5,9 @@ from __future__ import annotations
 import gzip
 import pickle
 from collections.abc import Sequence
+from dataclasses import fields
 
+import numpy as np
 import pytest
 from decoded import check, said, said_by
 from documents import colliding
@@ -14,6 +16,7 @@ from hypothesis import strategies as st
 
 import shared_data
 from amounts import examples
+from triplewire.encode import publications
 from triplewire.encode.batch import BLANK_KIND
 from triplewire.encode.decode import Decoder
 from triplewire.encode.publications import encode
@@ -58,18 +61,18 @@ def test_terms_that_look_alike_stay_apart() -> None:
 
 
 def test_nothing() -> None:
-    for publications in ([], [_publication("x", [])]):
-        batch = encode(publications)
-        assert len(batch) == len(publications)
+    for some in ([], [_publication("x", [])]):
+        batch = encode(some)
+        assert len(batch) == len(some)
         assert len(batch.terms) == len(batch.words) == 0
         check(batch)
 
 
 def test_equal_terms_of_several_objects() -> None:
-    publications = [_publication(f"x{i}", [Literal("a b"), IRI("a:o"), Literal("a b")]) for i in range(3)]
-    copies = [pickle.loads(pickle.dumps(publication)) for publication in publications]
-    batch = encode(publications + copies)
-    assert said_by(batch) == said(publications) * 2
+    some = [_publication(f"x{i}", [Literal("a b"), IRI("a:o"), Literal("a b")]) for i in range(3)]
+    copies = [pickle.loads(pickle.dumps(publication)) for publication in some]
+    batch = encode(some + copies)
+    assert said_by(batch) == said(some) * 2
     assert len(batch.terms) == 4
     assert batch.offset.tolist() == [0, 2, 4, 6, 8, 10, 12]
     check(batch)
@@ -87,6 +90,41 @@ def test_decoder_makes_each_term_once() -> None:
     assert decoder.term(0) is decoder.term(0)
 
 
+def is_right_alone(publication: Publication, patch: pytest.MonkeyPatch) -> None:
+    """One publication is encoded in a call of its own, unless it is large: the same columns as by the way for many."""
+    batch = encode([publication])
+    assert said_by(batch) == said([publication])
+    check(batch)
+    with patch.context() as limited:
+        limited.setattr(publications, "_MOST_TERMS", -1)
+        other = encode([publication])
+    for one, same in ((batch, other), (batch.terms, other.terms), (batch.words, other.words)):
+        for field in fields(one):
+            mine, theirs = getattr(one, field.name), getattr(same, field.name)
+            if isinstance(mine, np.ndarray):
+                assert (mine.dtype, mine.flags.writeable, mine.flags.c_contiguous) == (theirs.dtype, False, True)
+                np.testing.assert_array_equal(mine, theirs)
+
+
+@pytest.mark.parametrize("count", [0, 1, 1_019, 1_020, 1_021, 1_022, 1_023, 3_000])
+def test_one_of_many_terms(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    objects: list[Term] = [*ALIKE, *(Literal(f"word{number % 50} {number}") for number in range(count))]
+    is_right_alone(_publication("x", objects), monkeypatch)
+    is_right_alone(_publication("x", [Literal("again")] * count), monkeypatch)
+
+
+@pytest.mark.parametrize("size", [8_190, 8_191, 8_192, 8_193, 100_000])
+def test_one_of_long_texts(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    for text in ("a " * (size // 2), "x" * size, "ß" * (size // 2), "".join(map(chr, range(48, 48 + size // 3)))):
+        is_right_alone(_publication("x", [Literal(text)]), monkeypatch)
+
+
+def test_one_with_words_made_to_collide(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the kernel gives up, the way for many goes on."""
+    monkeypatch.setattr(publications.alone, "encode_one", lambda *_: False)
+    is_right_alone(_publication("x", ALIKE), monkeypatch)
+
+
 def test_terms_made_to_collide() -> None:
     publication = _publication("x", [BlankNode(label.decode()) for label in colliding(2_200, BLANK_KIND)] * 2)
     batch = encode([publication])
@@ -95,14 +133,16 @@ def test_terms_made_to_collide() -> None:
 
 
 @pytest.mark.parametrize("copied", [False, True])
-def test_real(copied: bool) -> None:
+def test_real(copied: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     data = gzip.decompress(shared_data.path("10-workloads/mixed-5000.nq.gz").read_bytes())
-    publications = read_document(data[: data.index(b"\n", 1_000_000) + 1], "x.nq")
+    read = read_document(data[: data.index(b"\n", 1_000_000) + 1], "x.nq")
     if copied:
-        publications = [Publication(p.id, tuple(Triple(*map(_copy, t)) for t in p.triples)) for p in publications]  # type: ignore[arg-type]
-    batch = encode(publications)
-    assert said_by(batch) == said(publications)
+        read = [Publication(p.id, tuple(Triple(*map(_copy, t)) for t in p.triples)) for p in read]  # type: ignore[arg-type]
+    batch = encode(read)
+    assert said_by(batch) == said(read)
     check(batch)
+    for publication in read[:: len(read) // 50]:
+        is_right_alone(publication, monkeypatch)
 
 
 def _copy(term: Term) -> Term:
@@ -121,7 +161,10 @@ _triples = st.builds(Triple, _nodes, _texts.map(IRI), st.one_of(_nodes, _literal
 
 @settings(max_examples=examples(200), deadline=None)
 @given(st.lists(st.builds(Publication, _texts, st.lists(_triples, max_size=5).map(tuple)), max_size=4))
-def test_any(publications: list[Publication]) -> None:
-    batch = encode(publications)
-    assert said_by(batch) == said(publications)
+def test_any(some: list[Publication]) -> None:
+    batch = encode(some)
+    assert said_by(batch) == said(some)
     check(batch)
+    with pytest.MonkeyPatch.context() as patch:
+        for publication in some:
+            is_right_alone(publication, patch)

@@ -34,6 +34,10 @@ for number in range(60):
     check(batch)
     for other in (encode(publications), encode_arrow(to_batch(publications))):
         assert other is None or said_by(other) == said(publications)
+    for publication in publications:
+        one = encode([publication])
+        assert said_by(one) == said([publication])
+        check(one)
 print("PLAIN", plain)
 """
 

@@ -2,21 +2,39 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 import numpy as np
 import pytest
-from features_twin import KINDS, WORLD, X, batches, check, check_tests
+from features_twin import KINDS, TERMS, WORLD, X, batches, check, check_shape, check_tests
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from amounts import examples
-from triplewire.clauses.node_tests import words
+from triplewire.clauses.features import Features, features
+from triplewire.clauses.node_tests import few, words
+from triplewire.clauses.node_tests.few import MOST_WORDS, FewTerms
 from triplewire.clauses.node_tests.table import INDEXED, RANGE, RESIDUAL, Tests, TestTable, build
-from triplewire.ir.fulltext.nodes import Word
-from triplewire.ir.nodes import Expression, FullText, Label, Negate
+from triplewire.encode.names import term_names
+from triplewire.encode.publications import encode
+from triplewire.ir.fulltext.nodes import Analyzer, Prefix, TextOr, Word
+from triplewire.ir.nodes import (
+    Coercion,
+    Compare,
+    Expression,
+    FullText,
+    Function,
+    InstanceOf,
+    Label,
+    Negate,
+    Relation,
+    TextRelation,
+    TextTest,
+)
 from triplewire.ir.normal_form.clauses import normal_form
 from triplewire.languages import parse
 from triplewire.model.publication import Publication
-from triplewire.model.terms import IRI, Literal, Triple
+from triplewire.model.terms import IRI, Literal, Term, Triple
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -32,6 +50,63 @@ def test_each_kind_is_what_evaluation_says(kind: str) -> None:
 def test_words_are_found_among_many_that_nothing_asks_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(words, "_FEW", 0)
     test_each_kind_is_what_evaluation_says("words")
+
+
+@settings(max_examples=examples(100), deadline=None)
+@given(
+    st.lists(st.sampled_from(["one", "two", "three", "sport", "final", "日本語", "x"]), min_size=1, max_size=6),
+    st.lists(st.sampled_from(TERMS), max_size=6),
+    st.lists(batches, min_size=1, max_size=3),
+    st.sampled_from([2, MOST_WORDS]),
+)
+def test_words_alone_are_looked_up_in_one_call(
+    asked: list[str], constants: list[Term], some: list[list[Publication]], most: int
+) -> None:
+    table = TestTable()
+    for word in asked:
+        table.add(FullText(X, Word(word)))
+        table.add(FullText(X, TextOr((Word(word), Word("one")))))
+    tests, names = build(table.specs()), term_names(list(dict.fromkeys(constants)))
+    few_terms = FewTerms.of(names, tests)
+    assert few_terms is not None
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(few, "MOST_WORDS", most)
+        for publications in some:
+            batch = encode(publications)
+            meant, looked_up = features(batch, names, tests, WORLD), few_terms.look_up(batch)
+            assert looked_up is not None or len(batch.words) > most or len(meant.test) > len(batch.words.ids)
+            if looked_up is not None:
+                what = Features.of_words(len(batch), *looked_up)
+                check_shape(what, tests)
+                for field in fields(what):
+                    assert getattr(what, field.name).tolist() == getattr(meant, field.name).tolist()
+
+
+OTHERS: list[Expression] = [
+    TextTest(TextRelation.CONTAINS, X, "one"),
+    Compare("=", Function("LANG", (X,)), Literal("en")),
+    Compare(">", X, Literal("1"), Coercion.LENIENT),
+    Compare("=", X, Literal("one")),
+    InstanceOf(X, Relation.DESCENDANT, IRI("urn:c")),
+    FullText(X, Prefix("on")),
+]
+
+
+@pytest.mark.parametrize("other", OTHERS)
+def test_other_tests_are_looked_up_by_themselves(other: Expression) -> None:
+    table = TestTable()
+    table.add(FullText(X, Word("one")))
+    table.add(other)
+    tests = build(table.specs())
+    assert not tests.is_residual.any()
+    assert FewTerms.of(term_names([]), tests) is None
+
+
+def test_other_analyzers_are_looked_up_by_themselves() -> None:
+    for analyzer in (Analyzer(stemming="english"), Analyzer("unicode")):
+        table = TestTable()
+        table.add(FullText(X, Word("one", analyzer)))
+        assert FewTerms.of(term_names([]), build(table.specs())) is None
 
 
 @settings(max_examples=60, deadline=None)

@@ -176,7 +176,8 @@ def test_what_clauses_share_is_solved_once() -> None:
     columns = Columns.of([_publication(random.Random(1), 20)], queries, _world())
     columns.verdict()
     shared = columns.columnar._shared
-    with shared._scratch.borrowed(shared._new_scratch) as work:
+    with shared._scratch.borrowed(shared._new_scratch) as lent:
+        work = lent.parts[-1]
         solved = sum(
             int((memo[:, network.SOLVED] == work.state[network.STAMP]).sum()) for memo in (work.memo, work.node_memo)
         )
@@ -196,7 +197,8 @@ def test_equal_clauses_take_no_further_steps() -> None:
         columns = Columns.of([_publication(rng, 40, number) for number in range(8)], queries, _world())
         columns.verdict()
         shared = columns.columnar._shared
-        with shared._scratch.borrowed(shared._new_scratch) as work:
+        with shared._scratch.borrowed(shared._new_scratch) as lent:
+            work = lent.parts[-1]
             visited.append(int(work.state[network.VISITED]))
         always, links, nodes = 1, 1, 2
         assert len(shared._steps.step) == always + len(group) + links
@@ -264,7 +266,8 @@ def test_tests_hold_as_the_reference_says(seed: int, words: int) -> None:
     assert {pair for pair in told if pair[1] < 60} == expected
     assert len(expected) > 10
     shared = columns.columnar._shared
-    with shared._scratch.borrowed(shared._new_scratch) as work:
+    with shared._scratch.borrowed(shared._new_scratch) as lent:
+        work = lent.parts[-1]
         assert bool(work.state[network.LISTED]) == (words < network.MOST_TESTS)
 
 
@@ -286,7 +289,7 @@ def test_a_scratch_that_is_used_up_is_not_kept() -> None:
     columns = Columns.of([_publication(random.Random(1), 9)], [query], _world())
     shared: SharedJoins = columns.columnar._shared
     columns.verdict()
-    shared._scratch.idle[0].state[network.STAMP] = 0x7FFFFFF0
+    shared._scratch.idle[0].parts[-1].state[network.STAMP] = 0x7FFFFFF0
     columns.verdict()
     assert not shared._scratch.idle
     assert columns.verdict().subscription.tolist() == columns.verdict().subscription.tolist()

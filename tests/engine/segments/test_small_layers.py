@@ -51,7 +51,7 @@ def rows(found: list[SegmentRows], first: int = 0) -> list[tuple[int, int, bool]
 
 def counted(rows: SegmentRows) -> tuple[int, ...]:
     """What was looked at."""
-    return rows.atoms, rows.candidates, rows.verified, rows.join_steps
+    return rows.counts
 
 
 @pytest.mark.parametrize("most", [7, 16, 33, 1 << 13])

@@ -193,16 +193,9 @@ class SegmentSnapshot:
         looked_at = zip((0, 0, 0, 0), *(rows.counts for rows, _ in matched), strict=True)
         atoms, candidates, verified, join_steps = (sum(column) for column in looked_at)
         return Rows(
-            *arena.taken(),
-            tuple(failures),
-            triples=len(batch.subject),
-            atoms=atoms,
-            candidates=candidates,
-            verified=verified,
-            join_steps=join_steps,
-            compiled=True,
-            operators=counts,
-        )
+            *arena.taken(), tuple(failures), len(batch.subject), atoms, candidates, verified, join_steps,
+            compiled=True, operators=counts,
+        )  # fmt: skip
 
     @cached_property
     def _called(self) -> Called:

@@ -42,6 +42,8 @@ DATA = b"""<urn:s> <urn:p> "one two" <urn:g> .
 <urn:s> <urn:d> "2021-01-01T00:00:00Z"^^<http://www.w3.org/2001/XMLSchema#dateTime> <urn:g> .
 """
 LONG = b'<urn:s> <urn:d> "%b" <urn:g> .\n' % b" ".join(b"w%d" % number for number in range(1_000))
+LARGE = b"".join(b'<urn:s> <urn:p> "one %d" <urn:g> .\n' % number for number in range(1_100))
+WORDS = "SELECT * { ?s <urn:p> ?o FILTER ftcontains(?o, 'one') }"
 _MANY = 300  # subscriptions: with so many, two segments are merged
 
 
@@ -70,7 +72,7 @@ def run_kernels(compiled: Callable[[str], None] = lambda name: None) -> None:
                 engine.subscribe(query, "gql")
             _match(engine)
             publications = list(read(DATA))
-            list(engine.match(publications))
+            list(engine.match(2 * publications))
             engine.match_batch(to_batch(publications), on_refusal=lambda refusal: None)
         many = [f"SELECT * {{ ?s <urn:p{number}> ?o ; <urn:q> ?n FILTER(?n > {number}) }}" for number in range(_MANY)]
         for query in many:
@@ -85,6 +87,7 @@ def run_kernels(compiled: Callable[[str], None] = lambda name: None) -> None:
             )
             engine.load_subscriptions(file)
         _match(engine)
+        _match_alone(engine)
         for order in ORDERS:
             _call(order)
 
@@ -96,10 +99,20 @@ def load_kernels(compiled: Callable[[str], None] = lambda name: None) -> None:
         for query in QUERIES[:5]:
             engine.subscribe(query)
         _match(engine)
+        _match_alone(engine)
+
+
+def _match_alone(engine: Engine) -> None:
+    """One publication at a time; and where nothing but words is asked for."""
+    words = Engine(matcher="trie")
+    words.subscribe(WORDS)
+    for publication in read(DATA):
+        list(engine.match(publication))
+        list(words.match(publication))
 
 
 def _match(engine: Engine) -> None:
-    for document in (DATA, DATA + LONG):  # of long texts, words are looked up in another way
+    for document in (DATA, DATA + LONG, LARGE):  # of long texts, words are looked up in another way
         for result in engine.match_files(document):
             list(result)
             result.to_arrow()

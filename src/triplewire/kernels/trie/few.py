@@ -1,7 +1,7 @@
 """The subscriptions of a few publications, in one call: atoms and walk together, in work areas that stay.
 
 What is done: `triplewire.kernels.trie.atoms` and `triplewire.kernels.trie.set_trie`. Who calls, and what it does where
-there is not enough room: `triplewire.select.trie.few`.
+there is not enough room: `triplewire.select.trie.walk`.
 """
 
 from __future__ import annotations
