@@ -80,9 +80,10 @@ def features(batch: Batch, terms: Names, tests: Tests, world: World) -> Features
     node_offset, no_ids = np.zeros(len(batch) + 1, np.int64), np.zeros(0, np.int32)
     node_term, node_test = no_ids, no_ids
     if tests.classes is not None:
-        classes = ClassFeatures(batch, tests.classes.index(world.taxonomy), _text_hashes(batch.terms))
-        pairs.append(classes.pairs())
-        node_offset, node_term, node_test = classes.stated(len(batch))
+        classes = ClassFeatures(batch, tests.classes.index(world.taxonomy))
+        of_terms, of_nodes = classes.known() or (classes.pairs(), classes.stated(len(batch)))
+        pairs.append(of_terms)
+        node_offset, node_term, node_test = of_nodes
     offset, test = gathered(slices, pairs, len(batch.terms), len(tests))
     return Features(find_terms(terms, batch.terms), offset, test, low, high, node_offset, node_term, node_test)
 

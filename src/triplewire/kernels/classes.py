@@ -7,18 +7,21 @@ arrays that may be too small, it returns how much there is and writes nothing be
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from triplewire.kernels.shared.columns import Triples
 from triplewire.kernels.shared.compiled import called_helper, kernel
+from triplewire.kernels.shared.hashing import hash_bytes
 from triplewire.kernels.shared.sorting import sort_numbers
+from triplewire.kernels.text.names import Spans, StringTable, find_rows
 
 _IRI, _LITERAL = 1, 3
 _ODD, _HIGH = np.uint64(1), np.uint64(33)
 UNKNOWN = -1
-PUBLICATION, SUBJECT, CLASS = 0, 1, 2  # rows of `types`
+NOT_KNOWN = -1, -1
+PUBLICATION, SUBJECT, CLASS, ADDED = 0, 1, 2, 3  # rows of `types`; ADDED: the set of tests that the triple gives
 _int: Any = np.int64
 
 
@@ -142,3 +145,75 @@ def literals_like(kind: Any, text_hash: Any, number: Any, is_name: Any, subject:
             if slots[at] == key:
                 return True
     return False
+
+
+class TermTexts(NamedTuple):
+    """The texts and kinds of the terms of a batch."""
+
+    text: Any
+    start: Any
+    end: Any
+    kind: Any
+
+
+class KnownSets(NamedTuple):
+    """What is known of names: the set of tests of each as an IRI, as a literal, and as a class that a node is said to
+    be of (the last one: of a class that is no name); is it a name that the taxonomy has? `offset`, `flat`: the sets."""
+
+    of_iris: Any
+    of_literals: Any
+    of_classes: Any
+    is_name: Any
+    offset: Any
+    flat: Any
+
+
+class ClassTests(NamedTuple):
+    """Room for the tests of terms, as pairs, and for those of the nodes of publications (`node_tests`)."""
+
+    pair_term: Any
+    pair_test: Any
+    node_offset: Any
+    node_term: Any
+    node_test: Any
+
+
+class Scratch(NamedTuple):
+    """Work areas. `slots`: as in `literals_like`, for as many subjects as there are triples."""
+
+    text_hash: Any
+    terms: Any  # shape (3, terms)
+    types: Any  # shape (4, triples)
+    slots: Any
+
+
+@kernel
+def known_tests(triples: Triples, texts: TermTexts, names: StringTable, seed: int, known: KnownSets, type_name: Any,
+                work: Scratch, out: ClassTests) -> Any:  # fmt: skip
+    """How many pairs and tests of nodes there are, where all is known that has to be: else NOT_KNOWN. Those beyond the
+    room are not written. `seed`: of the hashes of `names`."""
+    text, start, end, kind = texts
+    text_hash, named, sets, types = work.text_hash, work.terms[0], work.terms[1], work.types
+    for term in range(kind.size):
+        text_hash[term] = hash_bytes(text, start[term], end[term], seed)
+    find_rows(Spans(text, start, end, kind[:0], named[:0], text[:0], start[:0]), text_hash, names, named)
+    if static_sets(named, kind, known.of_iris, known.of_literals, sets, work.terms[2]) > 0:
+        return NOT_KNOWN
+    last = known.offset.size - 2  # another thread may have found out about later ones meanwhile
+    for term in range(kind.size):
+        if sets[term] > last:
+            return NOT_KNOWN
+    count = type_triples(triples, text, start, end, kind, type_name, types)
+    for row in range(count):
+        added = known.of_classes[named[types[CLASS, row]]]
+        if (
+            not 0 <= added <= last or sets[types[SUBJECT, row]] > 0
+        ):  # then it would take out of one set what is in another
+            return NOT_KNOWN
+        types[ADDED, row] = added
+    if literals_like(kind, text_hash, named, known.is_name, types[SUBJECT, :count], work.slots):
+        return NOT_KNOWN
+    pairs = spread_sets(sets, known.offset, known.flat, out.pair_term, out.pair_test)
+    nodes = node_tests(types, count, types[ADDED], known.offset, known.flat, out.node_offset, out.node_term,
+                       out.node_test)  # fmt: skip
+    return _int(pairs), _int(nodes)

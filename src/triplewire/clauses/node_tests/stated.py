@@ -22,18 +22,27 @@ from triplewire.encode.batch import IRI_KIND, LITERAL_KIND, Batch, Hashes, Ids, 
 from triplewire.encode.names import Names
 from triplewire.kernels import classes as kernels
 from triplewire.kernels.shared.columns import fixed_array
+from triplewire.kernels.shared.compiled import wrapping
+from triplewire.kernels.text.names import hash_spans
 from triplewire.model.terms import RDF_TYPE
 
+_FEW = 1 << 10  # terms, and triples, of a batch whose tests are found in one call if all is known
 _TYPE = fixed_array(np.frombuffer(to_bytes(RDF_TYPE.value), np.uint8))
 
 
 @dataclass(frozen=True)
 class ClassFeatures:
-    """Class tests of one batch. `text_hash` are the hashes of all terms' texts."""
+    """Class tests of one batch."""
 
     batch: Batch
     index: ClassIndex
-    text_hash: Hashes
+
+    @cached_property
+    def text_hash(self) -> Hashes:
+        """The hashes of the texts of all terms."""
+        terms = self.batch.terms
+        hashes: Hashes = hash_spans(terms.text, terms.start, terms.end, TEXT_SEED)
+        return hashes
 
     @cached_property
     def types(self) -> NDArray[np.int32]:
@@ -42,6 +51,33 @@ class ClassFeatures:
         types = np.empty((3, len(batch.subject)), np.int32)
         count = kernels.type_triples(batch.triples, terms.text, terms.start, terms.end, terms.kind, _TYPE, types)
         return types[:, :count]
+
+    def known(self) -> tuple[Pairs, tuple[Offsets, Ids, Ids]] | None:
+        """What `pairs` and `stated` say, in one call; None where something has to be found out first, and for large
+        batches, whose work takes longer than the calls."""
+        batch, terms, index = self.batch, self.batch.terms, self.index
+        if max(len(terms), len(batch.subject)) > _FEW or index.names[1] > 0 or index.has_labels:
+            return None
+        sets = index.sets_of_iris, index.sets_of_literals, index.sets_of_classes, index.is_name
+        room, triples = index.tests_a_term * len(terms) + 1, len(batch.subject)
+        places = np.empty((4, room), np.int32)
+        out = kernels.ClassTests(places[0], places[1], np.empty(len(batch) + 1, np.int64), places[2], places[3])
+        work = kernels.Scratch(
+            np.empty(len(terms), np.uint64), np.empty((3, len(terms)), np.int32), np.empty((4, triples), np.int32),
+            np.zeros(1 << (2 * triples).bit_length(), np.uint64),
+        )  # fmt: skip
+        texts = kernels.TermTexts(terms.text, terms.start, terms.end, terms.kind)
+        known = kernels.KnownSets(*sets, *index.sets.flat())
+        with wrapping():
+            pairs, nodes = kernels.known_tests(
+                batch.triples, texts, index.names[0].table, TEXT_SEED, known, _TYPE, work, out
+            )
+        if pairs < 0:
+            return None
+        if max(pairs, nodes) > room:
+            index.tests_a_term = 1 + max(pairs, nodes) // len(terms)
+            return self.known()
+        return (places[0, :pairs], places[1, :pairs]), (out.node_offset, places[2, :nodes], places[3, :nodes])
 
     # --- by the taxonomy ---------------------------------------------------------------------------------------------
 
