@@ -116,16 +116,18 @@ class Columnar:
         if not len(clause):
             return Verified(publication, clause, np.zeros(0, np.bool_))
         shared, join_steps = self._shared.decide(view, publication, clause, self._most)
-        counted = self._counts.count(view, shared.left_publication, shared.left_clause, self._most)
-        joined = self._joined(view, counted.left_publication, counted.left_clause, publications)
-        verdict = Verified(
-            np.concatenate((counted.publication, shared.publication, joined.publication)),
-            np.concatenate((counted.subscription, shared.subscription, joined.subscription)),
-            np.concatenate((counted.truncated, shared.truncated, joined.truncated)),
-            joined.failures,
-            joined.waiting,
-            join_steps,
-        )
+        verdict = Verified(shared.publication, shared.subscription, shared.truncated, join_steps=join_steps)
+        if len(shared.left_clause):
+            counted = self._counts.count(view, shared.left_publication, shared.left_clause, self._most)
+            joined = self._joined(view, counted.left_publication, counted.left_clause, publications)
+            verdict = Verified(
+                np.concatenate((counted.publication, shared.publication, joined.publication)),
+                np.concatenate((counted.subscription, shared.subscription, joined.subscription)),
+                np.concatenate((counted.truncated, shared.truncated, joined.truncated)),
+                joined.failures,
+                joined.waiting,
+                join_steps,
+            )
         return verdict.distinct(self._has_alternatives) if self._has_alternatives is not None else verdict
 
     def _joined(self, view: View, publication: Ids, clause: Ids, publications: Publications | None) -> Verified:
