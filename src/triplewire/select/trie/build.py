@@ -41,9 +41,7 @@ class SetTrie:
     item: Ids  # clauses, by node, and those of a node by need
     need: NDArray[np.uint32]  # of each item: its code and the number of its bound (`triplewire.kernels.trie.bounds`)
     subscription: Ids  # of each item
-    star: Ids  # the rows where stars end, ascending
-    star_number: Ids  # of each of them
-    star_block: Ids  # row >> BLOCK -> the first of them that is not before those rows
+    star: Keys  # row >> BLOCK -> how many stars end before those rows, and in which of them (`.set_trie`)
 
     def __len__(self) -> int:
         return len(self.nodes) - 1
@@ -94,6 +92,8 @@ def _built(clauses: Clauses) -> Trie:
     always = np.flatnonzero(count == 0).astype(np.int32)  # nothing narrows them: they hang on the root
     atoms = items.hung(shape, np.append(node[single], np.zeros_like(always)), np.append(set_clause[single], always))
     atoms, stars = _add_stars(atoms, node[~single], set_clause[~single], items)
+    for trie in (atoms, stars):
+        node_kernels.mark_tails(trie.nodes)
     return Trie(
         keys,
         first_range,
@@ -188,7 +188,7 @@ def _shape(
     nodes = np.zeros((used + 1, 2), np.int64)
     nodes[:used] = rows[:used]
     none = np.zeros(0, np.int32)
-    return SetTrie(nodes, root, none, none.astype(np.uint32), none, none, none, none), row[node]
+    return SetTrie(nodes, root, none, none.astype(np.uint32), none, nodes[:0, 0]), row[node]
 
 
 def _add_stars(atoms: SetTrie, node: Ids, clause: Ids, items: _Items) -> tuple[SetTrie, SetTrie]:
@@ -197,12 +197,19 @@ def _add_stars(atoms: SetTrie, node: Ids, clause: Ids, items: _Items) -> tuple[S
         return atoms, _shape(np.zeros(1, np.int64), np.zeros(0, np.int32), 0, 0, no_ranges())[0]
     ends, number = np.unique(node, return_inverse=True)
     order = np.argsort(np.bincount(number), kind="stable")
-    number_of = _inverse(order)
-    block = np.searchsorted(ends, np.arange(0, len(atoms) + 1, 1 << set_trie.BLOCK)).astype(np.int32)
     atoms.nodes[ends, 1] |= 1 << subset_kernels.STAR
-    pairs = np.unique(clause.astype(np.int64) << 32 | number_of[number])  # a clause may have a star twice
+    pairs = np.unique(clause.astype(np.int64) << 32 | _inverse(order)[number])  # a clause may have a star twice
     clauses, counts = np.unique(pairs >> 32, return_counts=True)
     offset = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
-    shape, node = _shape(offset, (pairs & 0xFFFFFFFF).astype(np.int32), len(order), len(order), no_ranges())
-    atoms = replace(atoms, star=ends.astype(np.int32), star_number=number_of, star_block=block)
-    return atoms, items.hung(shape, node, clauses.astype(np.int32))
+    shape, node = _shape(offset, order[pairs & 0xFFFFFFFF].astype(np.int32), len(order), len(order), no_ranges())
+    return replace(atoms, star=star_blocks(atoms.nodes)), items.hung(shape, node, clauses.astype(np.int32))
+
+
+def star_blocks(nodes: Keys) -> Keys:
+    """The column `star` of a trie with these rows."""
+    rows = np.zeros(len(nodes) + set_trie.BLOCK_ROWS - len(nodes) % set_trie.BLOCK_ROWS, np.int64)
+    rows[: len(nodes)] = nodes[:, 1] >> subset_kernels.STAR & 1
+    blocks = rows.reshape(-1, set_trie.BLOCK_ROWS)
+    counts = blocks.sum(axis=1)
+    before = np.cumsum(counts) - counts
+    return before << set_trie.BLOCK_ROWS | (blocks << np.arange(set_trie.BLOCK_ROWS)).sum(axis=1)

@@ -18,12 +18,12 @@ from triplewire.clauses.node_tests.table import OPS
 from triplewire.clauses.schema import Column, Schema, Sizes, blocks, check, is_ascending, is_within, require
 from triplewire.kernels.trie.atoms import HASHED, NOTHING
 from triplewire.kernels.trie.bounds import NUMBER, STATUS
-from triplewire.kernels.trie.set_trie import BLOCK
 from triplewire.kernels.trie.stars import ANY, CHECK, RANGE, TERM, TEST
-from triplewire.kernels.trie.subsets import ALONE, AT, CODE, COUNT, ENDS, HALF, MORE, ODD, STAR, WIDE
+from triplewire.kernels.trie.subsets import ALONE, AT, CODE, COUNT, ENDS, HALF, MORE, ODD, STAR, TAIL, WIDE
 from triplewire.kernels.trie.subsets import RANGE as RANGE_BIT
 from triplewire.kernels.trie.windows import GROUP, LAST_GROUP, LAST_OP, OP
 from triplewire.select.trie.asked import range_tests
+from triplewire.select.trie.build import star_blocks
 from triplewire.select.trie.window_checks import check_windows
 
 _CODES = (CHECK + 1) << STATUS  # how many codes there are
@@ -48,9 +48,7 @@ _SET_TRIE: Schema = {
     "item": Column("i4", ("items",), below="clauses"),
     "need": Column("u4", ("items",), below=_CODES << NUMBER),
     "subscription": Column("i4", ("items",), below="subscriptions"),
-    "star": Column("i4", ("stars",), below="rows"),
-    "star_number": Column("i4", ("stars",), below="stars"),
-    "star_block": Column("i4", ("blocks",), below="stars+1"),
+    "star": Column("i8", ("blocks",)),
 }
 
 
@@ -71,8 +69,9 @@ def check_trie(clauses: Clauses, arrays: Mapping[str, NDArray[Any]]) -> None:
     _check_bounds(trie, sizes, int(np.diff(clauses.table.pattern_offset).max(initial=0)))
     require(bool(trie["may_repeat"][0]) == clauses.have_alternatives, "trie.may_repeat is not that of the clauses")
     parts = {name: under(name, arrays) for name in ("atoms", "stars")}
-    stars = check(_SET_TRIE, parts["atoms"], "atoms", {**sizes, "labels": sizes["atoms"]})["stars"]
-    check(_SET_TRIE, parts["stars"], "stars", {**sizes, "labels": stars, "stars": 0})
+    check(_SET_TRIE, parts["atoms"], "atoms", {**sizes, "labels": sizes["atoms"]})
+    stars = int(np.count_nonzero(parts["atoms"]["nodes"][:-1, 1] >> STAR & 1))
+    check(_SET_TRIE, parts["stars"], "stars", {**sizes, "labels": stars, "blocks": 0})
     there = np.zeros(clauses.count, np.bool_)
     for name, first_range in (("atoms", sizes["first_range"]), ("stars", stars)):
         _SetTrieCheck(name, parts[name], first_range).run(clauses.facts.owner, sizes["bounds"])
@@ -165,16 +164,21 @@ class _SetTrieCheck:
         trie, nodes, row = self._trie, self._trie["nodes"], np.arange(begin, end)
         marks, size = nodes[begin:end, 1], np.diff(items[begin : end + 1])
         first, count = marks & HALF, marks >> COUNT & 0xFFFF
-        bits = (ENDS, MORE, ALONE, ODD, RANGE_BIT)
-        ends, more, alone, odd, ranged = ((marks >> bit & 1).astype(bool) for bit in bits)
-        self._require((marks >> (STAR + 1) == 0).all() and (count <= WIDE).all(), "a row has unknown marks")
+        bits = (ENDS, MORE, TAIL, ALONE, ODD, RANGE_BIT)
+        ends, more, tail, alone, odd, ranged = ((marks >> bit & 1).astype(bool) for bit in bits)
+        self._require((marks >> (TAIL + 1) == 0).all() and (count <= WIDE).all(), "a row has unknown marks")
         self._require(np.array_equal(ends, size > 0), "a row has other items than it says")
         self._require(((size == 1) & (count == 0))[alone].all(), "a row is not alone")
         where = items[begin:end][alone]
         self._require(np.array_equal(trie["subscription"][where], first[alone]), "a row has another subscription")
         self._check_codes(marks, items[begin : end + 1], ends)
         parent = count > 0
-        self._require(np.array_equal(more | odd, parent) and not (more & odd).any(), "the children are of no sort")
+        sorts = more.astype(np.int8) + odd + tail
+        self._require(np.array_equal(sorts, parent), "the children are of no sort")
+        self._require((count[tail] == 1).all() and (first[tail] < self._rows).all(), "a tail leads nowhere")
+        below = nodes[first[tail], 1]
+        is_end, goes_on = below >> COUNT & 0xFFFF == 0, below >> TAIL & ~(below >> ENDS | below >> STAR) & 1 == 1
+        self._require((is_end | goes_on).all(), "what is below a tail is none")
         self._require(np.array_equal(odd, (count == WIDE) | ranged), "the children are of another sort")
         first, count, row, ranged = first[parent], count[parent].copy(), row[parent], ranged[parent]
         self._require((first > row).all() and (first <= self._rows).all(), "children do not lie behind their parent")
@@ -222,14 +226,8 @@ class _SetTrieCheck:
         self._require(np.array_equal(ranged, plain & (label >= self._first_range)), "a range node is none")
 
     def _check_stars(self) -> None:
-        """The marks of rows where stars end lead to their numbers."""
-        trie, marks = self._trie, self._trie["nodes"][:-1, 1]
-        star = trie["star"]
-        place = np.flatnonzero(marks >> STAR & 1)
-        require(np.array_equal(star, place), f"the array {self._name}.star does not say where stars end")
-        there = np.zeros(len(star), np.bool_)
-        there[trie["star_number"]] = True
-        require(there.all(), f"the array {self._name}.star_number has not each number once")
-        if len(star):
-            block = np.searchsorted(star, np.arange(0, self._rows + 1, 1 << BLOCK))
-            require(np.array_equal(trie["star_block"], block), f"the array {self._name}.star_block is out of order")
+        """The numbers of stars are those of the rows where they end; without a star, nothing is said of them."""
+        star, nodes = self._trie["star"], self._trie["nodes"]
+        require(int(nodes[-1, 1]) == 0, f"the array {self._name}.nodes has no end")
+        expected = star_blocks(nodes) if (nodes[:, 1] >> STAR & 1).any() else star[:0]
+        require(np.array_equal(star, expected), f"the array {self._name}.star does not say where stars end")

@@ -46,7 +46,7 @@ from triplewire.kernels.joins.network.publication import (
     prepare,
     value_words,
 )
-from triplewire.kernels.joins.network.semijoin import OF_SUBJECT, count_tree, solve_tree
+from triplewire.kernels.joins.network.semijoin import FEW_STEPS, OF_SUBJECT, count_tree, solve_tree
 from triplewire.kernels.prefetch import prefetch
 from triplewire.kernels.shared.columns import TEST_FIELDS, TermFeatures, TestColumns, Triples
 from triplewire.kernels.shared.compiled import called_helper, helper, kernel
@@ -104,6 +104,15 @@ def _fetch(clause: Any, begin: int, steps: StepColumns, work: Scratch) -> None:
                 root = steps.last[j]
                 prefetch(steps.node, root)
                 prefetch(work.node_memo, root)
+    for k in range(begin, end):
+        root, first, last = steps.clause[clause[k], ROOT], _int(0), _int(1)
+        if root == SEVERAL:
+            first, last = _int(steps.component_offset[clause[k]]), _int(steps.component_offset[clause[k] + 1])
+        for j in range(first, last):
+            own = root if root != SEVERAL else steps.last[j]
+            for n in range(FEW_STEPS if own >= 0 else 0):
+                prefetch(steps.step, steps.node[own, n])
+                prefetch(work.memo, steps.node[own, n])
 
 
 @helper
