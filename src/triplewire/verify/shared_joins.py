@@ -18,6 +18,7 @@ from triplewire.clauses.view import View
 from triplewire.encode.batch import Bytes, Ids
 from triplewire.kernels.joins.columns import StarClauses
 from triplewire.kernels.joins.network import decide as kernels
+from triplewire.kernels.joins.network import direct
 from triplewire.kernels.joins.network.build import build, pack
 from triplewire.kernels.joins.network.columns import COLUMNS, NODE_COLUMNS, SEVERAL, Owners, Scratch, StepColumns
 from triplewire.kernels.joins.network.publication import STAMP, VISITED
@@ -87,8 +88,12 @@ class SharedJoins:
         )
         rows, more = np.empty((nodes, NODE_COLUMNS), np.int32), np.empty(int(node_offset[nodes]), np.int32)
         more = more[: pack(node_offset, node, rows, more)].copy()
-        columns = step[:steps].copy(), tested[:used].copy(), rows, more, components.component_offset, last
-        made = StepColumns(*fixed(*columns, self._clause_rows(last)))
+        step, is_atom = step[:steps].copy(), np.zeros(steps, np.uint8)
+        direct.mark_direct(step, rows, is_atom)
+        atoms = np.full((1 << (2 * int(is_atom.sum())).bit_length(), 2), direct.FREE, np.int64)
+        direct.enter_atoms(step, is_atom, atoms)
+        columns = step, tested[:used].copy(), rows, more, components.component_offset, last
+        made = StepColumns(*fixed(*columns, self._clause_rows(last), atoms))
         if patterns > _MANY:
             give_back()
         return made

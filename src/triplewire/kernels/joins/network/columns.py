@@ -22,7 +22,8 @@ EDGE, CHILD = SUBJECT, PREDICATE
 
 ALWAYS = 0  # a step that is APART and has all values; it fills up rows of `node`
 AT_HAND, MORE, MORE_END, NODE_COLUMNS = 6, 6, 7, 8
-"""Columns of `node`: the first steps AT_HAND, which are APART or LINK; the others as a slice of `more`."""
+"""Columns of `node`: the first steps AT_HAND, which are APART or LINK; the others as a slice of `more`, or what kind of
+direct node it is (`triplewire.kernels.joins.network.direct`)."""
 
 MARK, ROOT = 0, 1  # columns of `clause`
 SEVERAL = -1 << 30  # as ROOT: the clause has several components, or none
@@ -44,6 +45,7 @@ class StepColumns(NamedTuple):
     component_offset: Any  # clause -> its slice of `last`
     last: Any  # component -> the root of its tree, or -2 - the last step of its path, or NO_STEP
     clause: Any  # shape (clauses, 2): what its solutions say (`.decide`); `last` of its component, or SEVERAL
+    atoms: Any  # hash table of the steps that are looked up (`triplewire.kernels.joins.network.direct`)
 
 
 class Scratch(NamedTuple):
@@ -62,4 +64,7 @@ class Scratch(NamedTuple):
     bits: Any  # sets of values and of triples; first the one that has all values
     tally: Any  # shape (2, terms of a publication): zeros
     path: Any  # steps or nodes that are to be solved
+    values: Any  # shape (steps, 2): of an atom, stamp, and the values that it allows
+    direct: Any  # direct node -> stamp << 32 | its solutions
+    asked: Any  # shape (3, keys): atoms that are looked up
     state: Any  # the places are those of `triplewire.kernels.joins.network.publication`

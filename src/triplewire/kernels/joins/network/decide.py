@@ -17,6 +17,7 @@ from triplewire.kernels.joins.network.columns import (
     ALWAYS,
     COLUMNS,
     MARK,
+    MORE,
     NO_STEP,
     NODE_COLUMNS,
     ROOT,
@@ -25,6 +26,7 @@ from triplewire.kernels.joins.network.columns import (
     Scratch,
     StepColumns,
 )
+from triplewire.kernels.joins.network.direct import MOST_KEYS, count_direct, fetch_steps, is_direct, look_up
 from triplewire.kernels.joins.network.join import FIRST_ROW, solve_path
 from triplewire.kernels.joins.network.publication import (
     BEGIN,
@@ -32,6 +34,7 @@ from triplewire.kernels.joins.network.publication import (
     COUNT,
     FEW,
     FULL,
+    LOOKED_UP,
     MOST_SOLUTIONS,
     MOST_TERMS,
     MOST_TESTS,
@@ -59,6 +62,7 @@ subscription has no other clause; is an ASK query; has a binding for each soluti
 
 AHEAD = 32  # pairs whose steps are fetched together
 _int: Any = np.int64
+_LOW = _int(0xFFFFFFFF)
 
 
 def scratch(constants: int, tests: int, columns: StepColumns, room: int) -> Scratch:
@@ -78,7 +82,10 @@ def scratch(constants: int, tests: int, columns: StepColumns, room: int) -> Scra
         np.empty(room, np.int64),
         np.zeros((2, MOST_TERMS), np.int32),
         np.empty(64, np.int32),
-        np.zeros(7, np.int64),
+        np.zeros((len(columns.step), 2), np.int64),
+        np.zeros(nodes, np.int64),
+        np.zeros((3, MOST_KEYS), np.int64),
+        np.zeros(8, np.int64),
     )
 
 
@@ -92,7 +99,7 @@ def _fetch(clause: Any, begin: int, steps: StepColumns, work: Scratch) -> None:
         root = steps.clause[clause[k], ROOT]
         if root >= 0:
             prefetch(steps.node, root)
-            prefetch(work.node_memo, root)
+            prefetch(work.direct, root)
         elif root == SEVERAL:
             prefetch(steps.component_offset, clause[k])
         else:
@@ -103,22 +110,33 @@ def _fetch(clause: Any, begin: int, steps: StepColumns, work: Scratch) -> None:
             for j in range(steps.component_offset[clause[k]], steps.component_offset[clause[k] + 1]):
                 root = steps.last[j]
                 prefetch(steps.node, root)
-                prefetch(work.node_memo, root)
+                prefetch(work.direct, root)
     for k in range(begin, end):
         root, first, last = steps.clause[clause[k], ROOT], _int(0), _int(1)
         if root == SEVERAL:
             first, last = _int(steps.component_offset[clause[k]]), _int(steps.component_offset[clause[k] + 1])
         for j in range(first, last):
             own = root if root != SEVERAL else steps.last[j]
-            for n in range(FEW_STEPS if own >= 0 else 0):
-                prefetch(steps.step, steps.node[own, n])
-                prefetch(work.memo, steps.node[own, n])
+            if own >= 0 and steps.node[own, MORE] < 0:
+                fetch_steps(own, steps, work)
+            elif own >= 0:
+                prefetch(work.node_memo, own)
+                for n in range(FEW_STEPS):
+                    prefetch(steps.step, steps.node[own, n])
+                    prefetch(work.memo, steps.node[own, n])
 
 
 @helper
 def _most(root: int, p: int, triples: int, steps: StepColumns, tests: TestColumns, features: NodeFeatures,
           work: Scratch) -> Any:  # fmt: skip
     """How many solutions has a component at most? 0: it has none. TOO_MANY: nothing is known."""
+    if root >= 0 and is_direct(root, steps, work):
+        if work.direct[root] >> 32 != work.state[STAMP]:
+            if work.state[LOOKED_UP] != work.state[STAMP]:
+                work.state[LOOKED_UP] = work.state[STAMP]
+                look_up(triples, steps, work)
+            work.direct[root] = (work.state[STAMP] << 32) | count_direct(root, triples, steps, work)
+        return work.direct[root] & _LOW
     if root >= 0:
         if work.node_memo[root, SOLVED] != work.state[STAMP]:
             solve_tree(root, p, triples, steps, tests, features, work)
@@ -136,7 +154,10 @@ def _exactly(c: int, triples: int, steps: StepColumns, work: Scratch) -> Any:
     total = _int(1)
     for j in range(steps.component_offset[c], steps.component_offset[c + 1]):
         root = steps.last[j]
-        count = count_tree(root, triples, steps, work) if root >= 0 else _int(work.memo[-2 - root, TOTAL])
+        if root >= 0 and is_direct(root, steps, work):
+            count = work.direct[root] & _LOW
+        else:
+            count = count_tree(root, triples, steps, work) if root >= 0 else _int(work.memo[-2 - root, TOTAL])
         total = min(total * count, MOST_SOLUTIONS) if total >= 0 and count >= 0 else _int(TOO_MANY)
     return total
 
@@ -204,10 +225,11 @@ _ids, _longs, _four = Field(np.int32), Field(np.int64), Field(np.int32, (4,))
 LENT = (
     (Owners, (_ids,)),
     (StepColumns, (Field(np.int32, (COLUMNS,)), Field(np.int32, (2,)), Field(np.int32, (NODE_COLUMNS,)), _ids, _ids,
-                   _ids, Field(np.int32, (2,)))),
+                   _ids, Field(np.int32, (2,)), Field(np.int64, (2,)))),
     (TestColumns, TEST_FIELDS),
     (Scratch, (_longs, _longs, _longs, Field(np.int32, (SLOTS,)), Field(np.int64, (3, WORDS)), Field(np.int32, (FEW,)),
-               _four, _ids, _four, _longs, _longs, Field(np.int32, (MOST_TERMS,)), _ids, _longs)),
+               _four, _ids, _four, _longs, _longs, Field(np.int32, (MOST_TERMS,)), _ids, Field(np.int64, (2,)), _longs,
+               Field(np.int64, (MOST_KEYS,)), _longs)),
 )  # fmt: skip
 """What is in the table of addresses, in its order."""
 

@@ -28,10 +28,10 @@ MOST_TERMS = 3 * FEW
 MOST_TESTS = 1024  # that hold of the terms of a publication; where there are more, each is asked of each term
 SLOTS = 2048  # a power of two, at least twice as many as a publication has terms
 MOST_SOLUTIONS = 1 << 30  # counts stay there
-STAMP, USED, LISTED, VISITED, ENDS, BITS_USED, FULL = 0, 1, 2, 3, 4, 5, 6
+STAMP, USED, LISTED, VISITED, ENDS, BITS_USED, FULL, LOOKED_UP = 0, 1, 2, 3, 4, 5, 6, 7
 """Places in `state`: the stamp of the publication at hand; how much of `rows` is used; is `tests` complete; steps and
 nodes solved; terms that are subjects or objects, which have the first numbers; how much of `bits` is used; was that too
-small?"""
+small; the stamp of the publication whose atoms were last looked up."""
 SOLVED, BEGIN, COUNT, TOTAL = 0, 1, 2, 3  # columns of `memo`
 TOO_MANY = -1  # as COUNT or TOTAL: nothing is known
 BY_SLOT, OF_BATCH, CONSTANT = 0, 1, 2  # rows of `terms`
