@@ -20,10 +20,10 @@ from triplewire.kernels.joins.columns import StarClauses
 from triplewire.kernels.joins.network import decide as kernels
 from triplewire.kernels.joins.network import direct
 from triplewire.kernels.joins.network.build import build, pack
-from triplewire.kernels.joins.network.columns import COLUMNS, NODE_COLUMNS, SEVERAL, Owners, Scratch, StepColumns
+from triplewire.kernels.joins.network.columns import ABSENT, COLUMNS, NODE_COLUMNS, SEVERAL, Scratch, StepColumns
 from triplewire.kernels.joins.network.publication import STAMP, VISITED
 from triplewire.kernels.pool import Pool
-from triplewire.kernels.shared.columns import fixed, fixed_array
+from triplewire.kernels.shared.columns import fixed
 from triplewire.kernels.shared.lending import Lent
 from triplewire.kernels.trie.stars import CHECK
 from triplewire.memory import give_back
@@ -99,12 +99,13 @@ class SharedJoins:
         return made
 
     def _clause_rows(self, last: Ids) -> Ids:
-        """Clause -> its mark, and what stands in `last` for its only component."""
-        offset = self._components.component_offset
-        alone = np.diff(offset) == 1
-        root = np.full(len(alone), SEVERAL, np.int32)
-        root[alone] = last[offset[:-1][alone]]
-        return np.column_stack([self._marks().astype(np.int32), root])
+        """Clause -> its mark, what stands in `last` for its only components, and its subscription."""
+        offset, owner = self._components.component_offset, self._clauses.facts.owner
+        size = np.diff(offset)
+        root, second = np.full(len(size), SEVERAL, np.int32), np.full(len(size), ABSENT, np.int32)
+        few, two = (size == 1) | (size == 2), size == 2
+        root[few], second[two] = last[offset[:-1][few]], last[offset[:-1][two] + 1]
+        return np.column_stack([self._marks().astype(np.int32), root, second, owner])
 
     def _most_tested(self) -> int:
         """In how many places of patterns do tested variables stand, each as often as it has tests?"""
@@ -133,9 +134,9 @@ class SharedJoins:
         return len(self._clauses.constants) + 1
 
     def _new_scratch(self) -> Lent:
-        owner, tests = Owners(fixed_array(self._clauses.facts.owner)), self._clauses.tests
+        tests = self._clauses.tests
         scratch = kernels.scratch(self._constants, len(tests) + 1, self._steps, _ROOM)
-        return Lent(kernels.LENT, owner, self._steps, tests.columns, scratch)
+        return Lent(kernels.LENT, self._steps, tests.columns, scratch)
 
 
 def _with_variables(clauses: StarClauses) -> StarClauses:

@@ -25,6 +25,7 @@ from triplewire.kernels.trie.columns import (
     WalkOutput,
     WalkSpace,
 )
+from triplewire.kernels.trie.stars import CHECK
 from triplewire.kernels.trie.subsets import ALONE, AT, CODE, ENDS, HALF, STAR, fresh, subsets
 
 WITHIN, SINGLE = 1, 2  # what a bound says
@@ -111,26 +112,30 @@ def _fill_sure(safe: int, loose: int, sure: Any) -> None:
 
 
 @helper
-def _hand_out(trie: TrieArrays, space: WalkSpace, hit: int, safe: int, sure: Any, out: Any, subs: int) -> Any:
-    """Hand out the items that are alone and matches at a glance; the other nodes with items go to `rest`. Returns the
-    new ends, and whether there are others that may have to be asked for their bounds."""
+def _hand_out(trie: TrieArrays, space: WalkSpace, hit: int, safe: int, sure: Any, out: Any, check: Any, subs: int,
+              checks: int) -> Any:  # fmt: skip
+    """Hand out the items that are alone and at a glance matches, or to be checked; the other nodes with items go to
+    `rest`. Returns the new ends, and whether there are others that may have to be asked for their bounds."""
     nodes, hits, rest = trie.nodes, space.hits, space.rest
-    others, unsure, fits = _int(0), _int(0), subs + hit < out.size
+    others, unsure, fits = _int(0), _int(0), subs + hit < out.size and checks + hit < check.size
     for i in range(hit if fits else 0):
         node = _int(hits[_wide(i)])
         item, marks = nodes[_wide(2 * node)] >> AT, nodes[_wide(2 * node + 1)]
         code = marks >> CODE & 255
         good = marks >> ALONE & sure[_wide(code)]
+        open_ = marks >> ALONE & _int(code >> STATUS == CHECK)
         out[_wide(subs)] = marks & HALF
         subs += good
-        more = marks >> ENDS & (1 - good)
+        check[_wide(checks)] = marks & HALF
+        checks += open_
+        more = marks >> ENDS & (1 - good) & (1 - open_)
         rest[_wide(others)] = node
         others += more
         doubt = more & _int(code > safe)
         unsure |= doubt
         prefetch(trie.subscription, item & -more)
         prefetch(trie.need, item & -doubt)
-    return subs if fits else subs + hit, others, unsure
+    return subs if fits else subs + hit, checks if fits else checks + hit, others, unsure
 
 
 @helper
@@ -259,7 +264,7 @@ def _walk_stars(second: TrieArrays, stars: int, runs: RunAtoms, bounds: Bounds, 
                 space: WalkSpace, out: WalkOutput, subs: int, checks: int) -> Any:  # fmt: skip
     """Hand out what the second trie has for the stars of a publication; returns its nodes reached, and the new ends."""
     hit = subsets(second, out.star_list, 0, stars, runs, 0, 0, space.star_bits, space)
-    subs, others, _ = _hand_out(second, space, hit, scope.safe, sure, out.subscription, subs)
+    subs, checks, others, _ = _hand_out(second, space, hit, scope.safe, sure, out.subscription, out.check, subs, checks)
     subs, checks = _emit_aside(second, space.rest, others, sure, multi, bounds, scope, out, subs, checks)
     return hit, subs, checks
 
@@ -286,7 +291,8 @@ def _of_publication(p: int, r0: int, r1: int, runs: RunAtoms, facts: Predicates,
         any_multi, own_sure = any_multi | multi, sure[multi]
         if first.star.size > 0:
             stars = _stars(first, space, hit, out, mark, stars)
-        subs, others, unsure = _hand_out(first, space, hit, scope.safe, own_sure, out.subscription, subs)
+        subs, checks, others, unsure = _hand_out(first, space, hit, scope.safe, own_sure, out.subscription, out.check,
+                                                 subs, checks)  # fmt: skip
         if unsure > 0:
             _count_objects(t0, t1, facts, bounds, mark)
         if others > 0:

@@ -5,12 +5,13 @@ where its items begin; they end where those of the next row begin. The second, f
 how many children there are, the largest code of its items (`triplewire.kernels.trie.bounds`), and bits: MORE, its
 children are to be looked at one by one; TAIL, it has one child, below which is nothing but children of one child each,
 without items, until the one where all ends; ENDS, it has items; ALONE, it has one and no children, and the
-subscription of that item stands in the place of the first child; ODD, its children are too many for that, or those of
-a range node; RANGE, it is one; STAR, it is a label of the second trie, whose sets are stars. Siblings lie side by side,
-ascending by label. A label from `first_range` on leads to a range node: the labels of its children are ranks, and
-those within the interval of that range atom are reached; or, where it asks for two bounds, the labels are windows, and
-those that hold are reached (`triplewire.kernels.trie.windows`). Where there are WIDE children or more, the row before
-the first has their number as its label. A node's items are the clauses whose set ends there.
+subscription of that item, or the clause where its code says CHECK, stands in the place of the first child; ODD, its
+children are too many for that, or those of a range node; RANGE, it is one; STAR, it is a label of the second trie,
+whose sets are stars. Siblings lie side by side, ascending by label. A label from `first_range` on leads to a range
+node: the labels of its children are ranks, and those within the interval of that range atom are reached; or, where it
+asks for two bounds, the labels are windows, and those that hold are reached (`triplewire.kernels.trie.windows`). Where
+there are WIDE children or more, the row before the first has their number as its label. A node's items are the clauses
+whose set ends there.
 
 Hardly a branch of this walk could be guessed: so what is found is written in any case, and counted where it holds.
 """

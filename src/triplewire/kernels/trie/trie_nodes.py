@@ -13,6 +13,8 @@ import numpy as np
 from triplewire.kernels.shared.compiled import allocating_kernel, called_helper, kernel
 from triplewire.kernels.shared.hashing import mix_bits
 from triplewire.kernels.shared.sorting import sort_by
+from triplewire.kernels.trie.bounds import STATUS
+from triplewire.kernels.trie.stars import CHECK
 from triplewire.kernels.trie.subsets import ALONE, AT, CODE, COUNT, ENDS, HALF, MORE, ODD, RANGE, STAR, TAIL, WIDE
 from triplewire.kernels.trie.windows import LAST_OP, level_rows, write_levels
 
@@ -160,7 +162,8 @@ def hang(node: Any, clause: Any, code: Any, need: Any, owner: Any, nodes: Any, i
         if end - begin > 1:
             _sort(item, need, begin, end)
         elif end > begin and marks >> COUNT & WIDE == 0:
-            marks = (marks >> COUNT << COUNT) | np.int64(1) << ALONE | owner[item[begin]]
+            named = item[begin] if most >> STATUS == CHECK else owner[item[begin]]
+            marks = (marks >> COUNT << COUNT) | np.int64(1) << ALONE | named
         nodes[n, 1] = marks
 
 

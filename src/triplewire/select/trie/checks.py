@@ -169,8 +169,9 @@ class _SetTrieCheck:
         self._require((marks >> (TAIL + 1) == 0).all() and (count <= WIDE).all(), "a row has unknown marks")
         self._require(np.array_equal(ends, size > 0), "a row has other items than it says")
         self._require(((size == 1) & (count == 0))[alone].all(), "a row is not alone")
-        where = items[begin:end][alone]
-        self._require(np.array_equal(trie["subscription"][where], first[alone]), "a row has another subscription")
+        where, is_open = items[begin:end][alone], marks[alone] >> CODE + STATUS & 3 == CHECK
+        named = np.where(is_open, trie["item"][where], trie["subscription"][where])
+        self._require(np.array_equal(named, first[alone]), "a row has another subscription, or clause")
         self._check_codes(marks, items[begin : end + 1], ends)
         parent = count > 0
         sorts = more.astype(np.int8) + odd + tail

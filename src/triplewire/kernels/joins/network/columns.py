@@ -25,14 +25,11 @@ AT_HAND, MORE, MORE_END, NODE_COLUMNS = 6, 6, 7, 8
 """Columns of `node`: the first steps AT_HAND, which are APART or LINK; the others as a slice of `more`, or what kind of
 direct node it is (`triplewire.kernels.joins.network.direct`)."""
 
-MARK, ROOT = 0, 1  # columns of `clause`
-SEVERAL = -1 << 30  # as ROOT: the clause has several components, or none
+MARK, ROOT, SECOND, OWNER = 0, 1, 2, 3
+"""Columns of `clause`: what its solutions say (`.decide`); what stands in `last` for its first component, and for its
+second one; its subscription."""
 
-
-class Owners(NamedTuple):
-    """The subscriptions of clauses."""
-
-    owner: Any
+SEVERAL, ABSENT = -1 << 30, (-1 << 30) + 1  # as ROOT: it has more than two components, or none; as SECOND: it has one
 
 
 class StepColumns(NamedTuple):
@@ -44,7 +41,7 @@ class StepColumns(NamedTuple):
     more: Any  # steps
     component_offset: Any  # clause -> its slice of `last`
     last: Any  # component -> the root of its tree, or -2 - the last step of its path, or NO_STEP
-    clause: Any  # shape (clauses, 2): what its solutions say (`.decide`); `last` of its component, or SEVERAL
+    clause: Any  # shape (clauses, 4)
     atoms: Any  # hash table of the steps that are looked up (`triplewire.kernels.joins.network.direct`)
 
 
@@ -65,6 +62,6 @@ class Scratch(NamedTuple):
     tally: Any  # shape (2, terms of a publication): zeros
     path: Any  # steps or nodes that are to be solved
     values: Any  # shape (steps, 2): of an atom, stamp, and the values that it allows
-    direct: Any  # direct node -> stamp << 32 | its solutions
+    direct: Any  # direct node with a link -> stamp << 32 | its solutions
     asked: Any  # shape (3, keys): atoms that are looked up
     state: Any  # the places are those of `triplewire.kernels.joins.network.publication`

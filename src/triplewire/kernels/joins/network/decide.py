@@ -14,19 +14,29 @@ import numpy as np
 
 from triplewire.kernels.joins.columns import NodeFeatures
 from triplewire.kernels.joins.network.columns import (
+    ABSENT,
     ALWAYS,
     COLUMNS,
     MARK,
     MORE,
     NO_STEP,
     NODE_COLUMNS,
+    OWNER,
     ROOT,
+    SECOND,
     SEVERAL,
-    Owners,
     Scratch,
     StepColumns,
 )
-from triplewire.kernels.joins.network.direct import MOST_KEYS, count_direct, fetch_steps, is_direct, look_up
+from triplewire.kernels.joins.network.direct import (
+    MOST_KEYS,
+    PLAIN,
+    count_linked,
+    count_plain,
+    fetch_steps,
+    is_direct,
+    look_up,
+)
 from triplewire.kernels.joins.network.join import FIRST_ROW, solve_path
 from triplewire.kernels.joins.network.publication import (
     BEGIN,
@@ -54,7 +64,7 @@ from triplewire.kernels.prefetch import prefetch
 from triplewire.kernels.shared.columns import TEST_FIELDS, TermFeatures, TestColumns, Triples
 from triplewire.kernels.shared.compiled import called_helper, helper, kernel
 from triplewire.kernels.shared.lending import Field, borrowed, places
-from triplewire.kernels.shared.outcomes import LEFT, MATCH, MISS, TRUNCATED, Verdicts, write_outcomes
+from triplewire.kernels.shared.outcomes import LEFT, MATCH, MISS, TRUNCATED, Verdicts
 
 EXACT, ALONE, ASK, DISTINCT, PRESENT = 1, 2, 4, 8, 16
 """Bits of a clause's mark. EXACT: its subscription is equivalent to its clauses, and it has no residual predicate. Its
@@ -90,40 +100,48 @@ def scratch(constants: int, tests: int, columns: StepColumns, room: int) -> Scra
 
 
 @helper
+def _fetch_root(root: int, steps: StepColumns, work: Scratch) -> None:
+    """Have the row of a component fetched."""
+    if root >= 0:
+        prefetch(steps.node, root)
+    elif root < NO_STEP:
+        prefetch(steps.step, -2 - root)
+        prefetch(work.memo, -2 - root)
+
+
+@helper
+def _fetch_steps(root: int, steps: StepColumns, work: Scratch) -> None:
+    """Have what is read of the steps of a component fetched, whose row is there."""
+    if root >= 0 and steps.node[root, MORE] < 0:
+        fetch_steps(root, steps, work)
+    elif root >= 0:
+        prefetch(work.node_memo, root)
+        for n in range(FEW_STEPS):
+            prefetch(steps.step, steps.node[root, n])
+            prefetch(work.memo, steps.node[root, n])
+
+
+@helper
 def _fetch(clause: Any, begin: int, steps: StepColumns, work: Scratch) -> None:
     """Have what will be read of the components of clauses fetched: those from `begin` on; before it, what they are."""
     end = min(begin + AHEAD, clause.size)
     for k in range(end, min(end + AHEAD, clause.size)):
         prefetch(steps.clause, clause[k])
     for k in range(begin, end):
-        root = steps.clause[clause[k], ROOT]
-        if root >= 0:
-            prefetch(steps.node, root)
-            prefetch(work.direct, root)
-        elif root == SEVERAL:
+        if steps.clause[clause[k], ROOT] == SEVERAL:
             prefetch(steps.component_offset, clause[k])
         else:
-            prefetch(steps.step, -2 - root)
-            prefetch(work.memo, -2 - root)
+            for place in range(ROOT, SECOND + 1):
+                root = steps.clause[clause[k], place]
+                if root > ABSENT:
+                    _fetch_root(root, steps, work)
     for k in range(begin, end):
         if steps.clause[clause[k], ROOT] == SEVERAL:
             for j in range(steps.component_offset[clause[k]], steps.component_offset[clause[k] + 1]):
-                root = steps.last[j]
-                prefetch(steps.node, root)
-                prefetch(work.direct, root)
-    for k in range(begin, end):
-        root, first, last = steps.clause[clause[k], ROOT], _int(0), _int(1)
-        if root == SEVERAL:
-            first, last = _int(steps.component_offset[clause[k]]), _int(steps.component_offset[clause[k] + 1])
-        for j in range(first, last):
-            own = root if root != SEVERAL else steps.last[j]
-            if own >= 0 and steps.node[own, MORE] < 0:
-                fetch_steps(own, steps, work)
-            elif own >= 0:
-                prefetch(work.node_memo, own)
-                for n in range(FEW_STEPS):
-                    prefetch(steps.step, steps.node[own, n])
-                    prefetch(work.memo, steps.node[own, n])
+                _fetch_root(steps.last[j], steps, work)
+        else:
+            for place in range(ROOT, SECOND + 1):
+                _fetch_steps(steps.clause[clause[k], place], steps, work)
 
 
 @helper
@@ -131,11 +149,13 @@ def _most(root: int, p: int, triples: int, steps: StepColumns, tests: TestColumn
           work: Scratch) -> Any:  # fmt: skip
     """How many solutions has a component at most? 0: it has none. TOO_MANY: nothing is known."""
     if root >= 0 and is_direct(root, steps, work):
+        if work.state[LOOKED_UP] != work.state[STAMP]:
+            work.state[LOOKED_UP] = work.state[STAMP]
+            look_up(triples, steps, work)
+        if steps.node[root, MORE] == PLAIN:
+            return count_plain(root, steps, work)
         if work.direct[root] >> 32 != work.state[STAMP]:
-            if work.state[LOOKED_UP] != work.state[STAMP]:
-                work.state[LOOKED_UP] = work.state[STAMP]
-                look_up(triples, steps, work)
-            work.direct[root] = (work.state[STAMP] << 32) | count_direct(root, triples, steps, work)
+            work.direct[root] = (work.state[STAMP] << 32) | count_linked(root, triples, steps, work)
         return work.direct[root] & _LOW
     if root >= 0:
         if work.node_memo[root, SOLVED] != work.state[STAMP]:
@@ -155,7 +175,8 @@ def _exactly(c: int, triples: int, steps: StepColumns, work: Scratch) -> Any:
     for j in range(steps.component_offset[c], steps.component_offset[c + 1]):
         root = steps.last[j]
         if root >= 0 and is_direct(root, steps, work):
-            count = work.direct[root] & _LOW
+            is_plain = steps.node[root, MORE] == PLAIN
+            count = count_plain(root, steps, work) if is_plain else work.direct[root] & _LOW
         else:
             count = count_tree(root, triples, steps, work) if root >= 0 else _int(work.memo[-2 - root, TOTAL])
         total = min(total * count, MOST_SOLUTIONS) if total >= 0 and count >= 0 else _int(TOO_MANY)
@@ -188,12 +209,23 @@ def _begin(p: int, batch: Triples, known: Any, features: NodeFeatures, work: Scr
     work.bits[:size] = (_int(1) << WORD) - 1
 
 
+@helper
+def _write(outcome: int, p: int, c: int, owner: int, verdicts: Verdicts, matches: int, others: int) -> Any:
+    """A match goes to `matched`, a pair that is not decided to `left`. Returns how many these are now."""
+    (_, matched, truncated, left) = verdicts
+    if outcome == LEFT:
+        left[0, others], left[1, others], others = p, c, others + 1
+    elif outcome != MISS:
+        matched[0, matches], matched[1, matches], truncated[matches] = p, owner, outcome == TRUNCATED
+        matches += 1
+    return matches, others
+
+
 @called_helper
 def _decide(publication: Any, clause: Any, steps: StepColumns, tests: TestColumns, batch: Triples, known: Any,
-            features: NodeFeatures, cap: int, work: Scratch, outcome: Any) -> None:  # fmt: skip
-    """The outcome of pairs of a publication and a clause; LEFT where it is not decided here. The pairs of a
-    publication follow each other. known[term of the batch]: the segment's constant, or -1."""
-    now, triples, offset = -1, 0, steps.component_offset
+            features: NodeFeatures, cap: int, work: Scratch, verdicts: Verdicts) -> Any:  # fmt: skip
+    """What `decide` does. known[term of the batch]: the segment's constant, or -1."""
+    now, triples, offset, matches, others = -1, 0, steps.component_offset, _int(0), _int(0)
     work.rows[FIRST_ROW] = 1
     for k in range(clause.size):
         if k % AHEAD == 0:
@@ -203,29 +235,29 @@ def _decide(publication: Any, clause: Any, steps: StepColumns, tests: TestColumn
             now, triples = p, batch.offset[p + 1] - batch.offset[p]
             if triples <= FEW:
                 _begin(p, batch, known, features, work)
-        outcome[k], root, first, last = LEFT, steps.clause[c, ROOT], _int(0), _int(1)
-        total, is_known = _int(1), True
-        if triples > FEW or steps.clause[c, MARK] & PRESENT == 0:
-            continue
-        if root == SEVERAL:
-            first, last = _int(offset[c]), _int(offset[c + 1])
-        for j in range(first, last):
-            if total > 0:
-                own = root if root != SEVERAL else steps.last[j]
-                most = _most(own, p, triples, steps, tests, features, work)
-                total = min(total * most, MOST_SOLUTIONS) if most >= 0 else total
-                is_known = is_known and most >= 0
-        if total == 0:
-            outcome[k] = MISS
-        elif is_known:
-            outcome[k] = _outcome(c, total, cap, triples, steps, work)
+        outcome, root, second = _int(LEFT), steps.clause[c, ROOT], steps.clause[c, SECOND]
+        first, last, total, is_known = _int(0), _int(2 if second != ABSENT else 1), _int(1), True
+        if triples <= FEW and steps.clause[c, MARK] & PRESENT > 0:
+            if root == SEVERAL:
+                first, last = _int(offset[c]), _int(offset[c + 1])
+            for j in range(first, last):
+                if total > 0:
+                    own = steps.last[j] if root == SEVERAL else root if j == 0 else second
+                    most = _most(own, p, triples, steps, tests, features, work)
+                    total = min(total * most, MOST_SOLUTIONS) if most >= 0 else total
+                    is_known = is_known and most >= 0
+            if total == 0:
+                outcome = _int(MISS)
+            elif is_known:
+                outcome = _int(_outcome(c, total, cap, triples, steps, work))
+        matches, others = _write(outcome, p, c, steps.clause[c, OWNER], verdicts, matches, others)
+    return matches, others
 
 
 _ids, _longs, _four = Field(np.int32), Field(np.int64), Field(np.int32, (4,))
 LENT = (
-    (Owners, (_ids,)),
     (StepColumns, (Field(np.int32, (COLUMNS,)), Field(np.int32, (2,)), Field(np.int32, (NODE_COLUMNS,)), _ids, _ids,
-                   _ids, Field(np.int32, (2,)), Field(np.int64, (2,)))),
+                   _ids, _four, Field(np.int64, (2,)))),
     (TestColumns, TEST_FIELDS),
     (Scratch, (_longs, _longs, _longs, Field(np.int32, (SLOTS,)), Field(np.int64, (3, WORDS)), Field(np.int32, (FEW,)),
                _four, _ids, _four, _longs, _longs, Field(np.int32, (MOST_TERMS,)), _ids, Field(np.int64, (2,)), _longs,
@@ -233,8 +265,8 @@ LENT = (
 )  # fmt: skip
 """What is in the table of addresses, in its order."""
 
-_OWNERS, _STEPS, _TESTS, _SCRATCH = places(LENT)
-_take_owners, _take_steps, _take_tests, _take_scratch = (borrowed(kind, fields) for kind, fields in LENT)
+_STEPS, _TESTS, _SCRATCH = places(LENT)
+_take_steps, _take_tests, _take_scratch = (borrowed(kind, fields) for kind, fields in LENT)
 
 
 @kernel
@@ -246,5 +278,4 @@ def decide(publication: Any, clause: Any, lent: Any, batch: Triples, features: T
         features.offset, features.test, features.low, features.high, features.node_offset, node_key
     )  # fmt: skip
     steps, tests, work = _take_steps(lent, _STEPS), _take_tests(lent, _TESTS), _take_scratch(lent, _SCRATCH)
-    _decide(publication, clause, steps, tests, batch, features.term, of_nodes, cap, work, verdicts.outcome)
-    return write_outcomes(publication, clause, _take_owners(lent, _OWNERS).owner, verdicts)
+    return _decide(publication, clause, steps, tests, batch, features.term, of_nodes, cap, work, verdicts)

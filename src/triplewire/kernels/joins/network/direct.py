@@ -160,6 +160,7 @@ def look_up(triples: int, steps: StepColumns, work: Scratch) -> None:
             named_steps += 1
             prefetch(values, (atoms[at, STEPS] & _LOW) - 1)
             prefetch(values, (atoms[at, STEPS] >> 32) - 1)
+    work.state[VISITED] += named_steps
     for k in range(named_steps):
         named = asked[0, k]
         if named & _LOW:
@@ -188,17 +189,22 @@ def fetch_steps(n: int, steps: StepColumns, work: Scratch) -> None:
     for k in range(_TAIL):
         prefetch(work.values, steps.node[n, k])
     if steps.node[n, MORE] != PLAIN:
+        prefetch(work.direct, n)
         prefetch(steps.step, steps.node[n, LINKED - steps.node[n, MORE]])
 
 
 @helper
-def count_direct(n: int, triples: int, steps: StepColumns, work: Scratch) -> Any:
-    """How many solutions has a direct node? Its atoms are looked up."""
+def count_plain(n: int, steps: StepColumns, work: Scratch) -> Any:
+    """How many solutions has a node of atoms, which are looked up?"""
+    return count_bits(_values(n, _int(_NOWHERE), steps, work))
+
+
+@helper
+def count_linked(n: int, triples: int, steps: StepColumns, work: Scratch) -> Any:
+    """How many solutions has any other direct node?"""
     step, linked, total = steps.step, LINKED - steps.node[n, MORE], _int(0)
     own = _values(n, linked, steps, work)
     work.state[VISITED] += 1
-    if linked < 0:
-        return count_bits(own)
     s, back, theirs = steps.node[n, linked], _int(0), _int(_ALL)
     if step[s, PARENT] == LINK:
         back, theirs = _int(step[s, EDGE] & 1), _values(step[s, CHILD], _int(_NOWHERE), steps, work)
