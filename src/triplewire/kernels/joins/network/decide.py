@@ -123,11 +123,12 @@ def _fetch_steps(root: int, steps: StepColumns, work: Scratch) -> None:
 
 @helper
 def _fetch(clause: Any, begin: int, steps: StepColumns, work: Scratch) -> None:
-    """Have what will be read of the components of clauses fetched: those from `begin` on; before it, what they are."""
-    end = min(begin + AHEAD, clause.size)
-    for k in range(end, min(end + AHEAD, clause.size)):
+    """Have what will be read of clauses fetched: of the components of those from `begin` on, their steps; of the ones
+    behind these, their rows; of the ones behind those, what components they have. So what is read here has come."""
+    end, is_later = min(begin + AHEAD, clause.size), begin > 0
+    for k in range(min(begin + 2 * AHEAD * is_later, clause.size), min(begin + 3 * AHEAD, clause.size)):
         prefetch(steps.clause, clause[k])
-    for k in range(begin, end):
+    for k in range(min(begin + AHEAD * is_later, clause.size), min(begin + 2 * AHEAD, clause.size)):
         if steps.clause[clause[k], ROOT] == SEVERAL:
             prefetch(steps.component_offset, clause[k])
         else:

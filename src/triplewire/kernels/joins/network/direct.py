@@ -190,6 +190,7 @@ def fetch_steps(n: int, steps: StepColumns, work: Scratch) -> None:
         prefetch(work.values, steps.node[n, k])
     if steps.node[n, MORE] != PLAIN:
         prefetch(work.direct, n)
+        prefetch(steps.node, n - 1)  # mostly its child, as that was written down before it
         prefetch(steps.step, steps.node[n, LINKED - steps.node[n, MORE]])
 
 
