@@ -199,9 +199,11 @@ def test_matches_with_the_same_clauses_are_solved_once(monkeypatch: pytest.Monke
     columns = Columns.of([_many(2), _many(3), _many(2)], subscriptions, World())
     verdict, solved, sizes = columns.verdict(), solve.Solver.solve, []
 
-    def spy(self: solve.Solver, batch: Batch, features: Features, pairs: solve.Pairs, *rest: Any) -> solve.Solved:
+    def spy(
+        self: solve.Solver, batch: Batch, features: Features, pairs: solve.Pairs, *rest: Any, matched: bool = False
+    ) -> solve.Solved:
         sizes.append(len(pairs))
-        return solved(self, batch, features, pairs, *rest)
+        return solved(self, batch, features, pairs, *rest, matched=matched)
 
     monkeypatch.setattr(solve.Solver, "solve", spy)
     assert [len(rows) for rows in columns.bindings(verdict)] == [2] * 300 + [3] * 300 + [2] * 300

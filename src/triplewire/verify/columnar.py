@@ -201,7 +201,7 @@ class Columnar:
         offset = ends(lengths)
         clauses = np.arange(offset[-1]) + np.repeat(begin - offset[:-1], lengths)
         pairs = Pairs(publication, offset, clauses.astype(np.int32), self._table.width[subscription])
-        solved = self._solver.solve(view.batch, view.features, pairs, True, publications)
+        solved = self._solver.solve(view.batch, view.features, pairs, True, publications, matched=True)
         bindings = bindings_of(solved, pairs, self._most)
         return bindings, ~exact | bindings.more | (solved.outcome >= UNKNOWN)
 

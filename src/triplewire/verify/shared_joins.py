@@ -28,7 +28,7 @@ from triplewire.kernels.shared.lending import Lent
 from triplewire.kernels.trie.stars import CHECK
 from triplewire.memory import give_back
 from triplewire.verify.counts import Counted
-from triplewire.verify.solve import together
+from triplewire.verify.solve import together, with_variables
 
 _ROOM = 1 << 17  # numbers in the rows of all steps, and in all sets, for a publication: one and a half megabytes
 _MANY = 1 << 16  # patterns: while their network is made, much more memory is needed than it keeps
@@ -42,7 +42,7 @@ class SharedJoins:
     def __init__(self, clauses: Clauses, components: StarClauses, proven: bool = False) -> None:
         self._clauses = clauses
         several = np.diff(components.component_offset) > 1
-        self._components = _with_variables(components) if proven else components
+        self._components = with_variables(components, np.ones(clauses.count, np.bool_)) if proven else components
         self._chosen = (several | (np.asarray(clauses.facts.status) == CHECK)).view(np.uint8)
         self._has_any = bool(self._chosen.any())
         self._scratch: Pool[Lent] = Pool()
@@ -137,15 +137,6 @@ class SharedJoins:
         tests = self._clauses.tests
         scratch = kernels.scratch(self._constants, len(tests) + 1, self._steps, _ROOM)
         return Lent(kernels.LENT, self._steps, tests.columns, scratch)
-
-
-def _with_variables(clauses: StarClauses) -> StarClauses:
-    """The same without the components that have no variables."""
-    stays = (clauses.component[:, 2] > 0) | (clauses.component[:, 3] == 0)
-    before = np.zeros(len(stays) + 1, np.int32)
-    np.cumsum(stays, out=before[1:])
-    offset, component = fixed(before[clauses.component_offset], clauses.component[stays])
-    return clauses._replace(component_offset=offset, component=component)
 
 
 def _is_fresh(work: Lent) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -126,11 +127,12 @@ class Solver:
         tested = table.test_offset, table.test_variable, table.test
         self.stars = StarClauses(*fixed(facts.loose, table.pattern_offset, table.pattern, *parts, *tested))
         self._tests = tests.columns
+        self._owner, self._has_alternatives = facts.owner, clauses.has_alternatives
         self._inverses = Pool[_Inverse]()
 
-    def _resolved(self, clauses: Ids, term: Ids) -> JoinedClauses:
+    def _resolved(self, clauses: Ids, components: StarClauses, term: Ids) -> JoinedClauses:
         """Some clauses as the join takes them, their constants as the batch's terms."""
-        stated, components = self._table, self.stars
+        stated = self._table
         code_offset, places = slices(stated.pattern_offset, clauses)
         code, member = stated.pattern[places], components.member[places]
         with self._inverses.borrowed(self._new_inverse) as inverse:
@@ -147,10 +149,23 @@ class Solver:
     def _new_inverse(self) -> _Inverse:
         return _Inverse(int(self._table.pattern.max(initial=0)) + 1)
 
+    @cached_property
+    def _of_matches(self) -> StarClauses:
+        """The clauses with what is to be solved where a subscription with one clause is known to match."""
+        return with_variables(self.stars, ~self._has_alternatives[self._owner])
+
     def solve(
-        self, batch: Batch, features: Features, pairs: Pairs, keep: bool, publications: Callable[[int], Publication]
+        self,
+        batch: Batch,
+        features: Features,
+        pairs: Pairs,
+        keep: bool,
+        publications: Callable[[int], Publication],
+        matched: bool = False,
     ) -> Solved:
-        """The outcome of each pair. Residual predicates are answered in between; pairs that wait are tried again."""
+        """The outcome of each pair. Residual predicates are answered in between; pairs that wait are tried again.
+        `matched`: the subscriptions of all pairs are known to match."""
+        stars = self._of_matches if matched else self.stars
         columns = batch.offset, together(batch.subject, batch.predicate), batch.object
         triples = SortedTriples(*fixed(*columns, *_NO_KEYS))
         facts = node_features(features)
@@ -158,7 +173,7 @@ class Solver:
         for start in range(0, len(pairs), _TOGETHER):
             end = min(start + _TOGETHER, len(pairs))
             portion = pairs if end - start == len(pairs) else pairs.taken(np.arange(start, end))
-            outcome[start:end], rows, pieces = self._multiplied(portion, keep, features.term, triples, facts)
+            outcome[start:end], rows, pieces = self._multiplied(portion, keep, stars, features.term, triples, facts)
             pieces[:, 0] += start
             parts.append((rows, pieces))
         left, decoder = np.flatnonzero(outcome == LEFT), Decoder(batch)
@@ -167,7 +182,7 @@ class Solver:
         joined = pairs.taken(left)
         used, clauses = np.unique(joined.clauses, return_inverse=True)
         joined = replace(joined, clauses=clauses.astype(np.int32))
-        joined_clauses = self._resolved(used, features.term)
+        joined_clauses = self._resolved(used, stars, features.term)
         triples = SortedTriples(*triples[:3], *fixed(*_sort_triples(batch, joined.publication)))
         is_residual = (joined_clauses.condition[:, kernels.KIND] == RESIDUAL).any()
         groups = [np.arange(len(joined))]
@@ -191,11 +206,17 @@ class Solver:
         return _joined(outcome, parts)
 
     def _multiplied(
-        self, pairs: Pairs, keep: bool, term: Ids, triples: SortedTriples, facts: NodeFeatures
+        self,
+        pairs: Pairs,
+        keep: bool,
+        stated: StarClauses,
+        term: Ids,
+        triples: SortedTriples,
+        facts: NodeFeatures,
     ) -> tuple[Bytes, Ids, NDArray[np.int64]]:
         """Outcome, rows and pieces of the pairs whose clauses need no join; the others are LEFT."""
         cap, outcome = self._world.settings.most_bindings, np.empty(len(pairs), np.uint8)
-        columns, stated = pairs.columns, self.stars
+        columns = pairs.columns
         star = np.empty((_places(stated.component_offset, columns.clauses), product_kernels.STAR), np.int64)
         code = np.empty((_places(stated.pattern_offset, columns.clauses), 2), np.int32)
         few = np.diff(triples.offset) <= _FEW
@@ -249,6 +270,17 @@ class Solver:
             else:
                 rows, pieces = _doubled(rows), _doubled(pieces)
                 slots = np.zeros((2 * len(slots), 2), np.int64)
+
+
+def with_variables(clauses: StarClauses, chosen: NDArray[np.bool_]) -> StarClauses:
+    """The same without the components that have no variables, in the clauses that are `chosen` and have others."""
+    has_variables = (clauses.component[:, 2] > 0) | (clauses.component[:, 3] == 0)
+    offset, size = clauses.component_offset, np.diff(clauses.component_offset)
+    has_others = np.diff(np.append(0, np.cumsum(has_variables))[offset]) > 0
+    stays = has_variables | ~np.repeat(chosen & has_others, size)
+    before = np.append(0, np.cumsum(stays)).astype(np.int32)
+    own = fixed(before[offset], clauses.component[stays])
+    return clauses._replace(component_offset=own[0], component=own[1])
 
 
 def _by_publication(publication: Ids, pairs: NDArray[np.int64]) -> list[NDArray[np.int64]]:

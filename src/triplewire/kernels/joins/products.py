@@ -19,6 +19,7 @@ from triplewire.kernels.joins.node_tests import is_indexed, is_within
 from triplewire.kernels.shared.columns import RANGE_TEST, TestColumns
 from triplewire.kernels.shared.compiled import called_helper, kernel
 from triplewire.kernels.shared.outcomes import LEFT, MATCH, MISS, TRUNCATED
+from triplewire.kernels.shared.search import lower, upper
 
 PAIR, CLAUSE, WIDTH, NEEDED, SUBJECT, FIRST, END, TEST, TEST_END, COUNT, ROW = 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
 STAR = 11  # columns of `star`: those above
@@ -147,6 +148,9 @@ def solve(done: int, upto: int, cap: int, keep: bool, publication: Any, clauses:
             star[i, END] - star[i, FIRST],
         )
         a, end = batch.offset[p], batch.offset[p + 1]
+        if own >= 0:
+            a = lower(pairs, a, end, own << 32)
+            end = upper(pairs, a, end, (own << 32) | 0xFFFFFFFF)
         limit, count, rows, fits = cap + 1 if star[i, NEEDED] > 0 else 1, 0, used[HITS], used[FITS]
         if i > 0 and star[i - 1, CLAUSE] == star[i, CLAUSE] and star[i - 1, COUNT] == 0:
             a = end

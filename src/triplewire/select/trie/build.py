@@ -212,4 +212,5 @@ def star_blocks(nodes: Keys) -> Keys:
     blocks = rows.reshape(-1, set_trie.BLOCK_ROWS)
     counts = blocks.sum(axis=1)
     before = np.cumsum(counts) - counts
-    return before << set_trie.BLOCK_ROWS | (blocks << np.arange(set_trie.BLOCK_ROWS)).sum(axis=1)
+    numbers: Keys = before << set_trie.BLOCK_ROWS | (blocks << np.arange(set_trie.BLOCK_ROWS)).sum(axis=1)
+    return numbers

@@ -70,7 +70,8 @@ def check_trie(clauses: Clauses, arrays: Mapping[str, NDArray[Any]]) -> None:
     require(bool(trie["may_repeat"][0]) == clauses.have_alternatives, "trie.may_repeat is not that of the clauses")
     parts = {name: under(name, arrays) for name in ("atoms", "stars")}
     check(_SET_TRIE, parts["atoms"], "atoms", {**sizes, "labels": sizes["atoms"]})
-    stars = int(np.count_nonzero(parts["atoms"]["nodes"][:-1, 1] >> STAR & 1))
+    nodes: NDArray[Any] = parts["atoms"]["nodes"]
+    stars = int(np.count_nonzero(nodes[:-1, 1] >> STAR & 1))
     check(_SET_TRIE, parts["stars"], "stars", {**sizes, "labels": stars, "blocks": 0})
     there = np.zeros(clauses.count, np.bool_)
     for name, first_range in (("atoms", sizes["first_range"]), ("stars", stars)):

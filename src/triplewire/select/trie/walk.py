@@ -110,7 +110,10 @@ class Workspace:
             untouched(stars // 64 + 1, np.uint64),
             untouched(max(atoms - trie.first_range, 1), np.int32),
             untouched(nodes + 2, np.int64),  # every node is reached once at the most; what is not used costs nothing
-            *(untouched(nodes + 2, np.int32) for _ in range(4)),
+            untouched(nodes + 2, np.int32),
+            untouched(nodes + 2, np.int32),
+            untouched(nodes + 2, np.int32),
+            untouched(nodes + 2, np.int32),
             untouched(len(trie.atoms) // 8 + 1, np.uint8),
             untouched(len(trie.atoms), np.int32),
             untouched(len(clauses) // 8 + 1, np.uint8),
