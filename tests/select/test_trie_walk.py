@@ -52,6 +52,20 @@ def test_thresholds_are_runs_of_children(op: str, below: bool) -> None:
     assert found.nodes < 12
 
 
+def test_ways_without_forks_end_where_clauses_do() -> None:
+    """Clauses of several subjects: one is the beginning of another, two fork at their ends; and each star is needed."""
+    stars = [f"<urn:s{n}> <urn:p> <urn:o{n}>" for n in range(8)]
+    groups = [stars[:2], stars[:6], [*stars[:5], stars[6]], [*stars[:5], stars[7]], stars]
+    index = index_of([parse(f"SELECT * {{ {' . '.join(group)} . ?x <urn:q> ?y }}") for group in groups])
+    facts = [Triple(IRI(f"urn:s{n}"), IRI("urn:p"), IRI(f"urn:o{n}")) for n in range(8)]
+    other = Triple(IRI("urn:x"), IRI("urn:q"), IRI("urn:y"))
+    some = [{*range(8)}, {*range(6)}, {0, 1, 2, 3, 4, 6}, {0, 1}, {1, 2, 3, 4, 5}, {*range(8)} - {3}]
+    publications = [Publication(f"p{n}", (*(facts[k] for k in sorted(own)), other)) for n, own in enumerate(some)]
+    for built in (index, index.saved("trie")):
+        answer = selected(built, publications)
+        assert [accepted(answer, row) for row in range(len(some))] == [[0, 1, 2, 3, 4], [0, 1], [0, 2], [0], [], [0]]
+
+
 def test_there_is_room_for_all_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     texts = [f'SELECT * {{ ?s <urn:p> ?o FILTER ftcontains(?o, "w{n % 7}") }}' for n in range(500)]
     subscriptions = [parse(text, id=str(n)) for n, text in enumerate(texts)]

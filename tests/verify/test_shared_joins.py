@@ -16,7 +16,7 @@ from triplewire.ir.evaluation.evaluate import World, evaluate
 from triplewire.ir.subscription import Subscription
 from triplewire.ir.taxonomy import Taxonomy
 from triplewire.kernels.joins.network import publication as network
-from triplewire.kernels.joins.network.columns import NO_STEP
+from triplewire.kernels.joins.network.columns import MORE, NO_STEP
 from triplewire.languages import parse
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, RDF_TYPE, XSD, Literal, Triple
@@ -223,6 +223,39 @@ def test_patterns_without_variables_are_not_looked_for_where_the_index_has_found
     assert matches[0] < matches[1]
     assert matches[0]
     assert steps[0] == steps[1] + len(constants)
+
+
+@pytest.mark.parametrize("others", [0, 35])
+def test_direct_nodes_have_the_solutions_of_the_reference(others: int) -> None:
+    """Also where a publication has too many terms for the short way."""
+    groups = [
+        "?a <urn:p> <urn:t1>",
+        "<urn:t1> <urn:p> ?a . ?a <urn:q> <urn:t2>",
+        "?a <urn:p> <urn:t1> . ?a <urn:p> <urn:t2> . <urn:t3> <urn:q> ?a . ?a <urn:r> <urn:t4> . ?a <urn:r> <urn:t5>",
+        "?a <urn:p> ?a . ?a <urn:q> <urn:t1>",
+        "?a <urn:p> ?b . ?a <urn:q> <urn:t1> . <urn:t2> <urn:r> ?b",
+        "?b <urn:p> ?a . <urn:t1> <urn:q> ?a . ?b <urn:r> <urn:t2>",
+        "?a <urn:p> ?b . ?a <urn:q> <urn:t1>",
+        "?b <urn:p> ?a . ?a <urn:q> <urn:t1> . <urn:t1> <urn:r> ?c",
+    ]
+    rng, world = random.Random(7), _world(6)
+    queries = [parse(f"SELECT * {{ {group} }}", "sparql", id=str(number)) for number, group in enumerate(groups)]
+    spare = tuple(Triple(IRI(f"urn:x{n}"), IRI("urn:r"), IRI(f"urn:y{n}")) for n in range(others))
+    publications = [_publication(rng, 20 + 5 * number, number) for number in range(40)]
+    publications = [Publication(graph.id, graph.triples + spare) for graph in publications]
+    columns, matches = Columns.of(publications, queries, world), set()
+    verdict = columns.verdict()
+    told = dict(zip(zip(verdict.publication, verdict.subscription, strict=True), verdict.truncated, strict=True))
+    for p, s in itertools.product(range(len(publications)), range(len(queries))):
+        answer = evaluate(queries[s], publications[p], world)
+        assert bool(answer.bindings) == ((p, s) in told)
+        if answer.bindings:
+            assert answer.truncated == told[p, s]
+            matches.add((s, answer.truncated))
+    assert {s for s, _ in matches} == set(range(len(queries)))
+    assert {truncated for _, truncated in matches} == {False, True}
+    nodes = columns.columnar._shared._steps.node
+    assert np.count_nonzero(nodes[:, MORE] < 0) >= len(queries) - 1
 
 
 CLASSES = Taxonomy.build(

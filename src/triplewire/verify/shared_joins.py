@@ -88,12 +88,12 @@ class SharedJoins:
         )
         rows, more = np.empty((nodes, NODE_COLUMNS), np.int32), np.empty(int(node_offset[nodes]), np.int32)
         more = more[: pack(node_offset, node, rows, more)].copy()
-        step, is_atom = step[:steps].copy(), np.zeros(steps, np.uint8)
-        direct.mark_direct(step, rows, is_atom)
-        atoms = np.full((1 << (2 * int(is_atom.sum())).bit_length(), 2), direct.FREE, np.int64)
-        direct.enter_atoms(step, is_atom, atoms)
+        step, is_plain = step[:steps].copy(), np.zeros(steps, np.uint8)
+        direct.mark_direct(step, rows, is_plain)
+        plain = np.full((1 << (2 * int(is_plain.sum())).bit_length(), 2), direct.FREE, np.int64)
+        direct.enter_plain(step, is_plain, plain)
         columns = step, tested[:used].copy(), rows, more, components.component_offset, last
-        made = StepColumns(*fixed(*columns, self._clause_rows(last), atoms))
+        made = StepColumns(*fixed(*columns, self._clause_rows(last), plain))
         if patterns > _MANY:
             give_back()
         return made

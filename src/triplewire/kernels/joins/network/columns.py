@@ -42,7 +42,7 @@ class StepColumns(NamedTuple):
     component_offset: Any  # clause -> its slice of `last`
     last: Any  # component -> the root of its tree, or -2 - the last step of its path, or NO_STEP
     clause: Any  # shape (clauses, 4)
-    atoms: Any  # hash table of the steps that are looked up (`triplewire.kernels.joins.network.direct`)
+    plain: Any  # hash table of the plain steps (`triplewire.kernels.joins.network.direct`)
 
 
 class Scratch(NamedTuple):
@@ -61,7 +61,7 @@ class Scratch(NamedTuple):
     bits: Any  # sets of values and of triples; first the one that has all values
     tally: Any  # shape (2, terms of a publication): zeros
     path: Any  # steps or nodes that are to be solved
-    values: Any  # shape (steps, 2): of an atom, stamp, and the values that it allows
+    values: Any  # shape (steps, 2): of a plain step, stamp, and the values that it allows
     direct: Any  # direct node with a link -> stamp << 32 | its solutions
-    asked: Any  # shape (3, keys): atoms that are looked up
+    asked: Any  # shape (3, keys): plain steps that are looked up
     state: Any  # the places are those of `triplewire.kernels.joins.network.publication`

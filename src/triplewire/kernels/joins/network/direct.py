@@ -1,10 +1,10 @@
 """Nodes whose steps need no solving: the values that each of them allows are looked up.
 
-A step is an *atom* where its pattern has two constants and a variable, or one constant, its predicate, and one variable
-as both ends: what triples of a publication give it is found by their predicates and one of their ends, for all atoms at
-once. A node is direct where its steps are atoms but for
-one, which may lead to a node of atoms, or to anything. So it has a number of solutions, exactly, after a few loads and
-a look at the triples of one predicate: that takes less time than to keep sets of the steps, and of what they lead to.
+A step is *plain* where its pattern has two constants and a variable, or one constant, its predicate, and one variable
+as both ends: what triples of a publication give it is found by their predicates and one of their ends, for all plain
+steps at once. A node is *direct* where all its steps are plain but for one, which may lead to a node of plain steps, or
+to anything. How many solutions it has is known, exactly, after a few loads and a look at the triples of one predicate:
+that takes less time than to keep sets of the steps, and of what they lead to.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ from triplewire.kernels.shared.compiled import called_helper, helper, kernel
 from triplewire.kernels.shared.hashing import mix_bits
 
 PLAIN, LINKED = -1, -2
-"""In place of MORE and MORE_END, which are equal where nothing is there: all steps are atoms; LINKED - k: all but the
+"""In place of MORE and MORE_END, which are equal where nothing is there: all steps are plain; LINKED - k: all but the
 step number k."""
 
 NEVER = -100  # a step that is neither
 LOOP = 0xFFFFFFFF  # in a key, in place of a constant: subject and object are the same
-KEY, STEPS = 0, 1  # columns of `atoms`: a key, or FREE; the steps with a variable, and with a LEAF, each plus 1
+KEY, STEPS = 0, 1  # columns of `plain`: a key, or FREE; the steps with a variable, and with a LEAF, each plus 1
 FREE = -1
 MOST_KEYS = 3 * FEW + 1  # of a publication, and room for one more
 _TAIL = 4  # steps of a node; the others are looked at only where there are more
@@ -57,7 +57,7 @@ _ALL = (_int(1) << WORD) - 1
 
 @helper
 def _key(predicate: int, end: int, is_subject: int) -> Any:
-    """What an atom is known by: its constants, and whether the second one is the subject."""
+    """What a plain step is known by: its constants, and whether the second one is the subject."""
     return (_int(is_subject) << 62) | (_int(predicate) << 32) | _int(end)
 
 
@@ -69,7 +69,7 @@ def _slot(key: int, mask: int) -> Any:
 
 @helper
 def _kind(s: int, step: Any, rows: Any) -> int:
-    """Is a step of a node an atom (PLAIN), or what a direct node may have one of (LINKED)?"""
+    """Is a step of a node plain (PLAIN), or what a direct node may have one of (LINKED)?"""
     edge = step[s, EDGE] >> 1 if step[s, PARENT] == LINK else s
     subject, object_ = step[edge, SUBJECT], step[edge, OBJECT]
     if step[edge, PARENT] != APART or step[edge, PREDICATE] < 0 or step[edge, TEST] < step[edge, TEST_END]:
@@ -82,8 +82,8 @@ def _kind(s: int, step: Any, rows: Any) -> int:
 
 
 @kernel
-def mark_direct(step: Any, rows: Any, is_atom: Any) -> None:
-    """Mark the nodes in `rows` that are direct, and the steps that are their atoms."""
+def mark_direct(step: Any, rows: Any, is_plain: Any) -> None:
+    """Mark the nodes in `rows` that are direct, and their plain steps."""
     for n in range(rows.shape[0]):
         own, links, count = PLAIN, 0, 0
         for k in range(AT_HAND):
@@ -99,34 +99,35 @@ def mark_direct(step: Any, rows: Any, is_atom: Any) -> None:
             rows[n, MORE], rows[n, MORE_END] = own, own
             for k in range(AT_HAND):
                 if rows[n, k] != ALWAYS and LINKED - k != own:
-                    is_atom[rows[n, k]] = 1
+                    is_plain[rows[n, k]] = 1
 
 
 @kernel
-def enter_atoms(step: Any, is_atom: Any, atoms: Any) -> None:
-    """Fill the hash table of the steps that are atoms, all FREE before: a power of two of rows."""
-    mask = atoms.shape[0] - 1
+def enter_plain(step: Any, is_plain: Any, plain: Any) -> None:
+    """Fill the hash table of the plain steps, all FREE before: a power of two of rows."""
+    mask = plain.shape[0] - 1
     for s in range(step.shape[0]):
-        if is_atom[s] == 0:
+        if is_plain[s] == 0:
             continue
         is_subject = step[s, SUBJECT] >= 0
         end, variable = step[s, SUBJECT if is_subject else OBJECT], step[s, OBJECT if is_subject else SUBJECT]
         key = _key(step[s, PREDICATE], end if end >= 0 else LOOP, is_subject)
         at = _slot(key, mask)
-        while atoms[at, KEY] != FREE and atoms[at, KEY] != key:
+        while plain[at, KEY] != FREE and plain[at, KEY] != key:
             at = (at + 1) & mask
-        if atoms[at, KEY] == FREE:
-            atoms[at, KEY], atoms[at, STEPS] = key, 0
-        atoms[at, STEPS] |= _int(s + 1) << 32 if variable == LEAF else _int(s + 1)
+        if plain[at, KEY] == FREE:
+            plain[at, KEY], plain[at, STEPS] = key, 0
+        plain[at, STEPS] |= _int(s + 1) << 32 if variable == LEAF else _int(s + 1)
 
 
 @helper
-def _ask(predicate: int, end: int, is_subject: int, value: int, count: int, atoms: Any, work: Scratch) -> Any:
-    """Note that an atom, if there is one, has a value. Returns how many are noted, where both constants are known."""
+def _ask(predicate: int, end: int, is_subject: int, value: int, count: int, plain: Any, work: Scratch) -> Any:
+    """Note that a plain step, if there is one, has a value. Returns how many are noted: where both constants are
+    known."""
     key = _key(max(predicate, 0), max(end, 0), is_subject)
-    slot = _slot(key, atoms.shape[0] - 1)
+    slot = _slot(key, plain.shape[0] - 1)
     work.asked[0, count], work.asked[1, count], work.asked[2, count] = key, slot, value
-    prefetch(atoms, slot)
+    prefetch(plain, slot)
     return count + ((predicate >= 0) & (end >= 0))
 
 
@@ -139,27 +140,27 @@ def _allow(s: int, value: int, stamp: int, values: Any) -> None:
 
 @called_helper
 def look_up(triples: int, steps: StepColumns, work: Scratch) -> None:
-    """Write down the values that the atoms of all direct nodes have in the publication at hand. First all places are
+    """Write down the values that the plain steps of direct nodes have in the publication at hand. First all places are
     fetched, then what they lead to: so look-ups do not wait for each other's memory."""
-    atoms, asked, values, count, terms = steps.atoms, work.asked, work.values, _int(0), work.terms
-    mask, stamp, named_steps = atoms.shape[0] - 1, work.state[STAMP], _int(0)
+    plain, asked, values, count, terms = steps.plain, work.asked, work.values, _int(0), work.terms
+    mask, stamp, named_steps = plain.shape[0] - 1, work.state[STAMP], _int(0)
     values[ALWAYS, 0], values[ALWAYS, 1] = stamp, _ALL
     for a in range(triples):
         subject, predicate, object_ = work.triples[0, a], work.triples[1, a], work.triples[2, a]
         known = terms[CONSTANT, predicate]
-        count = _ask(known, terms[CONSTANT, object_], 0, subject, count, atoms, work)
-        count = _ask(known, terms[CONSTANT, subject], 1, object_, count, atoms, work)
+        count = _ask(known, terms[CONSTANT, object_], 0, subject, count, plain, work)
+        count = _ask(known, terms[CONSTANT, subject], 1, object_, count, plain, work)
         if subject == object_:
-            count = _ask(known, LOOP, 0, subject, count, atoms, work)
+            count = _ask(known, LOOP, 0, subject, count, plain, work)
     for k in range(count):
         key, at = asked[0, k], asked[1, k]
-        while atoms[at, KEY] != FREE and atoms[at, KEY] != key:
+        while plain[at, KEY] != FREE and plain[at, KEY] != key:
             at = (at + 1) & mask
-        if atoms[at, KEY] == key:
-            asked[0, named_steps], asked[2, named_steps] = atoms[at, STEPS], asked[2, k]
+        if plain[at, KEY] == key:
+            asked[0, named_steps], asked[2, named_steps] = plain[at, STEPS], asked[2, k]
             named_steps += 1
-            prefetch(values, (atoms[at, STEPS] & _LOW) - 1)
-            prefetch(values, (atoms[at, STEPS] >> 32) - 1)
+            prefetch(values, (plain[at, STEPS] & _LOW) - 1)
+            prefetch(values, (plain[at, STEPS] >> 32) - 1)
     work.state[VISITED] += named_steps
     for k in range(named_steps):
         named = asked[0, k]
@@ -171,7 +172,8 @@ def look_up(triples: int, steps: StepColumns, work: Scratch) -> None:
 
 @helper
 def _values(n: int, linked: int, steps: StepColumns, work: Scratch) -> Any:
-    """The values that the atoms of a direct node allow. `linked`: the number of its step that is none, or any other."""
+    """The values that the plain steps of a direct node allow. `linked`: the number of its step that is not plain, or
+    any other number."""
     node, values, stamp, common = steps.node, work.values, work.state[STAMP], _int(_ALL)
     for k in range(_TAIL):
         s = node[n, k]
@@ -196,7 +198,7 @@ def fetch_steps(n: int, steps: StepColumns, work: Scratch) -> None:
 
 @helper
 def count_plain(n: int, steps: StepColumns, work: Scratch) -> Any:
-    """How many solutions has a node of atoms, which are looked up?"""
+    """How many solutions has a node of plain steps, which are looked up?"""
     return count_bits(_values(n, _int(_NOWHERE), steps, work))
 
 

@@ -31,7 +31,7 @@ MOST_SOLUTIONS = 1 << 30  # counts stay there
 STAMP, USED, LISTED, VISITED, ENDS, BITS_USED, FULL, LOOKED_UP = 0, 1, 2, 3, 4, 5, 6, 7
 """Places in `state`: the stamp of the publication at hand; how much of `rows` is used; is `tests` complete; steps and
 nodes solved; terms that are subjects or objects, which have the first numbers; how much of `bits` is used; was that too
-small; the stamp of the publication whose atoms were last looked up."""
+small; the stamp of the publication whose plain steps were last looked up."""
 SOLVED, BEGIN, COUNT, TOTAL = 0, 1, 2, 3  # columns of `memo`
 TOO_MANY = -1  # as COUNT or TOTAL: nothing is known
 BY_SLOT, OF_BATCH, CONSTANT = 0, 1, 2  # rows of `terms`
