@@ -183,8 +183,8 @@ def test_what_clauses_share_is_solved_once() -> None:
         )
         assert work.state[network.VISITED] == solved - 1  # each of them once, but for the step ALWAYS, which is given
     always, patterns, links, nodes = 1, 2 + 100, 1, 1 + 100
-    assert len(shared._steps.step) == always + patterns + links
-    assert len(shared._steps.node) == nodes
+    assert len(shared._steps.step) == always + patterns + links + 1  # and the row of their end
+    assert len(shared._steps.node) == nodes + 1
 
 
 def test_equal_clauses_take_no_further_steps() -> None:
@@ -201,8 +201,8 @@ def test_equal_clauses_take_no_further_steps() -> None:
             work = lent.parts[-1]
             visited.append(int(work.state[network.VISITED]))
         always, links, nodes = 1, 1, 2
-        assert len(shared._steps.step) == always + len(group) + links
-        assert len(shared._steps.node) == nodes
+        assert len(shared._steps.step) == always + len(group) + links + 1  # and the row of their end
+        assert len(shared._steps.node) == nodes + 1
     assert 0 < max(visited) <= 8 * (len(group) + links + nodes)
 
 

@@ -74,7 +74,7 @@ class SharedJoins:
         """The network, which is made when it is first asked for."""
         components, tests = self._components, self._clauses.tests.columns
         patterns, variables = len(components.pattern), self._clauses.table.variables
-        step = untouched((2 * patterns + 2, COLUMNS), np.int32)
+        step = untouched((2 * patterns + 4, COLUMNS), np.int32)
         tested = untouched((self._most_tested() + 1, 2), np.int32)
         node_offset, node = untouched(2 * patterns + 2, np.int32), untouched(5 * patterns, np.int32)
         last = untouched(len(components.component), np.int32)
@@ -84,9 +84,9 @@ class SharedJoins:
         steps, used, nodes = build(
             self._chosen, own_order, tests, work_area, frequency, step, tested, node_offset, node, last
         )
-        rows, more = np.empty((nodes, NODE_COLUMNS), np.int32), np.empty(int(node_offset[nodes]), np.int32)
+        rows, more = np.empty((nodes + 1, NODE_COLUMNS), np.int32), np.empty(int(node_offset[nodes]), np.int32)
         more = more[: pack(node_offset, node, rows, more)].copy()
-        columns = step[:steps].copy(), tested[:used].copy(), rows, more, components.component_offset, last
+        columns = step[: steps + 1].copy(), tested[:used].copy(), rows, more, components.component_offset, last
         made = StepColumns(*fixed(*columns, self._clause_rows(last)))
         if patterns > _MANY:
             give_back()
@@ -128,7 +128,7 @@ class SharedJoins:
 
     def _new_scratch(self) -> Lent:
         owner, tests = Owners(fixed_array(self._clauses.facts.owner)), self._clauses.tests
-        scratch = kernels.scratch(self._constants, len(tests) + 1, self._steps, _ROOM)
+        scratch = kernels.scratch(self._constants, len(tests) + 1, self._steps, _ROOM, untouched)
         return Lent(kernels.LENT, owner, self._steps, tests.columns, scratch)
 
 

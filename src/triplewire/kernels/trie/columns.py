@@ -65,7 +65,6 @@ class TrieArrays(NamedTuple):
     need: Any
     subscription: Any
     star: Any
-    star_number: Any
     star_block: Any
     first_range: int
     range_test: Any  # shape (range atoms, 4): what each asks (`triplewire.kernels.trie.windows`)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from triplewire.kernels.prefetch import prefetch
+from triplewire.kernels.shared.bits import count_bits
 from triplewire.kernels.shared.compiled import allocating_kernel, called_helper, helper
 from triplewire.kernels.shared.search import lower
 from triplewire.kernels.trie.bounds import GENERAL, LOOSE, NUMBER, STATUS
@@ -27,8 +28,9 @@ from triplewire.kernels.trie.columns import (
 from triplewire.kernels.trie.subsets import ALONE, AT, CODE, ENDS, HALF, STAR, fresh, subsets
 
 WITHIN, SINGLE = 1, 2  # what a bound says
-BLOCK = 6  # so many rows, as a power of two, have one place from which their stars are looked for
+BLOCK = 5  # so many rows, as a power of two, have one number whose bits say where stars end
 
+_IN_BLOCK = (1 << BLOCK) - 1
 _int: Any = np.int64
 _wide: Any = np.uint64  # also of an index: that it is not negative
 
@@ -180,10 +182,8 @@ def _stars(trie: TrieArrays, space: WalkSpace, hit: int, out: WalkOutput, mark: 
     for i in range(hit):
         node = _int(space.hits[_wide(i)])
         if trie.nodes[_wide(2 * node + 1)] >> STAR & 1:
-            at = _int(trie.star_block[node >> BLOCK])
-            while trie.star[at] != node:
-                at += 1
-            star = trie.star_number[at]
+            before = _int(trie.star[node >> BLOCK]) & ((_int(1) << (node & _IN_BLOCK)) - 1)
+            star = _int(trie.star_block[node >> BLOCK]) + count_bits(before)
             out.star_list[count] = star
             count += out.star_stamp[star] != mark
             out.star_stamp[star] = mark

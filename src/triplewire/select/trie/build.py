@@ -41,9 +41,8 @@ class SetTrie:
     item: Ids  # clauses, by node, and those of a node by need
     need: NDArray[np.uint32]  # of each item: its code and the number of its bound (`triplewire.kernels.trie.bounds`)
     subscription: Ids  # of each item
-    star: Ids  # the rows where stars end, ascending
-    star_number: Ids  # of each of them
-    star_block: Ids  # row >> BLOCK -> the first of them that is not before those rows
+    star: NDArray[np.uint32]  # row >> BLOCK -> the rows where stars end, as bits; stars are numbered by these rows
+    star_block: Ids  # row >> BLOCK -> how many stars end before those rows
 
     def __len__(self) -> int:
         return len(self.nodes) - 1
@@ -188,7 +187,7 @@ def _shape(
     nodes = np.zeros((used + 1, 2), np.int64)
     nodes[:used] = rows[:used]
     none = np.zeros(0, np.int32)
-    return SetTrie(nodes, root, none, none.astype(np.uint32), none, none, none, none), row[node]
+    return SetTrie(nodes, root, none, none.astype(np.uint32), none, none.astype(np.uint32), none), row[node]
 
 
 def _add_stars(atoms: SetTrie, node: Ids, clause: Ids, items: _Items) -> tuple[SetTrie, SetTrie]:
@@ -197,12 +196,21 @@ def _add_stars(atoms: SetTrie, node: Ids, clause: Ids, items: _Items) -> tuple[S
         return atoms, _shape(np.zeros(1, np.int64), np.zeros(0, np.int32), 0, 0, no_ranges())[0]
     ends, number = np.unique(node, return_inverse=True)
     order = np.argsort(np.bincount(number), kind="stable")
-    number_of = _inverse(order)
-    block = np.searchsorted(ends, np.arange(0, len(atoms) + 1, 1 << set_trie.BLOCK)).astype(np.int32)
     atoms.nodes[ends, 1] |= 1 << subset_kernels.STAR
-    pairs = np.unique(clause.astype(np.int64) << 32 | number_of[number])  # a clause may have a star twice
+    pairs = np.unique(clause.astype(np.int64) << 32 | _inverse(order)[number])  # a clause may have a star twice
     clauses, counts = np.unique(pairs >> 32, return_counts=True)
     offset = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
-    shape, node = _shape(offset, (pairs & 0xFFFFFFFF).astype(np.int32), len(order), len(order), no_ranges())
-    atoms = replace(atoms, star=ends.astype(np.int32), star_number=number_of, star_block=block)
+    labels = order[pairs & 0xFFFFFFFF].astype(np.int32)
+    shape, node = _shape(offset, labels, len(order), len(order), no_ranges())
+    star, block = star_columns(atoms.nodes[:-1])
+    atoms = replace(atoms, star=star, star_block=block)
     return atoms, items.hung(shape, node, clauses.astype(np.int32))
+
+
+def star_columns(nodes: Keys) -> tuple[NDArray[np.uint32], Ids]:
+    """The columns `star` and `star_block` of a trie, from the marks of its rows."""
+    width = 1 << set_trie.BLOCK
+    bits = np.zeros((-(-len(nodes) // width), width), np.bool_)
+    bits.reshape(-1)[: len(nodes)] = nodes[:, 1] >> subset_kernels.STAR & 1
+    before = np.cumsum(np.append(0, bits.sum(axis=1)[:-1]), dtype=np.int32)
+    return np.packbits(bits, bitorder="little").view("<u4").astype(np.uint32), before

@@ -18,12 +18,12 @@ from triplewire.clauses.node_tests.table import OPS
 from triplewire.clauses.schema import Column, Schema, Sizes, blocks, check, is_ascending, is_within, require
 from triplewire.kernels.trie.atoms import HASHED, NOTHING
 from triplewire.kernels.trie.bounds import NUMBER, STATUS
-from triplewire.kernels.trie.set_trie import BLOCK
 from triplewire.kernels.trie.stars import ANY, CHECK, RANGE, TERM, TEST
 from triplewire.kernels.trie.subsets import ALONE, AT, CODE, COUNT, ENDS, HALF, MORE, ODD, STAR, WIDE
 from triplewire.kernels.trie.subsets import RANGE as RANGE_BIT
 from triplewire.kernels.trie.windows import GROUP, LAST_GROUP, LAST_OP, OP
 from triplewire.select.trie.asked import range_tests
+from triplewire.select.trie.build import star_columns
 from triplewire.select.trie.window_checks import check_windows
 
 _CODES = (CHECK + 1) << STATUS  # how many codes there are
@@ -48,9 +48,8 @@ _SET_TRIE: Schema = {
     "item": Column("i4", ("items",), below="clauses"),
     "need": Column("u4", ("items",), below=_CODES << NUMBER),
     "subscription": Column("i4", ("items",), below="subscriptions"),
-    "star": Column("i4", ("stars",), below="rows"),
-    "star_number": Column("i4", ("stars",), below="stars"),
-    "star_block": Column("i4", ("blocks",), below="stars+1"),
+    "star": Column("u4", ("blocks",)),
+    "star_block": Column("i4", ("blocks",)),
 }
 
 
@@ -71,8 +70,10 @@ def check_trie(clauses: Clauses, arrays: Mapping[str, NDArray[Any]]) -> None:
     _check_bounds(trie, sizes, int(np.diff(clauses.table.pattern_offset).max(initial=0)))
     require(bool(trie["may_repeat"][0]) == clauses.have_alternatives, "trie.may_repeat is not that of the clauses")
     parts = {name: under(name, arrays) for name in ("atoms", "stars")}
-    stars = check(_SET_TRIE, parts["atoms"], "atoms", {**sizes, "labels": sizes["atoms"]})["stars"]
-    check(_SET_TRIE, parts["stars"], "stars", {**sizes, "labels": stars, "stars": 0})
+    check(_SET_TRIE, parts["atoms"], "atoms", {**sizes, "labels": sizes["atoms"]})
+    marks: NDArray[Any] = parts["atoms"]["nodes"][:-1, 1]
+    stars = int(np.count_nonzero(marks >> STAR & 1))
+    check(_SET_TRIE, parts["stars"], "stars", {**sizes, "labels": stars, "blocks": 0})
     there = np.zeros(clauses.count, np.bool_)
     for name, first_range in (("atoms", sizes["first_range"]), ("stars", stars)):
         _SetTrieCheck(name, parts[name], first_range).run(clauses.facts.owner, sizes["bounds"])
@@ -223,13 +224,8 @@ class _SetTrieCheck:
 
     def _check_stars(self) -> None:
         """The marks of rows where stars end lead to their numbers."""
-        trie, marks = self._trie, self._trie["nodes"][:-1, 1]
-        star = trie["star"]
-        place = np.flatnonzero(marks >> STAR & 1)
-        require(np.array_equal(star, place), f"the array {self._name}.star does not say where stars end")
-        there = np.zeros(len(star), np.bool_)
-        there[trie["star_number"]] = True
-        require(there.all(), f"the array {self._name}.star_number has not each number once")
-        if len(star):
-            block = np.searchsorted(star, np.arange(0, self._rows + 1, 1 << BLOCK))
-            require(np.array_equal(trie["star_block"], block), f"the array {self._name}.star_block is out of order")
+        trie, nodes = self._trie, self._trie["nodes"][:-1]
+        there = bool((nodes[:, 1] >> STAR & 1).any())
+        columns = star_columns(nodes) if there else (trie["star"][:0], trie["star_block"][:0])
+        for name, column in zip(("star", "star_block"), columns, strict=True):
+            require(np.array_equal(trie[name], column), f"the array {self._name}.{name} does not say where stars end")

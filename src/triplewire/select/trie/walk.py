@@ -258,5 +258,5 @@ def _arrays(trie: SetTrie, first_range: int, windows: Any) -> TrieArrays:
     """A trie as the kernel takes it. `windows`: what range atoms ask, and the bounds of windows."""
     subscription = trie.subscription if len(trie.subscription) else np.zeros(1, np.int32)  # it is read without a look
     arrays = trie.nodes.reshape(-1), trie.root, trie.item, trie.need, subscription
-    stars = fixed(trie.star, trie.star_number, trie.star_block)
+    stars = fixed(trie.star, trie.star_block)
     return TrieArrays(*(*fixed(*arrays), *stars, first_range, *windows))

@@ -9,14 +9,11 @@ import numpy as np
 from triplewire.kernels.joins.columns import StarClauses
 from triplewire.kernels.joins.network.columns import (
     ALWAYS,
-    APART,
     AT_HAND,
     LEAF,
     MORE,
-    MORE_END,
     NO_STEP,
     OBJECT,
-    PARENT,
     SUBJECT,
 )
 from triplewire.kernels.joins.network.paths import add_path
@@ -59,9 +56,9 @@ def _add(own: Component, clauses: StarClauses, tests: TestColumns, frequency: An
 def build(chosen: Any, clauses: StarClauses, tests: TestColumns, variables: Any, frequency: Any, step: Any,
           tested: Any, node_offset: Any, node: Any, last: Any) -> Any:  # fmt: skip
     """Write down the network of the clauses that are `chosen` (1 by clause), without their residual predicates. Returns
-    how many steps, tests and nodes there are.
+    how many rows of steps, tests and nodes there are; behind the steps is the row of their end.
 
-    `step` has two rows for each pattern and two more, `tested` one for each test and pattern of the tested variable,
+    `step` has two rows for each pattern and four more, `tested` one for each test and pattern of the tested variable,
     `last` one for each component, `node_offset` two for each pattern and two more, `node` five for each pattern (see
     `triplewire.kernels.joins.network.trees`); `variables` has five rows and a column for each variable of a clause.
     frequency[constant]: positions of patterns that have it. The members of components with cycles are put in order.
@@ -72,7 +69,7 @@ def build(chosen: Any, clauses: StarClauses, tests: TestColumns, variables: Any,
     tree = Tree(of_pattern[0], of_pattern[1:], of_vertex[0], of_vertex[1], of_vertex[2])
     network = Network(step, tested, slots, node_offset, node, node_slots, used)
     node_offset[0], used[STEPS] = 0, ALWAYS + 1
-    step[ALWAYS, :], step[ALWAYS, PARENT], step[ALWAYS, SUBJECT : OBJECT + 1] = 0, APART, LEAF
+    step[: used[STEPS] + 1, :], step[ALWAYS, SUBJECT : OBJECT + 1] = 0, LEAF
     for c in range(chosen.size):
         first, t0, t1 = clauses.pattern_offset[c], clauses.test_offset[c], clauses.test_offset[c + 1]
         for k in range(clauses.component_offset[c], clauses.component_offset[c + 1]):
@@ -87,9 +84,9 @@ def build(chosen: Any, clauses: StarClauses, tests: TestColumns, variables: Any,
 @kernel
 def pack(node_offset: Any, node: Any, rows: Any, more: Any) -> int:
     """Put the nodes into rows of NODE_COLUMNS, and the steps that have no place there into `more`, which is as long as
-    `node`. Returns how many these are."""
+    `node`; the last row is the end. Returns how many these are."""
     used = 0
-    for n in range(rows.shape[0]):
+    for n in range(rows.shape[0] - 1):
         at, end = node_offset[n] + 1, node_offset[n + 1]
         rows[n, :AT_HAND], rows[n, MORE] = ALWAYS, used
         for k in range(at, end):
@@ -97,5 +94,5 @@ def pack(node_offset: Any, node: Any, rows: Any, more: Any) -> int:
                 rows[n, k - at] = node[k]
             else:
                 more[used], used = node[k], used + 1
-        rows[n, MORE_END] = used
+    rows[-1, :AT_HAND], rows[-1, MORE] = ALWAYS, used
     return used

@@ -20,7 +20,6 @@ from triplewire.kernels.joins.network.columns import (
     RANGED,
     SUBJECT,
     TEST,
-    TEST_END,
     WIDTH,
     Scratch,
     StepColumns,
@@ -53,13 +52,14 @@ _int: Any = np.int64
 @helper
 def _bind(n: int, triple: int, row: int, at: int, steps: StepColumns, work: Scratch) -> Any:
     """Write the row `at`: that of the parent, and the values that a triple gives. False: a variable has two."""
-    step, rows, width = steps.step, work.rows, steps.step[n, WIDTH]
+    step, rows, before = steps.step, work.rows, steps.step[n + 1, WIDTH]
+    width = before
     for v in range(width):
         rows[at + 1 + v] = rows[row + 1 + v]
     fits = True
     for k in range(3):
         code, value = step[n, SUBJECT + k], work.triples[k, triple]
-        if code < 0 and code != LEAF and -1 - code >= step[n, WIDTH]:
+        if code < 0 and code != LEAF and -1 - code >= before:
             if -1 - code >= width:
                 rows[at + 1 + (-1 - code)], width = value, -code
             fits = fits and rows[at + 1 + (-1 - code)] == value
@@ -72,13 +72,13 @@ def _join(n: int, row: int, weight: int, publication: int, triples: int, out: in
     """Put the rows that a row of the parent has in a step behind those that end at `out`. Returns the end, or
     TOO_MANY."""
     step, rows = steps.step, work.rows
-    t0, t1, width, new_width = step[n, TEST], step[n, TEST_END], step[n, WIDTH], step[n, NEW_WIDTH]
+    t0, t1, width, new_width = step[n, TEST], step[n + 1, TEST], step[n + 1, WIDTH], step[n + 1, NEW_WIDTH]
     size, begin, count = new_width + 1, out, _int(0)
     has_leaf = step[n, SUBJECT] == LEAF or step[n, PREDICATE] == LEAF or step[n, OBJECT] == LEAF
     listed = t1 if work.state[LISTED] != 0 else t0
     asks = t0 < t1 and (listed == t0 or steps.tested[t1 - 1, POSITION] >= RANGED)
     for w in range(triple_words(triples)):
-        bits = fitting(n, w, row, triples, t0, listed, steps, work)
+        bits = fitting(n, w, row, width, triples, t0, listed, steps, work)
         if not asks and new_width == width:
             count += count_bits(bits)
             bits = _int(0)
@@ -120,7 +120,7 @@ def _solve(n: int, publication: int, triples: int, steps: StepColumns, tests: Te
            work: Scratch) -> None:  # fmt: skip
     """Solve a step whose parent is solved. Inlined where it is called, with all that it calls: the arrays would take
     longer to hand over than most steps take."""
-    step, memo, rows, parent = steps.step, work.memo, work.rows, steps.step[n, PARENT]
+    step, memo, rows, parent = steps.step, work.memo, work.rows, steps.step[n + 1, PARENT]
     begin = _int(work.state[USED])
     out, parents, row, total = begin, _int(1), _int(FIRST_ROW), _int(0)
     if parent >= 0:
@@ -128,8 +128,8 @@ def _solve(n: int, publication: int, triples: int, steps: StepColumns, tests: Te
     for _ in range(max(parents, 0)):
         if out >= 0:
             out = _join(n, row, rows[row], publication, triples, out, steps, tests, features, work)
-        row += step[n, WIDTH] + 1
-    size = step[n, NEW_WIDTH] + 1
+        row += step[n + 1, WIDTH] + 1
+    size = step[n + 1, NEW_WIDTH] + 1
     if parents < 0 or out < 0 or out - begin > MOST_ROWS * size:
         memo[n, COUNT] = TOO_MANY
     else:
@@ -147,7 +147,7 @@ def solve_path(n: int, publication: int, triples: int, steps: StepColumns, tests
     """Solve a step and those before it, as far as that has not been done."""
     depth, stamp = 0, work.state[STAMP]
     while n >= 0 and work.memo[n, SOLVED] != stamp:
-        work.path[depth], depth, n = n, depth + 1, steps.step[n, PARENT]
+        work.path[depth], depth, n = n, depth + 1, steps.step[n + 1, PARENT]
     while depth > 0:
         depth -= 1
         _solve(work.path[depth], publication, triples, steps, tests, features, work)

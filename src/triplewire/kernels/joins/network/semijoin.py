@@ -19,13 +19,11 @@ from triplewire.kernels.joins.network.columns import (
     EDGE,
     LINK,
     MORE,
-    MORE_END,
-    PARENT,
+    OBJECT,
     POSITION,
     RANGED,
     SUBJECT,
     TEST,
-    TEST_END,
     Scratch,
     StepColumns,
 )
@@ -59,7 +57,6 @@ OF_SUBJECT, OF_OBJECT = COUNT, TOTAL
 """Columns of `memo`, of a step that is APART: triples that fit, for one value of its subject, and of its object, at
 most. The first one is that of its only variable, and of a LINK: solutions for one value, at most."""
 
-FEW_STEPS = 4  # of a node, which are looked at whether it has so many or not
 _NONE = -1
 _int: Any = np.int64
 _ONE = _int(1)
@@ -89,14 +86,14 @@ def _fit(n: int, publication: int, triples: int, steps: StepColumns, tests: Test
     if begin + size + words > bits.size:
         work.state[FULL], memo[n, BEGIN], memo[n, OF_SUBJECT], memo[n, OF_OBJECT] = 1, 0, 1, 1
         return
-    t0, t1, number = step[n, TEST], step[n, TEST_END], _int(0)
+    t0, t1, number = step[n, TEST], step[n + 1, TEST], _int(0)
     listed = t1 if work.state[LISTED] != 0 else t0
     asks = t0 < t1 and (listed == t0 or steps.tested[t1 - 1, POSITION] >= RANGED)
     first = 0 if step[n, SUBJECT] == -1 else 2 if step[n, SUBJECT + 2] == -1 else _NONE
     is_edge, is_loop = step[n, SUBJECT + 2] == -2, first == 0 and step[n, SUBJECT + 2] == -1
     bits[begin : begin + size] = 0
     for w in range(words):
-        fit = rest = fitting(n, w, FIRST_ROW, triples, t0, listed, steps, work)
+        fit = rest = fitting(n, w, FIRST_ROW, 0, triples, t0, listed, steps, work)
         while rest != 0:
             triple = w * WORD + _lowest(rest)
             own = rest & -rest
@@ -157,7 +154,7 @@ def _semijoin(n: int, triples: int, steps: StepColumns, work: Scratch) -> None:
 @helper
 def _steps_of(n: int, steps: StepColumns) -> Any:
     """How many steps has a node, with those that fill its row up?"""
-    return AT_HAND + steps.node[n, MORE_END] - steps.node[n, MORE]
+    return AT_HAND + steps.node[n + 1, MORE] - steps.node[n, MORE]
 
 
 @helper
@@ -174,7 +171,7 @@ def _solve_steps(n: int, publication: int, triples: int, steps: StepColumns, tes
     for k in range(_steps_of(n, steps)):
         s = _needs(n, k, steps)
         if memo[s, SOLVED] != stamp:
-            is_link = steps.step[s, PARENT] == LINK
+            is_link = steps.step[s, OBJECT] == LINK
             if is_link and work.node_memo[steps.step[s, CHILD], SOLVED] != stamp:
                 return _int(steps.step[s, CHILD])
             fit = steps.step[s, EDGE] >> 1 if is_link else s
@@ -192,24 +189,26 @@ def _meet(n: int, steps: StepColumns, work: Scratch) -> Any:
     """The values of a node, and bounds of its solutions. False: some of its steps are not solved."""
     node, memo, bits, begin, stamp = steps.node, work.memo, work.bits, work.state[BITS_USED], work.state[STAMP]
     size, bound, count, solved = value_words(work), _int(1), _int(0), True
-    for k in range(FEW_STEPS):
+    for k in range(AT_HAND):  # whether it has so many or not
         s = node[n, k]
         solved &= memo[s, SOLVED] == stamp
         bound = min(bound * memo[s, OF_SUBJECT], MOST_SOLUTIONS)
-    if solved and node[n, FEW_STEPS] != ALWAYS:
-        for k in range(FEW_STEPS, AT_HAND + node[n, MORE_END] - node[n, MORE]):
-            s = _needs(n, k, steps)
+    first = last = node[n, MORE]
+    if node[n, AT_HAND - 1] != ALWAYS:
+        last = node[n + 1, MORE]
+    if solved:
+        for k in range(first, last):
+            s = steps.more[k]
             solved &= memo[s, SOLVED] == stamp
             bound = min(bound * memo[s, OF_SUBJECT], MOST_SOLUTIONS)
     if not solved:
         return False
     for w in range(size):
         common = bits[memo[node[n, 0], BEGIN] + w]
-        for k in range(1, FEW_STEPS):
+        for k in range(1, AT_HAND):
             common &= bits[memo[node[n, k], BEGIN] + w]
-        if node[n, FEW_STEPS] != ALWAYS:
-            for k in range(FEW_STEPS, AT_HAND + node[n, MORE_END] - node[n, MORE]):
-                common &= bits[memo[_needs(n, k, steps), BEGIN] + w]
+        for k in range(first, last):
+            common &= bits[memo[steps.more[k], BEGIN] + w]
         bits[begin + w] = common
         count += count_bits(common)
     own = work.node_memo
@@ -277,7 +276,7 @@ def _count_node(n: int, triples: int, begin: int, steps: StepColumns, work: Scra
         count = _int(1)
         for k in range(_steps_of(n, steps)):
             s = _needs(n, k, steps)
-            if s != ALWAYS and steps.step[s, PARENT] == LINK:
+            if s != ALWAYS and steps.step[s, OBJECT] == LINK:
                 count = min(count * _below(s, value, words, size, steps, work), MOST_SOLUTIONS)
             elif s != ALWAYS:
                 count = min(count * _triples_of(s, value, words, size, steps, work), MOST_SOLUTIONS)
@@ -294,7 +293,7 @@ def count_tree(root: int, triples: int, steps: StepColumns, work: Scratch) -> An
         n, child = work.path[depth - 1], _int(_NONE)
         for k in range(_steps_of(n, steps)):
             s = _needs(n, k, steps)
-            if steps.step[s, PARENT] == LINK and work.counted[steps.step[s, CHILD]] >> 32 != stamp:
+            if steps.step[s, OBJECT] == LINK and work.counted[steps.step[s, CHILD]] >> 32 != stamp:
                 child = _int(steps.step[s, CHILD])
         if child != _NONE:
             work.path[depth], depth = child, depth + 1

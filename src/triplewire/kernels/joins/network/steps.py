@@ -8,6 +8,7 @@ import numpy as np
 
 from triplewire.kernels.joins.columns import StarClauses
 from triplewire.kernels.joins.network.columns import (
+    APART,
     CHILD,
     EDGE,
     LEAF,
@@ -20,7 +21,6 @@ from triplewire.kernels.joins.network.columns import (
     RANGED,
     SUBJECT,
     TEST,
-    TEST_END,
     WIDTH,
 )
 from triplewire.kernels.shared.columns import RANGE_TEST, RESIDUAL, TestColumns
@@ -38,7 +38,7 @@ class Network(NamedTuple):
 
     step: Any
     tested: Any
-    slots: Any  # hash table of the steps
+    slots: Any  # hash table of the steps: the row << 1, plus 1 for a step of a path
     node_offset: Any
     node: Any
     node_slots: Any  # hash table of the nodes
@@ -66,10 +66,10 @@ def _is_before(position: int, number: int, tested: Any, at: int) -> Any:
 def _state_step(at: int, parent: int, width: int, t0: int, t1: int, clauses: StarClauses, tests: TestColumns,
                 network: Network, variables: Any) -> Any:  # fmt: skip
     """Write down the step of a pattern behind those that are there, and its tests, which are not residual. Returns how
-    many variables have values then, and a hash of the step."""
-    step, tested, own = network.step, network.tested, network.used[STEPS]
+    many variables have values then, a hash of the step, and where its tests end."""
+    step, tested, own, before = network.step, network.tested, network.used[STEPS], width
     begin = end = network.used[TESTS]
-    step[own, PARENT], step[own, WIDTH], step[own, TEST] = parent, width, begin
+    step[own, TEST] = begin
     seen = mix_bits(_int(parent) + 2)
     for k in range(3):
         code, variable = clauses.pattern[at, k], -1 - clauses.pattern[at, k]
@@ -91,17 +91,20 @@ def _state_step(at: int, parent: int, width: int, t0: int, t1: int, clauses: Sta
                 tested[place, POSITION], tested[place, NUMBER], end = position, number, end + 1
         step[own, SUBJECT + k] = code
         seen = mix_bits(seen + _int(code) + 1002)
-    for t in range(step[own, TEST], end):
+    for t in range(begin, end):
         seen = mix_bits(seen + 3 * _int(tested[t, NUMBER]) + tested[t, POSITION])
-    step[own, TEST_END], step[own, NEW_WIDTH] = end, width
-    return width, seen
+    step[own + 1, TEST] = end
+    if parent != APART:
+        step[own + 1, PARENT], step[own + 1, WIDTH], step[own + 1, NEW_WIDTH] = parent, before, width
+        step[own + 2, TEST] = end
+    return width, seen, end
 
 
 @called_helper
-def _same_step(a: int, b: int, step: Any, tested: Any) -> bool:
-    """Are two steps equal? Those with the same parent begin with the same variables."""
-    size = step[a, TEST_END] - step[a, TEST]
-    same = step[a, PARENT] == step[b, PARENT] and size == step[b, TEST_END] - step[b, TEST]
+def _same_step(a: int, b: int, is_path: int, step: Any, tested: Any) -> bool:
+    """Are two steps of one sort equal? Those with the same parent begin with the same variables."""
+    size = step[a + 1, TEST] - step[a, TEST]
+    same = size == step[b + 1, TEST] - step[b, TEST] and (is_path == 0 or step[a + 1, PARENT] == step[b + 1, PARENT])
     for k in range(SUBJECT, OBJECT + 1):
         same = same and step[a, k] == step[b, k]
     for t in range(size if same else 0):
@@ -111,30 +114,31 @@ def _same_step(a: int, b: int, step: Any, tested: Any) -> bool:
 
 
 @helper
-def _shared(new: int, seen: Any, tests: int, network: Network) -> Any:
+def _shared(new: int, is_path: int, seen: Any, tests: int, network: Network) -> Any:
     """The step that is equal to the one written at `new`, with the hash `seen`, or else that one."""
-    slots, used, mask = network.slots, network.used, network.slots.size - 1
+    slots, used, mask, step, tested = network.slots, network.used, network.slots.size - 1, network.step, network.tested
     place = seen & mask
-    while slots[place] >= 0 and not _same_step(slots[place], new, network.step, network.tested):
+    while slots[place] >= 0 and not (
+        slots[place] & 1 == is_path and _same_step(slots[place] >> 1, new, is_path, step, tested)
+    ):
         place = (place + 1) & mask
     if slots[place] < 0:
-        slots[place], used[STEPS], used[TESTS] = new, new + 1, tests
-    return slots[place]
+        slots[place], used[STEPS], used[TESTS] = new << 1 | is_path, new + 1 + is_path, tests
+    return slots[place] >> 1
 
 
 @called_helper
 def add_step(at: int, parent: int, width: int, own: Component, clauses: StarClauses, tests: TestColumns,
              network: Network, variables: Any) -> Any:  # fmt: skip
     """The step of a pattern, written down if it is new; and how many variables have values then."""
-    step, used = network.step, network.used
-    width, seen = _state_step(at, parent, width, own.test, own.test_end, clauses, tests, network, variables)
-    return _shared(used[STEPS], seen, step[used[STEPS], TEST_END], network), width
+    width, seen, end = _state_step(at, parent, width, own.test, own.test_end, clauses, tests, network, variables)
+    return _shared(network.used[STEPS], int(parent != APART), seen, end, network), width
 
 
 @called_helper
 def add_link(edge: int, child: int, network: Network) -> Any:
     """The LINK of an edge and a node, written down if it is new."""
     new, step, tests = network.used[STEPS], network.step, network.used[TESTS]
-    step[new, :], step[new, PARENT], step[new, EDGE], step[new, CHILD] = 0, LINK, edge, child
-    step[new, TEST] = step[new, TEST_END] = tests
-    return _shared(new, mix_bits(mix_bits(_int(edge) + 5) + child), tests, network)
+    step[new, OBJECT], step[new, EDGE], step[new, CHILD] = LINK, edge, child
+    step[new, TEST] = step[new + 1, TEST] = tests
+    return _shared(new, 0, mix_bits(mix_bits(_int(edge) + 5) + child), tests, network)
