@@ -37,7 +37,14 @@ class Columns:
     asked: list[int]
 
     @classmethod
-    def of(cls, publications: Sequence[Publication], subscriptions: Sequence[Subscription], world: World) -> Columns:
+    def of(
+        cls,
+        publications: Sequence[Publication],
+        subscriptions: Sequence[Subscription],
+        world: World,
+        proven: bool = False,
+    ) -> Columns:
+        """`proven`: as in `Columnar`."""
         builder = ClauseBuilder()
         most = world.settings.max_branches
         for one in subscriptions:
@@ -50,7 +57,7 @@ class Columns:
             subscription, clause, place = clauses.place(test)
             return normal_form(subscriptions[subscription], most=most).clauses[clause].tests[place][1]
 
-        columnar = Columnar(clauses, expression, subscriptions.__getitem__, world)
+        columnar = Columnar(clauses, expression, subscriptions.__getitem__, world, proven)
         view = View.of(encode(publications), clauses, world)
         return cls(publications, subscriptions, world, view, clauses, columnar, asked)
 

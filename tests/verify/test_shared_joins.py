@@ -206,6 +206,25 @@ def test_equal_clauses_take_no_further_steps() -> None:
     assert 0 < max(visited) <= 8 * (len(group) + links + nodes)
 
 
+def test_patterns_without_variables_are_not_looked_for_where_the_index_has_found_them() -> None:
+    """They need no steps then. Without such an index, a pair that lacks one is no match."""
+    group = [("?a", "<urn:p>", "?b"), ("?b", "<urn:q>", "<urn:t1>")]
+    constants = [("<urn:t1>", "<urn:p>", "<urn:t2>"), ("<urn:t2>", "<urn:q>", "<urn:t2>")]
+    query, rng = _query(group + constants, 0), random.Random(3)
+    publications = [_publication(rng, 120, number) for number in range(40)]
+    steps, matches = [], []
+    for proven in (False, True):
+        columns = Columns.of(publications, [query], _world(), proven)
+        steps.append(len(columns.columnar._shared._steps.step))
+        matches.append(set(columns.verdict().publication.tolist()))
+    having = {Triple(*(IRI(term[1:-1]) for term in pattern)) for pattern in constants}
+    have = {number for number, publication in enumerate(publications) if having <= set(publication.triples)}
+    assert matches[0] == matches[1] & have
+    assert matches[0] < matches[1]
+    assert matches[0]
+    assert steps[0] == steps[1] + len(constants)
+
+
 CLASSES = Taxonomy.build(
     [("urn:C1", "urn:C0"), ("urn:C2", "urn:C0")], [(f"urn:n{n}", f"urn:C{n % 3}") for n in range(3)]
 )

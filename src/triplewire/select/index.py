@@ -85,7 +85,10 @@ class Prepared(Protocol):
 
 
 class Index(Protocol):
-    """An index over clauses. Never changed once made, so any number of threads may ask it."""
+    """An index over clauses. Never changed once made, so any number of threads may ask it.
+
+    It may have an attribute `proves_constants` (`proves_constants`).
+    """
 
     def prepare(self, view: View) -> Prepared | None:
         """What serves all parts of the view; None where nothing does."""
@@ -99,6 +102,12 @@ class Index(Protocol):
 
     def arrays(self) -> Mapping[str, NDArray[Any]]:
         """What is saved, for `IndexMaker.open`."""
+
+
+def proves_constants(index: Index) -> bool:
+    """Does a publication have all patterns without variables of each clause that the index names for it? So says its
+    attribute of this name; verification does not look for them then."""
+    return bool(getattr(index, "proves_constants", False))
 
 
 @runtime_checkable

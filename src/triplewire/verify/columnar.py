@@ -78,7 +78,7 @@ class Columnar:
     """Verifies for one segment. Any thread may ask it.
 
     `expression` gives the residual predicate with a number, `subscription` the subscription with a number, as it is
-    evaluated.
+    evaluated. `proven`: the pairs are those of an index that proves constants (`triplewire.select.index`).
     """
 
     def __init__(
@@ -87,6 +87,7 @@ class Columnar:
         expression: Callable[[int], Expression],
         subscription: Callable[[int], Subscription],
         world: World,
+        proven: bool = False,
     ) -> None:
         self._table = clauses.table
         self._subscription = subscription
@@ -97,7 +98,7 @@ class Columnar:
         self._residual = ResidualTests(len(clauses.tests), expression, lambda test: clauses.place(test)[0], world)
         self._counts = StarCounts(clauses)
         self._solver = Solver(clauses, self._residual, world)
-        self._shared = SharedJoins(clauses, self._solver.stars)
+        self._shared = SharedJoins(clauses, self._solver.stars, proven)
 
     def ready(self) -> None:
         """Make what else the first pairs would have to wait for."""

@@ -35,12 +35,13 @@ _MOST_STAMPS = 0x3FFFFFFF  # that a scratch has used; there are twice as many
 
 
 class SharedJoins:
-    """Decides pairs for the clauses of one segment. Any thread may ask."""
+    """Decides pairs for the clauses of one segment. Any thread may ask. `proven`: nobody asks of a pair whose
+    publication lacks a pattern without variables, so that these need not be in the network."""
 
-    def __init__(self, clauses: Clauses, components: StarClauses) -> None:
+    def __init__(self, clauses: Clauses, components: StarClauses, proven: bool = False) -> None:
         self._clauses = clauses
-        self._components = components
         several = np.diff(components.component_offset) > 1
+        self._components = _with_variables(components) if proven else components
         self._chosen = (several | (np.asarray(clauses.facts.status) == CHECK)).view(np.uint8)
         self._has_any = bool(self._chosen.any())
         self._scratch: Pool[Lent] = Pool()
@@ -130,6 +131,15 @@ class SharedJoins:
         owner, tests = Owners(fixed_array(self._clauses.facts.owner)), self._clauses.tests
         scratch = kernels.scratch(self._constants, len(tests) + 1, self._steps, _ROOM, untouched)
         return Lent(kernels.LENT, owner, self._steps, tests.columns, scratch)
+
+
+def _with_variables(clauses: StarClauses) -> StarClauses:
+    """The same without the components that have no variables."""
+    stays = (clauses.component[:, 2] > 0) | (clauses.component[:, 3] == 0)
+    before = np.zeros(len(stays) + 1, np.int32)
+    np.cumsum(stays, out=before[1:])
+    offset, component = fixed(before[clauses.component_offset], clauses.component[stays])
+    return clauses._replace(component_offset=offset, component=component)
 
 
 def _is_fresh(work: Lent) -> bool:

@@ -30,7 +30,7 @@ from triplewire.ir.normal_form.clauses import NormalForm, normal_form
 from triplewire.ir.subscription import Subscription, revision_of
 from triplewire.ir.walk import walk
 from triplewire.matchers import Chunk, Details, Meaning, Stage
-from triplewire.select.index import Index, Prepared, Selected, owners
+from triplewire.select.index import Index, Prepared, Selected, owners, proves_constants
 from triplewire.verify.columnar import Columnar, Verified
 from triplewire.verify.json_texts import json_column
 from triplewire.verify.objects import shared
@@ -146,7 +146,8 @@ class Segment:
 
     @cached_property
     def _verifier(self) -> Columnar:
-        return Columnar(self.clauses, self._expression, self.meant, self.home.meaning.world)
+        world = self.home.meaning.world
+        return Columnar(self.clauses, self._expression, self.meant, world, proves_constants(self.index))
 
     def _expression(self, test: int) -> Expression:
         """A residual predicate, as one of the subscriptions with it states it."""

@@ -64,8 +64,7 @@ class TrieArrays(NamedTuple):
     item: Any
     need: Any
     subscription: Any
-    star: Any
-    star_block: Any
+    star: Any  # row >> BLOCK -> the stars before those rows << BLOCK_ROWS, and the bits of those that are stars
     first_range: int
     range_test: Any  # shape (range atoms, 4): what each asks (`triplewire.kernels.trie.windows`)
     window_low: Any  # window -> the rank of its lower bound
@@ -92,6 +91,7 @@ class WalkSpace(NamedTuple):
     queue: Any
     hits: Any
     odd: Any
+    tails: Any
     rest: Any
     reached_bits: Any
     reached: Any

@@ -51,7 +51,7 @@ class RunRoom(NamedTuple):
 
 _ids, _longs, _bits, _bytes = Field(np.int32), Field(np.int64), Field(np.uint64), Field(np.uint8)
 _four = Field(np.int32, (4,))
-_TRIE = (_longs, _ids, _ids, Field(np.uint32), _ids, Field(np.uint32), _ids, NUMBER, _four, _ids, _ids)
+_TRIE = (_longs, _ids, _ids, Field(np.uint32), _ids, _longs, NUMBER, _four, _ids, _ids)
 
 LENT = (
     (AtomTable, (_longs, _ids, _four, _ids)),
@@ -59,7 +59,7 @@ LENT = (
     (TrieArrays, _TRIE),
     (TrieArrays, _TRIE),
     (Bounds, (_ids, _ids, _longs, _ids, _ids)),
-    (WalkSpace, (_bits, _bits, _ids, _longs, _ids, _ids, _ids, _bytes, _ids, _bytes, _bytes)),
+    (WalkSpace, (_bits, _bits, _ids, _longs, _ids, _ids, _ids, _ids, _bytes, _ids, _bytes, _bytes)),
     (Sink, (_bits, Field(np.int64, (2,)), _ids)),
     (RunRoom, (_longs, _ids, _longs, _longs, _ids, Field(np.int32, (2,)), _four, Field(np.bool_), _ids, _ids, _ids,
                _longs, Field(np.uint8, (256,)))),

@@ -28,9 +28,8 @@ from triplewire.kernels.trie.columns import (
 from triplewire.kernels.trie.subsets import ALONE, AT, CODE, ENDS, HALF, STAR, fresh, subsets
 
 WITHIN, SINGLE = 1, 2  # what a bound says
-BLOCK = 5  # so many rows, as a power of two, have one number whose bits say where stars end
+BLOCK, BLOCK_ROWS = 5, 32  # rows whose stars are bits of one number: as a power of two
 
-_IN_BLOCK = (1 << BLOCK) - 1
 _int: Any = np.int64
 _wide: Any = np.uint64  # also of an index: that it is not negative
 
@@ -181,12 +180,14 @@ def _stars(trie: TrieArrays, space: WalkSpace, hit: int, out: WalkOutput, mark: 
     """Add the stars of the nodes reached to those of the publication; returns how many there are."""
     for i in range(hit):
         node = _int(space.hits[_wide(i)])
-        if trie.nodes[_wide(2 * node + 1)] >> STAR & 1:
-            before = _int(trie.star[node >> BLOCK]) & ((_int(1) << (node & _IN_BLOCK)) - 1)
-            star = _int(trie.star_block[node >> BLOCK]) + count_bits(before)
-            out.star_list[count] = star
-            count += out.star_stamp[star] != mark
-            out.star_stamp[star] = mark
+        block = trie.star[_wide(node >> BLOCK)]
+        before = (_int(1) << (node & (BLOCK_ROWS - 1))) - 1
+        is_star = trie.nodes[_wide(2 * node + 1)] >> STAR & 1
+        star = (block >> BLOCK_ROWS) + count_bits(block & before)
+        star &= -is_star  # else its place may be the one behind the last
+        out.star_list[_wide(count)] = star
+        count += is_star & _int(out.star_stamp[_wide(star)] != mark)
+        out.star_stamp[_wide(star)] = mark if is_star else out.star_stamp[_wide(star)]
     return count
 
 

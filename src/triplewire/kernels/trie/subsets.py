@@ -3,13 +3,14 @@
 The trie is flat, two words a node (`triplewire.kernels.trie.trie_nodes` builds it). The first: its label, and above AT
 where its items begin; they end where those of the next row begin. The second, from below: the row of its first child,
 how many children there are, the largest code of its items (`triplewire.kernels.trie.bounds`), and bits: MORE, its
-children are to be looked at one by one; ENDS, it has items; ALONE, it has one and no children, and the subscription of
-that item stands in the place of the first child; ODD, its children are too many for that, or those of a range node;
-RANGE, it is one; STAR, it is a label of the second trie, whose sets are stars. Siblings lie side by side, ascending by
-label. A label from `first_range` on leads to a range node: the labels of its children are ranks, and those within the
-interval of that range atom are reached; or, where it asks for two bounds, the labels are windows, and those that hold
-are reached (`triplewire.kernels.trie.windows`). Where there are WIDE children or more, the row before the first has
-their number as its label. A node's items are the clauses whose set ends there.
+children are to be looked at one by one; TAIL, it has one child, below which is nothing but children of one child each,
+without items, until the one where all ends; ENDS, it has items; ALONE, it has one and no children, and the
+subscription of that item stands in the place of the first child; ODD, its children are too many for that, or those of
+a range node; RANGE, it is one; STAR, it is a label of the second trie, whose sets are stars. Siblings lie side by side,
+ascending by label. A label from `first_range` on leads to a range node: the labels of its children are ranks, and
+those within the interval of that range atom are reached; or, where it asks for two bounds, the labels are windows, and
+those that hold are reached (`triplewire.kernels.trie.windows`). Where there are WIDE children or more, the row before
+the first has their number as its label. A node's items are the clauses whose set ends there.
 
 Hardly a branch of this walk could be guessed: so what is found is written in any case, and counted where it holds.
 """
@@ -26,8 +27,10 @@ from triplewire.kernels.trie.columns import RunAtoms, TrieArrays, WalkSpace
 from triplewire.kernels.trie.windows import LAST_OP, stabbed
 
 AT, COUNT, CODE = 32, 32, 48  # bits below the items, in the first word; below the children and the code, in the second
-MORE, ENDS, ALONE, ODD, RANGE, STAR = 56, 57, 58, 59, 60, 61  # bits of the second
+MORE, ENDS, ALONE, ODD, RANGE, STAR, TAIL = 56, 57, 58, 59, 60, 61, 62  # bits of the second
 WIDE = 127  # so many children or more
+A_LINE = 4  # rows that are fetched at once
+AHEAD = 8  # tails whose second line is fetched ahead
 ROOM = 8  # children a present label for which they are looked at one by one; more are searched
 
 _int: Any = np.int64
@@ -70,22 +73,25 @@ def _clear(present: Any, begin: int, end: int, bits: Any) -> None:
 
 
 @helper
-def _enter(nodes: Any, begin: int, hit: int, space: WalkSpace, tail: int, odds: int) -> Any:
-    """Add the children of the nodes hits[begin:hit] to the queue, and those nodes to `odd` that are."""
+def _enter(nodes: Any, begin: int, hit: int, space: WalkSpace, tail: int, odds: int, tails: int) -> Any:
+    """Add the children of the nodes hits[begin:hit] to the queue, and those nodes to `odd` and `tails` that are."""
     hits, queue, odd = space.hits, space.queue, space.odd
     for i in range(begin, hit):
         marks = nodes[_wide(2 * _int(hits[_wide(i)]) + 1)]
-        more = marks >> MORE & 1
+        more, is_tail = marks >> MORE & 1, marks >> TAIL & 1
         queue[_wide(tail)] = marks
         tail += more
-        prefetch(nodes, 2 * (marks & HALF & -more))
+        space.tails[_wide(tails)] = marks & HALF
+        tails += is_tail
+        prefetch(nodes, 2 * (marks & HALF & -(more | is_tail)))
         odd[_wide(odds)] = hits[_wide(i)]
         odds += marks >> ODD & 1
-    return tail, odds
+    return tail, odds, tails
 
 
 @helper
-def _reach(nodes: Any, bits: Any, space: WalkSpace, head: int, tail: int, hit: int, odds: int) -> Any:
+def _reach(nodes: Any, bits: Any, space: WalkSpace, head: int, tail: int, hit: int, odds: int,
+           tails: int) -> Any:  # fmt: skip
     """Look at all children in the queue from `head` on, and at the children of those that are reached. A place of the
     queue is the second word of a node: some siblings. One loop goes from child to child and from place to place, so
     that nothing is to be guessed but where all ends."""
@@ -96,10 +102,12 @@ def _reach(nodes: Any, bits: Any, space: WalkSpace, head: int, tail: int, hit: i
     while head <= tail:
         label, marks = _wide(nodes[_wide(2 * row)] & HALF), nodes[_wide(2 * row + 1)]
         here = _int(bits[label >> _SIX] >> (label & _LOW) & _ONE)
-        more = here & marks >> MORE
+        more, is_tail = here & marks >> MORE, here & marks >> TAIL
         queue[_wide(tail)] = marks
         tail += more
-        prefetch(nodes, 2 * (marks & HALF & -more))
+        space.tails[_wide(tails)] = marks & HALF
+        tails += is_tail
+        prefetch(nodes, 2 * (marks & HALF & -(more | is_tail)))
         hits[_wide(hit)] = row
         hit += here
         odd[_wide(odds)] = row
@@ -110,7 +118,28 @@ def _reach(nodes: Any, bits: Any, space: WalkSpace, head: int, tail: int, hit: i
         row += ((place & HALF) - row) & last
         left += place >> COUNT & _COUNT & last
         head -= last
-    return tail, hit, odds
+    return tail, hit, odds, tails
+
+
+@helper
+def _ends_of_tails(nodes: Any, bits: Any, space: WalkSpace, tails: int, hit: int) -> Any:
+    """Add the ends of the tails to `hits`, of which all labels are present. The rows of a tail lie one behind the
+    other, so that mostly two fetches have it all."""
+    ahead = min(tails, AHEAD)
+    for i in range(ahead):
+        prefetch(nodes, 2 * (_int(space.tails[_wide(i)]) + A_LINE))
+    for i in range(tails):
+        row = _int(space.tails[_wide(i)])
+        prefetch(nodes, 2 * (_int(space.tails[_wide(min(i + AHEAD, tails - 1))]) + A_LINE))
+        label, marks = _wide(nodes[_wide(2 * row)] & HALF), nodes[_wide(2 * row + 1)]
+        here = _int(bits[label >> _SIX] >> (label & _LOW) & _ONE)
+        while here & marks >> TAIL:
+            row = marks & HALF
+            label, marks = _wide(nodes[_wide(2 * row)] & HALF), nodes[_wide(2 * row + 1)]
+            here = _int(bits[label >> _SIX] >> (label & _LOW) & _ONE)
+        space.hits[_wide(hit)] = row
+        hit += here
+    return hit
 
 
 @called_helper
@@ -158,16 +187,18 @@ def subsets(trie: TrieArrays, present: Any, p0: int, p1: int, runs: RunAtoms, s0
     hit = _roots(trie, span_atom, s0, s1, bits, space.hits, hit)
     for i in range(s0, s1):
         space.span_of[span_atom[i] - trie.first_range] = i
-    (tail, odds), head, done = _enter(nodes, 0, hit, space, _int(0), _int(0)), _int(0), _int(0)
+    tail, odds, tails = _enter(nodes, 0, hit, space, _int(0), _int(0), _int(0))
+    head, done = _int(0), _int(0)
     while head < tail or done < odds:
         if head < tail:
-            tail, hit, odds = _reach(nodes, bits, space, head, tail, hit, odds)
+            tail, hit, odds, tails = _reach(nodes, bits, space, head, tail, hit, odds, tails)
             head = tail
         if done < odds:
             before = hit
             tail, hit = _strange(space.odd[done], trie, present, p0, p1, runs, s0, s1, space, tail, hit)
             done += 1
-            tail, odds = _enter(nodes, before, hit, space, tail, odds)
+            tail, odds, tails = _enter(nodes, before, hit, space, tail, odds, tails)
+    hit = _ends_of_tails(nodes, bits, space, tails, hit)
     _clear(present, p0, p1, bits)
     _clear(span_atom, s0, s1, bits)
     return hit

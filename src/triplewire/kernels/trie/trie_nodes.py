@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from triplewire.kernels.shared.compiled import allocating_kernel, called_helper
+from triplewire.kernels.shared.compiled import allocating_kernel, called_helper, kernel
 from triplewire.kernels.shared.hashing import mix_bits
 from triplewire.kernels.shared.sorting import sort_by
-from triplewire.kernels.trie.subsets import ALONE, AT, CODE, COUNT, ENDS, HALF, MORE, ODD, RANGE, WIDE
+from triplewire.kernels.trie.subsets import ALONE, AT, CODE, COUNT, ENDS, HALF, MORE, ODD, RANGE, STAR, TAIL, WIDE
 from triplewire.kernels.trie.windows import LAST_OP, level_rows, write_levels
 
 LEVELS = 8  # siblings a row of the levels above windows, at the least
@@ -162,3 +162,15 @@ def hang(node: Any, clause: Any, code: Any, need: Any, owner: Any, nodes: Any, i
         elif end > begin and marks >> COUNT & WIDE == 0:
             marks = (marks >> COUNT << COUNT) | np.int64(1) << ALONE | owner[item[begin]]
         nodes[n, 1] = marks
+
+
+@kernel
+def mark_tails(nodes: Any) -> None:
+    """Mark the nodes that have one child and below it a TAIL or the end. All else of `nodes` is there."""
+    for n in range(nodes.shape[0] - 2, 0, -1):  # children lie behind their parents
+        marks = nodes[n, 1]
+        if marks >> MORE & 1 and marks >> COUNT & 0xFFFF == 1:
+            below = nodes[marks & HALF, 1]
+            is_end = below >> COUNT & 0xFFFF == 0
+            if is_end or (below >> TAIL & 1 and (below >> ENDS | below >> STAR) & 1 == 0):
+                nodes[n, 1] = marks ^ (np.int64(1) << MORE | np.int64(1) << TAIL)

@@ -41,8 +41,7 @@ class SetTrie:
     item: Ids  # clauses, by node, and those of a node by need
     need: NDArray[np.uint32]  # of each item: its code and the number of its bound (`triplewire.kernels.trie.bounds`)
     subscription: Ids  # of each item
-    star: NDArray[np.uint32]  # row >> BLOCK -> the rows where stars end, as bits; stars are numbered by these rows
-    star_block: Ids  # row >> BLOCK -> how many stars end before those rows
+    star: Keys  # row >> BLOCK -> how many stars end before those rows, and in which of them (`.set_trie`)
 
     def __len__(self) -> int:
         return len(self.nodes) - 1
@@ -93,6 +92,8 @@ def _built(clauses: Clauses) -> Trie:
     always = np.flatnonzero(count == 0).astype(np.int32)  # nothing narrows them: they hang on the root
     atoms = items.hung(shape, np.append(node[single], np.zeros_like(always)), np.append(set_clause[single], always))
     atoms, stars = _add_stars(atoms, node[~single], set_clause[~single], items)
+    for trie in (atoms, stars):
+        node_kernels.mark_tails(trie.nodes)
     return Trie(
         keys,
         first_range,
@@ -187,7 +188,7 @@ def _shape(
     nodes = np.zeros((used + 1, 2), np.int64)
     nodes[:used] = rows[:used]
     none = np.zeros(0, np.int32)
-    return SetTrie(nodes, root, none, none.astype(np.uint32), none, none.astype(np.uint32), none), row[node]
+    return SetTrie(nodes, root, none, none.astype(np.uint32), none, nodes[:0, 0]), row[node]
 
 
 def _add_stars(atoms: SetTrie, node: Ids, clause: Ids, items: _Items) -> tuple[SetTrie, SetTrie]:
@@ -200,17 +201,16 @@ def _add_stars(atoms: SetTrie, node: Ids, clause: Ids, items: _Items) -> tuple[S
     pairs = np.unique(clause.astype(np.int64) << 32 | _inverse(order)[number])  # a clause may have a star twice
     clauses, counts = np.unique(pairs >> 32, return_counts=True)
     offset = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
-    labels = order[pairs & 0xFFFFFFFF].astype(np.int32)
-    shape, node = _shape(offset, labels, len(order), len(order), no_ranges())
-    star, block = star_columns(atoms.nodes[:-1])
-    atoms = replace(atoms, star=star, star_block=block)
-    return atoms, items.hung(shape, node, clauses.astype(np.int32))
+    shape, node = _shape(offset, order[pairs & 0xFFFFFFFF].astype(np.int32), len(order), len(order), no_ranges())
+    return replace(atoms, star=star_blocks(atoms.nodes)), items.hung(shape, node, clauses.astype(np.int32))
 
 
-def star_columns(nodes: Keys) -> tuple[NDArray[np.uint32], Ids]:
-    """The columns `star` and `star_block` of a trie, from the marks of its rows."""
-    width = 1 << set_trie.BLOCK
-    bits = np.zeros((-(-len(nodes) // width), width), np.bool_)
-    bits.reshape(-1)[: len(nodes)] = nodes[:, 1] >> subset_kernels.STAR & 1
-    before = np.cumsum(np.append(0, bits.sum(axis=1)[:-1]), dtype=np.int32)
-    return np.packbits(bits, bitorder="little").view("<u4").astype(np.uint32), before
+def star_blocks(nodes: Keys) -> Keys:
+    """The column `star` of a trie with these rows."""
+    rows = np.zeros(len(nodes) + set_trie.BLOCK_ROWS - len(nodes) % set_trie.BLOCK_ROWS, np.int64)
+    rows[: len(nodes)] = nodes[:, 1] >> subset_kernels.STAR & 1
+    blocks = rows.reshape(-1, set_trie.BLOCK_ROWS)
+    counts = blocks.sum(axis=1)
+    before = np.cumsum(counts) - counts
+    column: Keys = before << set_trie.BLOCK_ROWS | (blocks << np.arange(set_trie.BLOCK_ROWS)).sum(axis=1)
+    return column

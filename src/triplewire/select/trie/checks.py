@@ -19,11 +19,11 @@ from triplewire.clauses.schema import Column, Schema, Sizes, blocks, check, is_a
 from triplewire.kernels.trie.atoms import HASHED, NOTHING
 from triplewire.kernels.trie.bounds import NUMBER, STATUS
 from triplewire.kernels.trie.stars import ANY, CHECK, RANGE, TERM, TEST
-from triplewire.kernels.trie.subsets import ALONE, AT, CODE, COUNT, ENDS, HALF, MORE, ODD, STAR, WIDE
+from triplewire.kernels.trie.subsets import ALONE, AT, CODE, COUNT, ENDS, HALF, MORE, ODD, STAR, TAIL, WIDE
 from triplewire.kernels.trie.subsets import RANGE as RANGE_BIT
 from triplewire.kernels.trie.windows import GROUP, LAST_GROUP, LAST_OP, OP
 from triplewire.select.trie.asked import range_tests
-from triplewire.select.trie.build import star_columns
+from triplewire.select.trie.build import star_blocks
 from triplewire.select.trie.window_checks import check_windows
 
 _CODES = (CHECK + 1) << STATUS  # how many codes there are
@@ -48,8 +48,7 @@ _SET_TRIE: Schema = {
     "item": Column("i4", ("items",), below="clauses"),
     "need": Column("u4", ("items",), below=_CODES << NUMBER),
     "subscription": Column("i4", ("items",), below="subscriptions"),
-    "star": Column("u4", ("blocks",)),
-    "star_block": Column("i4", ("blocks",)),
+    "star": Column("i8", ("blocks",)),
 }
 
 
@@ -166,16 +165,21 @@ class _SetTrieCheck:
         trie, nodes, row = self._trie, self._trie["nodes"], np.arange(begin, end)
         marks, size = nodes[begin:end, 1], np.diff(items[begin : end + 1])
         first, count = marks & HALF, marks >> COUNT & 0xFFFF
-        bits = (ENDS, MORE, ALONE, ODD, RANGE_BIT)
-        ends, more, alone, odd, ranged = ((marks >> bit & 1).astype(bool) for bit in bits)
-        self._require((marks >> (STAR + 1) == 0).all() and (count <= WIDE).all(), "a row has unknown marks")
+        bits = (ENDS, MORE, TAIL, ALONE, ODD, RANGE_BIT)
+        ends, more, tail, alone, odd, ranged = ((marks >> bit & 1).astype(bool) for bit in bits)
+        self._require((marks >> (TAIL + 1) == 0).all() and (count <= WIDE).all(), "a row has unknown marks")
         self._require(np.array_equal(ends, size > 0), "a row has other items than it says")
         self._require(((size == 1) & (count == 0))[alone].all(), "a row is not alone")
         where = items[begin:end][alone]
         self._require(np.array_equal(trie["subscription"][where], first[alone]), "a row has another subscription")
         self._check_codes(marks, items[begin : end + 1], ends)
         parent = count > 0
-        self._require(np.array_equal(more | odd, parent) and not (more & odd).any(), "the children are of no sort")
+        sorts = more.astype(np.int8) + odd + tail
+        self._require(np.array_equal(sorts, parent), "the children are of no sort")
+        self._require((count[tail] == 1).all() and (first[tail] < self._rows).all(), "a tail leads nowhere")
+        below = nodes[first[tail], 1]
+        is_end, goes_on = below >> COUNT & 0xFFFF == 0, below >> TAIL & ~(below >> ENDS | below >> STAR) & 1 == 1
+        self._require((is_end | goes_on).all(), "what is below a tail is none")
         self._require(np.array_equal(odd, (count == WIDE) | ranged), "the children are of another sort")
         first, count, row, ranged = first[parent], count[parent].copy(), row[parent], ranged[parent]
         self._require((first > row).all() and (first <= self._rows).all(), "children do not lie behind their parent")
@@ -223,9 +227,8 @@ class _SetTrieCheck:
         self._require(np.array_equal(ranged, plain & (label >= self._first_range)), "a range node is none")
 
     def _check_stars(self) -> None:
-        """The marks of rows where stars end lead to their numbers."""
-        trie, nodes = self._trie, self._trie["nodes"][:-1]
-        there = bool((nodes[:, 1] >> STAR & 1).any())
-        columns = star_columns(nodes) if there else (trie["star"][:0], trie["star_block"][:0])
-        for name, column in zip(("star", "star_block"), columns, strict=True):
-            require(np.array_equal(trie[name], column), f"the array {self._name}.{name} does not say where stars end")
+        """The numbers of stars are those of the rows where they end; without a star, nothing is said of them."""
+        star, nodes = self._trie["star"], self._trie["nodes"]
+        require(int(nodes[-1, 1]) == 0, f"the array {self._name}.nodes has no end")
+        expected = star_blocks(nodes) if (nodes[:, 1] >> STAR & 1).any() else star[:0]
+        require(np.array_equal(star, expected), f"the array {self._name}.star does not say where stars end")

@@ -113,6 +113,7 @@ class Workspace:
             untouched(nodes + 2, np.int32),
             untouched(nodes + 2, np.int32),
             untouched(nodes + 2, np.int32),
+            untouched(nodes + 2, np.int32),
             untouched(len(trie.atoms) // 8 + 1, np.uint8),
             untouched(len(trie.atoms), np.int32),
             untouched(len(clauses) // 8 + 1, np.uint8),
@@ -258,5 +259,4 @@ def _arrays(trie: SetTrie, first_range: int, windows: Any) -> TrieArrays:
     """A trie as the kernel takes it. `windows`: what range atoms ask, and the bounds of windows."""
     subscription = trie.subscription if len(trie.subscription) else np.zeros(1, np.int32)  # it is read without a look
     arrays = trie.nodes.reshape(-1), trie.root, trie.item, trie.need, subscription
-    stars = fixed(trie.star, trie.star_block)
-    return TrieArrays(*(*fixed(*arrays), *stars, first_range, *windows))
+    return TrieArrays(*(*fixed(*arrays, trie.star), first_range, *windows))

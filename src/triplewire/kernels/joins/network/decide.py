@@ -16,6 +16,7 @@ import numpy as np
 from triplewire.kernels.joins.columns import NodeFeatures
 from triplewire.kernels.joins.network.columns import (
     ALWAYS,
+    AT_HAND,
     COLUMNS,
     MARK,
     NO_STEP,
@@ -106,6 +107,15 @@ def _fetch(clause: Any, begin: int, steps: StepColumns, work: Scratch) -> None:
                 root = steps.last[j]
                 prefetch(steps.node, root)
                 prefetch(work.node_memo, root)
+    for k in range(begin, end):
+        root, first, last = steps.clause[clause[k], ROOT], _int(0), _int(1)
+        if root == SEVERAL:
+            first, last = _int(steps.component_offset[clause[k]]), _int(steps.component_offset[clause[k] + 1])
+        for j in range(first, last):
+            own = root if root != SEVERAL else steps.last[j]
+            for n in range(AT_HAND if own >= 0 else 0):
+                prefetch(steps.step, steps.node[own, n])
+                prefetch(work.memo, steps.node[own, n])
 
 
 @helper
