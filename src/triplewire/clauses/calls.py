@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from triplewire.clauses.node_tests.columns import Arrays, prefixed, slices, under
 from triplewire.clauses.schema import Column, Schema, check, check_names, require
+from triplewire.clauses.untouched import spared
 from triplewire.encode.batch import Ids
 from triplewire.encode.names import Names
 from triplewire.ir.evaluation.unknown import CallKey
@@ -69,7 +70,7 @@ class Asked:
             calls.append(new[call])
             start += len(call)
         assert names is not None
-        return cls(names, np.concatenate(offsets), np.concatenate(calls))
+        return cls(names, spared(np.concatenate(offsets)), np.concatenate(calls))
 
 
 class AskedBuilder:
@@ -89,7 +90,7 @@ class AskedBuilder:
         """Those of all subscriptions. The builder is spent then."""
         names = Names.build([text_of(key).encode("ascii") for key in self._numbers], _SEED)
         self._numbers.clear()
-        return Asked(names, np.array(self._offset, np.int32), np.array(self._call, np.int32))
+        return Asked(names, spared(np.array(self._offset, np.int32)), np.array(self._call, np.int32))
 
 
 def check_asked(arrays: Mapping[str, NDArray[Any]], part: str, subscriptions: int) -> None:

@@ -35,8 +35,8 @@ _FACTS: Schema = {
     "status": Column("u1", ("clauses",), below=CHECK + 1),
     "loose": Column("u1", ("clauses",), below=2),
     "component_offset": Column("i4", ("clauses+1",), offsets="components"),
-    "component": Column("i4", ("components", 4)),
-    "member": Column("i4", ("patterns",)),
+    "component": Column("u1|i4", ("components", 4)),
+    "member": Column("u1|i4", ("patterns",)),
 }
 
 
@@ -58,7 +58,8 @@ def check_clauses(arrays: Mapping[str, NDArray[Any]], part: str, subscriptions: 
     columns: dict[str, Any] = dict(table)
     is_residual = np.asarray(under("tests", arrays)["kind"]) == RESIDUAL
     for name, column in components_of(ClauseTable(**columns), np.asarray(facts["owner"]), is_residual).items():
-        require(np.array_equal(facts[name], column), f"{part}.facts.{name} is not that of the clauses")
+        same = facts[name].dtype == column.dtype and np.array_equal(facts[name], column)
+        require(same, f"{part}.facts.{name} is not that of the clauses")
 
 
 def _check_owners(table: Mapping[str, NDArray[Any]], owner: NDArray[Any], begin: int, end: int, part: str) -> None:

@@ -20,9 +20,10 @@ from triplewire.clauses.node_tests.columns import Arrays, prefixed, under
 from triplewire.clauses.node_tests.few import FewTerms
 from triplewire.clauses.node_tests.table import Tests
 from triplewire.clauses.table import ClauseTable
+from triplewire.clauses.untouched import spared
 from triplewire.encode.names import Names
 
-VERSION = 11  # of the arrays that are saved
+VERSION = 12  # of the arrays that are saved
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,7 @@ class Clauses:
     @classmethod
     def of(cls, constants: Names, tests: Tests, table: ClauseTable, asked: Asked) -> Clauses:
         """The clauses of a table, with the facts worked out."""
+        table = table.compact()
         return cls(constants, tests, table, Facts.of(table, tests), asked)
 
     @property
@@ -63,7 +65,7 @@ class Clauses:
     def has_alternatives(self) -> NDArray[np.bool_]:
         """Subscription -> has it several clauses?"""
         several: NDArray[np.bool_] = np.diff(self.table.clause_offset) > 1
-        return several
+        return spared(several)
 
     @cached_property
     def _residual_places(self) -> dict[int, int]:

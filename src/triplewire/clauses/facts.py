@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,11 @@ from triplewire.encode.batch import Bytes, Ids
 from triplewire.kernels.joins import components as component_kernels
 from triplewire.kernels.shared.columns import fixed
 from triplewire.kernels.trie import stars as star_kernels
+
+_MOST_IN_BYTES = 255
+
+Counts: TypeAlias = "NDArray[np.uint8] | Ids"
+"""Numbers of one clause, such as its patterns: bytes, unless some clause has too many of what is counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +36,8 @@ class Facts:
     status: Bytes
     loose: Bytes  # clause -> is it a product of stars, without residual predicates?
     component_offset: Ids  # clause -> its slice of `component`
-    component: Ids  # shape (components, 4): a slice of the clause's members, selected variables, has it no others?
-    member: Ids  # the patterns of each clause, by component
+    component: Counts  # shape (components, 4): a slice of the clause's members, selected variables, has it no others?
+    member: Counts  # the patterns of each clause, by component
 
     def arrays(self) -> Arrays:
         """All columns, for `from_arrays`."""
@@ -55,8 +60,10 @@ def components_of(table: ClauseTable, owner: Ids, is_residual: NDArray[np.bool_]
     """The columns of `Facts` from `loose` on, by name. `is_residual`: test -> is it a residual predicate?"""
     clauses, patterns = len(table.variables), len(table.pattern)
     loose, offset = np.zeros(clauses, np.uint8), np.zeros(clauses + 1, np.int32)
-    component, member = untouched((patterns, 4), np.int32), untouched(patterns, np.int32)
     pattern_offset, pattern, width = fixed(table.pattern_offset, table.pattern, table.width[owner])
+    largest = max(int(np.diff(pattern_offset).max(initial=0)), int(width.max(initial=0)))
+    kind = np.uint8 if largest <= _MOST_IN_BYTES else np.int32
+    component, member = untouched((patterns, 4), kind), untouched(patterns, kind)
     most = int(table.variables.max(initial=0)) + 1
     component_kernels.components(pattern_offset, pattern, width, most, offset, component, member, loose)
     loose[residual_clauses(table, is_residual)] = 0

@@ -23,7 +23,7 @@ class Column(NamedTuple):
     """One array. Its numbers are from `least` on, and below `below` where that is given. An array of `offsets` begins
     with 0, never falls, and ends with the size of that name."""
 
-    kind: str  # NumPy's name of the type
+    kind: str  # NumPy's name of the type; "u1|i4" is one of them
     shape: tuple[Size, ...]
     below: Size = ""
     least: int = 0
@@ -42,8 +42,9 @@ def check(schema: Schema, arrays: Mapping[str, NDArray[Any]], part: str, sizes: 
         if name not in arrays:
             raise ValueError(f"the array {part}.{name} is missing")
         array = arrays[name]
-        if array.dtype != np.dtype(column.kind):
-            raise ValueError(f"the array {part}.{name} holds {array.dtype}, not {np.dtype(column.kind)}")
+        kinds = [np.dtype(kind) for kind in column.kind.split("|")]
+        if array.dtype not in kinds:
+            raise ValueError(f"the array {part}.{name} holds {array.dtype}, not {' or '.join(map(str, kinds))}")
         if array.ndim != len(column.shape) or not all(map(_agrees, array.shape, column.shape, [known] * array.ndim)):
             stated = ", ".join(f"{size}" for size in column.shape)
             raise ValueError(f"the array {part}.{name} has the shape {array.shape}, not ({stated})")

@@ -5,11 +5,12 @@ A term id is a position in the table of constants, a test id in the table of tes
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
+from triplewire.clauses.untouched import spared
 from triplewire.encode.batch import Bytes, Ids
 from triplewire.errors import LimitError
 from triplewire.kernels.shared.columns import ClauseColumns, fixed
@@ -73,5 +74,16 @@ class ClauseTable:
         return max(len(self.variables), len(self.pattern), len(self.test))
 
     def owners(self) -> Ids:
-        """The subscription of each clause."""
-        return np.repeat(np.arange(len(self), dtype=np.int32), np.diff(self.clause_offset))
+        """The subscription of each clause: where each has one clause, a part of `clause_offset`."""
+        own = np.repeat(np.arange(len(self), dtype=np.int32), np.diff(self.clause_offset))
+        return self.clause_offset[:-1] if np.array_equal(own, self.clause_offset[:-1]) else own
+
+    def compact(self) -> ClauseTable:
+        """The same, with one array for columns that are equal, and without memory for columns of zeros."""
+        same = np.array_equal(self.variables, self.selected)
+        return replace(
+            self,
+            test_offset=spared(self.test_offset),
+            variables=self.selected if same else self.variables,
+            selected=spared(self.selected),
+        )

@@ -1,4 +1,5 @@
-"""Arrays of zeros whose pages take memory only once they are touched: for scratch arrays as large as an index.
+"""Arrays of zeros whose pages take memory only once they are touched: for scratch arrays as large as an index, and for
+columns that say nothing of any row.
 
 Memory of the heap may have been used before, and then all of it is resident. These arrays are anonymous maps: the
 system gives a page when it is first written or read, and takes all back when the array is gone.
@@ -24,3 +25,8 @@ def untouched(shape: int | tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
         return np.zeros(shape, dtype)
     memory = mmap.mmap(-1, nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)  # a forked process has its own
     return np.frombuffer(memory, dtype, size).reshape(shape)
+
+
+def spared(column: NDArray[Any]) -> NDArray[Any]:
+    """The same numbers; where all are 0, without memory for them. To read such an array takes none."""
+    return column if column.any() else untouched(column.shape, column.dtype)

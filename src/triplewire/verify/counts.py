@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,8 +47,12 @@ class StarCounts:
 
     def __init__(self, clauses: Clauses) -> None:
         self._clauses = clauses
-        self._marks = _marks(clauses)
         self._scratch: Pool[Lent] = Pool()
+
+    @cached_property
+    def _marks(self) -> Ids:
+        """Made when pairs are left for the first time: the join network may decide them all."""
+        return _marks(self._clauses)
 
     def count(self, view: View, publication: Ids, clause: Ids, most: int) -> Counted:
         """Of pairs (publication, clause): those that are matches, with at most `most` bindings or truncated, and those

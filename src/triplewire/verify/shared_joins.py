@@ -135,7 +135,7 @@ class SharedJoins:
 
     def _new_scratch(self) -> Lent:
         tests = self._clauses.tests
-        scratch = kernels.scratch(self._constants, len(tests) + 1, self._steps, _ROOM)
+        scratch = kernels.scratch(self._constants, len(tests) + 1, self._steps, _ROOM, untouched)
         return Lent(kernels.LENT, self._steps, tests.columns, scratch)
 
 

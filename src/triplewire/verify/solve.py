@@ -134,11 +134,11 @@ class Solver:
         """Some clauses as the join takes them, their constants as the batch's terms."""
         stated = self._table
         code_offset, places = slices(stated.pattern_offset, clauses)
-        code, member = stated.pattern[places], components.member[places]
+        code, member = stated.pattern[places], components.member[places].astype(np.int32, copy=False)
         with self._inverses.borrowed(self._new_inverse) as inverse:
             code = np.where(code < 0, code, inverse.of(term)[np.maximum(code, 0)])
         component_offset, places = slices(components.component_offset, clauses)
-        component = components.component[places]
+        component = components.component[places].astype(np.int32, copy=False)
         condition_offset, places = slices(stated.test_offset, clauses)
         test = stated.test[places]
         condition = np.column_stack((stated.test_variable[places], test, self._info[test]))

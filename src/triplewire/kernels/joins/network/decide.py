@@ -8,6 +8,7 @@ is not decided here (`LEFT`) goes to `triplewire.verify.solve`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -75,25 +76,26 @@ _int: Any = np.int64
 _LOW = _int(0xFFFFFFFF)
 
 
-def scratch(constants: int, tests: int, columns: StepColumns, room: int) -> Scratch:
-    """What `decide` works with, for so many constants and tests. `room`: numbers in rows of solutions, and in sets."""
+def scratch(constants: int, tests: int, columns: StepColumns, room: int, zeros: Callable[..., Any]) -> Scratch:
+    """What `decide` works with, for so many constants and tests. `room`: numbers in rows of solutions, and in sets.
+    `zeros` makes the arrays that are as large as the network, of a shape and a type."""
     nodes = len(columns.node)
     return Scratch(
-        np.zeros(constants, np.int64),
-        np.zeros(tests, np.int64),
+        zeros(constants, np.int64),
+        zeros(tests, np.int64),
         np.zeros(SLOTS, np.int64),
         np.zeros((3, SLOTS), np.int32),
         np.zeros((MOST_TERMS + MOST_TESTS, 3, WORDS), np.int64),
         np.zeros((3, FEW), np.int32),
-        np.zeros((len(columns.step), 4), np.int32),
-        np.empty(room, np.int32),
-        np.zeros((nodes, 4), np.int32),
-        np.zeros(nodes, np.int64),
-        np.empty(room, np.int64),
+        zeros((len(columns.step), 4), np.int32),
+        zeros(room, np.int32),
+        zeros((nodes, 4), np.int32),
+        zeros(nodes, np.int64),
+        zeros(room, np.int64),
         np.zeros((2, MOST_TERMS), np.int32),
         np.empty(64, np.int32),
-        np.zeros((len(columns.step), 2), np.int64),
-        np.zeros(nodes, np.int64),
+        zeros((len(columns.step), 2), np.int64),
+        zeros(nodes, np.int64),
         np.zeros((3, MOST_KEYS), np.int64),
         np.zeros(8, np.int64),
     )
