@@ -13,6 +13,8 @@ import re
 import shutil
 import sys
 import tempfile
+import threading
+import uuid
 from collections.abc import Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -48,6 +50,7 @@ done in Python, and what the JVM does a micro-batch, it would compile for minute
 (`docs/decisions/074-few-compilations.md`)."""
 
 _RAISED = re.compile(r"[A-Za-z_][\w.]*(Error|Exception)\b")
+_LOOK_AT_STOP = 0.2  # seconds
 _ATTEMPTS = 2  # of a task in local mode, where Spark's default is one
 
 
@@ -156,6 +159,28 @@ def session_for(
     finally:
         if running is None:
             spark.stop()
+
+
+@contextmanager
+def cancelled_at(stop: threading.Event, spark: SparkSession) -> Iterator[None]:
+    """Cancels the jobs that this thread begins in the block when another thread sets `stop`: they raise."""
+    context, group, ended = spark.sparkContext, f"triplewire-{uuid.uuid4()}", threading.Event()
+
+    def follow() -> None:
+        while not ended.wait(_LOOK_AT_STOP):
+            if stop.is_set():
+                context.cancelJobGroup(group)
+
+    follower = threading.Thread(target=follow, daemon=True)
+    context.setJobGroup(group, "micro-batches")
+    follower.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        follower.join()
+        for name in ("spark.jobGroup.id", "spark.job.description"):
+            context.setLocalProperty(name, None)  # type: ignore[arg-type]  # None removes it
 
 
 @contextmanager

@@ -6,8 +6,9 @@ what a node has to look at does. No Spark here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -47,6 +48,24 @@ class OneStage:
                 else:
                     _match_files(engine, self.reader, batch, files)
         yield from files.reports()
+
+
+FILE_ROWS = pa.schema([("path", pa.string()), ("length", pa.int64()), ("content", pa.binary())])
+"""The rows of files (`sources.files`); those of this machine have no content."""
+
+
+@dataclass(frozen=True)
+class OneStageOfFiles:
+    """`OneStage` for the files of this machine, without data frames: planning one takes Spark longer than the task."""
+
+    stage: OneStage
+
+    def __call__(self, tasks: Iterable[Sequence[tuple[str, int]]]) -> Iterator[dict[str, Any]]:
+        """The reports of tasks (`REPORTS`), as dictionaries. A task: the path and size in bytes of each file."""
+        for task in tasks:
+            rows = [{"path": f"file:{path}", "length": length} for path, length in task]
+            for report in self.stage([pa.RecordBatch.from_pylist(rows, schema=FILE_ROWS)]):
+                yield from report.to_pylist()
 
 
 @dataclass(frozen=True)
