@@ -26,7 +26,6 @@ from triplewire.pipeline.filter import PackedEngine
 from triplewire.pipeline.given import check_compiling, check_rows, check_subscriptions
 from triplewire.pipeline.index.filters import NODE, ROUTED, ROUTED_ROWS, IndexFilter, StageOne, StageTwo
 from triplewire.pipeline.results.tasks import (
-    FILE_ROWS,
     REPORT,
     ROUTED_REPORTS,
     FirstStage,
@@ -35,7 +34,7 @@ from triplewire.pipeline.results.tasks import (
     SecondStage,
 )
 from triplewire.pipeline.results.written import REPORTS, Report, Target, Written
-from triplewire.pipeline.rows import INDEX_VERSION, MATCH_ROWS, OUTCOME_ROWS, REFUSAL_FIELDS, columns_of
+from triplewire.pipeline.rows import FILE_ROWS, INDEX_VERSION, MATCH_ROWS, OUTCOME_ROWS, REFUSAL_FIELDS, columns_of
 from triplewire.pipeline.sources import FileReader
 from triplewire.read.taxonomy import load_taxonomy
 

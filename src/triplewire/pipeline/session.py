@@ -16,7 +16,7 @@ import tempfile
 import threading
 import uuid
 from collections.abc import Iterator, Mapping, MutableMapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -158,7 +158,18 @@ def session_for(
         yield spark
     finally:
         if running is None:
-            spark.stop()
+            with _unless_java_is_gone():
+                spark.stop()
+
+
+@contextmanager
+def _unless_java_is_gone() -> Iterator[None]:
+    """Passes over that Spark's Java process has ended, where nothing is left to do then."""
+    # imported here because Spark is an optional dependency
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # it has no types
+
+    with suppress(Py4JError, ConnectionError):
+        yield
 
 
 @contextmanager
@@ -179,24 +190,27 @@ def cancelled_at(stop: threading.Event, spark: SparkSession) -> Iterator[None]:
     finally:
         ended.set()
         follower.join()
-        for name in ("spark.jobGroup.id", "spark.job.description"):
-            context.setLocalProperty(name, None)  # type: ignore[arg-type]  # None removes it
+        with _unless_java_is_gone():
+            for name in ("spark.jobGroup.id", "spark.job.description"):
+                context.setLocalProperty(name, None)  # type: ignore[arg-type]  # None removes it
 
 
 @contextmanager
 def failures(log: Path | None = None) -> Iterator[None]:
     """Turns an exception of Spark into a `TriplewireError` of one sentence. The whole exception goes to the log."""
     # imported here because Spark is an optional dependency
-    from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # it has no types
+    from py4j.protocol import Py4JError, Py4JNetworkError
     from pyspark.errors import PySparkException
 
     try:
         yield
-    except (PySparkException, Py4JError) as error:
+    except (PySparkException, Py4JError, ConnectionRefusedError) as error:
         if log is not None:
             with log.open("a", encoding="utf-8") as stream:
                 stream.write(f"\n{error}\n")
-        raise TriplewireError(f"Spark failed: {_cause(error)}", remedy=f"see {log}" if log else "") from error
+        is_gone = isinstance(error, Py4JNetworkError | ConnectionRefusedError)
+        cause = "its Java process has ended" if is_gone else _cause(error)
+        raise TriplewireError(f"Spark failed: {cause}", remedy=f"see {log}" if log else "") from error
 
 
 def _cause(error: Exception) -> str:

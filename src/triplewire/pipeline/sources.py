@@ -29,7 +29,7 @@ from triplewire.pipeline.connect.feeds.inbox import PREFIX as INBOX
 from triplewire.pipeline.connect.feeds.lists import is_list
 from triplewire.pipeline.connect.globs import escape, streamed_files
 from triplewire.pipeline.given import check_reading, check_rows, check_session
-from triplewire.pipeline.rows import PUBLICATION_ROWS, columns_of, refused, storable_text, widened
+from triplewire.pipeline.rows import FILE_ROWS, PUBLICATION_ROWS, columns_of, refused, storable_text, widened
 from triplewire.read import read, read_document
 from triplewire.read.sources import files_below
 
@@ -103,7 +103,7 @@ def files(spark: SparkSession, path: str | Path, streaming: bool, settings: Sett
     if not remote and not streaming and (more := passed_over(path)):
         # Spark cannot hold a name that is not UTF-8: the worker does not find the file, and refuses it
         names = [(f"file:{storable_text(str(file))}", _size(file), None) for file, _ in more]
-        rows = rows.union(spark.createDataFrame(names, "path string, length long, content binary"))
+        rows = rows.union(spark.createDataFrame(names, columns_of(FILE_ROWS)))
     return rows
 
 

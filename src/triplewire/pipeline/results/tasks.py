@@ -18,7 +18,7 @@ from triplewire.errors import Refusal
 from triplewire.pipeline.filter import PackedEngine, outcomes_of, parted
 from triplewire.pipeline.index.filters import NODE, ROUTED, ROUTED_ROWS, IndexFilter, StageOne, StageTwo
 from triplewire.pipeline.results.written import REPORTS, Target, TaskFiles
-from triplewire.pipeline.rows import OUTCOME_ROWS, widened
+from triplewire.pipeline.rows import FILE_ROWS, OUTCOME_ROWS, widened
 from triplewire.pipeline.sources import FileReader, local_path
 
 REPORT = "report"
@@ -48,10 +48,6 @@ class OneStage:
                 else:
                     _match_files(engine, self.reader, batch, files)
         yield from files.reports()
-
-
-FILE_ROWS = pa.schema([("path", pa.string()), ("length", pa.int64()), ("content", pa.binary())])
-"""The rows of files (`sources.files`); those of this machine have no content."""
 
 
 @dataclass(frozen=True)
