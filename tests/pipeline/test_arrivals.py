@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from pathlib import Path
@@ -24,11 +23,10 @@ def write(folder: Path, name: str, text: str = TURTLE, changed: float = LONG_AGO
     return file
 
 
-def listed(state: Path) -> list[str]:
-    """The names in all listings, each as often as it is listed."""
-    files = sorted((state / "listings").glob("*.json"))
-    rows = [json.loads(line) for file in files for line in file.read_text(encoding="utf-8").splitlines()]
-    return [row["path"].rsplit("/", 1)[-1] for row in rows]
+def batches(state: Path) -> list[list[list[str]]]:
+    """The names of the files of each task of each micro-batch."""
+    taken = Arrivals(str(state), state).batches(-1)
+    return [[[Path(path).name for path, _ in task] for task in tasks] for _, tasks in taken]
 
 
 @pytest.fixture
@@ -41,7 +39,7 @@ def source(tmp_path: Path) -> Path:
 @pytest.fixture
 def state(tmp_path: Path) -> Path:
     """Where what is known is kept."""
-    return tmp_path / "state"
+    return tmp_path / "state.sqlite"
 
 
 def looked(arrivals: Arrivals) -> tuple[list[str], list[str], list[str], list[str]]:
@@ -65,7 +63,9 @@ def test_each_file_once(source: Path, state: Path) -> None:
     assert looked(arrivals) == (["größe 100%20.ttl"], [], [], [])
     for again in (arrivals, Arrivals(str(source), state)):
         assert looked(again) == ([], [], [], [])
-    assert sorted(listed(state)) == ["a.ttl", "b.ttl", "größe 100%20.ttl"]
+    assert batches(state) == [[["a.ttl"], ["b.ttl"]], [["größe 100%20.ttl"]]]
+    assert [batch.number for batch in arrivals.batches(0)] == [1]
+    assert arrivals.batches(-1)[1].tasks == [[(str(source / "größe 100%20.ttl"), len(TURTLE))]]
 
 
 def test_a_file_that_changes_later(source: Path, state: Path) -> None:
@@ -75,7 +75,8 @@ def test_a_file_that_changes_later(source: Path, state: Path) -> None:
     assert looked(Arrivals(str(source), state)) == (["a.ttl"], ["a.ttl"], [], [])
     write(source, "a.ttl", TURTLE + TURTLE, LONG_AGO + 1)
     assert looked(Arrivals(str(source), state)) == (["a.ttl"], ["a.ttl"], [], [])
-    assert listed(state) == ["a.ttl"] * 3
+    assert batches(state) == [[["a.ttl"]]]
+    assert [batch.number for batch in Arrivals(str(source), state).batches(-1)] == [2]
 
 
 def test_what_is_passed_over_is_recorded_once(source: Path, state: Path) -> None:
@@ -126,30 +127,43 @@ def test_a_name_that_is_not_utf8(source: Path, state: Path) -> None:
     assert looked(Arrivals(str(source), state)) == ([], [], [], [])
 
 
-def test_a_listing_that_was_not_written_is_written_at_the_next_start(source: Path, state: Path) -> None:
-    """The process ended between the two. What was listed before is not listed again."""
+def test_no_number_is_given_twice(source: Path, state: Path) -> None:
+    """Also where the files of the last micro-batch are not in it any more: that one may be committed."""
     write(source, "a.ttl")
     looked(Arrivals(str(source), state))
+    write(source, "a.ttl", "", LONG_AGO + 1)
+    assert looked(Arrivals(str(source), state)) == ([], [], ["a.ttl"], [])
     write(source, "b.ttl")
-    looked(Arrivals(str(source), state))
-    (last,) = (file for file in (state / "listings").glob("*.json") if "b.ttl" in file.read_text(encoding="utf-8"))
-    last.unlink()
-    Arrivals(str(source), state)
-    assert sorted(listed(state)) == ["a.ttl", "b.ttl"]
+    arrivals = Arrivals(str(source), state)
+    looked(arrivals)
+    assert [batch.number for batch in arrivals.batches(-1)] == [1]
 
 
 def test_many_files_go_to_many_tasks(source: Path, state: Path) -> None:
     for number in range(20):
         write(source, f"{number}.ttl")
     looked(Arrivals(str(source), state, tasks=3))
-    assert len(list((state / "listings").glob("*.json"))) == 6
-    assert sorted(listed(state)) == sorted(f"{number}.ttl" for number in range(20))
+    (tasks,) = batches(state)
+    assert [len(task) for task in tasks] == [4, 4, 3, 3, 3, 3]
+    assert sorted(name for task in tasks for name in task) == sorted(f"{number}.ttl" for number in range(20))
+
+
+def test_very_many_files_go_to_several_micro_batches(
+    source: Path, state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("triplewire.pipeline.connect.arrivals._OF_A_BATCH", 5)
+    for number in range(12):
+        write(source, f"{number:02}.ttl")
+    looked(Arrivals(str(source), state))
+    assert [sorted(name for task in tasks for name in task) for tasks in batches(state)] == [
+        [f"{number:02}.ttl" for number in numbers] for numbers in (range(5), range(5, 10), range(10, 12))
+    ]
 
 
 def test_a_file_a_glob_and_nothing(source: Path, tmp_path: Path) -> None:
     file = write(source, "[a].ttl")
     write(source, "b.nq")
-    assert looked(Arrivals(str(file), tmp_path / "one"))[0] == ["[a].ttl"]
-    assert looked(Arrivals(f"{source}/*.nq", tmp_path / "two"))[0] == ["b.nq"]
+    assert looked(Arrivals(str(file), tmp_path / "one.sqlite"))[0] == ["[a].ttl"]
+    assert looked(Arrivals(f"{source}/*.nq", tmp_path / "two.sqlite"))[0] == ["b.nq"]
     with pytest.raises(ReadError, match="no such file"):
-        Arrivals(str(source / "absent"), tmp_path / "three").look()
+        Arrivals(str(source / "absent"), tmp_path / "three.sqlite").look()

@@ -16,6 +16,7 @@ from runs import EXAMPLES, dead_letters_in, rows_in, run
 from triplewire.encode.schema import to_batch
 from triplewire.engine import Engine
 from triplewire.errors import Refusal, TriplewireError
+from triplewire.operators.files import OperatorFile, operators_of
 from triplewire.pipeline.filter import PackedEngine
 from triplewire.pipeline.jobs import dead_letters, matches, outcomes
 from triplewire.pipeline.run import PipelineRun
@@ -151,6 +152,60 @@ def test_what_arrives_while_a_stream_watches(spark: SparkSession, tmp_path: Path
     assert [note for note in notes if "has changed" in note] == [
         f"{source / 'empty.nq'} has changed since it was read: it is read again"
     ]
+
+
+WAITS = """
+import os, time
+from pathlib import Path
+
+class Waits:
+    name, parameters = "waits", ()
+    def evaluate(self, publication, arguments):
+        Path(FOLDER, "called").touch()
+        while not Path(FOLDER, "go").exists():
+            time.sleep(0.05)
+        return True
+
+operators = (Waits(),)
+"""
+
+
+def test_a_micro_batch_that_is_stopped_comes_again(spark: SparkSession, tmp_path: Path) -> None:
+    """It is not waited for, and the next start reads the same files."""
+    source = tmp_path / "in"
+    source.mkdir()
+    (source / "a.nq").write_text(quads("a", "1"), encoding="utf-8")
+    file = OperatorFile("waits.py", f"FOLDER = {str(tmp_path)!r}\n{WAITS}")
+    engine = Engine(operators=operators_of([file]))
+    engine.subscribe("waits()", "predicates", id="slow")
+    output = Output(tmp_path / "out")
+    output.prepare(source, True)
+    job = PipelineRun(str(source), PackedEngine.of(engine, [file]), output)
+    watching = threading.Thread(target=job.stream, args=(spark, 0.2), kwargs={"settle": 0})
+    watching.start()
+    wait_for((tmp_path / "called").exists)
+    job.stop.set()
+    watching.join(30)
+    output.release()
+    assert not watching.is_alive()
+    assert (job.summary.batches, rows_in(tmp_path / "out")) == (0, [])
+    (tmp_path / "go").touch()
+    (source / "b.nq").write_text(quads("b", "1"), encoding="utf-8")
+    again, _ = run(spark, source, PackedEngine.of(engine, [file]), tmp_path / "out", streaming=True)
+    assert (again.batches, again.matches) == (2, 2), "the files of the first one, then the others"
+
+
+def test_another_kind_of_source_is_refused(tmp_path: Path) -> None:
+    """Its micro-batches would have the numbers of those that are there."""
+    output = Output(tmp_path)
+    for remote, progress in ((False, output.arrivals), (True, output.checkpoint)):
+        output.record(streaming=True, remote=remote)
+        output.check_progress(remote)
+        progress.touch()
+        output.check_progress(remote)
+        with pytest.raises(TriplewireError, match="its stream reads"):
+            output.check_progress(not remote)
+        progress.unlink()
 
 
 def test_a_stream_of_an_earlier_version_is_left_alone(tmp_path: Path) -> None:

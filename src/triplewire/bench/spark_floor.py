@@ -1,6 +1,6 @@
-"""The least that a micro-batch of Spark takes: a stream that does nothing, beside which others are timed.
+"""The least that a micro-batch of Structured Streaming takes: a stream that does nothing, to time others beside.
 
-It reads the same kind of listings, calls Python once a micro-batch and collects what there is. What it takes is Spark's
+It reads small files of JSON, calls Python once a micro-batch and collects what there is. What it takes is Spark's
 own: looking for files, its logs, planning, one job of one task. It runs in a process of its own.
 """
 
@@ -18,7 +18,7 @@ _PROGRAM = """
 import json, os, sys, threading, time
 from pathlib import Path
 from triplewire.pipeline.session import session_for
-from triplewire.pipeline.sources import listed_files
+from triplewire.pipeline.connect.globs import escape, streamed_files
 
 folder, master = Path(sys.argv[1]), sys.argv[2]
 listings, done = folder / "listings", threading.Semaphore(0)
@@ -29,7 +29,8 @@ def work(rows, number):
     done.release()
 
 with session_for("floor", master=master, log=folder / "log") as spark:
-    writer = listed_files(spark, listings).writeStream.trigger(processingTime="0.05 seconds")
+    rows = streamed_files(spark, "json", "path string, length long").load(escape(str(listings)))
+    writer = rows.writeStream.trigger(processingTime="0.05 seconds")
     query = writer.option("checkpointLocation", f"file://{folder / 'checkpoint'}").foreachBatch(work).start()
     for number, _ in enumerate(sys.stdin):
         aside = listings / ".aside"

@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from triplewire.config import Settings
 from triplewire.engine import Engine
@@ -25,14 +25,21 @@ from triplewire.operators.files import OperatorFile, operators_of
 from triplewire.pipeline.filter import PackedEngine
 from triplewire.pipeline.given import check_compiling, check_rows, check_subscriptions
 from triplewire.pipeline.index.filters import NODE, ROUTED, ROUTED_ROWS, IndexFilter, StageOne, StageTwo
-from triplewire.pipeline.results.tasks import REPORT, ROUTED_REPORTS, FirstStage, OneStage, SecondStage
+from triplewire.pipeline.results.tasks import (
+    REPORT,
+    ROUTED_REPORTS,
+    FirstStage,
+    OneStage,
+    OneStageOfFiles,
+    SecondStage,
+)
 from triplewire.pipeline.results.written import REPORTS, Report, Target, Written
-from triplewire.pipeline.rows import INDEX_VERSION, MATCH_ROWS, OUTCOME_ROWS, REFUSAL_FIELDS, columns_of
+from triplewire.pipeline.rows import FILE_ROWS, INDEX_VERSION, MATCH_ROWS, OUTCOME_ROWS, REFUSAL_FIELDS, columns_of
 from triplewire.pipeline.sources import FileReader
 from triplewire.read.taxonomy import load_taxonomy
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 Given: TypeAlias = "str | os.PathLike[str] | Subscription"
 Subscriptions: TypeAlias = "Given | Iterable[Given] | Engine | PackedEngine"
@@ -95,10 +102,33 @@ def write_outcomes(
         told = routed.mapInArrow(SecondStage(packed, target), columns_of(REPORTS))
     else:
         told = df.mapInArrow(OneStage(packed, target, reader), columns_of(REPORTS))
-    rows = sorted((row.asDict() for row in told.collect()), key=lambda row: str(row["file"]))
-    samples = ([tuple(sample) for sample in row.pop("samples")] for row in rows)
-    reports = [Report(**row, samples=tuple(own)) for row, own in zip(rows, samples, strict=False)]
-    return Written(Path(target.folder), reports)
+    return _written(target, [row.asDict(recursive=True) for row in told.collect()])
+
+
+def write_outcomes_of_files(
+    spark: SparkSession,
+    tasks: Sequence[Sequence[tuple[str, int]]],
+    packed: PackedEngine | IndexFilter,
+    target: Target,
+    reader: FileReader,
+) -> Written:
+    """The same for files of this machine: the path and size in bytes of each, task by task."""
+    context = spark.sparkContext
+    if isinstance(packed, IndexFilter) and packed.nodes:
+        rows = context.parallelize([(f"file:{path}", size, None) for task in tasks for path, size in task], len(tasks))
+        return write_outcomes(spark.createDataFrame(rows, columns_of(FILE_ROWS)), packed, target, reader)
+    work = OneStageOfFiles(OneStage(packed, target, reader))
+    return _written(target, context.parallelize(tasks, len(tasks)).mapPartitions(work).collect())
+
+
+def _written(target: Target, reports: Iterable[dict[str, Any]]) -> Written:
+    """The reports of tasks in the order of their files."""
+    out = []
+    for report in sorted(reports, key=lambda report: str(report["file"])):
+        names = ("subscription", "publication", "source")
+        samples = tuple((*(sample[name] for name in names),) for sample in report["samples"])
+        out.append(Report(**{**report, "samples": samples}))
+    return Written(Path(target.folder), out)
 
 
 def _stage_one(df: DataFrame, packed: IndexFilter) -> DataFrame:

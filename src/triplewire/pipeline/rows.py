@@ -32,6 +32,9 @@ OUTCOME_ROWS = _with_refusals(MATCHES, pa.field("source", pa.string()))
 """The rows of `filter`: matches with the source of their publication, and refusals."""
 
 
+FILE_ROWS = pa.schema([("path", pa.string()), ("length", pa.int64()), ("content", pa.binary())])
+"""The rows of `sources.files`: those of this machine have no content, a worker opens them itself."""
+
 INDEX_VERSION = "index_version"
 MATCH_ROWS = pa.schema([*(field.with_nullable(True) for field in MATCHES), pa.field(INDEX_VERSION, pa.string())])
 """The rows of the output: matches, and the version of the subscriptions that gave the row."""
@@ -52,6 +55,7 @@ def _spark_type(kind: pa.DataType) -> str:
 
 _PLAIN = {
     pa.string(): "string",
+    pa.binary(): "binary",
     pa.bool_(): "boolean",
     pa.int32(): "int",
     pa.int64(): "bigint",

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from triplewire.config import Settings
 from triplewire.errors import ReadError, Refusal
@@ -29,20 +29,25 @@ from triplewire.pipeline.connect.feeds.pruning import prune
 from triplewire.pipeline.filter import PackedEngine
 from triplewire.pipeline.index.filters import IndexFilter
 from triplewire.pipeline.index.pins import IndexSource, Pins
-from triplewire.pipeline.jobs import write_outcomes
-from triplewire.pipeline.results.counts import Counts, Totals, last_counts
+from triplewire.pipeline.jobs import write_outcomes, write_outcomes_of_files
+from triplewire.pipeline.results.counts import Counts, Totals, last_batch, last_counts
 from triplewire.pipeline.results.status import write_metrics
 from triplewire.pipeline.results.told import HORIZON, Ledger
-from triplewire.pipeline.results.written import Target
+from triplewire.pipeline.results.written import Target, Written
+from triplewire.pipeline.session import cancelled_at
 from triplewire.pipeline.sinks import DEAD_LETTER, MATCHES, Output
-from triplewire.pipeline.sources import FileReader, files, has_files, is_remote, listed_files, publications
+from triplewire.pipeline.sources import FileReader, files, has_files, is_remote, publications
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_TRIGGER = 1.0  # seconds between Spark's looks at the listings, at most
+_TRIGGER = 1.0  # seconds between Spark's looks at what it streams itself, at most
 _PATIENCE = 3  # times as long as a file has to be unchanged, a run waits for those that change while it begins
 _STILL_CHANGES = ReadError("it still changes: it was not read", remedy="start the stream again, and it is read")
+
+
+Work: TypeAlias = "Callable[[PackedEngine | IndexFilter, Target], Written]"
+"""What matches a micro-batch with these subscriptions, and has the outcomes written."""
 
 
 @dataclass
@@ -99,7 +104,7 @@ class PipelineRun:
         self.output.record(**facts)
         rows = self._rows(spark, self.source, False)
         self.summary.refused = len(self.refused)
-        self._process(rows, "")
+        self._process(spark, partial(write_outcomes, rows, reader=self._reader), "")
         ended = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
         self.output.record(**facts, matches=self.summary.matches, ended=ended)
         return self.summary
@@ -125,41 +130,70 @@ class PipelineRun:
         self._compare_with_last_start()
         source = f"{INBOX}{self.output.inbox}/{DOCUMENTS}" if is_list(self.source) else self.source
         remote = is_remote(source)
+        self.output.check_progress(remote)
         self.output.record(streaming=True, subscriptions=self._version, remote=remote)
         self._start = self.output.next_start()
         self._record(self.refused)
         self.summary.refused = len(self.refused)
-        arrivals, end_polling = None, self._poll(watch, horizon)
-        if remote:
-            rows = self._rows(spark, source, True)
-        else:
-            tasks = spark.sparkContext.defaultParallelism
-            arrivals = Arrivals(self.source, self.output.arrivals, settle, tasks)
-            self._take_all(arrivals, settle)
-            rows = listed_files(spark, arrivals.listings)
         ledger = None if repeat else Ledger(self.output.told, horizon, self.output.at)
         if ledger is not None:
             ledger.forget()
+        if remote:
+            self._stream_by_spark(self._rows(spark, source, True), watch, ledger, self._poll(watch, horizon))
+        else:
+            self._stream_files(spark, watch, settle, ledger)
+        self._refuse([Refusal.of("publication", path, _STILL_CHANGES) for path in self._pending])
+        return self.summary
+
+    def _stream_by_spark(
+        self, rows: DataFrame, watch: float, ledger: Ledger | None, end_polling: Callable[[], None]
+    ) -> None:
+        """Structured Streaming makes the micro-batches of these rows, and keeps in its checkpoint what it has read."""
+
+        def process(batch: DataFrame, number: int) -> None:
+            work = partial(write_outcomes, batch, reader=self._reader)
+            self._process(batch.sparkSession, work, f"batch={number}", ledger, number)
+
         writer = rows.writeStream.option("checkpointLocation", f"file://{self.output.checkpoint}")
         if watch:
             writer = writer.trigger(processingTime=f"{min(watch, _TRIGGER)} seconds")
         else:
             writer = writer.trigger(availableNow=True)
-        query = writer.foreachBatch(lambda rows, number: self._process(rows, f"batch={number}", ledger, number)).start()
-        looked = time.monotonic()
+        query = writer.foreachBatch(process).start()
         try:
-            while query.isActive and not self.stop.wait(min(watch, 0.5) or 0.5):
-                if watch and arrivals is not None and time.monotonic() >= looked + watch:
-                    looked = time.monotonic()
-                    self._take(arrivals)
+            while query.isActive and not self.stop.wait(0.5):
+                pass
         finally:
             query.stop()
             end_polling()
         failed = query.exception()
         if failed is not None and not self.stop.is_set():
             raise failed
-        self._refuse([Refusal.of("publication", path, _STILL_CHANGES) for path in self._pending])
-        return self.summary
+
+    def _stream_files(self, spark: SparkSession, watch: float, settle: float, ledger: Ledger | None) -> None:
+        """The micro-batches of files of this machine, one after the other. Each is a job of Spark's; which files it
+        reads is written down before."""
+        arrivals = Arrivals(self.source, self.output.arrivals, settle, spark.sparkContext.defaultParallelism)
+        reader = FileReader(self.split, self.settings, self.as_written)
+        with cancelled_at(self.stop, spark):
+            looked = time.monotonic()
+            self._take_all(arrivals, settle)
+            while True:
+                last = last_batch(self.output.folder / MATCHES)
+                for number, tasks in arrivals.batches(-1 if last is None else last):
+                    work = partial(write_outcomes_of_files, spark, tasks, reader=reader)
+                    try:
+                        self._process(spark, work, f"batch={number}", ledger, number)
+                    except Exception:
+                        if self.stop.is_set():  # it was cancelled, and the next start repeats it
+                            return
+                        raise
+                    if self.stop.is_set():
+                        return
+                if not watch or self.stop.wait(max(looked + watch - time.monotonic(), 0)):
+                    return
+                looked = time.monotonic()
+                self._take(arrivals)
 
     def _poll(self, watch: float, horizon: dt.timedelta) -> Callable[[], None]:
         """Poll the feeds, where the source is a list of them: once, or while the stream runs. What was read and is past
@@ -232,7 +266,7 @@ class PipelineRun:
             self._take(arrivals)
 
     def _take(self, arrivals: Arrivals) -> None:
-        """Hand over to Spark the files that have come, with a record of what is passed over or read again."""
+        """Write down which files have come, with a record of what is passed over or read again."""
         try:
             look = arrivals.look()
         except ReadError as error:  # the folder is gone, perhaps to come again
@@ -270,7 +304,9 @@ class PipelineRun:
                 self.summary.refused += not refusal.is_warning
                 self.on_refusal(refusal)
 
-    def _process(self, rows: DataFrame, part: str, ledger: Ledger | None = None, number: int = 0) -> None:
+    def _process(
+        self, spark: SparkSession, work: Work, part: str, ledger: Ledger | None = None, number: int = 0
+    ) -> None:
         """Match publications and write the outcomes of a batch, or of the micro-batch of this number: those that the
         ledger does not have."""
         begun = time.perf_counter()
@@ -280,8 +316,8 @@ class PipelineRun:
         called = replace(self.calling, budgets=self.calling.budgets or str(self.output.budgets))
         chosen = self._filter(part, number)
         target = Target(self.output.for_tasks(), chosen.version, ledger is not None, self.samples)
-        with self._learning.batch(rows.sparkSession, called) as calling:
-            written = write_outcomes(rows, replace(chosen, calling=calling), target, self._reader)
+        with self._learning.batch(spark, called) as calling:
+            written = work(replace(chosen, calling=calling), target)
         repeats = 0
         if ledger is not None:
             is_new, repeats = ledger.new(written.identities(), number)

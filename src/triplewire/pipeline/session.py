@@ -13,8 +13,10 @@ import re
 import shutil
 import sys
 import tempfile
+import threading
+import uuid
 from collections.abc import Iterator, Mapping, MutableMapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -48,6 +50,7 @@ done in Python, and what the JVM does a micro-batch, it would compile for minute
 (`docs/decisions/074-few-compilations.md`)."""
 
 _RAISED = re.compile(r"[A-Za-z_][\w.]*(Error|Exception)\b")
+_LOOK_AT_STOP = 0.2  # seconds
 _ATTEMPTS = 2  # of a task in local mode, where Spark's default is one
 
 
@@ -155,23 +158,59 @@ def session_for(
         yield spark
     finally:
         if running is None:
-            spark.stop()
+            with _unless_java_is_gone():
+                spark.stop()
+
+
+@contextmanager
+def _unless_java_is_gone() -> Iterator[None]:
+    """Passes over that Spark's Java process has ended, where nothing is left to do then."""
+    # imported here because Spark is an optional dependency
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # it has no types
+
+    with suppress(Py4JError, ConnectionError):
+        yield
+
+
+@contextmanager
+def cancelled_at(stop: threading.Event, spark: SparkSession) -> Iterator[None]:
+    """Cancels the jobs that this thread begins in the block when another thread sets `stop`: they raise."""
+    context, group, ended = spark.sparkContext, f"triplewire-{uuid.uuid4()}", threading.Event()
+
+    def follow() -> None:
+        while not ended.wait(_LOOK_AT_STOP):
+            if stop.is_set():
+                context.cancelJobGroup(group)
+
+    follower = threading.Thread(target=follow, daemon=True)
+    context.setJobGroup(group, "micro-batches")
+    follower.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        follower.join()
+        with _unless_java_is_gone():
+            for name in ("spark.jobGroup.id", "spark.job.description"):
+                context.setLocalProperty(name, None)  # type: ignore[arg-type]  # None removes it
 
 
 @contextmanager
 def failures(log: Path | None = None) -> Iterator[None]:
     """Turns an exception of Spark into a `TriplewireError` of one sentence. The whole exception goes to the log."""
     # imported here because Spark is an optional dependency
-    from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # it has no types
+    from py4j.protocol import Py4JError, Py4JNetworkError
     from pyspark.errors import PySparkException
 
     try:
         yield
-    except (PySparkException, Py4JError) as error:
+    except (PySparkException, Py4JError, ConnectionRefusedError) as error:
         if log is not None:
             with log.open("a", encoding="utf-8") as stream:
                 stream.write(f"\n{error}\n")
-        raise TriplewireError(f"Spark failed: {_cause(error)}", remedy=f"see {log}" if log else "") from error
+        is_gone = isinstance(error, Py4JNetworkError | ConnectionRefusedError)
+        cause = "its Java process has ended" if is_gone else _cause(error)
+        raise TriplewireError(f"Spark failed: {cause}", remedy=f"see {log}" if log else "") from error
 
 
 def _cause(error: Exception) -> str:

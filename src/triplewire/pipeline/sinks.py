@@ -6,8 +6,8 @@
     DIR/matches/batch=N/*.parquet     the same of a stream, one folder for each micro-batch; dead-letter likewise, and
                                       batch=-N holds what start N of the stream refused beside the micro-batches
     DIR/_run.json                     which run wrote the folder
-    DIR/_checkpoint                   the progress of the stream (Spark's own)
-    DIR/_arrivals                     which files a stream has read (`triplewire.pipeline.connect.arrivals`)
+    DIR/_arrivals.sqlite              which files a stream has read (`triplewire.pipeline.connect.arrivals`)
+    DIR/_checkpoint                   the progress of a stream of other than files of this machine (Spark's own)
     DIR/_told.sqlite                  which matches a stream has told (`triplewire.pipeline.results.told`)
     DIR/_learned.json, DIR/_budgets   what operators have cost, and have spent (`triplewire.pipeline.calling`)
     DIR/_index                        the index of a run that was given subscriptions (`triplewire.pipeline.index`)
@@ -63,7 +63,7 @@ class Output:
         self.folder = Path(os.path.abspath(folder))
         self.checkpoint = self.folder / "_checkpoint"
         self.log = self.folder / "_spark.log"
-        self.arrivals = self.folder / "_arrivals"
+        self.arrivals = self.folder / "_arrivals.sqlite"
         self.told = self.folder / "_told.sqlite"
         self.pins = self.folder / "_pins.sqlite"
         self.index = self.folder / "_index"
@@ -115,11 +115,20 @@ class Output:
             what = f"{count:,} matches" if isinstance(count, int) else "the results"
             return f"takes the place of {what} of {before.get('ended', 'a run that did not end')}"
         done = len(list((self.folder / MATCHES).glob("batch=*")))
-        if done and not self.checkpoint.exists():
-            raise self._wrong("its _checkpoint is gone: the stream would begin anew and repeat results")
-        if self.checkpoint.exists() and not self.arrivals.exists() and before.get("remote") is not True:
-            raise self._wrong("an earlier version wrote it, which kept no record of the files that it read")
+        progress = self.checkpoint if before.get("remote") is True else self.arrivals
+        if not progress.exists() and progress is self.arrivals and self.checkpoint.exists():
+            raise self._wrong("an earlier version wrote it, which kept another record of the files that it read")
+        if done and not progress.exists():
+            raise self._wrong(f"its {progress.name} is gone: the stream would begin anew and repeat results")
         return f"goes on after {done:,} micro-batches"
+
+    def check_progress(self, remote: bool) -> None:
+        """Raises `TriplewireError` where an earlier stream read from elsewhere: its micro-batches have the numbers
+        that this one would give. `remote`: its progress is in the checkpoint of Spark."""
+        before = self.last_record() or {}
+        if (self.arrivals if remote else self.checkpoint).exists() and before.get("streaming") is True:
+            kinds = ("files of this machine", "another source")
+            raise self._wrong(f"its stream reads {kinds[not remote]}, and this one reads {kinds[remote]}")
 
     def release(self) -> None:
         """Let other runs write to the folder. The end of the process does the same."""

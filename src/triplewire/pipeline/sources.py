@@ -29,7 +29,7 @@ from triplewire.pipeline.connect.feeds.inbox import PREFIX as INBOX
 from triplewire.pipeline.connect.feeds.lists import is_list
 from triplewire.pipeline.connect.globs import escape, streamed_files
 from triplewire.pipeline.given import check_reading, check_rows, check_session
-from triplewire.pipeline.rows import PUBLICATION_ROWS, columns_of, refused, storable_text, widened
+from triplewire.pipeline.rows import FILE_ROWS, PUBLICATION_ROWS, columns_of, refused, storable_text, widened
 from triplewire.read import read, read_document
 from triplewire.read.sources import files_below
 
@@ -64,8 +64,8 @@ def publications(
     refusal of kind "warning" is about a file that was read although it is ill-formed.
 
     A stream gives each file once, as it is when Spark first sees it, under the name it was first seen by. It passes
-    over what Spark's streams do (`passed_over`), and an empty file is not read later either. Where that is not enough,
-    stream the listings of `connect.arrivals`, as `triplewire.pipeline.run` does: `listed_files`.
+    over what Spark's streams do (`passed_over`), and an empty file is not read later either. `triplewire.pipeline.run`
+    does more: `connect.arrivals`.
 
     Raises `ReadError` when there is nothing at `path`.
     """
@@ -103,14 +103,8 @@ def files(spark: SparkSession, path: str | Path, streaming: bool, settings: Sett
     if not remote and not streaming and (more := passed_over(path)):
         # Spark cannot hold a name that is not UTF-8: the worker does not find the file, and refuses it
         names = [(f"file:{storable_text(str(file))}", _size(file), None) for file, _ in more]
-        rows = rows.union(spark.createDataFrame(names, "path string, length long, content binary"))
+        rows = rows.union(spark.createDataFrame(names, columns_of(FILE_ROWS)))
     return rows
-
-
-def listed_files(spark: SparkSession, listings: Path) -> DataFrame:
-    """The same as a stream, of the local files in the listings of `triplewire.pipeline.connect.arrivals.Arrivals`."""
-    stream = streamed_files(spark, "json", "path string, length long")
-    return stream.load(escape(str(listings))).selectExpr("path", "length", "binary(null) AS content")
 
 
 def _completed(rows: DataFrame) -> DataFrame:

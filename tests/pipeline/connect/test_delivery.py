@@ -25,6 +25,7 @@ from triplewire.pipeline.connect.addresses import Connections, address
 from triplewire.pipeline.connect.delivery import Delivery, sink
 from triplewire.pipeline.connect.parts import LETTER, MATCH, Part, rows_of
 from triplewire.pipeline.filter import PackedEngine
+from triplewire.pipeline.results.counts import last_batch
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -51,11 +52,8 @@ def delivery(connections: Connections, matches: list[str], letters: list[str]) -
 
 
 def repeat_last(out: Path) -> None:
-    """Make Spark, and the output folder, forget that the micro-batch was committed: its sinks have it."""
-    commits = out / "_checkpoint" / "commits"
-    last = max(int(file.name) for file in commits.iterdir() if file.name.isdecimal())
-    for file in (commits / str(last), commits / f".{last}.crc"):
-        file.unlink(missing_ok=True)
+    """Make the output folder forget that the micro-batch was committed: its sinks have it."""
+    last = last_batch(out / "matches")
     for kind in ("matches", "dead-letter"):
         shutil.rmtree(out / kind / f"batch={last}")
 

@@ -125,6 +125,14 @@ def test_polled_feeds(spark: SparkSession, web: str, secrets_file: Path, tmp_pat
     with pytest.raises(ReadError, match="polled by a stream"):
         publications(spark, feeds)
 
+    # the driver died after the commit and before Spark knew of it: the micro-batch stays as it is
+    written = {file: file.stat().st_mtime_ns for file in (out / "matches").rglob("*.parquet")}
+    for name in ("0", ".0.crc"):
+        (out / "_checkpoint" / "commits" / name).unlink(missing_ok=True)
+    replayed, _ = run(spark, feeds, packed(), out, streaming=True, connections=connections)
+    assert (replayed.batches, replayed.publications) == (1, 1), "nothing was replayed: this test is blind"
+    assert {file: file.stat().st_mtime_ns for file in (out / "matches").rglob("*.parquet")} == written
+
     # what was read is removed once it is old; what was not read, and the last file, stay
     inbox = out / "_inbox" / "documents"
     assert read_files(out / "_checkpoint") == {"000000000001.parquet"}

@@ -15,12 +15,13 @@ import os
 import random
 import re
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -267,10 +268,13 @@ def _file_of(subject: str) -> str:
 
 
 def _batches(output: Output) -> list[str]:
-    """The micro-batches that Spark has begun."""
+    """The micro-batches that have begun."""
     try:
-        return [name for name in os.listdir(output.checkpoint / "offsets") if name.isdecimal()]
-    except FileNotFoundError:
+        with closing(sqlite3.connect(f"{output.arrivals.as_uri()}?mode=ro", uri=True, timeout=5)) as connection:
+            return [
+                str(number) for (number,) in connection.execute("SELECT DISTINCT batch FROM files WHERE batch >= 0")
+            ]
+    except sqlite3.OperationalError:  # there is no file yet, or no table
         return []
 
 

@@ -1,20 +1,20 @@
 """The files that a stream reads: which are new, which have changed, which wait until they are complete.
 
 Spark's own file source takes a file once, as it is when it is first seen: an empty one for good, one that is still
-being written in part, one that is overwritten not again. So a stream over local files looks itself, writes down what is
-to be read (a listing), and Spark streams the listings. Those never change, so each file of each listing is read exactly
-once. What is known of the files lies in a SQLite file beside the listings. Decision 034.
+being written in part, one that is overwritten not again. So a stream over local files looks itself, and writes down
+which files a micro-batch reads before it begins: each file is read exactly once, and a micro-batch that is repeated has
+the files that it had. What is known lies in a SQLite file. Decisions 034, 078.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
+import itertools
 import os
 import sqlite3
 import stat
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
@@ -25,12 +25,15 @@ from triplewire.pipeline.sources import local_roots, reason_to_pass
 SETTLE = 2.0
 """Seconds that a file has not changed for, until it counts as complete."""
 
-_TOGETHER = 256  # files of one task, at most
+_OF_A_TASK = 256  # files, at most
+_OF_A_BATCH = 16_384  # files, at most: what is repeated after a crash
 _REMEDY = "run without --streaming, or give it a name (and content) that a stream takes"
-_TABLE = """
+_TABLES = """
 CREATE TABLE IF NOT EXISTS files
-(path BLOB PRIMARY KEY, size INTEGER NOT NULL, changed INTEGER NOT NULL, listing TEXT NOT NULL) WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS files_by_listing ON files (listing);
+(path BLOB PRIMARY KEY, size INTEGER NOT NULL, changed INTEGER NOT NULL, batch INTEGER, task INTEGER, taken REAL)
+WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS files_by_batch ON files (batch);
+CREATE TABLE IF NOT EXISTS last (batch INTEGER NOT NULL);
 """
 
 
@@ -47,10 +50,17 @@ stands for all that is in it."""
 
 
 class Seen(NamedTuple):
-    """What was done with a file: as it was then, and the listing it went to, "" where it was passed over."""
+    """What was done with a file: as it was then, and whether a micro-batch took it, or it was passed over."""
 
     state: State
-    listing: str
+    is_taken: bool
+
+
+class MicroBatch(NamedTuple):
+    """The files that a micro-batch reads, task by task: the path and size in bytes of each."""
+
+    number: int
+    tasks: list[list[tuple[str, int]]]
 
 
 @dataclass
@@ -68,29 +78,22 @@ class Look:
 class Arrivals:
     """The files of a source (file, folder or glob), as one stream knows them.
 
-    `folder` holds what is known, from start to start; `listings` in it is what Spark reads. `settle` are the seconds
-    that a file has not changed for before it counts; `tasks` is how many Spark does at a time.
+    `file` holds what is known, from start to start. `settle` are the seconds that a file has not changed for before it
+    counts; `tasks` is how many Spark does at a time.
     """
 
-    def __init__(self, source: str, folder: Path, settle: float = SETTLE, tasks: int = 1) -> None:
-        self.listings = folder / "listings"
+    def __init__(self, source: str, file: Path, settle: float = SETTLE, tasks: int = 1) -> None:
         self._source = source
         self._settle = settle
         self._tasks = tasks
-        self._file = folder / "files.sqlite"
+        self._file = file
         self._watched: dict[
             str, tuple[State, float]
         ] = {}  # those that still change, and since when they are as they are
         self._unreadable: set[str] = set()
-        self.listings.mkdir(parents=True, exist_ok=True)
         with self._connected() as connection:
-            rows = connection.execute("SELECT path, size, changed, listing FROM files").fetchall()
-        self._seen = {os.fsdecode(path): Seen(State(size, changed), listing) for path, size, changed, listing in rows}
-        last = max((seen.listing for seen in self._seen.values()), default="")
-        self._count = int(last.partition("-")[0]) if last else 0
-        if last:  # the process may have ended before it was written
-            number = f"{self._count:010}-"
-            self._write([(path, seen) for path, seen in self._seen.items() if seen.listing.startswith(number)])
+            rows = connection.execute("SELECT path, size, changed, batch IS NOT NULL FROM files").fetchall()
+        self._seen = {os.fsdecode(path): Seen(State(size, changed), bool(taken)) for path, size, changed, taken in rows}
 
     def look(self) -> Look:
         """What has come or changed since the last `take`. Nothing is written down."""
@@ -102,7 +105,7 @@ class Arrivals:
             if seen is not None and seen.state == state:
                 continue
             why = reason_to_pass(names, path, status.st_size)
-            if seen is not None and not seen.listing and why and status.st_size:
+            if seen is not None and not seen.is_taken and why and status.st_size:
                 continue  # passed over for its name, which is recorded once
             if not self._is_complete(path, state, watched):
                 out.pending.append(path)
@@ -112,40 +115,47 @@ class Arrivals:
                 out.refusals.append(Refusal.of("publication", path, error))
             else:
                 out.ready.append((path, state))
-                if seen is not None and seen.listing:
+                if seen is not None and seen.is_taken:
                     out.changed.append(path)
         self._watched = watched
         return out
 
     def take(self, look: Look) -> None:
-        """Write down what `look` found, and hand over to Spark what is to be read."""
-        groups = max(-(-len(look.ready) // _TOGETHER), min(len(look.ready), 2 * self._tasks), 1)
-        self._count += bool(look.ready)
-        taken = [
-            (path, Seen(state, f"{self._count:010}-{number % groups:05}"))
-            for number, (path, state) in enumerate(look.ready)
-        ]
-        passed = [(path, Seen(state, "")) for path, state in look.passed]
-        if not taken and not passed:
+        """Write down what `look` gave: which files are passed over, and which micro-batches read the others."""
+        passed = [(path, state, None, None) for path, state in look.passed]
+        if not look.ready and not passed:
             return
-        rows = [(os.fsencode(path), *seen.state, seen.listing) for path, seen in (*taken, *passed)]
+        now = time.time()
         with self._connected() as connection:
-            connection.executemany("INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?)", rows)
-        self._seen.update((*taken, *passed))
-        self._write(taken)
+            (last,) = connection.execute("SELECT max(batch) FROM last").fetchone()
+            first = 0 if last is None else last + 1
+            places = self._places(len(look.ready), first)
+            taken = [(path, state, *place) for (path, state), place in zip(look.ready, places, strict=True)]
+            rows = ((os.fsencode(path), *state, batch, task, now) for path, state, batch, task in (*taken, *passed))
+            connection.executemany("INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?)", rows)
+            if taken:
+                connection.execute("DELETE FROM last")
+                connection.execute("INSERT INTO last VALUES (?)", (taken[-1][2],))
+        self._seen.update((path, Seen(state, batch is not None)) for path, state, batch, _ in (*taken, *passed))
 
-    def _write(self, taken: Sequence[tuple[str, Seen]]) -> None:
-        """Write the listings of these files that are not there. One that Spark has read it does not read again."""
-        lines: dict[str, list[str]] = {}
-        for path, seen in taken:
-            line = json.dumps({"path": f"file:{path}", "length": seen.state.size}, ensure_ascii=False)
-            lines.setdefault(seen.listing, []).append(line + "\n")
-        for name, texts in lines.items():
-            file = self.listings / f"{name}.json"
-            if not file.exists():
-                part = self.listings / f".{name}.part"
-                part.write_text("".join(texts), encoding="utf-8")
-                os.replace(part, file)
+    def _places(self, files: int, first: int) -> Iterator[tuple[int, int]]:
+        """The micro-batch and the task of each file. `first`: the number of the first micro-batch."""
+        for begin in range(0, files, _OF_A_BATCH):
+            count = min(files - begin, _OF_A_BATCH)
+            tasks = max(-(-count // _OF_A_TASK), min(count, 2 * self._tasks))
+            for number in range(count):
+                yield first + begin // _OF_A_BATCH, number % tasks
+
+    def batches(self, after: int) -> list[MicroBatch]:
+        """The micro-batches with a higher number than `after`, in their order."""
+        query = "SELECT batch, task, path, size FROM files WHERE batch > ? ORDER BY batch, task, path"
+        with self._connected() as connection:
+            rows = connection.execute(query, (after,)).fetchall()
+        out = []
+        for number, own in itertools.groupby(rows, key=lambda row: int(row[0])):
+            tasks = itertools.groupby(own, key=lambda row: row[1])
+            out.append(MicroBatch(number, [[(os.fsdecode(row[2]), row[3]) for row in task] for _, task in tasks]))
+        return out
 
     def _is_complete(self, path: str, state: State, watched: dict[str, tuple[State, float]]) -> bool:
         """Has the file not changed for long enough? By its own time, or, where that is ahead, by what was seen."""
@@ -203,5 +213,5 @@ class Arrivals:
     @contextlib.contextmanager
     def _connected(self) -> Iterator[sqlite3.Connection]:
         with contextlib.closing(sqlite3.connect(self._file)) as connection, connection:
-            connection.executescript(_TABLE)
+            connection.executescript(_TABLES)
             yield connection

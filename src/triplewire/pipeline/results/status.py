@@ -8,13 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import json
 import os
-import re
 import sqlite3
 import time
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -25,8 +22,6 @@ from triplewire.pipeline.sinks import DEAD_LETTER, MATCHES, Output
 
 METRICS = "_metrics.prom"
 
-_LISTING = re.compile(rb"/(\d{10}-\d{5})\.json\b")
-_TAIL = 1 << 18  # bytes at the end of a log of Spark's: its last micro-batch has fewer
 _COUNTED = ("batches", "publications", "matches", "refused", "repeats", "candidates")
 
 
@@ -137,33 +132,11 @@ def _refused_beside(output: Output) -> int:
 
 
 def _waiting(output: Output, number: int | None) -> tuple[int, float | None]:
-    """The files that wait, and how long the first has. Listings are read in the order of their names."""
-    read = "" if number is None else _last_listing(output.checkpoint, number)
-    file = output.arrivals / "files.sqlite"
-    if read is None or not file.exists():
+    """The files that were taken for micro-batches after this one, and how long the first of them has waited."""
+    if not output.arrivals.exists():
         return 0, None
-    with contextlib.closing(sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True, timeout=5)) as connection:
-        query = "SELECT count(*), min(listing) FROM files WHERE listing > ?"
-        waiting, first = connection.execute(query, (read,)).fetchone()
-    if not waiting:
-        return 0, None
-    try:
-        since = (output.arrivals / "listings" / f"{first}.json").stat().st_mtime
-    except OSError:  # it is about to be written
-        return waiting, 0.0
-    return waiting, round(max(time.time() - since, 0.0), 3)
-
-
-def _last_listing(checkpoint: Path, number: int) -> str | None:
-    """The last listing that this micro-batch, or one before, has read; None where Spark's logs do not say."""
-    try:
-        offset = json.loads((checkpoint / "offsets" / str(number)).read_text(encoding="utf-8").splitlines()[-1])
-        log = int(offset["logOffset"])
-        folder = checkpoint / "sources" / "0"
-        file = next(file for file in (folder / str(log), folder / f"{log}.compact") if file.exists())
-        with file.open("rb") as stream:
-            stream.seek(max(0, file.stat().st_size - _TAIL))
-            names = _LISTING.findall(stream.read())
-    except (OSError, ValueError, KeyError, TypeError, IndexError, StopIteration):
-        return None
-    return max(names).decode() if names else None
+    uri = f"{output.arrivals.as_uri()}?mode=ro"
+    with contextlib.closing(sqlite3.connect(uri, uri=True, timeout=5)) as connection:
+        query = "SELECT count(*), min(taken) FROM files WHERE batch > ?"
+        waiting, taken = connection.execute(query, (-1 if number is None else number,)).fetchone()
+    return waiting, round(max(time.time() - taken, 0.0), 3) if waiting else None
