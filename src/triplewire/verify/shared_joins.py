@@ -90,7 +90,8 @@ class SharedJoins:
         more = more[: pack(node_offset, node, rows, more)].copy()
         step, is_plain = step[:steps].copy(), np.zeros(steps, np.uint8)
         direct.mark_direct(step, rows, is_plain)
-        plain = np.full((1 << (2 * int(is_plain.sum())).bit_length(), 2), direct.FREE, np.int64)
+        slots = int(is_plain.sum()) * 4 // 3 + 1  # most are looked for in vain, and a chain is short until then
+        plain = np.full((1 << slots.bit_length(), 2), direct.FREE, np.int64)
         direct.enter_plain(step, is_plain, plain)
         columns = step, tested[:used].copy(), rows, more, components.component_offset, last
         made = StepColumns(*fixed(*columns, self._clause_rows(last), plain))
