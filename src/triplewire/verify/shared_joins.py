@@ -42,10 +42,16 @@ class SharedJoins:
     def __init__(self, clauses: Clauses, components: StarClauses, proven: bool = False) -> None:
         self._clauses = clauses
         several = np.diff(components.component_offset) > 1
-        self._components = with_variables(components, np.ones(clauses.count, np.bool_)) if proven else components
+        self._stated, self._proven = components, proven
         self._chosen = (several | (np.asarray(clauses.facts.status) == CHECK)).view(np.uint8)
         self._has_any = bool(self._chosen.any())
         self._scratch: Pool[Lent] = Pool()
+
+    @cached_property
+    def _components(self) -> StarClauses:
+        """The components that the network is made of."""
+        stated = self._stated
+        return with_variables(stated, np.ones(self._clauses.count, np.bool_)) if self._proven else stated
 
     def ready(self) -> None:
         """Make the network, which takes a while where there are many clauses."""

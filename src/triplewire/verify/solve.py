@@ -278,6 +278,8 @@ def with_variables(clauses: StarClauses, chosen: NDArray[np.bool_]) -> StarClaus
     offset, size = clauses.component_offset, np.diff(clauses.component_offset)
     has_others = np.diff(np.append(0, np.cumsum(has_variables))[offset]) > 0
     stays = has_variables | ~np.repeat(chosen & has_others, size)
+    if stays.all():
+        return clauses
     before = np.append(0, np.cumsum(stays)).astype(np.int32)
     own = fixed(before[offset], clauses.component[stays])
     return clauses._replace(component_offset=own[0], component=own[1])

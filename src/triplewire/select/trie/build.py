@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from triplewire.clauses.clauses import Clauses
 from triplewire.clauses.facts import Facts
+from triplewire.clauses.schema import blocks
 from triplewire.clauses.table import ASK, ClauseTable
 from triplewire.encode.batch import Bytes, Ids, Offsets
 from triplewire.kernels.shared.columns import TestColumns
@@ -207,10 +208,11 @@ def _add_stars(atoms: SetTrie, node: Ids, clause: Ids, items: _Items) -> tuple[S
 
 def star_blocks(nodes: Keys) -> Keys:
     """The column `star` of a trie with these rows."""
-    rows = np.zeros(len(nodes) + set_trie.BLOCK_ROWS - len(nodes) % set_trie.BLOCK_ROWS, np.int64)
-    rows[: len(nodes)] = nodes[:, 1] >> subset_kernels.STAR & 1
-    blocks = rows.reshape(-1, set_trie.BLOCK_ROWS)
-    counts = blocks.sum(axis=1)
-    before = np.cumsum(counts) - counts
-    numbers: Keys = before << set_trie.BLOCK_ROWS | (blocks << np.arange(set_trie.BLOCK_ROWS)).sum(axis=1)
+    size = set_trie.BLOCK_ROWS
+    is_star = np.zeros(len(nodes) + size - len(nodes) % size, np.bool_)
+    for begin, end in blocks(len(nodes)):
+        is_star[begin:end] = nodes[begin:end, 1] >> subset_kernels.STAR & 1
+    bits = np.packbits(is_star, bitorder="little").view("<u4").astype(np.int64)
+    counts = np.count_nonzero(is_star.reshape(-1, size), axis=1)
+    numbers: Keys = (np.cumsum(counts) - counts) << size | bits
     return numbers

@@ -52,6 +52,11 @@ _SET_TRIE: Schema = {
 }
 
 
+def _stars(nodes: NDArray[Any]) -> int:
+    """How many rows end a star?"""
+    return sum(int(np.count_nonzero(nodes[begin:end, 1] >> STAR & 1)) for begin, end in blocks(len(nodes) - 1))
+
+
 def check_trie(clauses: Clauses, arrays: Mapping[str, NDArray[Any]]) -> None:
     """Check what `TrieIndex.arrays` gave for these clauses. Raises `ValueError`."""
     trie = under("trie", arrays)
@@ -70,8 +75,7 @@ def check_trie(clauses: Clauses, arrays: Mapping[str, NDArray[Any]]) -> None:
     require(bool(trie["may_repeat"][0]) == clauses.have_alternatives, "trie.may_repeat is not that of the clauses")
     parts = {name: under(name, arrays) for name in ("atoms", "stars")}
     check(_SET_TRIE, parts["atoms"], "atoms", {**sizes, "labels": sizes["atoms"]})
-    nodes: NDArray[Any] = parts["atoms"]["nodes"]
-    stars = int(np.count_nonzero(nodes[:-1, 1] >> STAR & 1))
+    stars = _stars(parts["atoms"]["nodes"])
     check(_SET_TRIE, parts["stars"], "stars", {**sizes, "labels": stars, "blocks": 0})
     there = np.zeros(clauses.count, np.bool_)
     for name, first_range in (("atoms", sizes["first_range"]), ("stars", stars)):
@@ -231,5 +235,5 @@ class _SetTrieCheck:
         """The numbers of stars are those of the rows where they end; without a star, nothing is said of them."""
         star, nodes = self._trie["star"], self._trie["nodes"]
         require(int(nodes[-1, 1]) == 0, f"the array {self._name}.nodes has no end")
-        expected = star_blocks(nodes) if (nodes[:, 1] >> STAR & 1).any() else star[:0]
+        expected = star_blocks(nodes) if _stars(nodes) else star[:0]
         require(np.array_equal(star, expected), f"the array {self._name}.star does not say where stars end")
