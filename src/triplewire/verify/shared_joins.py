@@ -106,13 +106,17 @@ class SharedJoins:
         return made
 
     def _clause_rows(self, last: Ids) -> Ids:
-        """Clause -> its mark, what stands in `last` for its only components, and its subscription."""
+        """Clause -> its mark, what stands in `last` for its only components, and its subscription. All 0 of a clause
+        that is not in the network, so that no memory is taken for most of an index that hardly needs one."""
+        chosen = np.flatnonzero(self._chosen)
         offset, owner = self._components.component_offset, self._clauses.facts.owner
-        size = np.diff(offset)
-        root, second = np.full(len(size), SEVERAL, np.int32), np.full(len(size), ABSENT, np.int32)
+        begin, size = offset[chosen], offset[chosen + 1] - offset[chosen]
+        root, second = np.full(len(chosen), SEVERAL, np.int32), np.full(len(chosen), ABSENT, np.int32)
         few, two = (size == 1) | (size == 2), size == 2
-        root[few], second[two] = last[offset[:-1][few]], last[offset[:-1][two] + 1]
-        return np.column_stack([self._marks().astype(np.int32), root, second, owner])
+        root[few], second[two] = last[begin[few]], last[begin[two] + 1]
+        rows = untouched((len(self._chosen), 4), np.int32)
+        rows[chosen] = np.column_stack([self._marks()[chosen], root, second, owner[chosen]])
+        return rows
 
     def _most_tested(self) -> int:
         """In how many places of patterns do tested variables stand, each as often as it has tests?"""
