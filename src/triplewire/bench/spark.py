@@ -40,8 +40,8 @@ MORE_PERCENT, VISIBLE_SECONDS, LATENCY_SECONDS = 10, 1.0, 0.25
 INDEX_SUBSCRIPTIONS = 1_000_000
 EXECUTOR_MEGABYTES = 2_048
 
-_PUBLICATIONS, _LONG_RUN, _A_FILE = 1_024, 4_096, 16  # each has some thousand matches
-_RUNS, _SAMPLES, _WARM = 3, 15, 5
+_PUBLICATIONS, _A_FILE = 4_096, 16  # each publication has some thousand matches
+_RUNS, _SAMPLES, _WARM = 5, 15, 5
 _PATIENCE, _PATIENCE_AT_THE_END = 600, 60  # seconds that anything may take, and the end of a stream
 _LOOK, _LOOK_AT_MANY, _PAUSE = 0.005, 0.05, 0.6  # seconds between looks for matches of a file, of many; between files
 _WATCH, _WATCH_FOR_MANY = 0.02, 0.25  # seconds between a stream's looks for files: for latencies, for throughput
@@ -59,17 +59,17 @@ def measure_pipeline(place: Place, given: list[Case], matcher: str) -> Iterator[
     """All figures."""
     full = place.size is None
     case, index, *others = given
-    files = _files(case.publications, place.work, _LONG_RUN)
-    yield from _against_embedded(place, case, files[: _PUBLICATIONS // _A_FILE], matcher, full)
+    files = _files(case.publications, place.work)
+    yield from _against_embedded(place, case, files, matcher, full)
     yield from _executors(place, case, files, full)
     yield from _second_worker(place, index, full)
     yield from _visible(place, full)
     yield from partition.aimed(place, others, matcher)
 
 
-def _files(publications: Path, work: Path, count: int) -> list[bytes]:
-    """The first publications, so many of them, as the contents of files of some each."""
-    sizes = range(_A_FILE, count + 1, _A_FILE)
+def _files(publications: Path, work: Path) -> list[bytes]:
+    """The first publications, as the contents of files of some each."""
+    sizes = range(_A_FILE, _PUBLICATIONS + 1, _A_FILE)
     ends = [part.bytes for part in measure.split_publications(publications, sizes, work)]
     data = publications.read_bytes()
     return [data[begin:end] for begin, end in zip([0, *ends], ends, strict=False)]
