@@ -247,7 +247,7 @@ def _executors(place: Place, case: Case, files: list[bytes], full: bool) -> Iter
     """Two executors against one, each a process of its own with one core, by turns, while the other stands still."""
     publications = sum(to_batch(read(content)).num_rows for content in files)
     with ExitStack() as open_streams:
-        one, two = (
+        single, double = (
             open_streams.enter_context(
                 stream(
                     place,
@@ -260,14 +260,14 @@ def _executors(place: Place, case: Case, files: list[bytes], full: bool) -> Iter
             for executors in (1, 2)
         )
 
-        for running in (one, two):
+        for running in (single, double):
             running.seconds(files[:1], _A_FILE)  # it has begun: what begins is not held up
 
         def seconds(measured: Stream, other: Stream) -> float:
             with other.standing_still():
                 return measured.seconds(files, publications)
 
-        rates = _rates([partial(seconds, one, two), partial(seconds, two, one)], publications)
+        rates = _rates([partial(seconds, single, double), partial(seconds, double, single)], publications)
     for executors, rate in enumerate(rates, 1):
         yield Figure("spark", f"{executors} executors of one core", rate, "publications/s")
     target = TWO_EXECUTORS if full else None

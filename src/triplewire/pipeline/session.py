@@ -54,8 +54,8 @@ _REUSE_MEMORY = {
     "MALLOC_MMAP_THRESHOLD_": str(256 << 20),
     "MALLOC_TRIM_THRESHOLD_": str(512 << 20),
 }
-"""What Python workers are started with: they hold on to memory that the next micro-batch needs again. Otherwise each one
-has it mapped and cleared anew, a twelfth of its time, which costs more where several do it at once
+"""What Python workers are started with: they hold on to memory that the next micro-batch needs again. Otherwise it
+is mapped and cleared anew, a twelfth of the time, which costs more where several do it at once
 (`docs/decisions/079-workers-keep-memory.md`)."""
 
 _RAISED = re.compile(r"[A-Za-z_][\w.]*(Error|Exception)\b")
