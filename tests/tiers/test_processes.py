@@ -89,12 +89,5 @@ def test_a_module_is_a_command() -> None:
 def test_executors_of_a_cluster_have_the_cache_of_the_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(kernel_cache.FOLDER, str(tmp_path / "cache"))
     monkeypatch.delenv(TIER)
-    settings = settings_of_spark(tmp_path, "spark://one:7077")
-    assert settings[f"spark.executorEnv.{kernel_cache.FOLDER}"] == str(tmp_path / "cache")
-    assert f"spark.executorEnv.{TIER}" not in settings
-
-
-def test_workers_of_spark_keep_memory(tmp_path: Path) -> None:
-    settings = settings_of_spark(tmp_path)
-    assert settings["spark.executorEnv.ARROW_DEFAULT_MEMORY_POOL"] == "system"
-    assert int(settings["spark.executorEnv.MALLOC_TRIM_THRESHOLD_"]) > 0
+    names = {name for name in settings_of_spark(tmp_path, "spark://one:7077") if name.startswith("spark.executorEnv")}
+    assert names == {f"spark.executorEnv.{kernel_cache.FOLDER}"}

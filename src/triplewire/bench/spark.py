@@ -68,7 +68,7 @@ def measure_pipeline(place: Place, given: list[Case], matcher: str) -> Iterator[
 
 
 def _files(publications: Path, work: Path) -> list[bytes]:
-    """The first publications, as the contents of files of some each."""
+    """The first `_PUBLICATIONS`, as the contents of files of `_A_FILE` each."""
     sizes = range(_A_FILE, _PUBLICATIONS + 1, _A_FILE)
     ends = [part.bytes for part in measure.split_publications(publications, sizes, work)]
     data = publications.read_bytes()
@@ -114,8 +114,8 @@ class Stream:
         time.sleep(seconds)
 
     @contextmanager
-    def standing_still(self) -> Iterator[None]:
-        """Leave the cores to others meanwhile: a stream that waits looks for files, and its JVMs for each other."""
+    def paused(self) -> Iterator[None]:
+        """Stop the stream's processes meanwhile, so that its looks for files and its JVMs take no time from others."""
         os.killpg(self._process.pid, signal.SIGSTOP)
         try:
             yield
@@ -244,7 +244,7 @@ def _embedded(case: Case, files: list[bytes], matcher: str, threads: int) -> tup
 
 
 def _executors(place: Place, case: Case, files: list[bytes], full: bool) -> Iterator[Figure]:
-    """Two executors against one, each a process of its own with one core, by turns, while the other stands still."""
+    """Two executors against one, each a process of its own with one core, by turns, while the other is paused."""
     publications = sum(to_batch(read(content)).num_rows for content in files)
     with ExitStack() as open_streams:
         single, double = (
@@ -259,12 +259,11 @@ def _executors(place: Place, case: Case, files: list[bytes], full: bool) -> Iter
             )
             for executors in (1, 2)
         )
-
         for running in (single, double):
-            running.seconds(files[:1], _A_FILE)  # it has begun: what begins is not held up
+            running.seconds(files[:1], _A_FILE)  # wait until it has started, as a start must not be paused
 
         def seconds(measured: Stream, other: Stream) -> float:
-            with other.standing_still():
+            with other.paused():
                 return measured.seconds(files, publications)
 
         rates = _rates([partial(seconds, single, double), partial(seconds, double, single)], publications)

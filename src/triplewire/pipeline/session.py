@@ -49,15 +49,6 @@ _FEW_COMPILATIONS = " ".join(
 done in Python, and what the JVM does a micro-batch, it would compile for minutes, on cores that the workers need
 (`docs/decisions/074-few-compilations.md`)."""
 
-_REUSE_MEMORY = {
-    "ARROW_DEFAULT_MEMORY_POOL": "system",
-    "MALLOC_MMAP_THRESHOLD_": str(256 << 20),
-    "MALLOC_TRIM_THRESHOLD_": str(512 << 20),
-}
-"""What Python workers are started with: they hold on to memory that the next micro-batch needs again. Otherwise it
-is mapped and cleared anew, a twelfth of the time, which costs more where several do it at once
-(`docs/decisions/079-workers-keep-memory.md`)."""
-
 _RAISED = re.compile(r"[A-Za-z_][\w.]*(Error|Exception)\b")
 _LOOK_AT_STOP = 0.2  # seconds
 _ATTEMPTS = 2  # of a task in local mode, where Spark's default is one
@@ -91,7 +82,6 @@ def settings_of_spark(scratch: Path, master: str = "") -> dict[str, str]:
         # a checkpoint's small files without a second file for a checksum each: Hadoop starts a process for each file
         "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
     }
-    settings |= {f"spark.executorEnv.{name}": value for name, value in _REUSE_MEMORY.items()}
     for name in (FOLDER, TIER):  # the nodes of a cluster have an environment of their own
         if name in os.environ:
             settings[f"spark.executorEnv.{name}"] = os.environ[name]

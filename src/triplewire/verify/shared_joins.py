@@ -96,7 +96,7 @@ class SharedJoins:
         more = more[: pack(node_offset, node, rows, more)].copy()
         step, is_plain = step[:steps].copy(), np.zeros(steps, np.uint8)
         direct.mark_direct(step, rows, is_plain)
-        slots = int(is_plain.sum()) * 4 // 3 + 1  # most are looked for in vain, and a chain is short until then
+        slots = int(is_plain.sum()) * 4 // 3 + 1  # a quarter at least stays free: most look-ups end at a free slot
         plain = np.full((1 << slots.bit_length(), 2), direct.FREE, np.int64)
         direct.enter_plain(step, is_plain, plain)
         columns = step, tested[:used].copy(), rows, more, components.component_offset, last

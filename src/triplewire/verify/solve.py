@@ -1,5 +1,5 @@
-"""The kernels that solve clauses, over many pairs of a batch: room for their tables, residual predicates between
-passes.
+"""Solves clauses for many pairs of a publication and a clause at once, with kernels and, where a clause has them,
+residual predicates.
 
 Clauses that join nothing are products (`triplewire.kernels.joins.products`), the others are joined
 (`triplewire.kernels.joins.solutions`); what the outcomes mean: `triplewire.verify.columnar`.

@@ -212,7 +212,7 @@ def star_blocks(nodes: Keys) -> Keys:
     is_star = np.zeros(len(nodes) + size - len(nodes) % size, np.bool_)
     for begin, end in blocks(len(nodes)):
         is_star[begin:end] = nodes[begin:end, 1] >> subset_kernels.STAR & 1
-    bits = np.packbits(is_star, bitorder="little").view("<u4").astype(np.int64)
+    bits = np.packbits(is_star, bitorder="little").view(f"<u{size // 8}").astype(np.int64)
     counts = np.count_nonzero(is_star.reshape(-1, size), axis=1)
     numbers: Keys = (np.cumsum(counts) - counts) << size | bits
     return numbers

@@ -1,4 +1,4 @@
-"""The arrays of the index "trie", checked before its kernels, which look at no limits, trust them.
+"""Checks the arrays of a saved index "trie", as its kernels check no bounds when they read them.
 
 What the arrays mean: `triplewire.select.trie.build`, `triplewire.select.trie.asked`; how a set-trie lies in memory:
 `triplewire.kernels.trie.subsets`.
