@@ -1,8 +1,7 @@
-"""Partitioning as in the cluster paper: sizes of the server's index, false positives, work of the slowest node.
+"""Partitioning as in the cluster paper: sizes of the server's index, false positives, times of insertion and merging.
 
-Figures 9(c) to 9(i) and 10 of 001; what the paper says of them: `triplewire.bench.cluster_paper`. Nodes are engines in
-this process, one after the other: a time is that of the server and of the slowest node, as if each had a machine of its
-own; sending is not in it.
+Figures 9(c) to 9(h) of 001; 9(i) and 10: `triplewire.bench.nodes`; what the paper says of them:
+`triplewire.bench.cluster_paper`.
 """
 
 from __future__ import annotations
@@ -10,17 +9,17 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+from triplewire.bench import nodes
 from triplewire.bench.cluster_paper import CONTAINMENT, MERGING, NONE, Points, figures
+from triplewire.bench.nodes import NODES, PERCENTS
 from triplewire.bench.report import Figure
 from triplewire.bench.workloads import graphs, overlap
 from triplewire.bench.workloads.catalogue import SEED, Case, Place
 from triplewire.bench.workloads.corpus import Document
 from triplewire.config import Settings
-from triplewire.engine import Engine
 from triplewire.errors import raise_refusal
 from triplewire.ir.evaluation.evaluate import World
 from triplewire.ir.subscription import Subscription
@@ -29,18 +28,13 @@ from triplewire.languages.sources.files import read_subscriptions
 from triplewire.model.publication import Publication
 from triplewire.partition import cluster
 from triplewire.partition.cluster import Cluster
-from triplewire.partition.engines import engine_of
 from triplewire.partition.merging import Merging
-from triplewire.partition.placement import SERVER, Placement
-from triplewire.partition.plan import Partitioner, partitioner
+from triplewire.partition.plan import partitioner
 from triplewire.read import read
 
 SUBSCRIPTIONS, FEW = 100_000, 10_000
 OVERLAPS = (0, 25, 50, 75)
-PERCENTS = (50, 70, 90, 99)
 AIMED_OVERLAP, AIMED_PERCENT = 50, 90  # those with targets
-NODES: tuple[int, ...] = (1, 2, 3, 4, 5, 6)
-NODES_OF_10: tuple[int, ...] = (2, 4)
 SHARES = (20, 40, 60, 80, 100)  # percent of the subscriptions, in 9(c) and 9(f)
 INDEX_SHARE, FALSE_PERCENT = 50, 0.13
 MATCHED = (("9(i)", 0.5), ("10", 1.0))  # percent of the subscriptions that match a publication
@@ -60,7 +54,8 @@ def cases(place: Place) -> list[Case]:
         for share in SHARES
     ]
     out.append(_case(place, "merging", few, 50, 100))
-    return out + [_case(place, f"figure {name}", size, 50, int(size * share / 100)) for name, share in MATCHED]
+    # those that match are all among the half of the subscriptions that no other contains
+    return out + [_case(place, f"figure {name}", size, 50, int(2 * size * share / 100)) for name, share in MATCHED]
 
 
 def aimed_cases(place: Place) -> list[Case]:
@@ -102,7 +97,8 @@ def measure(place: Place, given: list[Case], matcher: str) -> Iterator[Figure]:
         target = FALSE_PERCENT if full and percent == AIMED_PERCENT else None
         yield from _merging(case, world, matcher, percent, target, points)
     for case, number in zip(rest[len(SHARES) + 1 :], ("9i", "10"), strict=True):
-        yield from _clusters(case, world, matcher, number, points)
+        subscriptions = _subscriptions(case, world)
+        yield from nodes.measure(case.label, subscriptions, _publications(case, _TIMED), world, matcher, number, points)
     yield from figures(points, place.figures)
 
 
@@ -196,96 +192,3 @@ def false_positives(there: Cluster, made: Merging, publications: list[Publicatio
             for publication, name in zip(part.publication.tolist(), names, strict=True):
                 sent.discard((part.publications[publication], merger_of.get(name, "")))
     return {publication for publication, _ in sent}
-
-
-@dataclass
-class _Recorded(Placement):
-    """A placement that knows what hangs below what, so that it can be spread over another number of nodes."""
-
-    hung: dict[tuple[str, str], None] = field(default_factory=dict)
-
-    def hang(self, id: str, above: str) -> None:
-        """As the placement does."""
-        super().hang(id, above)
-        self.hung[id, above] = None
-
-    def unhang(self, id: str, above: str) -> None:
-        """As the placement does."""
-        super().unhang(id, above)
-        del self.hung[id, above]
-
-    def over(self, nodes: int) -> Placement:
-        """The same over so many nodes."""
-        out = Placement(nodes, mergers=self.mergers)
-        for id in self.place:
-            out.put(id, SERVER)
-        for id, above in self.hung:
-            out.hang(id, above)
-        return out
-
-
-def _clusters(case: Case, world: World, matcher: str, number: str, points: Points) -> Iterator[Figure]:
-    """Figures 9(i) and 10: publications a second, where each node has a machine."""
-    subscriptions, publications = _subscriptions(case, world), _publications(case, _TIMED)
-    single = engine_of(subscriptions, world, "none", matcher)
-    alone = _seconds(single, [], publications, Placement(0))
-    rate = len(publications) / alone
-    del single
-    yield Figure("cluster", f"{case.label}: one engine", rate, "publications/s")
-    if number == "9i":
-        tried = [(CONTAINMENT, 70), (MERGING, 70)]
-        for line, _ in tried:
-            points.add(number, line, 0, rate)
-    else:
-        tried = [(MERGING, percent) for percent in PERCENTS]
-    nodes_of = NODES if number == "9i" else NODES_OF_10
-    for name, percent in tried:
-        made = partitioner(name, 1, world, sample=publications, percent=percent)
-        recorded = made.placement = _Recorded(1)
-        made.subscribe(subscriptions)
-        for nodes, seconds in _spread(made, recorded, nodes_of, subscriptions, publications, world, matcher):
-            label = f"{case.label}: {name} {percent} %" if name == MERGING else f"{case.label}: {name}"
-            what = f"{label}, {nodes} nodes over one machine (slowest node's work)"
-            yield Figure("cluster", what, alone / seconds, "x")
-            if number == "9i":
-                points.add(number, name, nodes, len(publications) / seconds)
-            else:
-                points.add(number, "one engine", percent, rate)
-                points.add(number, f"{nodes} nodes", percent, len(publications) / seconds)
-
-
-def _spread(
-    made: Partitioner,
-    recorded: _Recorded,
-    nodes_of: Sequence[int],
-    subscriptions: list[Subscription],
-    publications: list[Publication],
-    world: World,
-    matcher: str,
-) -> Iterator[tuple[int, float]]:
-    """Numbers of nodes with the time of each."""
-    at_server = [s for s in subscriptions if made.placement.place[s.id] == SERVER]
-    server = engine_of([*made.placement.mergers.values(), *at_server], world, "none", matcher)
-    for nodes in nodes_of:
-        placement = recorded.over(nodes)
-        shards: list[list[Subscription]] = [[] for _ in range(nodes)]
-        for subscription in subscriptions:
-            if (node := placement.place[subscription.id]) != SERVER:
-                shards[node].append(subscription)
-        engines = [engine_of(shard, world, "none", matcher) for shard in shards]
-        yield nodes, _seconds(server, engines, publications, placement)
-
-
-def _seconds(server: Engine, nodes: list[Engine], publications: list[Publication], placement: Placement) -> float:
-    """The time of the server or of the slowest node, whichever is longer: the stages run at once (001, section 3.2)."""
-    server.match(publications)  # warm
-    begun = time.process_time()
-    result = server.match(publications)
-    slowest = time.process_time() - begun
-    for node, numbers in cluster.routes(result, publications, placement):
-        given = [publications[number] for number in numbers]
-        nodes[node].match(given)
-        begun = time.process_time()
-        nodes[node].match(given)
-        slowest = max(slowest, time.process_time() - begun)
-    return slowest
