@@ -25,10 +25,12 @@ _SOME = 4  # of its subscriptions, of which publications are made
 _NAMES = 1 << 15  # of the taxonomy, of which it is found out which class tests hold of them
 _PREDICATES = 1_000  # residual ones, whose subscriptions are compiled
 _NODE = "urn:triplewire:rehearsal:"
+_MANY = (1 << 10) + 1  # publications, and distinct terms, of a batch that kernels for few do not take
 
 
 def rehearse(segment: Segment) -> None:
-    """Match publications that are instances of some clauses. No operator is called."""
+    """Match publications that are instances of some clauses: alone, and in a large batch, as other kernels take that.
+    No operator is called."""
     world = segment.home.meaning.world
     most = world.settings.max_branches
     numbers = range(0, len(segment), max(len(segment) // _SOME, 1))
@@ -36,7 +38,9 @@ def rehearse(segment: Segment) -> None:
     publications = [publication for clause in clauses if (publication := instance_of(clause)).triples]
     segment.prepare(_NAMES, _PREDICATES)
     if publications:
-        segment.match(Chunk(publications), None, _no_stage, Arena())
+        others = [Publication(_NODE, (_statement(number),)) for number in range(_MANY)]
+        for chunk in (publications[:1], [*publications, *others]):
+            segment.match(Chunk(chunk), None, _no_stage, Arena())
 
 
 def instance_of(clause: Clause) -> Publication:
@@ -44,6 +48,11 @@ def instance_of(clause: Clause) -> Publication:
     need not hold."""
     triples = (tuple(map(_node, pattern)) for pattern in clause.patterns)
     return Publication(_NODE, tuple(_valid(triples)))
+
+
+def _statement(number: int) -> Triple:
+    """A triple that no subscription asks for, with a node of its own."""
+    return Triple(IRI(_NODE), IRI(_NODE), Literal(f"{_NODE}{number}"))
 
 
 def _node(position: Position) -> IRI | Literal:
