@@ -19,7 +19,7 @@ from triplewire.kernels.joins.network.columns import (
     PARENT,
     SUBJECT,
 )
-from triplewire.kernels.joins.network.paths import add_path
+from triplewire.kernels.joins.network.paths import Orders, add_path
 from triplewire.kernels.joins.network.steps import NODES, STEPS, TESTS, USES, Component, Network
 from triplewire.kernels.joins.network.trees import Tree, add_tree
 from triplewire.kernels.shared.columns import TestColumns
@@ -39,7 +39,7 @@ def _room(rows: int) -> int:
 
 @called_helper
 def _add(own: Component, clauses: StarClauses, tests: TestColumns, frequency: Any, variables: Any, tree: Tree,
-         network: Network) -> int:  # fmt: skip
+         orders: Orders, network: Network) -> int:  # fmt: skip
     """What stands in `last` for a component."""
     pattern, member = clauses.pattern, clauses.member
     for count in range(2):
@@ -50,7 +50,7 @@ def _add(own: Component, clauses: StarClauses, tests: TestColumns, frequency: An
                     variables[USES, variable] = variables[USES, variable] + 1 if count else 0
     root = add_tree(own, clauses, tests, frequency, variables, tree, network)
     if root == NO_STEP:
-        last = add_path(own, clauses, tests, frequency, variables, network)
+        last = add_path(own, clauses, tests, frequency, variables, orders, network)
         root = last if last == NO_STEP else -2 - last
     return int(root)
 
@@ -70,6 +70,8 @@ def build(chosen: Any, clauses: StarClauses, tests: TestColumns, variables: Any,
     node_slots = np.full(_room(node_offset.size), -1, np.int32)
     of_pattern, of_vertex = np.empty((3, MOST_PATTERNS), np.int32), np.empty((3, MOST_PATTERNS + 1), np.int32)
     tree = Tree(of_pattern[0], of_pattern[1:], of_vertex[0], of_vertex[1], of_vertex[2])
+    of_order, codes = np.zeros((4, MOST_PATTERNS), np.int32), np.zeros((2, MOST_PATTERNS, 4), np.int64)
+    orders = Orders(of_order[0], of_order[1], of_order[2:], codes)
     network = Network(step, tested, slots, node_offset, node, node_slots, used)
     node_offset[0], used[STEPS] = 0, ALWAYS + 1
     step[ALWAYS, :], step[ALWAYS, PARENT], step[ALWAYS, SUBJECT : OBJECT + 1] = 0, APART, LEAF
@@ -80,7 +82,7 @@ def build(chosen: Any, clauses: StarClauses, tests: TestColumns, variables: Any,
             last[k] = NO_STEP
             if chosen[c] > 0 and size <= MOST_PATTERNS:
                 own = Component(first, begin, begin + size, t0, t1)
-                last[k] = _add(own, clauses, tests, frequency, variables, tree, network)
+                last[k] = _add(own, clauses, tests, frequency, variables, tree, orders, network)
     return used[STEPS], used[TESTS], used[NODES]
 
 
