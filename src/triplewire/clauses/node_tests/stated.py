@@ -104,13 +104,11 @@ class ClassFeatures:
 
     def pairs(self) -> Pairs:
         """The terms with the tests that hold of them whatever the publication says."""
-        sets, flat = self.static, self.index.sets.flat()
-        count = room = 2 * len(sets)
-        while count >= room:
-            room = count + 1
-            pairs = np.empty(room, np.int32), np.empty(room, np.int32)
-            count = kernels.spread_sets(sets, *flat, *pairs)
-        return pairs[0][:count], pairs[1][:count]
+        sets, (offset, flat) = self.static, self.index.sets.flat()
+        count = int(np.diff(offset)[sets].sum())
+        pairs = np.empty(count, np.int32), np.empty(count, np.int32)
+        kernels.spread_sets(sets, offset, flat, *pairs)
+        return pairs
 
     def _literals(self, named: NDArray[np.bool_], longest: int) -> Iterator[tuple[int, str]]:
         """The literals that may stand for something: those that are named, and the others of at most so many bytes."""
