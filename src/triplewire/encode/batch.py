@@ -2,6 +2,8 @@
 
 Made from N-Quads bytes by `triplewire.encode.nquads`, from Arrow columns by `triplewire.encode.arrow`, from parsed
 publications by `triplewire.encode.publications`. It knows nothing of subscriptions: `triplewire.select` asks it.
+Nobody changes it. Its classes are not frozen, and so are those of selection and verification: to make a frozen object
+takes five times as long, which a publication alone pays for sixty fields.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ NO_NUMBER, EXACT_NUMBER, LONG_NUMBER = 0, 1, 2
 """Of a text: it reads as no number; `number` is it, exactly comparable; it reads as one that needs more digits."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Terms:
     """The distinct terms of a batch, by id. Two ids are two different RDF terms."""
 
@@ -44,7 +46,7 @@ class Terms:
         return len(self.start)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Words:
     """The words of the literals that have text, by the default analyser (semantics, section 5)."""
 
@@ -59,7 +61,7 @@ class Words:
         return len(self.start)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Batch:
     """Publications, each a slice of the triples, which are sorted by (subject, predicate, object) and distinct."""
 

@@ -44,7 +44,7 @@ _ROWS = 1 << 20  # that are put together at once, to count how many there are
 Failure = tuple[int, int, TriplewireError]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Verified:
     """What became of pairs. Those that match are columns, each pair once. `failures` could not be decided, and say why.
     `waiting` are the pairs (publication, subscription) that operators have to decide. `join_steps`: shared ones that

@@ -52,8 +52,9 @@ class FewTerms:
         test = np.empty(len(words.ids) + 1, np.int32)  # seldom more: a word is seldom in two tests
         texts = Spans(terms.text, terms.start, terms.end, terms.kind, terms.suffix, *suffix_columns(terms.suffixes))
         cut = kernels.FewWords(words.text, words.start, words.end, words.hash, words.offset, words.ids)
-        with self._areas.borrowed(self._new_areas) as areas:
-            count = kernels.look_up(areas.table, texts, terms.hash, cut, term, offset, test)
+        areas = self._areas.take(self._new_areas)
+        count = kernels.look_up(areas.table, texts, terms.hash, cut, term, offset, test)
+        self._areas.give(areas)
         return (term, offset, test[:count]) if count < len(test) else None
 
     def _new_areas(self) -> Lent:

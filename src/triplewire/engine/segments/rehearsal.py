@@ -7,10 +7,10 @@ Together that takes a third of a second, which the first publication would have 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
 from triplewire.engine.segments.arena import Arena
+from triplewire.engine.stats import Clock
 from triplewire.ir.nodes import Variable
 from triplewire.ir.normal_form.clauses import Clause, Position, normal_form
 from triplewire.matchers import Chunk
@@ -36,7 +36,7 @@ def rehearse(segment: Segment) -> None:
     publications = [publication for clause in clauses if (publication := instance_of(clause)).triples]
     segment.prepare(_NAMES, _PREDICATES)
     if publications:
-        segment.match(Chunk(publications), None, _no_stage, Arena())
+        segment.match(Chunk(publications), None, Clock(), Arena())
 
 
 def instance_of(clause: Clause) -> Publication:
@@ -54,7 +54,3 @@ def _valid(triples: Iterable[tuple[IRI | Literal, ...]]) -> Iterable[Triple]:
     for subject, predicate, object_ in triples:
         if isinstance(subject, IRI) and isinstance(predicate, IRI):
             yield Triple(subject, predicate, object_)
-
-
-def _no_stage(name: str) -> AbstractContextManager[None]:
-    return nullcontext()

@@ -15,12 +15,12 @@ from triplewire.kernels.shared.hashing import hash_bytes
 from triplewire.kernels.shared.lending import Field, borrowed
 from triplewire.kernels.text.names import hash_with, same_bytes
 from triplewire.kernels.text.numbers import NO, number_of
+from triplewire.kernels.text.publications import BLANK, LITERAL, kind_and_suffix
 from triplewire.kernels.text.words import DONE, GROWTH, PAD, Folding, WordTable, cut_texts
 from triplewire.kernels.triples import sort_by_all, write_distinct
 
 TERMS, TRIPLES = 0, 1  # places in `counts`, which `encode_one` fills
 STATEMENT_ROWS = 6
-_IRI, _BLANK, _LITERAL = 1, 2, 3
 _int: Any = np.int64
 _wide: Any = np.uint64
 
@@ -100,12 +100,10 @@ def _row(h: Any, begin: int, end: int, text: Any, kind: int, suffix: int, rows: 
 
 
 @called_helper
-def _write_terms(text: Any, given: Any, kinds: Any, suffix_of: Any, columns: Any, room: Room, mask: int) -> Any:
-    """The columns of the distinct terms; returns how many there are. `given`: the bytes of each; `kinds`: how many are
-    IRIs, and IRIs or blank nodes; then the suffix of each literal."""
+def _write_terms(text: Any, given: Any, suffix_of: Any, columns: Any, room: Room, mask: int) -> Any:
+    """The columns of the distinct terms; returns how many there are. `given`: the bytes of each, then their codes."""
     start, stop, kind_of, suffixes, hashes, numbers, states, has_text = columns
     suffix_text, suffix_offset, is_plain = suffix_of
-    iris, nodes = kinds
     terms = room.number.size
     count, at = _int(0), _int(0)
     slots = room.slots
@@ -113,8 +111,8 @@ def _write_terms(text: Any, given: Any, kinds: Any, suffix_of: Any, columns: Any
         slots[i] = -1
     for i in range(terms):
         end = at + given[i]
-        kind = _int(_IRI if i < iris else _BLANK if i < nodes else _LITERAL)
-        suffix = _int(given[terms + i - nodes]) if kind == _LITERAL else _int(0)
+        code = _int(given[terms + i])
+        kind, suffix = kind_and_suffix(code)
         h = hash_with(hash_bytes(text, at, end, kind), suffix, suffix_text, suffix_offset)
         rows = start, stop, kind_of, suffixes, hashes
         row = _row(h, at, end, text, kind, suffix, rows, slots, mask, count)
@@ -122,40 +120,41 @@ def _write_terms(text: Any, given: Any, kinds: Any, suffix_of: Any, columns: Any
         if row == count:
             start[row], stop[row], kind_of[row], suffixes[row], hashes[row] = at, end, kind, suffix, h
             states[row], numbers[row] = NO, np.nan
-            if kind != _BLANK:  # which reads as nothing, whatever its label
+            if code != BLANK:  # which reads as nothing, whatever its label
                 states[row], numbers[row] = number_of(text, at, end)
-            has_text[row] = kind == _LITERAL and is_plain[suffix]
+            has_text[row] = code >= LITERAL and is_plain[suffix]
             count += 1
         at = end
     return count
 
 
 @called_helper
-def _write_triples(given: Any, count: int, room: Room, number: Any, columns: Any) -> Any:
-    """The triples, in order; returns how many there are. `given`: three terms a statement; `columns`: the offsets, and
-    subjects, predicates and objects."""
-    size = given.size // 3
+def _write_triples(count: int, room: Room, columns: Any) -> Any:
+    """The triples, in order; returns how many there are. Each three of the terms given are a statement. `columns`: the
+    offsets, and subjects, predicates and objects."""
+    number = room.number
+    size = number.size // 3
     work = room.statement
     graph, s, p, o = work[:size], work[size : 2 * size], work[2 * size : 3 * size], work[3 * size : 4 * size]
     order, other = work[4 * size : 5 * size], work[5 * size : 6 * size]
     for i in range(size):
-        graph[i], s[i], p[i], o[i] = 0, number[given[3 * i]], number[given[3 * i + 1]], number[given[3 * i + 2]]
+        graph[i], s[i], p[i], o[i] = 0, number[3 * i], number[3 * i + 1], number[3 * i + 2]
     sort_by_all(graph, s, p, o, count, 1, room.sums, order, other)
     return write_distinct(graph, s, p, o, order, *columns)
 
 
 @kernel
-def encode_one(lent: Any, text: Any, given: Any, sizes: Any, suffix_text: Any, suffix_offset: Any, is_plain: Any,
+def encode_one(lent: Any, text: Any, given: Any, literals: int, suffix_text: Any, suffix_offset: Any, is_plain: Any,
                longs: Any, hashes: Any, numbers: Any, ids: Any, small: Any) -> bool:  # fmt: skip
     """Write the columns of a publication to where `Places` says, and fill `counts` and `state`. False where too many
     words collide.
 
-    `given`: the bytes of each text, the suffixes of literals, three terms a statement. `sizes`: how many of the terms
-    are IRIs, and IRIs or blank nodes; how many terms and statements there are; the bytes of all literals.
+    `given`: the bytes of the terms' texts, then their codes (`triplewire.kernels.text.publications`); each three terms
+    are a statement. `literals`: the bytes of all literals, or more.
     """
     room = _take_room(lent, 0)
-    iris, nodes, terms, statements, literals = sizes
-    at = places(terms, statements, literals)
+    terms = _int(given.size // 2)
+    at = places(terms, terms // 3, literals)
     mask, slots = _int(1), _int(1)
     while mask < 2 * terms:
         mask *= 2
@@ -167,11 +166,11 @@ def encode_one(lent: Any, text: Any, given: Any, sizes: Any, suffix_text: Any, s
                 room.expansion, room.state, room.counts)  # fmt: skip
     columns = start, stop, kind, suffix, own_hash, numbers, small[at.state : at.has_text], has_text
     suffix_of = suffix_text, suffix_offset, is_plain
-    count = _write_terms(text, given, (iris, nodes), suffix_of, columns, room, mask - 1)
+    count = _write_terms(text, given, suffix_of, columns, room, mask - 1)
     triples = (longs[at.offset : at.word_offset], ids[at.subject : at.predicate], ids[at.predicate : at.object],
                ids[at.object : at.words])  # fmt: skip
     room.counts[TERMS] = count
-    room.counts[TRIPLES] = _write_triples(given[terms + terms - nodes :], count, room, room.number, triples)
+    room.counts[TRIPLES] = _write_triples(count, room, triples)
     room.state[:] = 0
     for i in range(slots):
         room.words[i, 1] = 0
