@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain, compress
-from operator import methodcaller
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -25,16 +24,15 @@ from triplewire.kernels.text import publications as kernels
 from triplewire.kernels.text.intern import COLUMNS
 from triplewire.kernels.text.words import STATE
 from triplewire.model.publication import Publication
-from triplewire.model.terms import Literal, Term, parts_of_term
+from triplewire.model.terms import LANG_STRING, Literal, Term, sort_of, tag_of, text_of
 
 _PAD = b"\0" * 8  # no buffer is empty, and all of it can be read eight bytes at a time
 _MOST_STATEMENTS, _MOST_BYTES = 1 << 9, 1 << 13  # of one publication that is encoded in work areas that stay; bytes of
 # its literals
 _MOST_TERMS = 3 * _MOST_STATEMENTS
 _FEW_SORTS = 16  # of terms, whose codes are remembered
-_bytes = methodcaller("encode", "utf-8", "surrogatepass")
-_Sort: TypeAlias = "tuple[str | int, str]"
-"""The datatype and the language of a term, as in `parts_of_term`."""
+_Sort: TypeAlias = "str | int | tuple[str | int, str]"
+"""What `sort_of` says of a term, with its language where a term has one."""
 
 
 class _Terms(NamedTuple):
@@ -46,18 +44,21 @@ class _Terms(NamedTuple):
     suffixes: tuple[str, ...]
 
     @classmethod
-    def of(cls, terms: Iterable[Term]) -> _Terms:
-        """These."""
-        texts, datatypes, languages = tuple(zip(*map(parts_of_term, terms), strict=True)) or ((), (), ())
+    def of(cls, terms: Collection[Term]) -> _Terms:
+        """These. The loops over them are C's."""
+        texts = list(map(text_of, terms))
         whole = "".join(texts)
-        if whole.isascii():
-            data, lengths = whole.encode("ascii"), list(map(len, texts))
+        data = whole.encode("utf-8", "surrogatepass")
+        if len(data) == len(whole):
+            lengths = list(map(len, texts))
         else:
-            encoded = list(map(_bytes, texts))
-            data, lengths = b"".join(encoded), list(map(len, encoded))
-        sorts = list(zip(datatypes, languages, strict=True))
-        distinct = tuple(dict.fromkeys(sorts))
-        code_of_sort, suffixes = (_codes_again if len(distinct) <= _FEW_SORTS else _codes)(distinct)
+            lengths = [len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass")) for text in texts]
+        sorts: list[_Sort] = list(map(sort_of, terms))
+        distinct = dict.fromkeys(sorts)
+        if LANG_STRING in distinct:  # few have another tag than the others
+            sorts = list(zip(map(sort_of, terms), map(tag_of, terms), strict=True))
+            distinct = dict.fromkeys(sorts)
+        code_of_sort, suffixes = (_codes_again if len(distinct) <= _FEW_SORTS else _codes)(tuple(distinct))
         return cls(data, lengths, list(map(code_of_sort.__getitem__, sorts)), suffixes)
 
 
@@ -91,10 +92,14 @@ def _given(terms: _Terms, statement: Ids, sizes: Offsets) -> kernels.Given:
 
 def _codes(sorts: tuple[_Sort, ...]) -> tuple[Mapping[_Sort, int], tuple[str, ...]]:
     """The code of terms of each of these sorts (`_Terms.codes`); and the suffixes."""
-    suffix_of_sort = {sort: suffix_of(Literal("", sort[0], sort[1])) for sort in sorts if isinstance(sort[0], str)}
-    suffixes = {suffix: number for number, suffix in enumerate(dict.fromkeys(["", *suffix_of_sort.values()]))}
-    codes: dict[_Sort, int] = {(0, ""): kernels.IRI, (1, ""): kernels.BLANK}
-    codes |= {sort: kernels.LITERAL + suffixes[suffix] for sort, suffix in suffix_of_sort.items()}
+    suffixes, codes = {"": 0}, dict[_Sort, int]()
+    for sort in sorts:
+        datatype, language = sort if isinstance(sort, tuple) else (sort, "")
+        if isinstance(datatype, int):
+            codes[sort] = datatype
+        else:
+            suffix = suffix_of(Literal("", datatype, language))
+            codes[sort] = kernels.LITERAL + suffixes.setdefault(suffix, len(suffixes))
     return codes, tuple(suffixes)
 
 
@@ -173,7 +178,7 @@ def _encoded_alone(publication: Publication) -> Batch | None:
     statements = len(publication.triples)
     if statements > _MOST_STATEMENTS:
         return None
-    texts, terms = _Terms.of(chain.from_iterable(publication.triples)), 3 * statements
+    texts, terms = _Terms.of(list(chain.from_iterable(publication.triples))), 3 * statements
     literals = sum(compress(texts.lengths, texts.codes))  # and blank nodes
     if literals > _MOST_BYTES:
         return None

@@ -124,7 +124,7 @@ _set_lexical, _set_datatype, _set_language = (
     Literal.__dict__[name].__set__ for name in ("lexical", "datatype", "language")
 )
 
-# the same under names that all terms have, so that C reads them (`parts_of_term`)
+# the same under names that all terms have, so that C reads them (`text_of`)
 for _kind, _parts in (
     (IRI, (IRI.__dict__["value"], 0, "")),
     (BlankNode, (BlankNode.__dict__["label"], 1, "")),
@@ -133,8 +133,11 @@ for _kind, _parts in (
     for _name, _part in zip(("_text", "_sort", "_tag"), _parts, strict=True):
         setattr(_kind, _name, _part)
 
-parts_of_term: Callable[[Term], tuple[str, str | int, str]] = attrgetter("_text", "_sort", "_tag")
-"""The text, the datatype and the language of a term. In place of a datatype an IRI has 0 and a blank node 1."""
+text_of: Callable[[Term], str] = attrgetter("_text")
+sort_of: Callable[[Term], str | int] = attrgetter("_sort")
+"""The datatype of a literal; 0 of an IRI, and 1 of a blank node."""
+tag_of: Callable[[Term], str] = attrgetter("_tag")
+"""The language. A term that has one has the datatype `LANG_STRING`."""
 
 
 def _tag(lexical: object, datatype: object, language: object) -> tuple[str, str]:
