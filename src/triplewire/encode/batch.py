@@ -9,14 +9,15 @@ takes five times as long, which a publication alone pays for sixty fields.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeAlias
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from triplewire.kernels.shared.columns import Triples
+    from triplewire.kernels.shared.lending import Lent
 
 Bytes: TypeAlias = NDArray[np.uint8]
 Ids: TypeAlias = NDArray[np.int32]
@@ -61,6 +62,15 @@ class Words:
         return len(self.start)
 
 
+class Sizes(NamedTuple):
+    """Of a batch. `terms` and `words` are distinct ones, `word_ids` all."""
+
+    triples: int
+    terms: int
+    words: int
+    word_ids: int
+
+
 @dataclass(slots=True)
 class Batch:
     """Publications, each a slice of the triples, which are sorted by (subject, predicate, object) and distinct."""
@@ -72,6 +82,12 @@ class Batch:
     object: Ids
     terms: Terms
     words: Words
+    lent: Lent | None = field(default=None, init=False, repr=False, compare=False)  # (`triplewire.encode.columns`)
+
+    @property
+    def sizes(self) -> Sizes:
+        """How many of all there are."""
+        return Sizes(len(self.subject), len(self.terms), len(self.words), len(self.words.ids))
 
     def __len__(self) -> int:
         return len(self.offset) - 1
@@ -88,11 +104,5 @@ class Batch:
         begin, end = self.offset[first], self.offset[last]
         offset = self.offset[first : last + 1] - begin
         offset.setflags(write=False)  # as that of the whole: else each kernel would be compiled for both
-        return replace(
-            self,
-            ids=self.ids[first:last],
-            offset=offset,
-            subject=self.subject[begin:end],
-            predicate=self.predicate[begin:end],
-            object=self.object[begin:end],
-        )
+        columns = self.subject[begin:end], self.predicate[begin:end], self.object[begin:end]
+        return Batch(self.ids[first:last], offset, *columns, self.terms, self.words)

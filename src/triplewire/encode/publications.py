@@ -11,8 +11,8 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from triplewire.encode.batch import Batch, Bytes, Ids, Offsets, Terms, Words
-from triplewire.encode.columns import Triples, frozen_batch
+from triplewire.encode.batch import Batch, Bytes, Ids, Offsets, Terms
+from triplewire.encode.columns import PackedBatch, Triples, frozen_batch
 from triplewire.encode.interning import wide
 from triplewire.encode.names import suffix_columns, suffix_of
 from triplewire.encode.text import folding, is_plain, words_of_terms
@@ -35,13 +35,22 @@ _Sort: TypeAlias = "str | int | tuple[str | int, str]"
 """What `sort_of` says of a term, with its language where a term has one."""
 
 
+class _Sorts(NamedTuple):
+    """Sorts of terms: what codes say that a term is of them, and the suffixes of their literals."""
+
+    code: Mapping[_Sort, int]  # `kernels.IRI`, `kernels.BLANK`, or `kernels.LITERAL` and the number of the suffix
+    suffixes: tuple[str, ...]
+    text: bytes  # the suffixes one behind the other
+    lengths: list[int]
+
+
 class _Terms(NamedTuple):
     """Terms, which need not be distinct: their texts in UTF-8, one behind the other, and what they are."""
 
     data: bytes
     lengths: list[int]
-    codes: list[int]  # `kernels.IRI`, `kernels.BLANK`, or `kernels.LITERAL` and the number of the suffix
-    suffixes: tuple[str, ...]
+    codes: list[int]
+    sorts: _Sorts
 
     @classmethod
     def of(cls, terms: Collection[Term]) -> _Terms:
@@ -58,8 +67,8 @@ class _Terms(NamedTuple):
         if LANG_STRING in distinct:  # few have another tag than the others
             sorts = list(zip(map(sort_of, terms), map(tag_of, terms), strict=True))
             distinct = dict.fromkeys(sorts)
-        code_of_sort, suffixes = (_codes_again if len(distinct) <= _FEW_SORTS else _codes)(tuple(distinct))
-        return cls(data, lengths, list(map(code_of_sort.__getitem__, sorts)), suffixes)
+        said = (_sorts_again if len(distinct) <= _FEW_SORTS else _sorts)(tuple(distinct))
+        return cls(data, lengths, list(map(said.code.__getitem__, sorts)), said)
 
 
 def encode(publications: Sequence[Publication]) -> Batch:
@@ -75,7 +84,7 @@ def encode(publications: Sequence[Publication]) -> Batch:
     place = dict(zip(objects, range(len(objects)), strict=True))
     given, sizes = _Terms.of(objects.values()), np.array([len(p.triples) for p in publications], np.int64)
     statement = np.array(list(map(place.__getitem__, identities)), np.int32)
-    terms, triples, has_text = _columns(_given(given, statement, sizes), given.suffixes)
+    terms, triples, has_text = _columns(_given(given, statement, sizes), given.sorts.suffixes)
     words = words_of_terms(terms.text, terms.start, terms.end, has_text)
     return frozen_batch([p.id for p in publications], triples, terms, words)
 
@@ -83,27 +92,32 @@ def encode(publications: Sequence[Publication]) -> Batch:
 def _given(terms: _Terms, statement: Ids, sizes: Offsets) -> kernels.Given:
     """The terms and statements as the kernel takes them."""
     text: Bytes = np.frombuffer(bytearray(terms.data + _PAD), np.uint8)
-    suffix_text, suffix_offset = suffix_columns(terms.suffixes)
+    suffix_text, suffix_offset = suffix_columns(terms.sorts.suffixes)
     return kernels.Given(
         text, wide(text), np.array(terms.lengths, np.int64), np.array(terms.codes, np.int32), suffix_text,
-        suffix_offset, is_plain(terms.suffixes), statement, sizes,
+        suffix_offset, is_plain(terms.sorts.suffixes), statement, sizes,
     )  # fmt: skip
 
 
-def _codes(sorts: tuple[_Sort, ...]) -> tuple[Mapping[_Sort, int], tuple[str, ...]]:
-    """The code of terms of each of these sorts (`_Terms.codes`); and the suffixes."""
+def _sorts(sorts: tuple[_Sort, ...]) -> _Sorts:
+    """What is said of terms of these sorts."""
     suffixes, codes = {"": 0}, dict[_Sort, int]()
     for sort in sorts:
-        datatype, language = sort if isinstance(sort, tuple) else (sort, "")
-        if isinstance(datatype, int):
-            codes[sort] = datatype
-        else:
-            suffix = suffix_of(Literal("", datatype, language))
-            codes[sort] = kernels.LITERAL + suffixes.setdefault(suffix, len(suffixes))
-    return codes, tuple(suffixes)
+        suffix = _suffix_again(sort)
+        codes[sort] = (
+            suffix if isinstance(suffix, int) else kernels.LITERAL + suffixes.setdefault(suffix, len(suffixes))
+        )
+    texts = [suffix.encode("utf-8", "surrogatepass") for suffix in suffixes]
+    return _Sorts(codes, tuple(suffixes), b"".join(texts), list(map(len, texts)))
 
 
-_codes_again = lru_cache(maxsize=1_024)(_codes)
+def _suffix(sort: _Sort) -> str | int:
+    """The suffix of literals of a sort; the code of other terms."""
+    datatype, language = sort if isinstance(sort, tuple) else (sort, "")
+    return datatype if isinstance(datatype, int) else suffix_of(Literal("", datatype, language))
+
+
+_sorts_again, _suffix_again = lru_cache(maxsize=256)(_sorts), lru_cache(maxsize=1_024)(_suffix)
 
 
 def _columns(given: kernels.Given, suffixes: tuple[str, ...]) -> tuple[Terms, Triples, NDArray[np.bool_]]:
@@ -165,7 +179,7 @@ def _new_room() -> Lent:
             np.empty((4 * _MOST_BYTES, 2), np.uint64),
             *folding(),
             np.zeros(STATE, np.int64),
-            np.zeros(2, np.int64),
+            np.empty(_MOST_TERMS, np.bool_),
         ),
     )
 
@@ -182,38 +196,12 @@ def _encoded_alone(publication: Publication) -> Batch | None:
     literals = sum(compress(texts.lengths, texts.codes))  # and blank nodes
     if literals > _MOST_BYTES:
         return None
-    text: Bytes = np.frombuffer(texts.data + _PAD, np.uint8)
-    given: Ids = np.frombuffer(array("i", texts.lengths + texts.codes), np.int32)
-    at = alone.places(terms, statements, literals)
-    longs, hashes, numbers = np.empty(at.longs, np.int64), np.empty(at.hashes, np.uint64), np.empty(terms, np.float64)
-    ids, small = np.empty(at.ids, np.int32), np.empty(at.bytes, np.uint8)
-    suffix_text, suffix_offset = suffix_columns(texts.suffixes)
+    text: Bytes = np.frombuffer(texts.data + texts.sorts.text + _PAD, np.uint8)
+    given: Ids = np.frombuffer(array("i", texts.lengths + texts.sorts.lengths + texts.codes), np.int32)
+    suffixes = len(texts.sorts.suffixes)
+    block = np.empty(alone.block_size(terms, suffixes, literals), np.int64)
     room = _ROOMS.take(_new_room)
     with wrapping():
-        done = alone.encode_one(
-            room.table, text, given, literals, suffix_text, suffix_offset, is_plain(texts.suffixes), longs, hashes,
-            numbers, ids, small,
-        )  # fmt: skip
-    areas: alone.Room = room.parts[0]
-    (count, triples), (_, word_ids, words, used) = areas.counts.tolist(), areas.state.tolist()
+        done = alone.encode_one(room.table, text, given, suffixes, literals, block)
     _ROOMS.give(room)
-    if not done:
-        return None
-    for column in (longs, hashes, numbers, ids, small):
-        column.setflags(write=False)  # as `frozen_batch` does; what is cut from them is like them
-    return Batch(
-        [publication.id],
-        longs[at.offset : at.word_offset],
-        ids[at.subject : at.subject + triples],
-        ids[at.predicate : at.predicate + triples],
-        ids[at.object : at.object + triples],
-        Terms(
-            text, longs[:count], longs[at.end : at.end + count], small[:count], ids[:count], texts.suffixes,
-            hashes[:count], numbers[:count], small[at.state : at.state + count],
-        ),
-        Words(
-            longs[at.word_offset : at.word_offset + count + 1], ids[at.words : at.words + word_ids],
-            small[at.word_text : at.word_text + used], longs[at.bounds : at.bounds + words],
-            longs[at.bounds + 1 : at.bounds + 1 + words], hashes[at.word_hash : at.word_hash + words],
-        ),
-    )  # fmt: skip
+    return PackedBatch(publication.id, text, texts.sorts.suffixes, block) if done else None

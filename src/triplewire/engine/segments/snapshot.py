@@ -16,6 +16,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import accumulate
+from operator import add
 
 import numpy as np
 from numpy.typing import NDArray
@@ -164,11 +165,9 @@ class SegmentSnapshot:
 
     def match(self, chunk: Chunk, stage: Stage) -> Rows:
         """See `triplewire.matchers.Snapshot`."""
-        arena, outer = self.home.arenas.take(Arena), stage.switch("encode")
-        try:
+        arena = self.home.arenas.take(Arena)
+        with stage("encode"):
             rows = self._matched(chunk, stage, arena)
-        finally:
-            stage.switch(outer)
         self.home.arenas.give(arena)
         return rows
 
@@ -179,29 +178,25 @@ class SegmentSnapshot:
         if layers is None:
             stage.switch("load")
             layers = self._all_layers
-        atoms = candidates = verified = join_steps = 0
-        failures: list[tuple[int, int, TriplewireError]] = []
-        waiting: list[tuple[int, int]] = []
+        looked_at: tuple[int, ...] = 0, 0, 0, 0
+        failures, waiting = list[tuple[int, int, TriplewireError]](), list[tuple[int, int]]()
         for layer, start in zip(layers, self._starts, strict=False):  # the last start is the end
+            size = len(layer.segment)
             for rows in layer.match(chunk, stage, arena):
-                if not start and self._starts[-1] < _SHARE * len(
-                    layer.segment
-                ):  # what the first has tells what all will
-                    arena.more(self._starts[-1] * len(rows.accepted) // len(layer.segment), len(rows.accepted))
+                if not start and self._starts[-1] < _SHARE * size:  # what the first has tells what all will
+                    arena.more(self._starts[-1] * len(rows.accepted) // size, len(rows.accepted))
                 arena.add(rows.offset, rows.accepted, rows.columns, start)
                 failures += [(p, s + start, error) for p, s, error in rows.failures]
                 waiting += [(p, s + start) for p, s in rows.waiting]
-                more = rows.counts
-                atoms, candidates = atoms + more[0], candidates + more[1]
-                verified, join_steps = verified + more[2], join_steps + more[3]
-        counts = None
+                looked_at = tuple(map(add, looked_at, rows.counts))
+        (atoms, candidates, verified, join_steps), counts = looked_at, None
         if waiting or len(self._called.alone):
             stage.switch("operators")
             columns, undecided, counts = self.home.operators.decided(chunk, self._called, waiting, self._meant)
             arena.add(np.zeros(len(chunk) + 1, np.int64), NONE, columns, 0)
             failures += undecided
         return Rows(
-            *arena.taken(), tuple(failures), len(batch.subject), atoms, candidates, verified, join_steps,
+            *arena.taken(), tuple(failures), batch.sizes.triples, atoms, candidates, verified, join_steps,
             compiled=True, operators=counts,
         )  # fmt: skip
 

@@ -41,7 +41,7 @@ class TrieIndex:
         """See `triplewire.select.index.Index`. What is accepted lies in the space."""
         workspace = self._workspaces.take(self._new_workspace)
         atoms, batch, selected = prepared, view.batch, None
-        if atoms is None and len(batch.subject) <= FEW and len(batch) <= FEW:
+        if atoms is None and batch.sizes.triples <= FEW and len(batch) <= FEW:
             selected = select_few(self.trie, batch, view.features, most, workspace, space)
         if selected is None:
             if atoms is None:
