@@ -98,12 +98,13 @@ class PackedBatch(Batch):
     """One publication whose columns lie in one block of memory, behind the table of their addresses
     (`triplewire.kernels.text.alone`). They become arrays when somebody asks for them: kernels take the table."""
 
-    __slots__ = ("_block", "_rows", "_suffixes", "_text")
+    __slots__ = ("_block", "_rows", "_sizes", "_suffixes", "_text")
 
     def __init__(self, id: str, text: Bytes, suffixes: tuple[str, ...], block: NDArray[np.int64]) -> None:
         self.ids, self.lent = [id], None
         self._text, self._suffixes, self._block = text, suffixes, block
-        self._rows: list[int] = block[1:_TABLE:WORDS].tolist()  # of each column
+        self._rows = rows = block[1:_TABLE:WORDS].tolist()  # of each column
+        self._sizes = Sizes(rows[_SUBJECT], rows[_START], rows[_WORD_START], rows[_WORD_IDS])
 
     @property
     def table(self) -> NDArray[np.int64]:
@@ -113,8 +114,7 @@ class PackedBatch(Batch):
     @property
     def sizes(self) -> Sizes:
         """How many of all there are."""
-        rows = self._rows
-        return Sizes(rows[_SUBJECT], rows[_START], rows[_WORD_START], rows[_WORD_IDS])
+        return self._sizes
 
     def __len__(self) -> int:
         return 1
