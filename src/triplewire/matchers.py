@@ -32,9 +32,6 @@ if TYPE_CHECKING:
     from triplewire.operators.order.statistics import LearnedCalls
     from triplewire.select.index import Prepared
 
-Stage: TypeAlias = Callable[[str], AbstractContextManager[None]]
-"""Says which stage ("encode", "select", "verify" ...) the time inside a `with` block belongs to."""
-
 Install: TypeAlias = "Callable[[Snapshot], Snapshot]"
 """Puts the outcome of work on an earlier snapshot into a later one."""
 
@@ -43,6 +40,16 @@ Template: TypeAlias = "tuple[tuple[PatternTerm, PatternTerm, PatternTerm], ...]"
 
 Detail: TypeAlias = "tuple[tuple[Binding, ...], Template | None]"
 """Of a match: its bindings, and the template of a CONSTRUCT query."""
+
+
+class Stage(Protocol):
+    """Says which stage ("encode", "select", "verify" ...) the time belongs to (`triplewire.engine.stats.Clock`)."""
+
+    def __call__(self, stage: str) -> AbstractContextManager[None]:
+        """The time inside a `with` block."""
+
+    def switch(self, stage: str) -> str:
+        """The time from now on, until the next stage; returns the one that ran until now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +208,7 @@ class Chunk:
         return self._decoder
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Rows:
     """What a snapshot says of a chunk: one row a match, in any order, and the pairs that could not be decided.
 

@@ -191,12 +191,11 @@ def test_what_clauses_share_is_solved_once() -> None:
     columns = Columns.of([_publication(random.Random(1), 20)], queries, _world())
     columns.verdict()
     shared = columns.columnar._shared
-    with shared._scratch.borrowed(shared._new_scratch) as lent:
-        work = lent.parts[-1]
-        solved = sum(
-            int((memo[:, network.SOLVED] == work.state[network.STAMP]).sum()) for memo in (work.memo, work.node_memo)
-        )
-        assert work.state[network.VISITED] == solved - 1  # each of them once, but for the step ALWAYS, which is given
+    work = shared._scratch.idle[-1].parts[-1]
+    solved = sum(
+        int((memo[:, network.SOLVED] == work.state[network.STAMP]).sum()) for memo in (work.memo, work.node_memo)
+    )
+    assert work.state[network.VISITED] == solved - 1  # each of them once, but for the step ALWAYS, which is given
     always, patterns, links, nodes = 1, 2 + 100, 1, 1 + 100
     assert len(shared._steps.step) == always + patterns + links
     assert len(shared._steps.node) == nodes
@@ -212,9 +211,8 @@ def test_equal_clauses_take_no_further_steps() -> None:
         columns = Columns.of([_publication(rng, 40, number) for number in range(8)], queries, _world())
         columns.verdict()
         shared = columns.columnar._shared
-        with shared._scratch.borrowed(shared._new_scratch) as lent:
-            work = lent.parts[-1]
-            visited.append(int(work.state[network.VISITED]))
+        work = shared._scratch.idle[-1].parts[-1]
+        visited.append(int(work.state[network.VISITED]))
         always, links, nodes = 1, 1, 2
         assert len(shared._steps.step) == always + len(group) + links
         assert len(shared._steps.node) == nodes
@@ -333,9 +331,8 @@ def test_tests_hold_as_the_reference_says(seed: int, words: int) -> None:
     assert {pair for pair in told if pair[1] < 60} == expected
     assert len(expected) > 10
     shared = columns.columnar._shared
-    with shared._scratch.borrowed(shared._new_scratch) as lent:
-        work = lent.parts[-1]
-        assert bool(work.state[network.LISTED]) == (words < network.MOST_TESTS)
+    work = shared._scratch.idle[-1].parts[-1]
+    assert bool(work.state[network.LISTED]) == (words < network.MOST_TESTS)
 
 
 def test_an_exploding_clause_is_left_and_the_others_are_not() -> None:

@@ -27,7 +27,7 @@ from triplewire.kernels.shared.columns import TermFeatures
 from triplewire.kernels.text.names import hash_spans
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Features:
     """A batch in the eyes of one segment. A test is satisfied by a term when it is in the term's slice of `test`, or in
     the publication's slice of `node_*`, or is a range test whose interval covers it.

@@ -10,7 +10,7 @@ from triplewire.encode.batch import Batch
 from triplewire.ir.evaluation.evaluate import World
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class View:
     """What selection and verification look at."""
 

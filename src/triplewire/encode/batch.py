@@ -2,19 +2,22 @@
 
 Made from N-Quads bytes by `triplewire.encode.nquads`, from Arrow columns by `triplewire.encode.arrow`, from parsed
 publications by `triplewire.encode.publications`. It knows nothing of subscriptions: `triplewire.select` asks it.
+Nobody changes it. Its classes are not frozen, and so are those of selection and verification: to make a frozen object
+takes five times as long, which a publication alone pays for sixty fields.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeAlias
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from triplewire.kernels.shared.columns import Triples
+    from triplewire.kernels.shared.lending import Lent
 
 Bytes: TypeAlias = NDArray[np.uint8]
 Ids: TypeAlias = NDArray[np.int32]
@@ -26,7 +29,7 @@ NO_NUMBER, EXACT_NUMBER, LONG_NUMBER = 0, 1, 2
 """Of a text: it reads as no number; `number` is it, exactly comparable; it reads as one that needs more digits."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Terms:
     """The distinct terms of a batch, by id. Two ids are two different RDF terms."""
 
@@ -44,7 +47,7 @@ class Terms:
         return len(self.start)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Words:
     """The words of the literals that have text, by the default analyser (semantics, section 5)."""
 
@@ -59,7 +62,16 @@ class Words:
         return len(self.start)
 
 
-@dataclass(frozen=True, slots=True)
+class Sizes(NamedTuple):
+    """Of a batch. `terms` and `words` are distinct ones, `word_ids` all."""
+
+    triples: int
+    terms: int
+    words: int
+    word_ids: int
+
+
+@dataclass(slots=True)
 class Batch:
     """Publications, each a slice of the triples, which are sorted by (subject, predicate, object) and distinct."""
 
@@ -70,6 +82,12 @@ class Batch:
     object: Ids
     terms: Terms
     words: Words
+    lent: Lent | None = field(default=None, init=False, repr=False, compare=False)  # (`triplewire.encode.columns`)
+
+    @property
+    def sizes(self) -> Sizes:
+        """How many of all there are."""
+        return Sizes(len(self.subject), len(self.terms), len(self.words), len(self.words.ids))
 
     def __len__(self) -> int:
         return len(self.offset) - 1
@@ -86,11 +104,5 @@ class Batch:
         begin, end = self.offset[first], self.offset[last]
         offset = self.offset[first : last + 1] - begin
         offset.setflags(write=False)  # as that of the whole: else each kernel would be compiled for both
-        return replace(
-            self,
-            ids=self.ids[first:last],
-            offset=offset,
-            subject=self.subject[begin:end],
-            predicate=self.predicate[begin:end],
-            object=self.object[begin:end],
-        )
+        columns = self.subject[begin:end], self.predicate[begin:end], self.object[begin:end]
+        return Batch(self.ids[first:last], offset, *columns, self.terms, self.words)

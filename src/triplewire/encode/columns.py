@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from triplewire.encode.batch import BLANK_KIND, Batch, Bytes, Hashes, Ids, Offsets, Terms, Words
+from triplewire.encode.batch import BLANK_KIND, Batch, Bytes, Hashes, Ids, Offsets, Sizes, Terms, Words
+from triplewire.encode.names import suffix_columns
 from triplewire.encode.text import has_text, words_of_terms
 from triplewire.kernels import triples as triple_kernels
+from triplewire.kernels.shared.columns import BATCH_FIELDS, BatchColumns
+from triplewire.kernels.shared.lending import WORDS, Lent
 from triplewire.kernels.text import numbers as number_kernels
+
+_TABLE = WORDS * len(BATCH_FIELDS)
+_OF_TRIPLES = ("offset", "subject", "predicate", "object")
+_PLACE = BatchColumns(*range(len(BATCH_FIELDS)))
+_SUBJECT, _START, _WORD_START, _WORD_IDS = _PLACE.subject, _PLACE.start, _PLACE.word_start, _PLACE.word_ids
+_OF_TERMS = tuple(
+    getattr(_PLACE, name) for name in ("start", "end", "kind", "suffix", "hash", "number", "number_state")
+)
+_OF_WORDS = range(_PLACE.word_offset, _PLACE.word_hash + 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,3 +92,63 @@ def made(ids: Sequence[str], triples: Triples, columns: Columns) -> Batch:
     terms = Terms(c.text, c.start, c.end, c.kind, c.suffix, c.suffixes, c.hash, number, state)
     words = words_of_terms(c.text, c.start, c.end, has_text(c.kind, c.suffix, c.suffixes))
     return frozen_batch(ids, triples, terms, words)
+
+
+class PackedBatch(Batch):
+    """One publication whose columns lie in one block of memory, behind the table of their addresses
+    (`triplewire.kernels.text.alone`). They become arrays when somebody asks for them: kernels take the table."""
+
+    __slots__ = ("_block", "_rows", "_sizes", "_suffixes", "_text")
+
+    def __init__(self, id: str, text: Bytes, suffixes: tuple[str, ...], block: NDArray[np.int64]) -> None:
+        self.ids, self.lent = [id], None
+        self._text, self._suffixes, self._block = text, suffixes, block
+        self._rows = rows = block[1:_TABLE:WORDS].tolist()  # of each column
+        self._sizes = Sizes(rows[_SUBJECT], rows[_START], rows[_WORD_START], rows[_WORD_IDS])
+
+    @property
+    def table(self) -> NDArray[np.int64]:
+        """See `table_of`."""
+        return self._block
+
+    @property
+    def sizes(self) -> Sizes:
+        """How many of all there are."""
+        return self._sizes
+
+    def __len__(self) -> int:
+        return 1
+
+    def __getattr__(self, name: str) -> Any:
+        """A part that nobody has asked for before."""
+        if name in _OF_TRIPLES:
+            self.offset, self.subject, self.predicate, self.object = self._columns(range(len(_OF_TRIPLES)))
+        elif name == "terms":
+            start, end, kind, suffix, hashes, number, state = self._columns(_OF_TERMS)
+            self.terms = Terms(self._text, start, end, kind, suffix, self._suffixes, hashes, number, state)
+        elif name == "words":
+            self.words = Words(*self._columns(_OF_WORDS))
+        else:
+            raise AttributeError(name)
+        return getattr(self, name)
+
+    def _columns(self, places: Iterable[int]) -> Iterator[Any]:
+        """Some columns, which nobody can write to."""
+        addresses, rows, memory = self._block[:_TABLE:WORDS].tolist(), self._rows, self._block.data.toreadonly()
+        first = addresses[_PLACE.start] - _TABLE * self._block.itemsize  # the first column is behind the table
+        for column in places:
+            yield np.frombuffer(memory, BATCH_FIELDS[column].dtype, rows[column], addresses[column] - first)
+
+
+def table_of(batch: Batch) -> NDArray[np.int64]:
+    """The addresses of the columns of a batch, as `triplewire.kernels.shared.columns.take_batch` takes them."""
+    if isinstance(batch, PackedBatch):
+        return batch.table
+    if batch.lent is None:
+        terms, words = batch.terms, batch.words
+        of_terms = terms.text, terms.start, terms.end, terms.kind, terms.suffix, *suffix_columns(terms.suffixes)
+        of_numbers = terms.hash, terms.number, terms.number_state
+        of_words = words.offset, words.ids, words.text, words.start, words.end, words.hash
+        columns = BatchColumns(*batch.triples, *of_terms, *of_numbers, *of_words)
+        batch.lent = Lent(((BatchColumns, BATCH_FIELDS),), columns)
+    return batch.lent.table

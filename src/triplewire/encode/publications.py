@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
-from itertools import chain
-from operator import attrgetter, methodcaller
-from typing import NamedTuple
+from itertools import chain, compress
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from triplewire.encode.batch import Batch, Bytes, Ids, Offsets, Terms, Words
-from triplewire.encode.columns import Triples, frozen_batch
+from triplewire.encode.batch import Batch, Bytes, Ids, Offsets, Terms
+from triplewire.encode.columns import PackedBatch, Triples, frozen_batch
 from triplewire.encode.interning import wide
 from triplewire.encode.names import suffix_columns, suffix_of
 from triplewire.encode.text import folding, is_plain, words_of_terms
@@ -25,85 +24,100 @@ from triplewire.kernels.text import publications as kernels
 from triplewire.kernels.text.intern import COLUMNS
 from triplewire.kernels.text.words import STATE
 from triplewire.model.publication import Publication
-from triplewire.model.terms import IRI, BlankNode, Literal, Term
+from triplewire.model.terms import LANG_STRING, Literal, Term, sort_of, tag_of, text_of
 
 _PAD = b"\0" * 8  # no buffer is empty, and all of it can be read eight bytes at a time
-_MOST_TERMS, _MOST_BYTES = 1 << 10, 1 << 13  # of one publication that is encoded in work areas that stay: also of its
-# statements; and bytes of its literals
-_FEW_PAIRS = 16  # of a datatype and a language, whose suffixes are remembered
-_bytes = methodcaller("encode", "utf-8", "surrogatepass")
-_value, _label, _lexical = attrgetter("value"), attrgetter("label"), attrgetter("lexical")
-_suffix_pair = attrgetter("datatype", "language")
+_MOST_STATEMENTS, _MOST_BYTES = 1 << 9, 1 << 13  # of one publication that is encoded in work areas that stay; bytes of
+# its literals
+_MOST_TERMS = 3 * _MOST_STATEMENTS
+_FEW_SORTS = 16  # of terms, whose codes are remembered
+_Sort: TypeAlias = "str | int | tuple[str | int, str]"
+"""What `sort_of` says of a term, with its language where a term has one."""
 
 
-class _Texts(NamedTuple):
-    """The texts of terms in UTF-8: those of IRIs first, then of blank nodes, then of literals."""
+class _Sorts(NamedTuple):
+    """Sorts of terms: what codes say that a term is of them, and the suffixes of their literals."""
+
+    code: Mapping[_Sort, int]  # `kernels.IRI`, `kernels.BLANK`, or `kernels.LITERAL` and the number of the suffix
+    suffixes: tuple[str, ...]
+    text: bytes  # the suffixes one behind the other
+    lengths: list[int]
+
+
+class _Terms(NamedTuple):
+    """Terms, which need not be distinct: their texts in UTF-8, one behind the other, and what they are."""
 
     data: bytes
     lengths: list[int]
-    iris: int  # how many are IRIs
-    nodes: int  # how many are IRIs or blank nodes
-    suffix: list[int]  # literal -> the number of its suffix
-    suffixes: tuple[str, ...]
+    codes: list[int]
+    sorts: _Sorts
 
     @classmethod
-    def of(cls, iris: list[IRI], labels: list[BlankNode], literals: list[Literal]) -> _Texts:
-        """The texts of these terms."""
-        texts: list[str] = [*map(_value, iris), *map(_label, labels), *map(_lexical, literals)]
+    def of(cls, terms: Collection[Term]) -> _Terms:
+        """These. The loops over them are C's."""
+        texts = list(map(text_of, terms))
         whole = "".join(texts)
-        if whole.isascii():
-            data, lengths = whole.encode("ascii"), list(map(len, texts))
+        data = whole.encode("utf-8", "surrogatepass")
+        if len(data) == len(whole):
+            lengths = list(map(len, texts))
         else:
-            encoded = list(map(_bytes, texts))
-            data, lengths = b"".join(encoded), list(map(len, encoded))
-        pairs: list[tuple[str, str]] = list(map(_suffix_pair, literals))
-        distinct = tuple(dict.fromkeys(pairs))
-        number_of_pair, suffixes = (_suffixes_again if len(distinct) <= _FEW_PAIRS else _suffixes)(distinct)
-        suffix = list(map(number_of_pair.__getitem__, pairs))
-        return cls(data, lengths, len(iris), len(iris) + len(labels), suffix, suffixes)
+            lengths = [len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass")) for text in texts]
+        sorts: list[_Sort] = list(map(sort_of, terms))
+        distinct = dict.fromkeys(sorts)
+        if LANG_STRING in distinct:  # few have another tag than the others
+            sorts = list(zip(map(sort_of, terms), map(tag_of, terms), strict=True))
+            distinct = dict.fromkeys(sorts)
+        said = (_sorts_again if len(distinct) <= _FEW_SORTS else _sorts)(tuple(distinct))
+        return cls(data, lengths, list(map(said.code.__getitem__, sorts)), said)
 
 
 def encode(publications: Sequence[Publication]) -> Batch:
     """The publications, in their order."""
+    if len(publications) == 1:
+        batch = _encoded_alone(publications[0])
+        if batch is not None:
+            return batch
     flat: list[Term] = list(chain.from_iterable(chain.from_iterable([p.triples for p in publications])))
     # first each object once, which is quick, and often most of the work, since readers share terms
     identities = list(map(id, flat))
-    objects = dict(zip(identities, flat, strict=True)).values()
-    iris = [term for term in objects if isinstance(term, IRI)]
-    labels = [term for term in objects if isinstance(term, BlankNode)]
-    literals = [term for term in objects if isinstance(term, Literal)]
-    place = dict(zip(map(id, chain(iris, labels, literals)), range(len(objects)), strict=True))
-    statement = list(map(place.__getitem__, identities))
-    texts = _Texts.of(iris, labels, literals)
-    if len(publications) == 1:
-        batch = _encoded_alone(publications[0].id, texts, statement)
-        if batch is not None:
-            return batch
-    sizes = np.array([len(p.triples) for p in publications], np.int64)
-    terms, triples, has_text = _columns(_given(texts, statement, sizes), texts.suffixes)
+    objects = dict(zip(identities, flat, strict=True))
+    place = dict(zip(objects, range(len(objects)), strict=True))
+    given, sizes = _Terms.of(objects.values()), np.array([len(p.triples) for p in publications], np.int64)
+    statement = np.array(list(map(place.__getitem__, identities)), np.int32)
+    terms, triples, has_text = _columns(_given(given, statement, sizes), given.sorts.suffixes)
     words = words_of_terms(terms.text, terms.start, terms.end, has_text)
     return frozen_batch([p.id for p in publications], triples, terms, words)
 
 
-def _given(texts: _Texts, statement: list[int], sizes: Offsets) -> kernels.Given:
+def _given(terms: _Terms, statement: Ids, sizes: Offsets) -> kernels.Given:
     """The terms and statements as the kernel takes them."""
-    text: Bytes = np.frombuffer(bytearray(texts.data + _PAD), np.uint8)
-    suffix_text, suffix_offset = suffix_columns(texts.suffixes)
+    text: Bytes = np.frombuffer(bytearray(terms.data + _PAD), np.uint8)
+    suffix_text, suffix_offset = suffix_columns(terms.sorts.suffixes)
     return kernels.Given(
-        text, wide(text), np.array(texts.lengths, np.int64), np.array([texts.iris, texts.nodes], np.int64),
-        np.array(texts.suffix, np.int32), suffix_text, suffix_offset, is_plain(texts.suffixes),
-        np.array(statement, np.int32), sizes,
+        text, wide(text), np.array(terms.lengths, np.int64), np.array(terms.codes, np.int32), suffix_text,
+        suffix_offset, is_plain(terms.sorts.suffixes), statement, sizes,
     )  # fmt: skip
 
 
-def _suffixes(pairs: tuple[tuple[str, str], ...]) -> tuple[Mapping[tuple[str, str], int], tuple[str, ...]]:
-    """The number of the suffix of literals with each pair of a datatype and a language; and the suffixes."""
-    suffix_of_pair = {pair: suffix_of(Literal("", *pair)) for pair in pairs}
-    suffixes = {suffix: number for number, suffix in enumerate(dict.fromkeys(["", *suffix_of_pair.values()]))}
-    return {pair: suffixes[suffix] for pair, suffix in suffix_of_pair.items()}, tuple(suffixes)
+def _sorts(sorts: tuple[_Sort, ...]) -> _Sorts:
+    """What is said of terms of these sorts."""
+    suffixes, codes = {"": 0}, dict[_Sort, int]()
+    for sort in sorts:
+        suffix = _suffix_again(sort)
+        codes[sort] = (
+            suffix if isinstance(suffix, int) else kernels.LITERAL + suffixes.setdefault(suffix, len(suffixes))
+        )
+    texts = [suffix.encode("utf-8", "surrogatepass") for suffix in suffixes]
+    return _Sorts(codes, tuple(suffixes), b"".join(texts), list(map(len, texts)))
 
 
-_suffixes_again = lru_cache(maxsize=1_024)(_suffixes)
+def _suffix(sort: _Sort) -> str | int:
+    """The suffix of literals of a sort; the code of other terms."""
+    datatype, language = sort if isinstance(sort, tuple) else (sort, "")
+    return datatype if isinstance(datatype, int) else suffix_of(Literal("", datatype, language))
+
+
+_sorts_again, _suffix_again = lru_cache(maxsize=256)(_sorts), lru_cache(maxsize=1_024)(_suffix)
 
 
 def _columns(given: kernels.Given, suffixes: tuple[str, ...]) -> tuple[Terms, Triples, NDArray[np.bool_]]:
@@ -139,12 +153,10 @@ def _columns(given: kernels.Given, suffixes: tuple[str, ...]) -> tuple[Terms, Tr
 
 def _number_by_dictionary(given: kernels.Given, work: kernels.Work) -> int:
     """As the kernel does it, but slower: for terms that were made to collide."""
-    known: dict[tuple[bytes, int, int], int] = {}
-    text, at, kinds = given.text.tobytes(), 0, given.kinds.tolist()
-    for row, length in enumerate(given.length.tolist()):
-        kind = 1 + sum(row >= behind for behind in kinds)
-        suffix = int(given.suffix[row - kinds[1]]) if row >= kinds[1] else 0
-        key = text[at : at + length], kind, suffix
+    known: dict[tuple[bytes, int], int] = {}
+    text, at = given.text.tobytes(), 0
+    for row, (length, code) in enumerate(zip(given.length.tolist(), given.code.tolist(), strict=True)):
+        key = text[at : at + length], code
         if key not in known:
             work.first[len(known)] = row
         work.number[row] = known.setdefault(key, len(known))
@@ -160,14 +172,14 @@ def _new_room() -> Lent:
     return Lent(
         alone.LENT,
         alone.Room(
-            np.empty(2 * _MOST_TERMS, np.int32),
+            np.empty(4 * _MOST_TERMS, np.int32),
             np.empty(_MOST_TERMS, np.int32),
             np.empty(_MOST_TERMS + 1, np.int64),
-            np.empty(alone.STATEMENT_ROWS * _MOST_TERMS, np.int32),
+            np.empty(alone.STATEMENT_ROWS * _MOST_STATEMENTS, np.int32),
             np.empty((4 * _MOST_BYTES, 2), np.uint64),
             *folding(),
             np.zeros(STATE, np.int64),
-            np.zeros(2, np.int64),
+            np.empty(_MOST_TERMS, np.bool_),
         ),
     )
 
@@ -175,43 +187,21 @@ def _new_room() -> Lent:
 _ROOMS: Pool[Lent] = Pool()
 
 
-def _encoded_alone(id: str, texts: _Texts, statement: list[int]) -> Batch | None:
+def _encoded_alone(publication: Publication) -> Batch | None:
     """One publication; None where it is large, or made to collide."""
-    terms, statements = len(texts.lengths), len(statement) // 3
-    literals = sum(texts.lengths[texts.nodes :])
-    if max(terms, statements) > _MOST_TERMS or literals > _MOST_BYTES:
+    statements = len(publication.triples)
+    if statements > _MOST_STATEMENTS:
         return None
-    text: Bytes = np.frombuffer(texts.data + _PAD, np.uint8)
-    given: Ids = np.frombuffer(array("i", texts.lengths + texts.suffix + statement), np.int32)
-    at = alone.places(terms, statements, literals)
-    longs, hashes, numbers = np.empty(at.longs, np.int64), np.empty(at.hashes, np.uint64), np.empty(terms, np.float64)
-    ids, small = np.empty(at.ids, np.int32), np.empty(at.bytes, np.uint8)
-    suffix_text, suffix_offset = suffix_columns(texts.suffixes)
-    sizes = texts.iris, texts.nodes, terms, statements, literals
-    with _ROOMS.borrowed(_new_room) as room, wrapping():
-        done = alone.encode_one(
-            room.table, text, given, sizes, suffix_text, suffix_offset, is_plain(texts.suffixes), longs, hashes,
-            numbers, ids, small,
-        )  # fmt: skip
-        areas: alone.Room = room.parts[0]
-        (count, triples), (_, word_ids, words, used) = areas.counts.tolist(), areas.state.tolist()
-    if not done:
+    texts, terms = _Terms.of(list(chain.from_iterable(publication.triples))), 3 * statements
+    literals = sum(compress(texts.lengths, texts.codes))  # and blank nodes
+    if literals > _MOST_BYTES:
         return None
-    for column in (longs, hashes, numbers, ids, small):
-        column.setflags(write=False)  # as `frozen_batch` does; what is cut from them is like them
-    return Batch(
-        [id],
-        longs[at.offset : at.word_offset],
-        ids[at.subject : at.subject + triples],
-        ids[at.predicate : at.predicate + triples],
-        ids[at.object : at.object + triples],
-        Terms(
-            text, longs[:count], longs[at.end : at.end + count], small[:count], ids[:count], texts.suffixes,
-            hashes[:count], numbers[:count], small[at.state : at.state + count],
-        ),
-        Words(
-            longs[at.word_offset : at.word_offset + count + 1], ids[at.words : at.words + word_ids],
-            small[at.word_text : at.word_text + used], longs[at.bounds : at.bounds + words],
-            longs[at.bounds + 1 : at.bounds + 1 + words], hashes[at.word_hash : at.word_hash + words],
-        ),
-    )  # fmt: skip
+    text: Bytes = np.frombuffer(texts.data + texts.sorts.text + _PAD, np.uint8)
+    given: Ids = np.frombuffer(array("i", texts.lengths + texts.sorts.lengths + texts.codes), np.int32)
+    suffixes = len(texts.sorts.suffixes)
+    block = np.empty(alone.block_size(terms, suffixes, literals), np.int64)
+    room = _ROOMS.take(_new_room)
+    with wrapping():
+        done = alone.encode_one(room.table, text, given, suffixes, literals, block)
+    _ROOMS.give(room)
+    return PackedBatch(publication.id, text, texts.sorts.suffixes, block) if done else None

@@ -136,10 +136,15 @@ def subscription_files(
     return listed
 
 
+_ONLY_PUBLICATIONS = frozenset((Publication,))
+
+
 def each_publication(given: object) -> Iterator[Publication]:
     """One publication, or those of an iterable. Raises `ArgumentError` where it is, or gives, something else."""
     if isinstance(given, Publication):
         return iter((given,))
+    if type(given) is list and _ONLY_PUBLICATIONS.issuperset(map(type, given)):
+        return iter(given)
     wanted = "a publication, or an iterable of them"
     if isinstance(given, str | bytes | os.PathLike) or not isinstance(given, Iterable):
         raise refuse("match(publications)", wanted, given, _READ)

@@ -55,8 +55,11 @@ class Portion:
     def __init__(self) -> None:
         self._publications = _LEAST
 
-    def parts(self, chunk: Chunk) -> Iterator[Chunk]:
+    def parts(self, chunk: Chunk) -> Iterable[Chunk]:
         """The publications of a chunk, some at a time."""
+        return (chunk,) if len(chunk) <= self._publications else self._cut(chunk)
+
+    def _cut(self, chunk: Chunk) -> Iterator[Chunk]:
         first = 0
         while first < len(chunk):
             last = min(first + self._publications, len(chunk))
@@ -72,8 +75,11 @@ class Portion:
 def chunks_of(publications: Iterator[Publication], compiler: Compiler, clock: Clock) -> Iterator[Chunk]:
     """Publications as chunks, with all that follows from them where entailment is on."""
     while True:
-        with clock("read"):
+        outer = clock.switch("read")
+        try:
             portion = list(islice(publications, CHUNK))
+        finally:
+            clock.switch(outer)
         if not portion:
             return
         if compiler.entailment == "none":

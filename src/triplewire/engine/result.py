@@ -66,7 +66,7 @@ class _Origin:
         return self._snapshot.revision(subscription)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Part:
     """The matches of one chunk of publications, all arrays in the order promised by `MatchResult`.
 

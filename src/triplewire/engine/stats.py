@@ -44,7 +44,8 @@ class Clock:
         return _Stage(self, stage)
 
     def switch(self, stage: str) -> str:
-        """Begin a stage; returns the one that runs until now."""
+        """Begin a stage; returns the one that ran until now. Cheaper than a `with` block where stages follow each
+        other."""
         now = time.perf_counter()
         self._seconds[self._stage] += now - self._at
         outer, self._stage, self._at = self._stage, stage, now

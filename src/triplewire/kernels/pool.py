@@ -12,33 +12,20 @@ T = TypeVar("T")
 
 
 class Pool(Generic[T]):
-    """Any thread may borrow an object."""
+    """Any thread may take an object, and give it back when it has done with it. After an error, which may have left it
+    in any state, it does not. No `with` block: that would take longer than some of what is done inside."""
 
     def __init__(self) -> None:
         self.idle: list[T] = []
 
-    def borrowed(self, make: Callable[[], T], is_worth: Callable[[T], bool] | None = None) -> _Loan[T]:
-        """An object for the time of a `with` block; `make` makes it where none is idle. Afterwards it is kept if it
-        `is_worth` its memory, but not after an error, which may have left it in any state."""
-        return _Loan(self.idle, make, is_worth)
-
-
-class _Loan(Generic[T]):
-    """The `with` block; `contextlib` would take longer than some of what is done inside."""
-
-    __slots__ = ("_borrowed", "_idle", "_is_worth", "_make")
-
-    def __init__(self, idle: list[T], make: Callable[[], T], is_worth: Callable[[T], bool] | None) -> None:
-        self._idle, self._make, self._is_worth = idle, make, is_worth
-        self._borrowed: T
-
-    def __enter__(self) -> T:
+    def take(self, make: Callable[[], T]) -> T:
+        """An idle object; where there is none, one that `make` makes."""
         try:
-            self._borrowed = self._idle.pop()
+            return self.idle.pop()
         except IndexError:  # there is none yet, or others use them
-            self._borrowed = self._make()
-        return self._borrowed
+            return make()
 
-    def __exit__(self, error: object, *_: object) -> None:
-        if error is None and len(self._idle) < MOST and (self._is_worth is None or self._is_worth(self._borrowed)):
-            self._idle.append(self._borrowed)
+    def give(self, used: T) -> None:
+        """Keep an object for the next who takes one."""
+        if len(self.idle) < MOST:
+            self.idle.append(used)

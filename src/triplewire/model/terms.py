@@ -7,7 +7,9 @@ by value is in `triplewire.ir.values.compare`.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple, Self, TypeAlias
 
 from triplewire.errors import ArgumentError
@@ -121,6 +123,21 @@ _set_label = BlankNode.__dict__["label"].__set__
 _set_lexical, _set_datatype, _set_language = (
     Literal.__dict__[name].__set__ for name in ("lexical", "datatype", "language")
 )
+
+# the same under names that all terms have, so that C reads them (`text_of`)
+for _kind, _parts in (
+    (IRI, (IRI.__dict__["value"], 0, "")),
+    (BlankNode, (BlankNode.__dict__["label"], 1, "")),
+    (Literal, tuple(Literal.__dict__[name] for name in ("lexical", "datatype", "language"))),
+):
+    for _name, _part in zip(("_text", "_sort", "_tag"), _parts, strict=True):
+        setattr(_kind, _name, _part)
+
+text_of: Callable[[Term], str] = attrgetter("_text")
+sort_of: Callable[[Term], str | int] = attrgetter("_sort")
+"""The datatype of a literal; 0 of an IRI, and 1 of a blank node."""
+tag_of: Callable[[Term], str] = attrgetter("_tag")
+"""The language. A term that has one has the datatype `LANG_STRING`."""
 
 
 def _tag(lexical: object, datatype: object, language: object) -> tuple[str, str]:

@@ -33,7 +33,7 @@ class Space(Protocol):
         """Have room for at least so many subscriptions; the first `used` of those in `free` are kept."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Selected:
     """What an index says of a batch, as slices by publication.
 

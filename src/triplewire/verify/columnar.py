@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +32,7 @@ from triplewire.kernels.shared.columns import fixed_array
 from triplewire.kernels.shared.outcomes import MATCH, MISS, TRUNCATED, UNKNOWN
 from triplewire.model.publication import Publication
 from triplewire.verify.answers import ResidualTests
-from triplewire.verify.counts import StarCounts
+from triplewire.verify.counts import Counted, StarCounts
 from triplewire.verify.cut import Cuts
 from triplewire.verify.operators import CallTable
 from triplewire.verify.rows import Bindings, bindings_of, distinct
@@ -44,7 +45,7 @@ _ROWS = 1 << 20  # that are put together at once, to count how many there are
 Failure = tuple[int, int, TriplewireError]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Verified:
     """What became of pairs. Those that match are columns, each pair once. `failures` could not be decided, and say why.
     `waiting` are the pairs (publication, subscription) that operators have to decide. `join_steps`: shared ones that
@@ -72,6 +73,11 @@ class Verified:
             subscription=self.subscription[first],
             truncated=self.truncated[first],
         )
+
+
+def _joined_columns(columns: list[NDArray[Any]]) -> NDArray[Any]:
+    """Columns one behind the other; where there is one, itself: most publications alone have no more."""
+    return columns[0] if len(columns) == 1 else np.concatenate(columns)
 
 
 class Columnar:
@@ -116,19 +122,21 @@ class Columnar:
         """
         if not len(clause):
             return Verified(publication, clause, np.zeros(0, np.bool_))
-        shared, join_steps = self._shared.decide(view, publication, clause, self._most)
+        most = self._most
+        shared, join_steps = self._shared.decide(view, publication, clause, most)
+        verdicts: list[Counted | Verified] = [shared]
         verdict = Verified(shared.publication, shared.subscription, shared.truncated, join_steps=join_steps)
         if len(shared.left_clause):
-            counted = self._counts.count(view, shared.left_publication, shared.left_clause, self._most)
-            joined = self._joined(view, counted.left_publication, counted.left_clause, publications)
-            verdict = Verified(
-                np.concatenate((counted.publication, shared.publication, joined.publication)),
-                np.concatenate((counted.subscription, shared.subscription, joined.subscription)),
-                np.concatenate((counted.truncated, shared.truncated, joined.truncated)),
-                joined.failures,
-                joined.waiting,
-                join_steps,
-            )
+            counted = self._counts.count(view, shared.left_publication, shared.left_clause, most)
+            verdicts.append(counted)
+            if len(counted.left_clause):
+                joined = self._joined(view, counted.left_publication, counted.left_clause, publications)
+                verdict.failures, verdict.waiting = joined.failures, joined.waiting
+                verdicts.append(joined)
+            matched = [part for part in verdicts if len(part.publication)] or verdicts[:1]
+            verdict.publication = _joined_columns([part.publication for part in matched])
+            verdict.subscription = _joined_columns([part.subscription for part in matched])
+            verdict.truncated = _joined_columns([part.truncated for part in matched])
         return verdict.distinct(self._has_alternatives) if self._has_alternatives is not None else verdict
 
     def _joined(self, view: View, publication: Ids, clause: Ids, publications: Publications | None) -> Verified:

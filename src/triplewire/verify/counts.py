@@ -20,7 +20,7 @@ from triplewire.kernels.shared.outcomes import Verdicts
 from triplewire.kernels.trie import star_bits as kernels
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Counted:
     """Matches as columns, and the pairs (publication, clause) that are left."""
 
@@ -60,11 +60,13 @@ class StarCounts:
         if not len(clause):
             return Counted(publication, clause, np.zeros(0, np.bool_), publication, clause)
         triples, features = view.batch.triples, view.features.columns
-        with self._scratch.borrowed(self._new_scratch) as work:
-            return Counted.of(
-                len(clause),
-                lambda verdicts: kernels.decide(publication, clause, work.table, triples, features, most, verdicts),
-            )
+        work = self._scratch.take(self._new_scratch)
+        counted = Counted.of(
+            len(clause),
+            lambda verdicts: kernels.decide(publication, clause, work.table, triples, features, most, verdicts),
+        )
+        self._scratch.give(work)
+        return counted
 
     def _new_scratch(self) -> Lent:
         clauses = self._clauses

@@ -32,7 +32,7 @@ from triplewire.verify.solve import together, with_variables
 
 _ROOM = 1 << 17  # numbers in the rows of all steps, and in all sets, for a publication: one and a half megabytes
 _MANY = 1 << 16  # patterns: while their network is made, much more memory is needed than it keeps
-_MOST_STAMPS = 0x3FFFFFFF  # that a scratch has used; there are twice as many
+_MOST_STAMPS = 0x3FFFFFFF  # that a scratch has used, which is let go then; there are twice as many
 
 
 class SharedJoins:
@@ -66,15 +66,18 @@ class SharedJoins:
             return Counted(clause[:0], clause[:0], np.zeros(0, np.bool_), publication, clause), 0
         features, triples = view.features, view.batch.triples
         columns, node_key = features.columns, together(features.node_term, features.node_test)
-        with self._scratch.borrowed(self._new_scratch, _is_fresh) as work:
-            before = _state(work).item(VISITED)
-            counted = Counted.of(
-                len(clause),
-                lambda verdicts: kernels.decide(
-                    publication, clause, work.table, triples, columns, node_key, most, verdicts
-                ),
-            )
-            visited = _state(work).item(VISITED) - before
+        work = self._scratch.take(self._new_scratch)
+        state = _state(work)
+        before = state.item(VISITED)
+        counted = Counted.of(
+            len(clause),
+            lambda verdicts: kernels.decide(
+                publication, clause, work.table, triples, columns, node_key, most, verdicts
+            ),
+        )
+        visited = state.item(VISITED) - before
+        if state.item(STAMP) < _MOST_STAMPS:
+            self._scratch.give(work)
         return counted, visited
 
     @cached_property
@@ -148,11 +151,6 @@ class SharedJoins:
         tests = self._clauses.tests
         scratch = kernels.scratch(self._constants, len(tests) + 1, self._steps, _ROOM, untouched)
         return Lent(kernels.LENT, self._steps, tests.columns, scratch)
-
-
-def _is_fresh(work: Lent) -> bool:
-    """Has it stamps for many more publications?"""
-    return bool(_state(work)[STAMP] < _MOST_STAMPS)
 
 
 def _state(work: Lent) -> NDArray[np.int64]:

@@ -135,8 +135,9 @@ class Solver:
         stated = self._table
         code_offset, places = slices(stated.pattern_offset, clauses)
         code, member = stated.pattern[places], components.member[places].astype(np.int32, copy=False)
-        with self._inverses.borrowed(self._new_inverse) as inverse:
-            code = np.where(code < 0, code, inverse.of(term)[np.maximum(code, 0)])
+        inverse = self._inverses.take(self._new_inverse)
+        code = np.where(code < 0, code, inverse.of(term)[np.maximum(code, 0)])
+        self._inverses.give(inverse)
         component_offset, places = slices(components.component_offset, clauses)
         component = components.component[places].astype(np.int32, copy=False)
         condition_offset, places = slices(stated.test_offset, clauses)
@@ -220,9 +221,10 @@ class Solver:
         star = np.empty((_places(stated.component_offset, columns.clauses), product_kernels.STAR), np.int64)
         code = np.empty((_places(stated.pattern_offset, columns.clauses), 2), np.int32)
         few = np.diff(triples.offset) <= _FEW
-        with self._inverses.borrowed(self._new_inverse) as inverse:
-            stars = product_kernels.Stars(star, code, inverse.of(term))
-            count = product_kernels.list_stars(columns, few, stated, stars, outcome)
+        inverse = self._inverses.take(self._new_inverse)
+        stars = product_kernels.Stars(star, code, inverse.of(term))
+        count = product_kernels.list_stars(columns, few, stated, stars, outcome)
+        self._inverses.give(inverse)
         hit = np.empty((count + 1 if keep else 1, 4), np.int64)
         fitting = np.empty(4 * count + self._patterns * (_FEW + 1), np.int32)
         used, done = np.zeros(3, np.int64), 0

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
-
 import pytest
 
 from engine.samples import EX, Stub, item
@@ -13,14 +11,11 @@ from triplewire.engine.segments.arena import Arena
 from triplewire.engine.segments.layers import Layer
 from triplewire.engine.segments.segment import SegmentRows
 from triplewire.engine.segments.snapshot import SegmentSnapshot
+from triplewire.engine.stats import Clock
 from triplewire.matchers import Chunk
 
 PUBLICATIONS = 97
 SIZES = (1, 5, 16, 3, 40, 2, 30)  # of the parts, 97 together
-
-
-def stage(_: str) -> AbstractContextManager[None]:
-    return nullcontext()
 
 
 def layer() -> Layer:
@@ -59,11 +54,11 @@ def test_parts_have_what_the_whole_has(monkeypatch: pytest.MonkeyPatch, most: in
     monkeypatch.setattr(layers, "MOST", most)
     monkeypatch.setattr(layers, "LEAST", 1)
     mine, chunk = layer(), whole()
-    wanted = list(mine.match(chunk, stage, Arena()))
+    wanted = list(mine.match(chunk, Clock(), Arena()))
     chunk = whole()
     got, waiting, counts, first = [], [], (0, 0, 0, 0), 0
     for size in SIZES:
-        found = list(mine.match(chunk.part(first, first + size), stage, Arena()))
+        found = list(mine.match(chunk.part(first, first + size), Clock(), Arena()))
         assert all(0 <= p < size for p, _, _ in rows(found))
         got += rows(found, first)
         waiting += [(p + first, s) for one in found for p, s in one.waiting]
@@ -81,7 +76,7 @@ def test_a_part_may_come_again(monkeypatch: pytest.MonkeyPatch, most: int) -> No
     monkeypatch.setattr(layers, "MOST", most)
     monkeypatch.setattr(layers, "LEAST", 1)
     mine, chunk = layer(), whole()
-    wanted = rows(list(mine.match(chunk, stage, Arena())))
+    wanted = rows(list(mine.match(chunk, Clock(), Arena())))
     for first in (0, 50, 20, 0, 50, 20):
-        found = rows(list(mine.match(chunk.part(first, first + 10), stage, Arena())), first)
+        found = rows(list(mine.match(chunk.part(first, first + 10), Clock(), Arena())), first)
         assert found == [row for row in wanted if first <= row[0] < first + 10]

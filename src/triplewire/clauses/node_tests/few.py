@@ -12,12 +12,12 @@ from triplewire.clauses.node_tests.lookup import Lookup
 from triplewire.clauses.node_tests.postings import DEFAULT
 from triplewire.clauses.node_tests.table import Tests
 from triplewire.encode.batch import Batch, Ids, Offsets
-from triplewire.encode.names import Names, suffix_columns
+from triplewire.encode.columns import table_of
+from triplewire.encode.names import Names
 from triplewire.kernels.pool import Pool
 from triplewire.kernels.shared.columns import fixed
 from triplewire.kernels.shared.lending import Lent
 from triplewire.kernels.text import asked as kernels
-from triplewire.kernels.text.names import Spans
 
 MOST_TERMS, MOST_WORDS = 1 << 10, 1 << 12
 """Of a batch for which there is room; `MOST_WORDS` are distinct ones."""
@@ -45,15 +45,14 @@ class FewTerms:
 
     def look_up(self, batch: Batch) -> tuple[Ids, Offsets, Ids] | None:
         """`term`, `offset` and `test` of Features; None where the batch is too large."""
-        terms, words = batch.terms, batch.words
-        if len(terms) > MOST_TERMS or len(words) > MOST_WORDS:
+        _, terms, words, word_ids = batch.sizes
+        if terms > MOST_TERMS or words > MOST_WORDS:
             return None
-        term, offset = np.empty(len(terms), np.int32), np.empty(len(terms) + 1, np.int64)
-        test = np.empty(len(words.ids) + 1, np.int32)  # seldom more: a word is seldom in two tests
-        texts = Spans(terms.text, terms.start, terms.end, terms.kind, terms.suffix, *suffix_columns(terms.suffixes))
-        cut = kernels.FewWords(words.text, words.start, words.end, words.hash, words.offset, words.ids)
-        with self._areas.borrowed(self._new_areas) as areas:
-            count = kernels.look_up(areas.table, texts, terms.hash, cut, term, offset, test)
+        term, offset = np.empty(terms, np.int32), np.empty(terms + 1, np.int64)
+        test = np.empty(word_ids + 1, np.int32)  # seldom more: a word is seldom in two tests
+        areas = self._areas.take(self._new_areas)
+        count = kernels.look_up(areas.table, table_of(batch), term, offset, test)
+        self._areas.give(areas)
         return (term, offset, test[:count]) if count < len(test) else None
 
     def _new_areas(self) -> Lent:

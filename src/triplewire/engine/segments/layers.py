@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -50,8 +50,8 @@ class Layer:
         removed[self.tombstones] = True
         return removed
 
-    def match(self, chunk: Chunk, stage: Stage, arena: Arena) -> Iterator[SegmentRows]:
-        """The matches of a chunk.
+    def match(self, chunk: Chunk, stage: Stage, arena: Arena) -> Iterable[SegmentRows]:
+        """The matches of a chunk. It leaves the clock in the stage "verify".
 
         A call costs something even where a segment is so small that it hardly has a match. So where the chunk is a part
         of a larger one, such a segment looks at a window of many publications at once, and the parts to come have their
@@ -59,11 +59,10 @@ class Layer:
         """
         size = min(PAIRS // len(self.segment), MOST)
         if chunk.whole is None or size < LEAST:
-            yield self.segment.match(chunk, self.is_removed, stage, arena)
-            return
+            return (self.segment.match(chunk, self.is_removed, stage, arena),)
         whole, first, last = chunk.whole
-        for number in range(first // size, (last - 1) // size + 1):
-            yield self._from_window(whole, number, (first, last), size, stage, arena)
+        numbers = range(first // size, (last - 1) // size + 1)
+        return (self._from_window(whole, number, (first, last), size, stage, arena) for number in numbers)
 
     def _from_window(
         self, whole: Chunk, number: int, part: tuple[int, int], size: int, stage: Stage, arena: Arena
@@ -77,6 +76,7 @@ class Layer:
             rows, waiting = _in_order(matched), matched.waiting
         else:
             _, rows, waiting = state.window
+            stage.switch("verify")
         state.window = number, rows.uncounted(), waiting
         return _between(rows, waiting, part[0] - start, part[1] - start)
 

@@ -7,10 +7,10 @@ Together that takes a third of a second, which the first publication would have 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
 from triplewire.engine.segments.arena import Arena
+from triplewire.engine.stats import Clock
 from triplewire.ir.nodes import Variable
 from triplewire.ir.normal_form.clauses import Clause, Position, normal_form
 from triplewire.matchers import Chunk
@@ -40,7 +40,7 @@ def rehearse(segment: Segment) -> None:
     if publications:
         others = [Publication(_NODE, (_statement(number),)) for number in range(_MANY)]
         for chunk in (publications[:1], [*publications, *others]):
-            segment.match(Chunk(chunk), None, _no_stage, Arena())
+            segment.match(Chunk(chunk), None, Clock(), Arena())
 
 
 def instance_of(clause: Clause) -> Publication:
@@ -63,7 +63,3 @@ def _valid(triples: Iterable[tuple[IRI | Literal, ...]]) -> Iterable[Triple]:
     for subject, predicate, object_ in triples:
         if isinstance(subject, IRI) and isinstance(predicate, IRI):
             yield Triple(subject, predicate, object_)
-
-
-def _no_stage(name: str) -> AbstractContextManager[None]:
-    return nullcontext()

@@ -38,11 +38,13 @@ from triplewire.verify.objects import shared
 LONG_TEXTS = 16 << 20  # bytes of texts that are left where they are when segments are merged
 _TOGETHER = 1 << 18  # triples whose atoms are found together
 
+_NO_COLUMNS: Columns = np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0, np.bool_)
+
 Selection: TypeAlias = "tuple[str, ...] | None"
 """The selected variables; None for ASK."""
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class SegmentRows:
     """The matches of a chunk in one segment: the accepted ones, of publication p the slice `offset` of `accepted`, and
     those that were verified, as columns. The rest as in `triplewire.matchers.Rows`."""
@@ -178,17 +180,21 @@ class Segment:
         return prepared.part(first, last) if prepared is not None else None
 
     def match(self, chunk: Chunk, removed: NDArray[np.bool_] | None, stage: Stage, arena: Arena) -> SegmentRows:
-        """The matches of a chunk, but for subscriptions that are removed. Accepted ones may lie in the arena."""
+        """The matches of a chunk, but for subscriptions that are removed. Accepted ones may lie in the arena. It leaves
+        the clock in the stage "verify"."""
         most = self.home.meaning.world.settings.most_bindings
-        with stage("select"):
-            view = self._view(chunk)
-            selected = self.index.select(view, self._prepared(chunk), most, arena)
-            if removed is not None:
-                selected = selected.without(removed, self.clauses.facts.owner)
-        with stage("verify"):
-            publication = owners(selected.check_offset)
-            verdict = self._verifier.verify(view, publication, selected.check_clause, chunk.publication)
-            return self._joined(selected, verdict)
+        stage.switch("select")
+        view = self._view(chunk)
+        selected = self.index.select(view, self._prepared(chunk), most, arena)
+        if removed is not None:
+            selected = selected.without(removed, self.clauses.facts.owner)
+        stage.switch("verify")
+        if not len(selected.check_clause):
+            counts = selected.atoms, selected.candidates, 0, 0
+            return SegmentRows(selected.offset, selected.subscription, _NO_COLUMNS, (), (), counts)
+        publication = owners(selected.check_offset)
+        verdict = self._verifier.verify(view, publication, selected.check_clause, chunk.publication)
+        return self._joined(selected, verdict)
 
     def _joined(self, selected: Selected, verdict: Verified) -> SegmentRows:
         """What was accepted, with the matches among the clauses that were checked."""

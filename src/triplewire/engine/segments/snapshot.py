@@ -16,6 +16,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import accumulate
+from operator import add
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,8 +29,9 @@ from triplewire.engine.segments.called import Called
 from triplewire.engine.segments.home import Home
 from triplewire.engine.segments.ids import IdTable, id_key
 from triplewire.engine.segments.layers import NONE, Layer, called_by, merged
-from triplewire.engine.segments.segment import Compiled, Segment, SegmentRows
+from triplewire.engine.segments.segment import Compiled, Segment
 from triplewire.engine.segments.texts import Texts, TextWriter
+from triplewire.errors import TriplewireError
 from triplewire.ir.subscription import REVISION_DIGITS, Subscription
 from triplewire.matchers import Chunk, Details, Install, Rows, Snapshot, Stage, Template
 
@@ -163,37 +165,38 @@ class SegmentSnapshot:
 
     def match(self, chunk: Chunk, stage: Stage) -> Rows:
         """See `triplewire.matchers.Snapshot`."""
-        with self.home.arenas.borrowed(Arena) as arena:
-            return self._matched(chunk, stage, arena)
+        arena = self.home.arenas.take(Arena)
+        with stage("encode"):
+            rows = self._matched(chunk, stage, arena)
+        self.home.arenas.give(arena)
+        return rows
 
     def _matched(self, chunk: Chunk, stage: Stage, arena: Arena) -> Rows:
-        with stage("encode"):
-            batch = chunk.batch
-        matched: list[tuple[SegmentRows, int]] = []
-        arena.begin(len(chunk))
+        batch = chunk.batch
+        arena.begin(len(batch))
         layers = self._indexed
         if layers is None:
-            with stage("load"):
-                layers = self._all_layers
+            stage.switch("load")
+            layers = self._all_layers
+        looked_at: tuple[int, ...] = 0, 0, 0, 0
+        failures, waiting = list[tuple[int, int, TriplewireError]](), list[tuple[int, int]]()
         for layer, start in zip(layers, self._starts, strict=False):  # the last start is the end
-            share = self._starts[-1] / len(layer.segment)
+            size = len(layer.segment)
             for rows in layer.match(chunk, stage, arena):
-                matched.append((rows, start))
-                with stage("verify"):
-                    if not start and share < _SHARE:  # what the first has tells what all will
-                        arena.more(int(share * len(rows.accepted)), len(rows.accepted))
-                    arena.add(rows.offset, rows.accepted, rows.columns, start)
-        failures = [(p, s + int(start), error) for rows, start in matched for p, s, error in rows.failures]
-        waiting, counts = [(p, s + int(start)) for rows, start in matched for p, s in rows.waiting], None
+                if not start and self._starts[-1] < _SHARE * size:  # what the first has tells what all will
+                    arena.more(self._starts[-1] * len(rows.accepted) // size, len(rows.accepted))
+                arena.add(rows.offset, rows.accepted, rows.columns, start)
+                failures += [(p, s + start, error) for p, s, error in rows.failures]
+                waiting += [(p, s + start) for p, s in rows.waiting]
+                looked_at = tuple(map(add, looked_at, rows.counts))
+        (atoms, candidates, verified, join_steps), counts = looked_at, None
         if waiting or len(self._called.alone):
-            with stage("operators"):
-                columns, undecided, counts = self.home.operators.decided(chunk, self._called, waiting, self._meant)
-                arena.add(np.zeros(len(chunk) + 1, np.int64), NONE, columns, 0)
-                failures += undecided
-        looked_at = zip((0, 0, 0, 0), *(rows.counts for rows, _ in matched), strict=True)
-        atoms, candidates, verified, join_steps = (sum(column) for column in looked_at)
+            stage.switch("operators")
+            columns, undecided, counts = self.home.operators.decided(chunk, self._called, waiting, self._meant)
+            arena.add(np.zeros(len(chunk) + 1, np.int64), NONE, columns, 0)
+            failures += undecided
         return Rows(
-            *arena.taken(), tuple(failures), len(batch.subject), atoms, candidates, verified, join_steps,
+            *arena.taken(), tuple(failures), batch.sizes.triples, atoms, candidates, verified, join_steps,
             compiled=True, operators=counts,
         )  # fmt: skip
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from triplewire.kernels.shared.lending import Field
+from triplewire.kernels.shared.lending import Field, borrowed
 
 
 class Triples(NamedTuple):
@@ -20,6 +20,40 @@ class Triples(NamedTuple):
     subject: Any
     predicate: Any
     object: Any
+
+
+class BatchColumns(NamedTuple):
+    """All columns of a batch, for kernels that take them by their addresses (`triplewire.kernels.shared.lending`)."""
+
+    offset: Any
+    subject: Any
+    predicate: Any
+    object: Any
+    text: Any
+    start: Any
+    end: Any
+    kind: Any
+    suffix: Any
+    suffix_text: Any  # the suffixes one behind the other
+    suffix_offset: Any
+    hash: Any
+    number: Any
+    number_state: Any
+    word_offset: Any
+    word_ids: Any
+    word_text: Any
+    word_start: Any
+    word_end: Any
+    word_hash: Any
+
+
+_bytes, _ids, _longs, _hashes = Field(np.uint8), Field(np.int32), Field(np.int64), Field(np.uint64)
+BATCH_FIELDS = (
+    _longs, _ids, _ids, _ids,
+    _bytes, _longs, _longs, _bytes, _ids, _bytes, _longs, _hashes, Field(np.float64), _bytes,
+    _longs, _ids, _bytes, _longs, _longs, _hashes,
+)  # fmt: skip
+take_batch = borrowed(BatchColumns, BATCH_FIELDS)
 
 
 class TermFeatures(NamedTuple):

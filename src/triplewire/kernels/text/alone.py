@@ -10,17 +10,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from triplewire.kernels.shared.columns import BATCH_FIELDS, BatchColumns, take_batch
 from triplewire.kernels.shared.compiled import called_helper, helper, kernel
 from triplewire.kernels.shared.hashing import hash_bytes
-from triplewire.kernels.shared.lending import Field, borrowed
+from triplewire.kernels.shared.lending import WORDS, Field, borrowed
 from triplewire.kernels.text.names import hash_with, same_bytes
 from triplewire.kernels.text.numbers import NO, number_of
-from triplewire.kernels.text.words import DONE, GROWTH, PAD, Folding, WordTable, cut_texts
+from triplewire.kernels.text.publications import BLANK, LITERAL, kind_and_suffix
+from triplewire.kernels.text.words import BYTES, DONE, GROWTH, IDS, PAD, Folding, WordTable, cut_texts
+from triplewire.kernels.text.words import WORDS as _WORDS
 from triplewire.kernels.triples import sort_by_all, write_distinct
 
-TERMS, TRIPLES = 0, 1  # places in `counts`, which `encode_one` fills
 STATEMENT_ROWS = 6
-_IRI, _BLANK, _LITERAL = 1, 2, 3
+_LANGUAGE = ord("@")  # a suffix that begins with it is a language, and its literals have text
 _int: Any = np.int64
 _wide: Any = np.uint64
 
@@ -36,48 +38,58 @@ class Room(NamedTuple):
     fold: Any
     expansion: Any
     state: Any  # (`triplewire.kernels.text.words.cut`)
-    counts: Any
+    has_text: Any  # distinct term -> has it words?
 
 
 _ids, _longs = Field(np.int32), Field(np.int64)
-LENT = ((Room, (_ids, _ids, _longs, _ids, Field(np.uint64, (2,)), _ids, _ids, _longs, _longs)),)
+LENT = ((Room, (_ids, _ids, _longs, _ids, Field(np.uint64, (2,)), _ids, _ids, _longs, Field(np.bool_))),)
 """What is in the table of addresses."""
 
 _take_room = borrowed(*LENT[0])
 
 
-class Places(NamedTuple):
-    """Where columns begin in the five arrays of a publication with so many terms, statements and bytes of literals.
-    What is used of each is told by `counts`."""
-
-    end: int  # in the whole numbers, behind `start`
-    offset: int
-    word_offset: int
-    bounds: int
-    longs: int  # the size of all
-    word_hash: int  # in the hashes, behind those of terms
-    hashes: int
-    subject: int  # in the ids, behind suffixes
-    predicate: int
-    object: int
-    words: int
-    ids: int
-    state: int  # in the bytes, behind kinds
-    has_text: int
-    word_text: int
-    bytes: int
+(
+    _OFFSET, _SUBJECT, _PREDICATE, _OBJECT, _TEXT, _START, _END, _KIND, _SUFFIX, _SUFFIX_TEXT, _SUFFIX_OFFSET, _HASH,
+    _NUMBER, _NUMBER_STATE, _WORD_OFFSET, _WORD_IDS, _WORD_TEXT, _WORD_START, _WORD_END, _WORD_HASH,
+) = range(len(BATCH_FIELDS))  # fmt: skip
 
 
 @helper
-def places(terms: int, statements: int, literals: int) -> Places:
-    """See `Places`. A text of so many bytes has no more words, and is folded to no more than GROWTH times as many."""
-    return Places(
-        terms, 2 * terms, 2 * terms + 2, 3 * terms + 3, 3 * terms + 4 + literals,
-        terms, terms + literals,
-        terms, terms + statements, terms + 2 * statements, terms + 3 * statements,
-        terms + 3 * statements + literals + 1,
-        terms, 2 * terms, 3 * terms, 3 * terms + GROWTH * literals + PAD,
-    )  # fmt: skip
+def block_size(terms: int, suffixes: int, literals: int) -> int:
+    """Numbers of 64 bits that the columns of so many terms, suffixes and bytes of literals take, with the table of
+    their addresses. A text of so many bytes has no more words, and is folded to no more than GROWTH times as many."""
+    return 64 + 7 * terms + suffixes + 3 * literals
+
+
+@helper
+def _place(block: Any, column: int, at: int, rows: int, size: int) -> int:
+    """Put a column of so many rows, of so many bytes each, to an address; returns the next one."""
+    block[WORDS * column], block[WORDS * column + 1] = at, rows
+    return at + (rows * size + 7) // 8 * 8
+
+
+@helper
+def _lay_out(text: Any, terms: int, of_terms: int, suffixes: int, literals: int, block: Any) -> None:
+    """Write the table of addresses, with the largest number of rows that columns may have. `of_terms`: the bytes of
+    all terms, behind which suffixes stand in the text."""
+    at = _int(block.ctypes.data) + 8 * WORDS * len(BATCH_FIELDS)  # where the first column begins
+    for column in (_START, _END, _HASH, _NUMBER):
+        at = _place(block, column, at, terms, 8)
+    at = _place(block, _WORD_OFFSET, at, terms + 1, 8)
+    at = _place(block, _OFFSET, at, 2, 8)
+    at = _place(block, _SUFFIX_OFFSET, at, suffixes + 1, 8)
+    at = _place(block, _WORD_START, at, literals + 2, 8)
+    _place(block, _WORD_END, block[WORDS * _WORD_START] + 8, literals + 1, 8)  # each word ends where the next begins
+    at = _place(block, _WORD_HASH, at, literals + 1, 8)
+    for column in (_SUBJECT, _PREDICATE, _OBJECT):
+        at = _place(block, column, at, terms // 3, 4)
+    at = _place(block, _SUFFIX, at, terms, 4)
+    at = _place(block, _WORD_IDS, at, literals + 1, 4)
+    at = _place(block, _KIND, at, terms, 1)
+    at = _place(block, _NUMBER_STATE, at, terms, 1)
+    _place(block, _WORD_TEXT, at, GROWTH * literals + PAD, 1)
+    _place(block, _TEXT, _int(text.ctypes.data), text.size, 1)
+    _place(block, _SUFFIX_TEXT, _int(text.ctypes.data) + of_terms, text.size - of_terms, 1)
 
 
 @helper
@@ -100,83 +112,89 @@ def _row(h: Any, begin: int, end: int, text: Any, kind: int, suffix: int, rows: 
 
 
 @called_helper
-def _write_terms(text: Any, given: Any, kinds: Any, suffix_of: Any, columns: Any, room: Room, mask: int) -> Any:
-    """The columns of the distinct terms; returns how many there are. `given`: the bytes of each; `kinds`: how many are
-    IRIs, and IRIs or blank nodes; then the suffix of each literal."""
-    start, stop, kind_of, suffixes, hashes, numbers, states, has_text = columns
-    suffix_text, suffix_offset, is_plain = suffix_of
-    iris, nodes = kinds
-    terms = room.number.size
+def _write_terms(given: Any, terms: int, suffixes: int, columns: BatchColumns, room: Room, mask: int) -> Any:
+    """The columns of the distinct terms; returns how many there are. `given`: see `encode_one`."""
+    text, number = columns.text, room.number
+    start, stop, kind_of, suffix_of, hashes = columns.start, columns.end, columns.kind, columns.suffix, columns.hash
+    suffix_text, suffix_offset = columns.suffix_text, columns.suffix_offset
+    suffix_offset[0] = 0
+    for i in range(suffixes):
+        suffix_offset[i + 1] = suffix_offset[i] + given[terms + i]
     count, at = _int(0), _int(0)
     slots = room.slots
     for i in range(mask + 1):
         slots[i] = -1
     for i in range(terms):
         end = at + given[i]
-        kind = _int(_IRI if i < iris else _BLANK if i < nodes else _LITERAL)
-        suffix = _int(given[terms + i - nodes]) if kind == _LITERAL else _int(0)
+        code = _int(given[terms + suffixes + i])
+        kind, suffix = kind_and_suffix(code)
         h = hash_with(hash_bytes(text, at, end, kind), suffix, suffix_text, suffix_offset)
-        rows = start, stop, kind_of, suffixes, hashes
+        rows = start, stop, kind_of, suffix_of, hashes
         row = _row(h, at, end, text, kind, suffix, rows, slots, mask, count)
-        room.number[i] = row
+        number[i] = row
         if row == count:
-            start[row], stop[row], kind_of[row], suffixes[row], hashes[row] = at, end, kind, suffix, h
-            states[row], numbers[row] = NO, np.nan
-            if kind != _BLANK:  # which reads as nothing, whatever its label
-                states[row], numbers[row] = number_of(text, at, end)
-            has_text[row] = kind == _LITERAL and is_plain[suffix]
+            start[row], stop[row], kind_of[row], suffix_of[row], hashes[row] = at, end, kind, suffix, h
+            columns.number_state[row], columns.number[row] = NO, np.nan
+            if code != BLANK:  # which reads as nothing, whatever its label
+                columns.number_state[row], columns.number[row] = number_of(text, at, end)
+            first = suffix_offset[suffix]
+            is_plain = first == suffix_offset[suffix + 1] or suffix_text[first] == _LANGUAGE
+            room.has_text[row] = code >= LITERAL and is_plain
             count += 1
         at = end
     return count
 
 
 @called_helper
-def _write_triples(given: Any, count: int, room: Room, number: Any, columns: Any) -> Any:
-    """The triples, in order; returns how many there are. `given`: three terms a statement; `columns`: the offsets, and
-    subjects, predicates and objects."""
-    size = given.size // 3
-    work = room.statement
+def _write_triples(terms: int, count: int, room: Room, columns: BatchColumns) -> Any:
+    """The triples, in order; returns how many there are. Each three of the terms given are a statement."""
+    number, size, work = room.number, terms // 3, room.statement
     graph, s, p, o = work[:size], work[size : 2 * size], work[2 * size : 3 * size], work[3 * size : 4 * size]
     order, other = work[4 * size : 5 * size], work[5 * size : 6 * size]
     for i in range(size):
-        graph[i], s[i], p[i], o[i] = 0, number[given[3 * i]], number[given[3 * i + 1]], number[given[3 * i + 2]]
+        graph[i], s[i], p[i], o[i] = 0, number[3 * i], number[3 * i + 1], number[3 * i + 2]
     sort_by_all(graph, s, p, o, count, 1, room.sums, order, other)
-    return write_distinct(graph, s, p, o, order, *columns)
+    return write_distinct(graph, s, p, o, order, columns.offset, columns.subject, columns.predicate, columns.object)
 
 
 @kernel
-def encode_one(lent: Any, text: Any, given: Any, sizes: Any, suffix_text: Any, suffix_offset: Any, is_plain: Any,
-               longs: Any, hashes: Any, numbers: Any, ids: Any, small: Any) -> bool:  # fmt: skip
-    """Write the columns of a publication to where `Places` says, and fill `counts` and `state`. False where too many
-    words collide.
+def encode_one(lent: Any, text: Any, given: Any, suffixes: int, literals: int, block: Any) -> bool:
+    """Write the columns of a publication (`triplewire.kernels.shared.columns.BatchColumns`) to a block of memory,
+    behind the table of their addresses. False where too many words collide.
 
-    `given`: the bytes of each text, the suffixes of literals, three terms a statement. `sizes`: how many of the terms
-    are IRIs, and IRIs or blank nodes; how many terms and statements there are; the bytes of all literals.
+    `text`: the terms, then the suffixes, which are so many. `given`: the bytes of each, then the codes of the terms
+    (`triplewire.kernels.text.publications`); each three terms are a statement. `literals`: the bytes of all literals,
+    or more.
     """
     room = _take_room(lent, 0)
-    iris, nodes, terms, statements, literals = sizes
-    at = places(terms, statements, literals)
+    terms, of_terms = _int((given.size - suffixes) // 2), _int(0)
+    for i in range(terms):
+        of_terms += given[i]
+    _lay_out(text, terms, of_terms, suffixes, literals, block)
+    columns = take_batch(block, 0)
     mask, slots = _int(1), _int(1)
     while mask < 2 * terms:
         mask *= 2
     while slots <= 2 * literals:
         slots *= 2
-    start, stop, kind, suffix = longs[: at.end], longs[at.end : at.offset], small[: at.state], ids[: at.subject]
-    has_text, own_hash = small[at.has_text : at.word_text], hashes[: at.word_hash]
-    room = Room(room.slots, room.number[:terms], room.sums, room.statement, room.words[:slots], room.fold,
-                room.expansion, room.state, room.counts)  # fmt: skip
-    columns = start, stop, kind, suffix, own_hash, numbers, small[at.state : at.has_text], has_text
-    suffix_of = suffix_text, suffix_offset, is_plain
-    count = _write_terms(text, given, (iris, nodes), suffix_of, columns, room, mask - 1)
-    triples = (longs[at.offset : at.word_offset], ids[at.subject : at.predicate], ids[at.predicate : at.object],
-               ids[at.object : at.words])  # fmt: skip
-    room.counts[TERMS] = count
-    room.counts[TRIPLES] = _write_triples(given[terms + terms - nodes :], count, room, room.number, triples)
-    room.state[:] = 0
+    count = _write_terms(given, terms, suffixes, columns, room, mask - 1)
+    triples = _write_triples(terms, count, room, columns)
+    state, entries = room.state, room.words[:slots]
+    state[:] = 0
     for i in range(slots):
-        room.words[i, 1] = 0
-    longs[at.bounds] = 0
-    table = WordTable(small[at.word_text :], longs[at.bounds + 1 :], hashes[at.word_hash :], room.words)
-    done = cut_texts(text, start[:count], stop[:count], has_text, Folding(room.fold, room.expansion),
-                     longs[at.word_offset :], ids[at.words :], table, room.state)  # fmt: skip
+        entries[i, 1] = 0
+    columns.word_start[0] = 0
+    table = WordTable(columns.word_text, columns.word_end, columns.word_hash, entries)
+    folding = Folding(room.fold, room.expansion)
+    done = cut_texts(columns.text, columns.start[:count], columns.end[:count], room.has_text, folding,
+                     columns.word_offset, columns.word_ids, table, state)  # fmt: skip
+    for column in (_START, _END, _KIND, _SUFFIX, _HASH, _NUMBER, _NUMBER_STATE):
+        block[WORDS * column + 1] = count
+    for column in (_SUBJECT, _PREDICATE, _OBJECT):
+        block[WORDS * column + 1] = triples
+    for column in (_WORD_START, _WORD_END, _WORD_HASH):
+        block[WORDS * column + 1] = state[_WORDS]
+    block[WORDS * _WORD_OFFSET + 1] = count + 1
+    block[WORDS * _WORD_IDS + 1] = state[IDS]
+    block[WORDS * _WORD_TEXT + 1] = state[BYTES]
     return done == DONE

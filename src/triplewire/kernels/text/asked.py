@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from triplewire.kernels.pairs import codes_of_words, tests_of_words
+from triplewire.kernels.shared.columns import take_batch
 from triplewire.kernels.shared.compiled import kernel
 from triplewire.kernels.shared.lending import Field, borrowed, places
 from triplewire.kernels.text.names import Spans, StringTable, find_rows
@@ -48,30 +49,22 @@ _CONSTANTS, _WORDS, _POSTINGS, _AREAS = places(LENT)
 _take_constants, _take_words, _take_postings, _take_areas = (borrowed(kind, fields) for kind, fields in LENT)
 
 
-class FewWords(NamedTuple):
-    """The distinct words, and those of each term (`triplewire.encode.batch.Words`)."""
-
-    text: Any
-    start: Any
-    end: Any
-    hash: Any
-    offset: Any
-    ids: Any
-
-
 @kernel
-def look_up(lent: Any, texts: Spans, hashes: Any, words: FewWords, term: Any, offset: Any, test: Any) -> int:
-    """`term`: the number of each term among the constants, or -1; `offset` and `test`: the tests of the words of each
-    term. Returns how many tests there are; if `test` has no more room than that, what is written there is nonsense."""
+def look_up(lent: Any, batch_table: Any, term: Any, offset: Any, test: Any) -> int:
+    """`batch_table`: the addresses of a batch. `term`: the number of each of its terms among the constants, or -1;
+    `offset` and `test`: the tests of the words of each term. Returns how many tests there are; if `test` has no more
+    room than that, what is written there is nonsense."""
     areas, postings = _take_areas(lent, _AREAS), _take_postings(lent, _POSTINGS)
-    find_rows(texts, hashes, _take_constants(lent, _CONSTANTS), term)
-    count = words.start.size
+    batch = take_batch(batch_table, 0)
+    texts = Spans(batch.text, batch.start, batch.end, batch.kind, batch.suffix, batch.suffix_text, batch.suffix_offset)
+    find_rows(texts, batch.hash, _take_constants(lent, _CONSTANTS), term)
+    count = batch.word_start.size
     row, code, seen = areas.row[:count], areas.code[:count], areas.seen
     no_suffixes = areas.no_numbers, areas.no_kinds, areas.no_offsets
-    spans = Spans(words.text, words.start, words.end, areas.no_kinds, *no_suffixes)
-    find_rows(spans, words.hash, _take_words(lent, _WORDS), row)
+    spans = Spans(batch.word_text, batch.word_start, batch.word_end, areas.no_kinds, *no_suffixes)
+    find_rows(spans, batch.word_hash, _take_words(lent, _WORDS), row)
     codes_of_words(row, postings.offset, postings.test, seen.size - 1, code)
-    tests = tests_of_words(words.offset, words.ids, code, postings.offset, postings.test, seen, offset, test)
+    tests = tests_of_words(batch.word_offset, batch.word_ids, code, postings.offset, postings.test, seen, offset, test)
     if tests < test.size:
         seen[seen.size - 1] = 0
         for i in range(tests):

@@ -1,6 +1,6 @@
 """Parsed publications to the columns of a batch, in one call: the calls would take longer than a publication alone.
 
-Texts come one behind the other, those of IRIs first, then of blank nodes, then of literals. Terms are interned
+Texts come one behind the other. Terms are interned
 (`triplewire.kernels.text.intern`), hashed and read as numbers; statements are sorted (`triplewire.kernels.triples`).
 """
 
@@ -10,14 +10,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from triplewire.kernels.shared.compiled import called_helper, kernel
+from triplewire.kernels.shared.compiled import called_helper, helper, kernel
 from triplewire.kernels.shared.hashing import hash_bytes
 from triplewire.kernels.text.intern import Interned, interned
 from triplewire.kernels.text.names import hash_with
 from triplewire.kernels.text.numbers import NO, number_of
 from triplewire.kernels.triples import sort_by_all, write_distinct
 
-_IRI, _BLANK, _LITERAL = 1, 2, 3
+IRI, BLANK, LITERAL = 0, 1, 2
+"""Codes of terms; of literals, the number of the suffix is added. A code, up to LITERAL, and one more is the kind."""
 PUBLICATION, SUBJECT, PREDICATE, OBJECT, ORDER, OTHER = 0, 1, 2, 3, 4, 5  # rows of `Work.statement`
 STATEMENT_ROWS = 6
 _int: Any = np.int64
@@ -29,8 +30,7 @@ class Given(NamedTuple):
     text: Any
     wide: Any  # the same, as `triplewire.encode.interning.wide`
     length: Any  # term -> the bytes of its text
-    kinds: Any  # how many are IRIs; how many are IRIs or blank nodes
-    suffix: Any  # of each literal
+    code: Any  # of each
     suffix_text: Any
     suffix_offset: Any
     is_plain: Any  # suffix -> has a literal with it text?
@@ -68,17 +68,22 @@ class Encoded(NamedTuple):
     object: Any
 
 
+@helper
+def kind_and_suffix(code: int) -> tuple[int, int]:
+    """What a term of a code is."""
+    return _int(min(code, LITERAL) + 1), _int(max(code - LITERAL, 0))
+
+
 @kernel
 def number_terms(given: Given, work: Work) -> int:
     """Number the distinct terms; returns how many there are, or -1 where too many collide."""
-    kinds, suffix, terms = given.kinds, given.suffix, Interned(work.rows, work.slots)
+    terms = Interned(work.rows, work.slots)
     terms.slots[:] = -1
     at, count, row, i = 0, 0, 0, 0
     while row >= 0 and i < given.length.size:
-        kind = _IRI if i < kinds[0] else _BLANK if i < kinds[1] else _LITERAL
-        own_suffix = _int(suffix[i - kinds[1]]) if kind == _LITERAL else 0
+        kind, suffix = kind_and_suffix(_int(given.code[i]))
         end = at + given.length[i]
-        row = interned(given.wide, at, end, _int(kind), _int(own_suffix), terms, count)
+        row = interned(given.wide, at, end, kind, suffix, terms, count)
         if row == count:
             work.first[count] = i
             count += 1
@@ -91,22 +96,22 @@ def number_terms(given: Given, work: Work) -> int:
 @called_helper
 def _write_terms(given: Given, count: int, work: Work, out: Encoded) -> None:
     """The columns of the distinct terms."""
-    begin, kinds, text = work.begin, given.kinds, given.text
+    begin, text = work.begin, given.text
     begin[0] = 0
     for i in range(given.length.size):
         begin[i + 1] = begin[i] + given.length[i]
     for term in range(count):
         i = work.first[term]
         start, end = begin[i], begin[i + 1]
-        kind = _IRI if i < kinds[0] else _BLANK if i < kinds[1] else _LITERAL
-        suffix = _int(given.suffix[i - kinds[1]]) if kind == _LITERAL else 0
+        code = _int(given.code[i])
+        kind, suffix = kind_and_suffix(code)
         out.start[term], out.end[term], out.kind[term], out.suffix[term] = start, end, kind, suffix
-        h = hash_bytes(text, start, end, _int(kind))
+        h = hash_bytes(text, start, end, kind)
         out.hash[term] = hash_with(h, suffix, given.suffix_text, given.suffix_offset)
         out.number_state[term], out.number[term] = NO, np.nan
-        if kind != _BLANK:  # which reads as nothing, whatever its label
+        if code != BLANK:  # which reads as nothing, whatever its label
             out.number_state[term], out.number[term] = number_of(text, start, end)
-        out.has_text[term] = kind == _LITERAL and given.is_plain[suffix]
+        out.has_text[term] = code >= LITERAL and given.is_plain[suffix]
 
 
 @kernel

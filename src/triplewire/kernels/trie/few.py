@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from triplewire.kernels.shared.columns import TermFeatures, Triples
+from triplewire.kernels.shared.columns import TermFeatures, Triples, take_batch
 from triplewire.kernels.shared.compiled import kernel
 from triplewire.kernels.shared.lending import NUMBER, Field, borrowed, places
 from triplewire.kernels.trie.atoms import find_atoms
@@ -73,14 +73,17 @@ _take_table, _take_ranges, _take_trie, _, _take_bounds, _take_space, _take_sink,
 
 
 @kernel
-def select_few(lent: Any, batch: Triples, features: TermFeatures, mark: int, cap: int, may_repeat: bool,
+def select_few(lent: Any, batch_table: Any, features: TermFeatures, mark: int, cap: int, may_repeat: bool,
                subscription: Any, ends: Any) -> int:  # fmt: skip
-    """The subscriptions and the clauses to check of all publications of a batch. `lent`: the addresses of `LENT`.
-    `ends`, shape (2, publications + 1) and 0: their slices of `subscription`, and of what is to be checked.
+    """The subscriptions and the clauses to check of all publications of a batch. `lent`: the addresses of `LENT`;
+    `batch_table`: those of the batch. `ends`, shape (2, publications + 1) and 0: their slices of `subscription`, and of
+    what is to be checked.
 
     Returns how many atoms the publications have, or NO_ROOM: what was written is nonsense then. How many nodes were
     visited is the first of `visited`.
     """
+    columns = take_batch(batch_table, 0)
+    batch = Triples(columns.offset, columns.subject, columns.predicate, columns.object)
     publications, sink, room = batch.offset.size - 1, _take_sink(lent, _SINK), _take_room(lent, _ROOM)
     runs = RunAtoms(
         room.first, room.publication_run, room.atom_offset, sink.atoms, room.span_offset, room.span_atom,

@@ -32,23 +32,31 @@ class TrieIndex:
 
     def prepare(self, view: View) -> SubjectAtoms:
         """The atoms that the subjects of the publications satisfy."""
-        with self._workspaces.borrowed(self._new_workspace, _is_small) as workspace:
-            return subject_atoms(self.trie, view.batch, view.features, workspace).copied()
+        workspace = self._workspaces.take(self._new_workspace)
+        atoms = subject_atoms(self.trie, view.batch, view.features, workspace).copied()
+        self._give(workspace)
+        return atoms
 
     def select(self, view: View, prepared: SubjectAtoms | None, most: int, space: Space) -> Selected:
         """See `triplewire.select.index.Index`. What is accepted lies in the space."""
-        with self._workspaces.borrowed(self._new_workspace, _is_small) as workspace:
-            atoms, batch = prepared, view.batch
-            if atoms is None and max(len(batch.subject), len(batch)) <= FEW:
-                selected = select_few(self.trie, batch, view.features, most, workspace, space)
-                if selected is not None:
-                    return selected
+        workspace = self._workspaces.take(self._new_workspace)
+        atoms, batch, selected = prepared, view.batch, None
+        if atoms is None and batch.sizes.triples <= FEW and len(batch) <= FEW:
+            selected = select_few(self.trie, batch, view.features, most, workspace, space)
+        if selected is None:
             if atoms is None:
                 atoms = subject_atoms(self.trie, batch, view.features, workspace)
-            return walk(self.trie, view.features, atoms, most, workspace, space)
+            selected = walk(self.trie, view.features, atoms, most, workspace, space)
+        self._give(workspace)
+        return selected
 
     def _new_workspace(self) -> Workspace:
         return Workspace(self.trie, self._clauses)
+
+    def _give(self, workspace: Workspace) -> None:
+        """Keep a workspace for the next call, unless it has grown out of measure."""
+        if len(workspace.checks) <= _LARGEST and len(workspace.atoms) <= _LARGEST:
+            self._workspaces.give(workspace)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The tries as flat arrays."""
@@ -56,10 +64,6 @@ class TrieIndex:
         return {
             name: column for part, value in parts.items() for name, column in prefixed(part, _columns(value)).items()
         }
-
-
-def _is_small(workspace: Workspace) -> bool:
-    return max(len(workspace.checks), len(workspace.atoms)) <= _LARGEST
 
 
 def opened(clauses: Clauses, arrays: Mapping[str, NDArray[Any]]) -> TrieIndex:

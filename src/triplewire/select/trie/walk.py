@@ -17,6 +17,7 @@ from triplewire.clauses.clauses import Clauses
 from triplewire.clauses.features import Features
 from triplewire.clauses.untouched import untouched
 from triplewire.encode.batch import Batch, Ids, Offsets
+from triplewire.encode.columns import table_of
 from triplewire.kernels.shared.columns import fixed, fixed_array
 from triplewire.kernels.shared.compiled import wrapping
 from triplewire.kernels.shared.lending import Lent
@@ -168,7 +169,14 @@ def select_few(
     ends, free = np.zeros((2, publications + 1), np.int64), room.free
     with wrapping():
         atoms = few.select_few(
-            space.lent, batch.triples, features.columns, space.marks(publications + 1), cap, trie.may_repeat, free, ends
+            space.lent,
+            table_of(batch),
+            features.columns,
+            space.marks(publications + 1),
+            cap,
+            trie.may_repeat,
+            free,
+            ends,
         )
     if atoms == few.NO_ROOM:
         return None
