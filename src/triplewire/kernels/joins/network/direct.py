@@ -60,10 +60,10 @@ def _key(predicate: int, end: int, is_subject: int) -> Any:
 
 @helper
 def _slot(key: int, mask: int, shift: int) -> Any:
-    """Where in `plain` the search for a key begins, and what a place holds above the bits of a step: other bits of the
-    key's hash, as many as there is room for."""
+    """Where in `plain` the search for a key begins, and what a place holds above the bits of a step: the upper
+    bits of the key's hash, as many as there is room for."""
     seen = mix_bits(key ^ (key >> 15))
-    return seen & mask, mix_bits(seen ^ key) & (_LOW >> shift)
+    return seen & mask, seen >> (shift - 1)
 
 
 @helper
@@ -105,9 +105,8 @@ def mark_direct(step: Any, place: Any, rows: Any, is_plain: Any) -> int:
 @helper
 def _key_of(s: int, step: Any) -> Any:
     """The key of a plain step."""
-    is_subject = step[s, SUBJECT] >= 0
-    end = step[s, SUBJECT if is_subject else OBJECT]
-    return _key(step[s, PREDICATE], end if end >= 0 else LOOP, is_subject)
+    subject, end = step[s, SUBJECT], max(step[s, SUBJECT], step[s, OBJECT])
+    return _key(step[s, PREDICATE], end if end >= 0 else LOOP, subject >= 0)
 
 
 @kernel
