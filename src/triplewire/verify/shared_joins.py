@@ -106,7 +106,8 @@ class SharedJoins:
             self._chosen, own_order, tests, work_area, frequency, step, tested, node_offset, node, last
         )
         place, is_plain = np.empty(nodes, np.int32), np.zeros(steps, np.uint8)
-        rows, step = np.zeros(ROW * count_rows(node_offset, nodes, place), np.int32), step[:steps]
+        size = max(count_rows(node_offset, nodes, place), 1)  # a row is fetched without a look, even of no node
+        rows, step = np.zeros(ROW * size, np.int32), step[:steps]
         pack(node_offset, node, nodes, place, step, last, rows)
         slots = direct.mark_direct(step, place, rows, is_plain) * 4 // 3 + 1
         plain = np.zeros((1 << slots.bit_length()) + 1, np.uint32)  # a quarter stays free: most look-ups end there
