@@ -109,7 +109,7 @@ class SharedJoins:
         size = max(count_rows(node_offset, nodes, place), 1)  # a row is fetched without a look, even of no node
         rows, step = np.zeros(ROW * size, np.int32), step[:steps]
         pack(node_offset, node, nodes, place, step, last, rows)
-        slots = direct.mark_direct(step, place, rows, is_plain) * 4 // 3 + 1
+        slots = int(direct.mark_direct(step, place, rows, is_plain)) * 4 // 3 + 1
         plain = np.zeros((1 << slots.bit_length()) + 1, np.uint32)  # a quarter stays free: most look-ups end there
         direct.enter_plain(step, is_plain, plain)
         width = step[:, [WIDTH, NEW_WIDTH]].astype(np.uint8)

@@ -126,7 +126,9 @@ class _Items:
         """The trie with the clauses at the nodes where their sets end; its rows are filled in."""
         item = np.empty(len(clause), np.int32)
         node_kernels.hang(node, clause, self.code, self.need, self.owner, shape.nodes, shape.tail, item)
-        return replace(shape, item=item, need=self.need[item], subscription=self.owner[item])
+        owner = self.owner[item]
+        subscription = item if np.array_equal(owner, item) else owner  # one array where each has one clause
+        return replace(shape, item=item, need=self.need[item], subscription=subscription)
 
 
 def _number_bounds(table: ClauseTable, facts: Facts) -> tuple[Ids, Ids, _Items]:

@@ -97,7 +97,7 @@ def mark_direct(step: Any, place: Any, rows: Any, is_plain: Any) -> int:
             for k in range(count):
                 if LINKED + k != sort:
                     s = rows[at + FIRST_STEP + k]
-                    marked += 1 - is_plain[s]
+                    marked += is_plain[s] == 0
                     is_plain[s] = 1
     return marked
 
