@@ -1,7 +1,7 @@
 """Nodes whose steps need no solving: the values that each of them allows are looked up.
 
 A step is *plain* where its pattern has two constants and a variable, or one constant, its predicate, and one variable
-as both ends: what triples of a publication give it is found by their predicates and one of their ends, for all plain
+as both ends: what triples of a publication give it is candidates by their predicates and one of their ends, for all plain
 steps at once. A node is *direct* where all its steps are plain but for one, which may lead to a node of plain steps, or
 to anything. How many solutions it has is known, exactly, after a few loads and a look at the triples of one predicate:
 that takes less time than to keep sets of the steps, and of what they lead to.
@@ -151,7 +151,7 @@ def _allow(s: int, key: int, value: int, steps: StepColumns, work: Scratch) -> N
 def look_up(triples: int, steps: StepColumns, work: Scratch) -> None:
     """Write down the values that the plain steps of direct nodes have in the publication at hand. First all places are
     fetched, then what they lead to: so look-ups do not wait for each other's memory."""
-    plain, asked, count, found, terms = steps.plain, work.asked, _int(0), _int(0), work.terms
+    plain, asked, count, candidates, terms = steps.plain, work.asked, _int(0), _int(0), work.terms
     mask, shift = plain.size - 2, _int(plain[plain.size - 1])
     low = (_ONE << shift) - 1
     work.values[ALWAYS, 0], work.values[ALWAYS, 1] = work.state[STAMP], _ALL
@@ -166,14 +166,14 @@ def look_up(triples: int, steps: StepColumns, work: Scratch) -> None:
         at, mark = asked[1, k] & _LOW, asked[1, k] >> 32
         while plain[at] != 0:
             s = plain[at] & low
-            if plain[at] >> shift == mark and found < MOST_KEYS:
-                asked[3, found], found = k << 32 | s, found + 1
+            if plain[at] >> shift == mark and candidates < MOST_KEYS:
+                asked[3, candidates], candidates = k << 32 | s, candidates + 1
                 prefetch(steps.step, s)
                 prefetch(work.values, s)
             elif plain[at] >> shift == mark:
                 _allow(s, asked[0, k], asked[2, k], steps, work)
             at = (at + 1) & mask
-    for k in range(found):
+    for k in range(candidates):
         own = asked[3, k] >> 32
         _allow(asked[3, k] & _LOW, asked[0, own], asked[2, own], steps, work)
 
