@@ -16,7 +16,18 @@ from triplewire.ir.evaluation.evaluate import World, evaluate
 from triplewire.ir.subscription import Subscription
 from triplewire.ir.taxonomy import Taxonomy
 from triplewire.kernels.joins.network import publication as network
-from triplewire.kernels.joins.network.columns import MORE, NO_STEP
+from triplewire.kernels.joins.network.columns import (
+    ABSENT,
+    AT_HAND,
+    COUNT_MASK,
+    FIRST_STEP,
+    KIND,
+    NO_STEP,
+    ROW,
+    SEVERAL,
+    StepColumns,
+)
+from triplewire.kernels.joins.network.decide import PRESENT
 from triplewire.languages import parse
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, RDF_TYPE, XSD, Literal, Triple
@@ -71,9 +82,21 @@ def _publication(rng: random.Random, triples: int, number: int = 0) -> Publicati
 
 def _last_steps(columns: Columns) -> list[tuple[int, ...]]:
     """The last steps of the components of each clause, ascending."""
-    steps = columns.columnar._shared._steps
-    offset = steps.component_offset
-    return [tuple(sorted(steps.last[offset[c] : offset[c + 1]].tolist())) for c in range(len(offset) - 1)]
+    steps, found = columns.columnar._shared._steps, []
+    for mark, root, second, _ in steps.clause.tolist():
+        several = steps.roots[second + 1 : second + 1 + steps.roots[second]].tolist() if root == SEVERAL else []
+        several = several if mark & PRESENT else [NO_STEP]
+        found.append(tuple(sorted(several or [last for last in (root, second) if last not in (SEVERAL, ABSENT)])))
+    return found
+
+
+def _nodes(steps: StepColumns) -> list[int]:
+    """Where the nodes begin."""
+    begins, at = [], 0
+    while at < len(steps.node):
+        begins.append(at)
+        at += -(-(FIRST_STEP + max(int(steps.node[at]) & COUNT_MASK, AT_HAND)) // ROW) * ROW
+    return begins
 
 
 def _graph(group: list[tuple[str, str, str]]) -> rdflib.Graph:
@@ -198,7 +221,7 @@ def test_what_clauses_share_is_solved_once() -> None:
     assert work.state[network.VISITED] == solved - 1  # each of them once, but for the step ALWAYS, which is given
     always, patterns, links, nodes = 1, 2 + 100, 1, 1 + 100
     assert len(shared._steps.step) == always + patterns + links
-    assert len(shared._steps.node) == nodes
+    assert len(_nodes(shared._steps)) == nodes
 
 
 def test_equal_clauses_take_no_further_steps() -> None:
@@ -215,7 +238,7 @@ def test_equal_clauses_take_no_further_steps() -> None:
         visited.append(int(work.state[network.VISITED]))
         always, links, nodes = 1, 1, 2
         assert len(shared._steps.step) == always + len(group) + links
-        assert len(shared._steps.node) == nodes
+        assert len(_nodes(shared._steps)) == nodes
     assert 0 < max(visited) <= 8 * (len(group) + links + nodes)
 
 
@@ -267,8 +290,8 @@ def test_direct_nodes_have_the_solutions_of_the_reference(others: int) -> None:
             matches.add((s, answer.truncated))
     assert {s for s, _ in matches} == set(range(len(queries)))
     assert {truncated for _, truncated in matches} == {False, True}
-    nodes = columns.columnar._shared._steps.node
-    assert np.count_nonzero(nodes[:, MORE] < 0) >= len(queries) - 1
+    steps = columns.columnar._shared._steps
+    assert sum(int(steps.node[begin] >> KIND > 0) for begin in _nodes(steps)) >= len(queries) - 1
 
 
 CLASSES = Taxonomy.build(

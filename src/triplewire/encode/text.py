@@ -141,7 +141,10 @@ def folding() -> kernels.Folding:
         else:
             fold[code] = -2 - len(expansion)
             expansion += [*points, kernels.END]
-    return kernels.Folding(fold, np.array(expansion, np.int32))
+    fold[fold == codes] = kernels.SAME
+    pages, page = np.unique(fold.reshape(-1, 1 << kernels.PAGE_BITS), axis=0, return_inverse=True)
+    begin = (len(page) + (page.reshape(-1) << kernels.PAGE_BITS)).astype(np.int32)
+    return kernels.Folding(np.concatenate((begin, pages.reshape(-1))), np.array(expansion, np.int32))
 
 
 def _changed(every: str) -> Iterator[tuple[int, str]]:

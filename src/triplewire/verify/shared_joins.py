@@ -12,15 +12,29 @@ from numpy.typing import NDArray
 
 from triplewire.clauses.clauses import Clauses
 from triplewire.clauses.facts import residual_clauses
+from triplewire.clauses.node_tests.columns import slices
 from triplewire.clauses.table import ASK, DISTINCT, EXACT
-from triplewire.clauses.untouched import untouched
+from triplewire.clauses.untouched import spared, untouched
 from triplewire.clauses.view import View
 from triplewire.encode.batch import Bytes, Ids
 from triplewire.kernels.joins.columns import StarClauses
 from triplewire.kernels.joins.network import decide as kernels
 from triplewire.kernels.joins.network import direct
-from triplewire.kernels.joins.network.build import build, pack
-from triplewire.kernels.joins.network.columns import ABSENT, COLUMNS, NODE_COLUMNS, SEVERAL, Scratch, StepColumns
+from triplewire.kernels.joins.network.build import build, count_rows, pack
+from triplewire.kernels.joins.network.columns import (
+    ABSENT,
+    APART,
+    COLUMNS,
+    KEPT,
+    NEW_WIDTH,
+    PARENT,
+    ROW,
+    SEVERAL,
+    TEST,
+    WIDTH,
+    Scratch,
+    StepColumns,
+)
 from triplewire.kernels.joins.network.publication import STAMP, VISITED
 from triplewire.kernels.pool import Pool
 from triplewire.kernels.shared.columns import fixed
@@ -47,7 +61,6 @@ class SharedJoins:
         self._has_any = bool(self._chosen.any())
         self._scratch: Pool[Lent] = Pool()
 
-    @cached_property
     def _components(self) -> StarClauses:
         """The components that the network is made of."""
         stated = self._stated
@@ -83,10 +96,10 @@ class SharedJoins:
     @cached_property
     def _steps(self) -> StepColumns:
         """The network, which is made when it is first asked for."""
-        components, tests = self._components, self._clauses.tests.columns
+        components, tests = self._components(), self._clauses.tests.columns
         patterns, variables = len(components.pattern), self._clauses.table.variables
         step = untouched((2 * patterns + 2, COLUMNS), np.int32)
-        tested = untouched((self._most_tested() + 1, 2), np.int32)
+        tested = untouched((self._most_tested(components) + 1, 2), np.int32)
         node_offset, node = untouched(2 * patterns + 2, np.int32), untouched(5 * patterns, np.int32)
         last = untouched(len(components.component), np.int32)
         frequency = np.bincount(components.pattern[components.pattern >= 0], minlength=self._constants)
@@ -95,35 +108,40 @@ class SharedJoins:
         steps, used, nodes = build(
             self._chosen, own_order, tests, work_area, frequency, step, tested, node_offset, node, last
         )
-        rows, more = np.empty((nodes, NODE_COLUMNS), np.int32), np.empty(int(node_offset[nodes]), np.int32)
-        more = more[: pack(node_offset, node, rows, more)].copy()
-        step, is_plain = step[:steps].copy(), np.zeros(steps, np.uint8)
-        direct.mark_direct(step, rows, is_plain)
-        slots = int(is_plain.sum()) * 4 // 3 + 1  # a quarter at least stays free: most look-ups end at a free slot
-        plain = np.full((1 << slots.bit_length(), 2), direct.FREE, np.int64)
+        place, is_plain = np.empty(nodes, np.int32), np.zeros(steps, np.uint8)
+        size = max(count_rows(node_offset, nodes, place), 1)  # a row is fetched without a look, even of no node
+        rows, step = np.zeros(ROW * size, np.int32), step[:steps]
+        pack(node_offset, node, nodes, place, step, last, rows)
+        slots = int(direct.mark_direct(step, place, rows, is_plain)) * 4 // 3 + 1
+        plain = np.zeros((1 << slots.bit_length()) + 1, np.uint32)  # a quarter stays free: most look-ups end there
         direct.enter_plain(step, is_plain, plain)
-        columns = step, tested[:used].copy(), rows, more, components.component_offset, last
-        made = StepColumns(*fixed(*columns, self._clause_rows(last), plain))
+        width = step[:, [WIDTH, NEW_WIDTH]].astype(np.uint8)
+        width[step[:, PARENT] <= APART] = 0
+        columns = spared(width), spared(np.append(step[:, TEST], used).astype(np.int32)), tested[:used].copy(), rows
+        made = StepColumns(*fixed(step[:, :KEPT].copy(), *columns, *self._clause_rows(components, last), plain))
         if patterns > _MANY:
             give_back()
         return made
 
-    def _clause_rows(self, last: Ids) -> Ids:
-        """Clause -> its mark, what stands in `last` for its only components, and its subscription. All 0 of a clause
-        that is not in the network, so that no memory is taken for most of an index that hardly needs one."""
+    def _clause_rows(self, components: StarClauses, last: Ids) -> tuple[Ids, Ids]:
+        """The columns `clause` and `roots`. All 0 of a clause that is not in the network, so that no memory is taken
+        for most of an index that hardly needs one. `last`: of each component, what stands in `roots`."""
         chosen = np.flatnonzero(self._chosen)
-        offset, owner = self._components.component_offset, self._clauses.facts.owner
+        offset, owner = components.component_offset, self._clauses.facts.owner
         begin, size = offset[chosen], offset[chosen + 1] - offset[chosen]
         root, second = np.full(len(chosen), SEVERAL, np.int32), np.full(len(chosen), ABSENT, np.int32)
         few, two = (size == 1) | (size == 2), size == 2
         root[few], second[two] = last[begin[few]], last[begin[two] + 1]
+        own, places = slices(offset, chosen[~few])
+        roots = np.insert(last[places], own[:-1], size[~few])
+        second[~few] = own[:-1] + np.arange(len(own) - 1)
         rows = untouched((len(self._chosen), 4), np.int32)
         rows[chosen] = np.column_stack([self._marks()[chosen], root, second, owner[chosen]])
-        return rows
+        return rows, roots
 
-    def _most_tested(self) -> int:
+    def _most_tested(self, components: StarClauses) -> int:
         """In how many places of patterns do tested variables stand, each as often as it has tests?"""
-        components, variables = self._components, self._clauses.table.variables.astype(np.int64)
+        variables = self._clauses.table.variables.astype(np.int64)
         begin = np.cumsum(variables) - variables
         clause, position = np.repeat(begin, np.diff(components.pattern_offset)), components.pattern
         is_variable = position < 0

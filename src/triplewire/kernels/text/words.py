@@ -19,7 +19,8 @@ from triplewire.kernels.shared.hashing import MIXER, hash_bytes, mixed
 DONE, MORE, STOP = 0, 1, 2
 TERM, IDS, WORDS, BYTES = 0, 1, 2, 3  # places in `state`: the next term; what is used of `ids`, `end` and `out`
 STATE = 4
-BREAK = -1  # in `fold`: no letter or digit; other negative numbers: -2 - a place in `expansion`, which BREAK ends
+SAME, BREAK = 0, -1  # in `fold`: the character itself; no letter or digit; below: -2 - a place in `expansion`
+PAGE_BITS = 8  # of a code point, within its page
 GROWTH = 3  # a text has at most so many bytes for each one when it is folded; and not more words than bytes
 END = -2  # of an expansion
 KEY, ENTRY = 0, 1  # columns of `slots`: the last eight bytes of a word; its length << 32 | its number + 1, or 0
@@ -103,7 +104,7 @@ class WordTable(NamedTuple):
 class Folding(NamedTuple):
     """How characters are folded (`triplewire.encode.text`)."""
 
-    fold: Any
+    fold: Any  # where each page of characters begins in it; then the pages, each that differs once
     expansion: Any
 
 
@@ -166,7 +167,8 @@ def _cut(text: Any, at: int, stop: int, folding: Folding, table: WordTable, ids:
                 if count == 8:
                     continue
                 point, length = _decode(text, at)
-                code = _int(fold[point])
+                code = _int(fold[_int(fold[point >> PAGE_BITS]) + (point & ((1 << PAGE_BITS) - 1))])
+                code = point if code == SAME else code
                 at += length
                 if code < BREAK:
                     more = -2 - code

@@ -75,8 +75,9 @@ def _place(slots: Any, offset: Any, bounds: Any, bound: Any, end: int) -> Any:
 @allocating_kernel
 def number_bounds(clauses: ClauseColumns, ask: Any, status: Any, offset: Any, bounds: Any, code: Any, need: Any) -> int:
     """The bounds that occur: number k is bounds[offset[k] : offset[k + 1]]. Of each clause: its code, and as its need
-    its code << NUMBER | the number of its bound. Where there are too many bounds to be numbered, a clause has the code
-    of one that is to be checked. ask[c]: is it a clause of an ASK query? Returns how many bounds there are."""
+    its code << NUMBER | the number of its bound, which is empty where it is to be checked. Where there are too many
+    bounds to be numbered, a clause has the code of one that is to be checked. ask[c]: is it a clause of an ASK query?
+    Returns how many bounds there are."""
     pattern_offset, longest = clauses.pattern_offset, 0
     for c in range(status.size):
         longest = max(longest, pattern_offset[c + 1] - pattern_offset[c])
@@ -84,7 +85,8 @@ def number_bounds(clauses: ClauseColumns, ask: Any, status: Any, offset: Any, bo
     slots[:] = -1
     offset[0] = 0
     for c in range(status.size):
-        end = _stated(clauses.pattern, pattern_offset[c], pattern_offset[c + 1], ask[c], bound)
+        last = pattern_offset[c] if status[c] == CHECK else pattern_offset[c + 1]  # nobody asks for its bound
+        end = _stated(clauses.pattern, pattern_offset[c], last, ask[c], bound)
         at = _place(slots, offset, bounds, bound, end)
         glance = _code(bound, end, status[c])
         if slots[at] < 0 and count >> NUMBER:

@@ -64,6 +64,7 @@ class TrieArrays(NamedTuple):
     item: Any
     need: Any
     subscription: Any
+    tail: Any  # labels that are all to be there (`triplewire.kernels.trie.subsets`)
     star: Any  # row >> BLOCK -> the stars before those rows << BLOCK_ROWS, and the bits of those that are stars
     first_range: int
     range_test: Any  # shape (range atoms, 4): what each asks (`triplewire.kernels.trie.windows`)

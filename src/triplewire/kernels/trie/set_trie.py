@@ -26,7 +26,7 @@ from triplewire.kernels.trie.columns import (
     WalkSpace,
 )
 from triplewire.kernels.trie.stars import CHECK
-from triplewire.kernels.trie.subsets import ALONE, AT, CODE, ENDS, HALF, STAR, fresh, subsets
+from triplewire.kernels.trie.subsets import ALONE, AT, CODE, COUNT, ENDS, HALF, STAR, TAIL, fresh, subsets
 
 WITHIN, SINGLE = 1, 2  # what a bound says
 BLOCK, BLOCK_ROWS = 5, 32  # rows whose stars are bits of one number: as a power of two
@@ -124,9 +124,12 @@ def _hand_out(trie: TrieArrays, space: WalkSpace, hit: int, safe: int, sure: Any
         code = marks >> CODE & 255
         good = marks >> ALONE & sure[_wide(code)]
         open_ = marks >> ALONE & _int(code >> STATUS == CHECK)
-        out[_wide(subs)] = marks & HALF
+        place, is_tail = marks & HALF, -(marks >> TAIL & 1)
+        behind = _int(trie.tail[_wide((place + (marks >> COUNT & 0xFFFF)) & is_tail)])
+        named = place ^ ((place ^ behind) & is_tail)
+        out[_wide(subs)] = named
         subs += good
-        check[_wide(checks)] = marks & HALF
+        check[_wide(checks)] = named
         checks += open_
         more = marks >> ENDS & (1 - good) & (1 - open_)
         rest[_wide(others)] = node

@@ -3,10 +3,11 @@
 The trie is flat, two words a node (`triplewire.kernels.trie.trie_nodes` builds it). The first: its label, and above AT
 where its items begin; they end where those of the next row begin. The second, from below: the row of its first child,
 how many children there are, the largest code of its items (`triplewire.kernels.trie.bounds`), and bits: MORE, its
-children are to be looked at one by one; TAIL, it has one child, below which is nothing but children of one child each,
-without items, until the one where all ends; ENDS, it has items; ALONE, it has one and no children, and the
-subscription of that item, or the clause where its code says CHECK, stands in the place of the first child; ODD, its
-children are too many for that, or those of a range node; RANGE, it is one; STAR, it is a label of the second trie,
+children are to be looked at one by one; TAIL, below it is nothing but children of one child each, where no set ends but
+in the last: it stands for that one, and the labels of them all are a slice of `tail`, which the places of the first
+child and of the number of children say; ENDS, it has items; ALONE, it has one and no children, and the subscription of
+that item, or the clause where its code says CHECK, stands in the place of the first child, or behind its labels; ODD,
+its children are too many for that, or those of a range node; RANGE, it is one; STAR, it is a label of the second trie,
 whose sets are stars. Siblings lie side by side, ascending by label. A label from `first_range` on leads to a range
 node: the labels of its children are ranks, and those within the interval of that range atom are reached; or, where it
 asks for two bounds, the labels are windows, and those that hold are reached (`triplewire.kernels.trie.windows`). Where
@@ -30,8 +31,7 @@ from triplewire.kernels.trie.windows import LAST_OP, stabbed
 AT, COUNT, CODE = 32, 32, 48  # bits below the items, in the first word; below the children and the code, in the second
 MORE, ENDS, ALONE, ODD, RANGE, STAR, TAIL = 56, 57, 58, 59, 60, 61, 62  # bits of the second
 WIDE = 127  # so many children or more
-A_LINE = 4  # rows that are fetched at once
-AHEAD = 8  # tails whose second line is fetched ahead
+AHEAD = 8  # tails whose end is fetched ahead
 ROOM = 8  # children a present label for which they are looked at one by one; more are searched
 
 _int: Any = np.int64
@@ -74,29 +74,34 @@ def _clear(present: Any, begin: int, end: int, bits: Any) -> None:
 
 
 @helper
-def _enter(nodes: Any, begin: int, hit: int, space: WalkSpace, tail: int, odds: int, tails: int) -> Any:
-    """Add the children of the nodes hits[begin:hit] to the queue, and those nodes to `odd` and `tails` that are."""
-    hits, queue, odd = space.hits, space.queue, space.odd
+def _enter(trie: TrieArrays, begin: int, hit: int, space: WalkSpace, tail: int, odds: int, tails: int) -> Any:
+    """Add the children of the nodes hits[begin:hit] to the queue, and those nodes to `odd` that are. Tails go from
+    `hits` to `tails`. Returns the new ends of all, of `hits` first."""
+    nodes, hits, queue, odd, kept = trie.nodes, space.hits, space.queue, space.odd, _int(begin)
     for i in range(begin, hit):
-        marks = nodes[_wide(2 * _int(hits[_wide(i)]) + 1)]
+        row = hits[_wide(i)]
+        marks = nodes[_wide(2 * _int(row) + 1)]
         more, is_tail = marks >> MORE & 1, marks >> TAIL & 1
         queue[_wide(tail)] = marks
         tail += more
-        space.tails[_wide(tails)] = marks & HALF
+        space.tails[_wide(tails)] = row
         tails += is_tail
-        prefetch(nodes, 2 * (marks & HALF & -(more | is_tail)))
-        odd[_wide(odds)] = hits[_wide(i)]
+        prefetch(nodes, 2 * (marks & HALF & -more))
+        prefetch(trie.tail, marks & HALF & -is_tail)
+        hits[_wide(kept)] = row
+        kept += 1 - is_tail
+        odd[_wide(odds)] = row
         odds += marks >> ODD & 1
-    return tail, odds, tails
+    return kept, tail, odds, tails
 
 
 @helper
-def _reach(nodes: Any, bits: Any, space: WalkSpace, head: int, tail: int, hit: int, odds: int,
+def _reach(trie: TrieArrays, bits: Any, space: WalkSpace, head: int, tail: int, hit: int, odds: int,
            tails: int) -> Any:  # fmt: skip
     """Look at all children in the queue from `head` on, and at the children of those that are reached. A place of the
     queue is the second word of a node: some siblings. One loop goes from child to child and from place to place, so
     that nothing is to be guessed but where all ends."""
-    queue, hits, odd = space.queue, space.hits, space.odd
+    nodes, queue, hits, odd = trie.nodes, space.queue, space.hits, space.odd
     place = queue[_wide(head)]
     row, left = place & HALF, place >> COUNT & _COUNT
     head += 1
@@ -106,11 +111,12 @@ def _reach(nodes: Any, bits: Any, space: WalkSpace, head: int, tail: int, hit: i
         more, is_tail = here & marks >> MORE, here & marks >> TAIL
         queue[_wide(tail)] = marks
         tail += more
-        space.tails[_wide(tails)] = marks & HALF
+        space.tails[_wide(tails)] = row
         tails += is_tail
-        prefetch(nodes, 2 * (marks & HALF & -(more | is_tail)))
+        prefetch(nodes, 2 * (marks & HALF & -more))
+        prefetch(trie.tail, marks & HALF & -is_tail)
         hits[_wide(hit)] = row
-        hit += here
+        hit += here - is_tail
         odd[_wide(odds)] = row
         odds += here & marks >> ODD
         row, left = row + 1, left - 1
@@ -123,21 +129,19 @@ def _reach(nodes: Any, bits: Any, space: WalkSpace, head: int, tail: int, hit: i
 
 
 @helper
-def _ends_of_tails(nodes: Any, bits: Any, space: WalkSpace, tails: int, hit: int) -> Any:
-    """Add the ends of the tails to `hits`, of which all labels are present. The rows of a tail lie one behind the
-    other, so that mostly two fetches have it all."""
-    ahead = min(tails, AHEAD)
-    for i in range(ahead):
-        prefetch(nodes, 2 * (_int(space.tails[_wide(i)]) + A_LINE))
+def _whole_tails(trie: TrieArrays, bits: Any, space: WalkSpace, tails: int, hit: int) -> Any:
+    """Add the tails of which all labels are present to `hits`."""
+    nodes, labels = trie.nodes, trie.tail
     for i in range(tails):
+        later = nodes[_wide(2 * _int(space.tails[_wide(min(i + AHEAD, tails - 1))]) + 1)]
+        prefetch(labels, (later & HALF) + (later >> COUNT & _COUNT))
         row = _int(space.tails[_wide(i)])
-        prefetch(nodes, 2 * (_int(space.tails[_wide(min(i + AHEAD, tails - 1))]) + A_LINE))
-        label, marks = _wide(nodes[_wide(2 * row)] & HALF), nodes[_wide(2 * row + 1)]
-        here = _int(bits[label >> _SIX] >> (label & _LOW) & _ONE)
-        while here & marks >> TAIL:
-            row = marks & HALF
-            label, marks = _wide(nodes[_wide(2 * row)] & HALF), nodes[_wide(2 * row + 1)]
+        marks, here = nodes[_wide(2 * row + 1)], _int(1)
+        at, left = marks & HALF, marks >> COUNT & _COUNT
+        while here & _int(left > 0):
+            label = _wide(labels[_wide(at)])
             here = _int(bits[label >> _SIX] >> (label & _LOW) & _ONE)
+            at, left = at + 1, left - 1
         space.hits[_wide(hit)] = row
         hit += here
     return hit
@@ -183,23 +187,23 @@ def subsets(trie: TrieArrays, present: Any, p0: int, p1: int, runs: RunAtoms, s0
             space: WalkSpace) -> Any:  # fmt: skip
     """The nodes that are reached by the labels present[p0:p1] and the range atoms s0 .. s1 of `runs`, in `hits`;
     returns how many. `bits`: one a label. Breadth first: what is in the queue is fetched until its turn comes."""
-    nodes, span_atom = trie.nodes, runs.span_atom
+    span_atom = runs.span_atom
     hit = _roots(trie, present, p0, p1, bits, space.hits, _int(0))
     hit = _roots(trie, span_atom, s0, s1, bits, space.hits, hit)
     for i in range(s0, s1):
         space.span_of[span_atom[i] - trie.first_range] = i
-    tail, odds, tails = _enter(nodes, 0, hit, space, _int(0), _int(0), _int(0))
+    hit, tail, odds, tails = _enter(trie, 0, hit, space, _int(0), _int(0), _int(0))
     head, done = _int(0), _int(0)
     while head < tail or done < odds:
         if head < tail:
-            tail, hit, odds, tails = _reach(nodes, bits, space, head, tail, hit, odds, tails)
+            tail, hit, odds, tails = _reach(trie, bits, space, head, tail, hit, odds, tails)
             head = tail
         if done < odds:
             before = hit
             tail, hit = _strange(space.odd[done], trie, present, p0, p1, runs, s0, s1, space, tail, hit)
             done += 1
-            tail, odds, tails = _enter(nodes, before, hit, space, tail, odds, tails)
-    hit = _ends_of_tails(nodes, bits, space, tails, hit)
+            hit, tail, odds, tails = _enter(trie, before, hit, space, tail, odds, tails)
+    hit = _whole_tails(trie, bits, space, tails, hit)
     _clear(present, p0, p1, bits)
     _clear(span_atom, s0, s1, bits)
     return hit

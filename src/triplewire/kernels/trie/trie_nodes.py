@@ -10,14 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from triplewire.kernels.shared.compiled import allocating_kernel, called_helper, kernel
+from triplewire.kernels.shared.compiled import allocating_kernel, called_helper
 from triplewire.kernels.shared.hashing import mix_bits
 from triplewire.kernels.shared.sorting import sort_by
 from triplewire.kernels.trie.bounds import STATUS
 from triplewire.kernels.trie.stars import CHECK
-from triplewire.kernels.trie.subsets import ALONE, AT, CODE, COUNT, ENDS, HALF, MORE, ODD, RANGE, STAR, TAIL, WIDE
+from triplewire.kernels.trie.subsets import ALONE, AT, CODE, COUNT, ENDS, HALF, MORE, ODD, RANGE, TAIL, WIDE
 from triplewire.kernels.trie.windows import LAST_OP, level_rows, write_levels
 
+_LONGEST = 1 << 15  # labels of a tail
 LEVELS = 8  # siblings a row of the levels above windows, at the least
 
 
@@ -84,14 +85,42 @@ def _mark_ranges(parent: Any, label: Any, count: int, first_range: int, is_range
         is_range[node] = label[node] >= first_range and not is_range[parent[node]]
 
 
+@called_helper
+def _measure_tails(first: Any, order: Any, is_range: Any, is_end: Any, length: Any) -> None:
+    """Node -> how many nodes are below it, where they have one child each and no set ends in it or in them but for the
+    last; 0 where there is none, -1 where it is not so."""
+    for node in range(length.size - 1, 0, -1):  # children come behind their parents
+        children, below = first[node + 1] - first[node], np.int64(-1)
+        if children == 1:
+            below = length[order[first[node]]]
+        length[node] = 0 if children == 0 else -1
+        if below >= 0 and below < _LONGEST and not is_end[node] and not is_range[node]:
+            length[node] = below + 1
+
+
+@called_helper
+def _write_tail(node: int, length: int, is_alone: Any, first: Any, order: Any, label: Any, own: int, nodes: Any,
+                row: Any, tail: Any, at: int) -> int:  # fmt: skip
+    """Make the row `own` of a node a tail. Returns where the labels end then, with room for the only item."""
+    nodes[own, 1] = at | np.int64(length) << COUNT | np.int64(1) << TAIL
+    for _ in range(length):
+        node = order[first[node]]
+        tail[at] = label[node]
+        at += 1
+    row[node] = own
+    return at + int(is_alone[node])
+
+
 @allocating_kernel
 def arrange(parent: Any, label: Any, count: int, root: Any, first_range: int, range_test: Any, window_high: Any,
-            nodes: Any, row: Any) -> int:  # fmt: skip
+            is_alone: Any, is_end: Any, nodes: Any, row: Any, tail: Any) -> Any:  # fmt: skip
     """Give each node its row, and fill in labels and children: siblings lie side by side, and what is below a child of
-    the root lies behind it, so that a walk stays in one place. `root` leads to rows then. Returns how many there are;
-    `nodes`, shape (rows, 2), has room for count + count // WIDE + count // LEVELS of them."""
+    the root lies behind it, so that a walk stays in one place. `root` leads to rows then. Returns how many there are,
+    and how much of `tail` is used. `nodes`, shape (rows, 2), has room for count + count // WIDE + count // LEVELS rows;
+    `tail` for twice as many numbers as there are nodes. Of each node: will it have one item, and does a set end in it?
+    """
     first, order, place = np.empty(count + 1, np.int32), np.empty(count, np.int32), np.empty(count, np.int32)
-    is_range = np.empty(count, np.bool_)
+    is_range, length, tails = np.empty(count, np.bool_), np.empty(count, np.int32), 0
     _mark_ranges(parent, label, count, first_range, is_range)
     first[:] = 0
     for node in range(1, count):
@@ -105,6 +134,7 @@ def arrange(parent: Any, label: Any, count: int, root: Any, first_range: int, ra
         place[parent[node]] += 1
     for node in range(1, count):
         _sort(order, label, first[node], first[node + 1])
+    _measure_tails(first, order, is_range, is_end, length)
     waiting = place  # no longer needed as it was
     nodes[0, 0], nodes[0, 1], rows, row[0] = HALF, 0, 1, 0
     for a in range(root.size):
@@ -117,6 +147,10 @@ def arrange(parent: Any, label: Any, count: int, root: Any, first_range: int, ra
         while top > 0:
             top -= 1
             node = waiting[top]
+            if length[node] > 0:
+                tails = _write_tail(node, length[node], is_alone, first, order, label, row[node], nodes, row, tail,
+                                    tails)  # fmt: skip
+                continue
             children = first[node + 1] - first[node]
             levels = children >= WIDE and is_range[node] and range_test[label[node] - first_range, LAST_OP] > 0
             if children >= WIDE:
@@ -135,13 +169,14 @@ def arrange(parent: Any, label: Any, count: int, root: Any, first_range: int, ra
                 write_levels(nodes, rows, children, window_high)
             rows += children
             top += children
-    return rows
+    return rows, tails
 
 
 @allocating_kernel
-def hang(node: Any, clause: Any, code: Any, need: Any, owner: Any, nodes: Any, item: Any) -> None:
+def hang(node: Any, clause: Any, code: Any, need: Any, owner: Any, nodes: Any, tail: Any, item: Any) -> None:
     """Put the clauses, by node, into `item`, and what is to be known of them into `nodes`, whose last row is the end.
-    Those of a node are ascending by need. `code`, `need`, `owner`: of each clause, the last its subscription."""
+    Those of a node are ascending by need. `code`, `need`, `owner`: of each clause, the last its subscription. `tail`:
+    what is named there, of rows that are tails, is written."""
     rows = nodes.shape[0] - 1
     for k in range(node.size):
         nodes[node[k] + 1, 0] += np.int64(1) << AT
@@ -161,19 +196,11 @@ def hang(node: Any, clause: Any, code: Any, need: Any, owner: Any, nodes: Any, i
         marks |= most << CODE | np.int64(end > begin) << ENDS
         if end - begin > 1:
             _sort(item, need, begin, end)
-        elif end > begin and marks >> COUNT & WIDE == 0:
+        elif end > begin and (marks >> COUNT & WIDE == 0 or marks >> TAIL & 1):
             named = item[begin] if most >> STATUS == CHECK else owner[item[begin]]
-            marks = (marks >> COUNT << COUNT) | np.int64(1) << ALONE | named
+            if marks >> TAIL & 1:
+                tail[(marks & HALF) + (marks >> COUNT & 0xFFFF)] = named
+                marks |= np.int64(1) << ALONE
+            else:
+                marks = (marks >> COUNT << COUNT) | np.int64(1) << ALONE | named
         nodes[n, 1] = marks
-
-
-@kernel
-def mark_tails(nodes: Any) -> None:
-    """Mark the nodes that have one child and below it a TAIL or the end. All else of `nodes` is there."""
-    for n in range(nodes.shape[0] - 2, 0, -1):  # children lie behind their parents
-        marks = nodes[n, 1]
-        if marks >> MORE & 1 and marks >> COUNT & 0xFFFF == 1:
-            below = nodes[marks & HALF, 1]
-            is_end = below >> COUNT & 0xFFFF == 0
-            if is_end or (below >> TAIL & 1 and (below >> ENDS | below >> STAR) & 1 == 0):
-                nodes[n, 1] = marks ^ (np.int64(1) << MORE | np.int64(1) << TAIL)

@@ -42,6 +42,7 @@ class SetTrie:
     item: Ids  # clauses, by node, and those of a node by need
     need: NDArray[np.uint32]  # of each item: its code and the number of its bound (`triplewire.kernels.trie.bounds`)
     subscription: Ids  # of each item
+    tail: Ids  # labels of the rows that are tails, and one number more
     star: Keys  # row >> BLOCK -> how many stars end before those rows, and in which of them (`.set_trie`)
 
     def __len__(self) -> int:
@@ -88,13 +89,12 @@ def _built(clauses: Clauses) -> Trie:
     star_kernels.order_sets(set_offset, atom, ranges.label, ranges.share, first_range, label_offset, labels)
     bound_offset, bounds, items = _number_bounds(table, clauses.facts)
     count = np.bincount(set_clause, minlength=clauses.count)
-    shape, node = _shape(label_offset, labels, len(keys), first_range, (asked.range_test, ranges.window_high))
     single = count[set_clause] == 1
+    asks = asked.range_test, ranges.window_high
+    shape, node = _shape(label_offset, labels, len(keys), first_range, asks, single)
     always = np.flatnonzero(count == 0).astype(np.int32)  # nothing narrows them: they hang on the root
     atoms = items.hung(shape, np.append(node[single], np.zeros_like(always)), np.append(set_clause[single], always))
     atoms, stars = _add_stars(atoms, node[~single], set_clause[~single], items)
-    for trie in (atoms, stars):
-        node_kernels.mark_tails(trie.nodes)
     return Trie(
         keys,
         first_range,
@@ -125,8 +125,10 @@ class _Items:
     def hung(self, shape: SetTrie, node: Ids, clause: Ids) -> SetTrie:
         """The trie with the clauses at the nodes where their sets end; its rows are filled in."""
         item = np.empty(len(clause), np.int32)
-        node_kernels.hang(node, clause, self.code, self.need, self.owner, shape.nodes, item)
-        return replace(shape, item=item, need=self.need[item], subscription=self.owner[item])
+        node_kernels.hang(node, clause, self.code, self.need, self.owner, shape.nodes, shape.tail, item)
+        owner = self.owner[item]
+        subscription = item if np.array_equal(owner, item) else owner  # one array where each has one clause
+        return replace(shape, item=item, need=self.need[item], subscription=subscription)
 
 
 def _number_bounds(table: ClauseTable, facts: Facts) -> tuple[Ids, Ids, _Items]:
@@ -175,34 +177,44 @@ def _inverse(order: Keys) -> Ids:
 
 
 def _shape(
-    offset: Offsets, labels: Ids, alphabet: int, first_range: int, ranges: tuple[Ids, Ids]
+    offset: Offsets,
+    labels: Ids,
+    alphabet: int,
+    first_range: int,
+    ranges: tuple[Ids, Ids],
+    hangs: NDArray[np.bool_],
 ) -> tuple[SetTrie, Ids]:
-    """A trie without items, and the node in which each set ends. `ranges`: what range atoms ask, and the upper bounds
-    of windows."""
+    """A trie without items, and the row in which each set ends. `ranges`: what range atoms ask, and the upper bounds
+    of windows. `hangs`: of which sets there will be an item."""
     most = len(labels) + 1
     parent, label, node = np.empty(most, np.int32), np.empty(most, np.int32), np.empty(len(offset) - 1, np.int32)
     root = np.full(alphabet, -1, np.int32)
     count = node_kernels.grow(offset, labels, root, parent, label, node)
     most_rows = count + count // subset_kernels.WIDE + count // node_kernels.LEVELS
     rows, row = np.empty((most_rows, 2), np.int64), np.empty(count, np.int32)
-    used = node_kernels.arrange(parent, label, count, root, first_range, *ranges, rows, row)
+    alone, is_end = np.bincount(node[hangs], minlength=count) == 1, np.zeros(count, np.bool_)
+    is_end[node] = True
+    tail = np.zeros(2 * count + 1, np.int32)
+    used, tails = node_kernels.arrange(parent, label, count, root, first_range, *ranges, alone, is_end, rows, row, tail)
     nodes = np.zeros((used + 1, 2), np.int64)
     nodes[:used] = rows[:used]
     none = np.zeros(0, np.int32)
-    return SetTrie(nodes, root, none, none.astype(np.uint32), none, nodes[:0, 0]), row[node]
+    own = tail[: tails + 1].copy()
+    return SetTrie(nodes, root, none, none.astype(np.uint32), none, own, nodes[:0, 0]), row[node]
 
 
 def _add_stars(atoms: SetTrie, node: Ids, clause: Ids, items: _Items) -> tuple[SetTrie, SetTrie]:
     """The first trie with its stars marked, and the second trie: clauses as sets of stars, the rarest first."""
     if not len(node):
-        return atoms, _shape(np.zeros(1, np.int64), np.zeros(0, np.int32), 0, 0, no_ranges())[0]
+        return atoms, _shape(np.zeros(1, np.int64), np.zeros(0, np.int32), 0, 0, no_ranges(), np.zeros(0, np.bool_))[0]
     ends, number = np.unique(node, return_inverse=True)
     order = np.argsort(np.bincount(number), kind="stable")
     atoms.nodes[ends, 1] |= 1 << subset_kernels.STAR
     pairs = np.unique(clause.astype(np.int64) << 32 | _inverse(order)[number])  # a clause may have a star twice
     clauses, counts = np.unique(pairs >> 32, return_counts=True)
     offset = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
-    shape, node = _shape(offset, order[pairs & 0xFFFFFFFF].astype(np.int32), len(order), len(order), no_ranges())
+    labels, every = order[pairs & 0xFFFFFFFF].astype(np.int32), np.ones(len(clauses), np.bool_)
+    shape, node = _shape(offset, labels, len(order), len(order), no_ranges(), every)
     return replace(atoms, star=star_blocks(atoms.nodes)), items.hung(shape, node, clauses.astype(np.int32))
 
 

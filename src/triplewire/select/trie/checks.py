@@ -48,6 +48,7 @@ _SET_TRIE: Schema = {
     "item": Column("i4", ("items",), below="clauses"),
     "need": Column("u4", ("items",), below=_CODES << NUMBER),
     "subscription": Column("i4", ("items",), below="subscriptions"),
+    "tail": Column("i4", ("tails+1",)),
     "star": Column("i8", ("blocks",)),
 }
 
@@ -143,6 +144,7 @@ class _SetTrieCheck:
         self._has_parent = np.zeros(self._rows + 1, np.int32)
         self._below_range = np.zeros(self._rows + 1, np.int32)
         self._is_first = np.zeros(self._rows + 1, np.bool_)
+        self._in_tail = np.zeros(len(trie["tail"]) + 1, np.int32)
 
     def _require(self, holds: bool | np.bool_, what: str) -> None:
         require(holds, f"in the array {self._name}.nodes, {what}")
@@ -173,18 +175,18 @@ class _SetTrieCheck:
         ends, more, tail, alone, odd, ranged = ((marks >> bit & 1).astype(bool) for bit in bits)
         self._require((marks >> (TAIL + 1) == 0).all() and (count <= WIDE).all(), "a row has unknown marks")
         self._require(np.array_equal(ends, size > 0), "a row has other items than it says")
-        self._require(((size == 1) & (count == 0))[alone].all(), "a row is not alone")
+        self._require(((size == 1) & (tail | (count == 0)))[alone].all(), "a row is not alone")
+        self._check_tails(first[tail], count[tail], alone[tail])
         where, is_open = items[begin:end][alone], marks[alone] >> CODE + STATUS & 3 == CHECK
         named = np.where(is_open, trie["item"][where], trie["subscription"][where])
-        self._require(np.array_equal(named, first[alone]), "a row has another subscription, or clause")
+        there = first.copy()
+        there[tail & alone] = trie["tail"][(first + count)[tail & alone]]
+        self._require(np.array_equal(named, there[alone]), "a row has another subscription, or clause")
         self._check_codes(marks, items[begin : end + 1], ends)
         parent = count > 0
         sorts = more.astype(np.int8) + odd + tail
         self._require(np.array_equal(sorts, parent), "the children are of no sort")
-        self._require((count[tail] == 1).all() and (first[tail] < self._rows).all(), "a tail leads nowhere")
-        below = nodes[first[tail], 1]
-        is_end, goes_on = below >> COUNT & 0xFFFF == 0, below >> TAIL & ~(below >> ENDS | below >> STAR) & 1 == 1
-        self._require((is_end | goes_on).all(), "what is below a tail is none")
+        parent &= ~tail
         self._require(np.array_equal(odd, (count == WIDE) | ranged), "the children are of another sort")
         first, count, row, ranged = first[parent], count[parent].copy(), row[parent], ranged[parent]
         self._require((first > row).all() and (first <= self._rows).all(), "children do not lie behind their parent")
@@ -196,6 +198,13 @@ class _SetTrieCheck:
         for change, which in ((self._has_parent, slice(None)), (self._below_range, ranged)):
             np.add.at(change, first[which], np.int32(1))
             np.add.at(change, last[which], np.int32(-1))
+
+    def _check_tails(self, first: NDArray[Any], count: NDArray[Any], alone: NDArray[np.bool_]) -> None:
+        """Where some tails have their labels, and behind them what is named."""
+        ends = first + count + alone
+        self._require((count > 0).all() and (ends < len(self._trie["tail"])).all(), "a tail leads nowhere")
+        np.add.at(self._in_tail, first, np.int32(1))
+        np.add.at(self._in_tail, first + count, np.int32(-1))
 
     def _check_codes(self, marks: NDArray[Any], items: NDArray[Any], ends: NDArray[np.bool_]) -> None:
         """Items of a row ascend by need, and its code is the largest of theirs."""
@@ -226,6 +235,8 @@ class _SetTrieCheck:
         self._require(np.count_nonzero(reached) == before + len(top), "a child of the root has two parents")
         is_labelled = np.array_equal(label[top], root) and not (top == 0).any()
         self._require(is_labelled, "a child of the root has another label")
+        in_tail = trie["tail"][np.cumsum(self._in_tail[:-1], dtype=np.int32) > 0]
+        self._require(is_within(in_tail, 0, self._first_range), "a label of a tail is no atom or star")
         plain = reached & ~below_range
         self._require((label[plain] < len(trie["root"])).all(), "a label is no atom or star")
         ranged = (nodes[:-1, 1] >> RANGE_BIT & 1).astype(bool)

@@ -16,7 +16,7 @@ class TrieMaker:
     """The matcher "trie"."""
 
     name = "trie"
-    version = 11
+    version = 12
 
     def build(self, clauses: Clauses) -> TrieIndex:
         """The index over the clauses."""

@@ -266,5 +266,5 @@ def walk(trie: Trie, features: Features, atoms: SubjectAtoms, cap: int, space: W
 def _arrays(trie: SetTrie, first_range: int, windows: Any) -> TrieArrays:
     """A trie as the kernel takes it. `windows`: what range atoms ask, and the bounds of windows."""
     subscription = trie.subscription if len(trie.subscription) else np.zeros(1, np.int32)  # it is read without a look
-    arrays = trie.nodes.reshape(-1), trie.root, trie.item, trie.need, subscription
+    arrays = trie.nodes.reshape(-1), trie.root, trie.item, trie.need, subscription, trie.tail
     return TrieArrays(*(*fixed(*arrays, trie.star), first_range, *windows))

@@ -11,12 +11,14 @@ from triplewire.kernels.joins.network.columns import (
     ALWAYS,
     APART,
     AT_HAND,
+    CHILD,
+    FIRST_STEP,
     LEAF,
-    MORE,
-    MORE_END,
+    LINK,
     NO_STEP,
     OBJECT,
     PARENT,
+    ROW,
     SUBJECT,
 )
 from triplewire.kernels.joins.network.paths import Orders, add_path
@@ -86,18 +88,34 @@ def build(chosen: Any, clauses: StarClauses, tests: TestColumns, variables: Any,
     return used[STEPS], used[TESTS], used[NODES]
 
 
+@helper
+def _rows(steps: int) -> int:
+    """Rows of a node of so many steps."""
+    return (FIRST_STEP + max(steps, AT_HAND) + ROW - 1) // ROW
+
+
 @kernel
-def pack(node_offset: Any, node: Any, rows: Any, more: Any) -> int:
-    """Put the nodes into rows of NODE_COLUMNS, and the steps that have no place there into `more`, which is as long as
-    `node`. Returns how many these are."""
-    used = 0
-    for n in range(rows.shape[0]):
-        at, end = node_offset[n] + 1, node_offset[n + 1]
-        rows[n, :AT_HAND], rows[n, MORE] = ALWAYS, used
-        for k in range(at, end):
-            if k - at < AT_HAND:
-                rows[n, k - at] = node[k]
-            else:
-                more[used], used = node[k], used + 1
-        rows[n, MORE_END] = used
-    return used
+def count_rows(node_offset: Any, nodes: int, place: Any) -> int:
+    """The first row of each node, in `place`. Returns how many rows there are."""
+    rows = 0
+    for n in range(nodes):
+        place[n] = rows
+        rows += _rows(node_offset[n + 1] - node_offset[n] - 1)
+    return rows
+
+
+@kernel
+def pack(node_offset: Any, node: Any, nodes: int, place: Any, step: Any, last: Any, rows: Any) -> None:
+    """Put the nodes into `rows`, flat and all ALWAYS before, and have their places told to all who lead to them: the
+    links in `step`, and the components in `last`."""
+    for n in range(nodes):
+        begin, at = node_offset[n] + 1, ROW * place[n]
+        rows[at] = node_offset[n + 1] - begin
+        for k in range(begin, node_offset[n + 1]):
+            rows[at + FIRST_STEP + k - begin] = node[k]
+    for s in range(step.shape[0]):
+        if step[s, PARENT] == LINK:
+            step[s, CHILD] = place[step[s, CHILD]]
+    for k in range(last.size):
+        if last[k] >= 0:
+            last[k] = place[last[k]]

@@ -17,13 +17,15 @@ from triplewire.kernels.joins.columns import NodeFeatures
 from triplewire.kernels.joins.network.columns import (
     ABSENT,
     ALWAYS,
-    COLUMNS,
+    AT_HAND,
+    FIRST_STEP,
+    KEPT,
+    KIND,
     MARK,
-    MORE,
     NO_STEP,
-    NODE_COLUMNS,
     OWNER,
     ROOT,
+    ROW,
     SECOND,
     SEVERAL,
     Scratch,
@@ -60,7 +62,7 @@ from triplewire.kernels.joins.network.publication import (
     prepare,
     value_words,
 )
-from triplewire.kernels.joins.network.semijoin import FEW_STEPS, OF_SUBJECT, count_tree, solve_tree
+from triplewire.kernels.joins.network.semijoin import OF_SUBJECT, count_tree, solve_tree
 from triplewire.kernels.prefetch import prefetch
 from triplewire.kernels.shared.columns import TEST_FIELDS, TermFeatures, TestColumns, Triples
 from triplewire.kernels.shared.compiled import called_helper, helper, kernel
@@ -79,7 +81,7 @@ _LOW = _int(0xFFFFFFFF)
 def scratch(constants: int, tests: int, columns: StepColumns, room: int, zeros: Callable[..., Any]) -> Scratch:
     """What `decide` works with, for so many constants and tests. `room`: numbers in rows of solutions, and in sets.
     `zeros` makes the arrays that are as large as the network, of a shape and a type."""
-    nodes = len(columns.node)
+    nodes = len(columns.node) // ROW
     return Scratch(
         zeros(constants, np.int64),
         zeros(tests, np.int64),
@@ -96,7 +98,7 @@ def scratch(constants: int, tests: int, columns: StepColumns, room: int, zeros: 
         np.empty(64, np.int32),
         zeros((len(columns.step), 2), np.int64),
         zeros(nodes, np.int64),
-        np.zeros((3, MOST_KEYS), np.int64),
+        np.zeros((4, MOST_KEYS), np.int64),
         np.zeros(8, np.int64),
     )
 
@@ -105,7 +107,7 @@ def scratch(constants: int, tests: int, columns: StepColumns, room: int, zeros: 
 def _fetch_root(root: int, steps: StepColumns, work: Scratch) -> None:
     """Have the row of a component fetched."""
     if root >= 0:
-        prefetch(steps.node, root)
+        prefetch(steps.node, ROW * root)
     elif root < NO_STEP:
         prefetch(steps.step, -2 - root)
         prefetch(work.memo, -2 - root)
@@ -114,13 +116,13 @@ def _fetch_root(root: int, steps: StepColumns, work: Scratch) -> None:
 @helper
 def _fetch_steps(root: int, steps: StepColumns, work: Scratch) -> None:
     """Have what is read of the steps of a component fetched, whose row is there."""
-    if root >= 0 and steps.node[root, MORE] < 0:
+    if root >= 0 and steps.node[ROW * root] >> KIND > 0:
         fetch_steps(root, steps, work)
     elif root >= 0:
         prefetch(work.node_memo, root)
-        for n in range(FEW_STEPS):
-            prefetch(steps.step, steps.node[root, n])
-            prefetch(work.memo, steps.node[root, n])
+        for k in range(FIRST_STEP, FIRST_STEP + AT_HAND):
+            prefetch(steps.step, steps.node[ROW * root + k])
+            prefetch(work.memo, steps.node[ROW * root + k])
 
 
 @helper
@@ -132,7 +134,7 @@ def _fetch(clause: Any, begin: int, steps: StepColumns, work: Scratch) -> None:
         prefetch(steps.clause, clause[k])
     for k in range(min(begin + AHEAD * is_later, clause.size), min(begin + 2 * AHEAD, clause.size)):
         if steps.clause[clause[k], ROOT] == SEVERAL:
-            prefetch(steps.component_offset, clause[k])
+            prefetch(steps.roots, steps.clause[clause[k], SECOND])
         else:
             for place in range(ROOT, SECOND + 1):
                 root = steps.clause[clause[k], place]
@@ -140,8 +142,9 @@ def _fetch(clause: Any, begin: int, steps: StepColumns, work: Scratch) -> None:
                     _fetch_root(root, steps, work)
     for k in range(begin, end):
         if steps.clause[clause[k], ROOT] == SEVERAL:
-            for j in range(steps.component_offset[clause[k]], steps.component_offset[clause[k] + 1]):
-                _fetch_root(steps.last[j], steps, work)
+            begin_roots = steps.clause[clause[k], SECOND]
+            for j in range(begin_roots + 1, begin_roots + 1 + steps.roots[begin_roots]):
+                _fetch_root(steps.roots[j], steps, work)
         else:
             for place in range(ROOT, SECOND + 1):
                 _fetch_steps(steps.clause[clause[k], place], steps, work)
@@ -155,7 +158,7 @@ def _most(root: int, p: int, triples: int, steps: StepColumns, tests: TestColumn
         if work.state[LOOKED_UP] != work.state[STAMP]:
             work.state[LOOKED_UP] = work.state[STAMP]
             look_up(triples, steps, work)
-        if steps.node[root, MORE] == PLAIN:
+        if steps.node[ROW * root] >> KIND == PLAIN:
             return count_plain(root, steps, work)
         if work.direct[root] >> 32 != work.state[STAMP]:
             work.direct[root] = (work.state[STAMP] << 32) | count_linked(root, triples, steps, work)
@@ -171,14 +174,30 @@ def _most(root: int, p: int, triples: int, steps: StepColumns, tests: TestColumn
     return _int(work.memo[-2 - root, TOTAL] if work.memo[-2 - root, COUNT] >= 0 else TOO_MANY)
 
 
+@helper
+def _components(c: int, steps: StepColumns) -> Any:
+    """The components of a clause as numbers for `_root`: first, and end."""
+    root, second = steps.clause[c, ROOT], steps.clause[c, SECOND]
+    if root == SEVERAL:
+        return _int(second + 1), _int(second + 1 + steps.roots[second])
+    return _int(0), _int(2 if second != ABSENT else 1)
+
+
+@helper
+def _root(c: int, j: int, steps: StepColumns) -> Any:
+    """The root of a component of a clause, or what stands there for one (`StepColumns.roots`)."""
+    root = steps.clause[c, ROOT]
+    return steps.roots[j] if root == SEVERAL else root if j == 0 else steps.clause[c, SECOND]
+
+
 @called_helper
 def _exactly(c: int, triples: int, steps: StepColumns, work: Scratch) -> Any:
     """How many solutions has a clause whose components are solved, and have some? TOO_MANY where nothing is known."""
-    total = _int(1)
-    for j in range(steps.component_offset[c], steps.component_offset[c + 1]):
-        root = steps.last[j]
+    total, (first, last) = _int(1), _components(c, steps)
+    for j in range(first, last):
+        root = _root(c, j, steps)
         if root >= 0 and is_direct(root, steps, work):
-            is_plain = steps.node[root, MORE] == PLAIN
+            is_plain = steps.node[ROW * root] >> KIND == PLAIN
             count = count_plain(root, steps, work) if is_plain else work.direct[root] & _LOW
         else:
             count = count_tree(root, triples, steps, work) if root >= 0 else _int(work.memo[-2 - root, TOTAL])
@@ -228,7 +247,7 @@ def _write(outcome: int, p: int, c: int, owner: int, verdicts: Verdicts, matches
 def _decide(publication: Any, clause: Any, steps: StepColumns, tests: TestColumns, batch: Triples, known: Any,
             features: NodeFeatures, cap: int, work: Scratch, verdicts: Verdicts) -> Any:  # fmt: skip
     """What `decide` does. known[term of the batch]: the segment's constant, or -1."""
-    now, triples, offset, matches, others = -1, 0, steps.component_offset, _int(0), _int(0)
+    now, triples, matches, others = -1, 0, _int(0), _int(0)
     work.rows[FIRST_ROW] = 1
     for k in range(clause.size):
         if k % AHEAD == 0:
@@ -238,15 +257,12 @@ def _decide(publication: Any, clause: Any, steps: StepColumns, tests: TestColumn
             now, triples = p, batch.offset[p + 1] - batch.offset[p]
             if triples <= FEW:
                 _begin(p, batch, known, features, work)
-        outcome, root, second = _int(LEFT), steps.clause[c, ROOT], steps.clause[c, SECOND]
-        first, last, total, is_known = _int(0), _int(2 if second != ABSENT else 1), _int(1), True
+        outcome, total, is_known = _int(LEFT), _int(1), True
         if triples <= FEW and steps.clause[c, MARK] & PRESENT > 0:
-            if root == SEVERAL:
-                first, last = _int(offset[c]), _int(offset[c + 1])
+            first, last = _components(c, steps)
             for j in range(first, last):
                 if total > 0:
-                    own = steps.last[j] if root == SEVERAL else root if j == 0 else second
-                    most = _most(own, p, triples, steps, tests, features, work)
+                    most = _most(_root(c, j, steps), p, triples, steps, tests, features, work)
                     total = min(total * most, MOST_SOLUTIONS) if most >= 0 else total
                     is_known = is_known and most >= 0
             if total == 0:
@@ -259,8 +275,8 @@ def _decide(publication: Any, clause: Any, steps: StepColumns, tests: TestColumn
 
 _ids, _longs, _four = Field(np.int32), Field(np.int64), Field(np.int32, (4,))
 LENT = (
-    (StepColumns, (Field(np.int32, (COLUMNS,)), Field(np.int32, (2,)), Field(np.int32, (NODE_COLUMNS,)), _ids, _ids,
-                   _ids, _four, Field(np.int64, (2,)))),
+    (StepColumns, (Field(np.int32, (KEPT,)), Field(np.uint8, (2,)), _ids, Field(np.int32, (2,)), _ids, _four, _ids,
+                   Field(np.uint32))),
     (TestColumns, TEST_FIELDS),
     (Scratch, (_longs, _longs, _longs, Field(np.int32, (SLOTS,)), Field(np.int64, (3, WORDS)), Field(np.int32, (FEW,)),
                _four, _ids, _four, _longs, _longs, Field(np.int32, (MOST_TERMS,)), _ids, Field(np.int64, (2,)), _longs,

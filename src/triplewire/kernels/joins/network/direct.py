@@ -1,7 +1,7 @@
 """Nodes whose steps need no solving: the values that each of them allows are looked up.
 
 A step is *plain* where its pattern has two constants and a variable, or one constant, its predicate, and one variable
-as both ends: what triples of a publication give it is found by their predicates and one of their ends, for all plain
+as both ends: what triples of a publication give it is candidates by their predicates and one of their ends, for all plain
 steps at once. A node is *direct* where all its steps are plain but for one, which may lead to a node of plain steps, or
 to anything. How many solutions it has is known, exactly, after a few loads and a look at the triples of one predicate:
 that takes less time than to keep sets of the steps, and of what they lead to.
@@ -18,14 +18,16 @@ from triplewire.kernels.joins.network.columns import (
     APART,
     AT_HAND,
     CHILD,
+    COUNT_MASK,
     EDGE,
+    FIRST_STEP,
+    KIND,
     LEAF,
     LINK,
-    MORE,
-    MORE_END,
     OBJECT,
     PARENT,
     PREDICATE,
+    ROW,
     SUBJECT,
     TEST,
     TEST_END,
@@ -38,16 +40,11 @@ from triplewire.kernels.shared.bits import count_bits
 from triplewire.kernels.shared.compiled import called_helper, helper, kernel
 from triplewire.kernels.shared.hashing import mix_bits
 
-PLAIN, LINKED = -1, -2
-"""In place of MORE and MORE_END, which are equal where nothing is there: all steps are plain; LINKED - k: all but the
-step number k."""
-
-NEVER = -100  # a step that is neither
+PLAIN, LINKED = 1, 2  # sorts of direct nodes: all steps are plain; LINKED + k: all but the step number k
+MOST_STEPS = 6  # of a direct node
+NEVER = 100  # a step that is neither
 LOOP = 0xFFFFFFFF  # in a key, in place of a constant: subject and object are the same
-KEY, STEPS = 0, 1  # columns of `plain`: a key, or FREE; the steps with a variable, and with a LEAF, each plus 1
-FREE = -1
 MOST_KEYS = 3 * FEW + 1  # of a publication, and room for one more
-_TAIL = 4  # steps of a node; the others are looked at only where there are more
 _NOWHERE = -1
 _int: Any = np.int64
 _ONE = _int(1)
@@ -62,9 +59,11 @@ def _key(predicate: int, end: int, is_subject: int) -> Any:
 
 
 @helper
-def _slot(key: int, mask: int) -> Any:
-    """Where the search for a key begins."""
-    return mix_bits(key ^ (key >> 15)) & mask
+def _slot(key: int, mask: int, shift: int) -> Any:
+    """Where in `plain` the search for a key begins, and what a place holds above the bits of a step: the upper
+    bits of the key's hash, as many as there is room for."""
+    seen = mix_bits(key ^ (key >> 15))
+    return seen & mask, seen >> (shift - 1)
 
 
 @helper
@@ -75,125 +74,134 @@ def _kind(s: int, step: Any, rows: Any) -> int:
     if step[edge, PARENT] != APART or step[edge, PREDICATE] < 0 or step[edge, TEST] < step[edge, TEST_END]:
         return NEVER
     if step[s, PARENT] == LINK:
-        return LINKED if subject == -1 and object_ == -2 and rows[step[s, CHILD], MORE] == PLAIN else NEVER
+        return LINKED if subject == -1 and object_ == -2 and rows[ROW * step[s, CHILD]] >> KIND == PLAIN else NEVER
     if (subject >= 0) != (object_ >= 0) or subject == object_ == -1:
         return PLAIN
     return LINKED if (subject == -1 and object_ == LEAF) or (subject == LEAF and object_ == -1) else NEVER
 
 
 @kernel
-def mark_direct(step: Any, rows: Any, is_plain: Any) -> None:
-    """Mark the nodes in `rows` that are direct, and their plain steps."""
-    for n in range(rows.shape[0]):
-        own, links, count = PLAIN, 0, 0
-        for k in range(AT_HAND):
-            s = rows[n, k]
-            if s != ALWAYS:
-                kind = _kind(s, step, rows)
-                count += 1
-                links += kind == LINKED
-                own = NEVER if kind == NEVER else own
-                if kind == LINKED and own == PLAIN:
-                    own = LINKED - k
-        if rows[n, MORE] == rows[n, MORE_END] and own != NEVER and links < 2 and count > 0:
-            rows[n, MORE], rows[n, MORE_END] = own, own
-            for k in range(AT_HAND):
-                if rows[n, k] != ALWAYS and LINKED - k != own:
-                    is_plain[rows[n, k]] = 1
+def mark_direct(step: Any, place: Any, rows: Any, is_plain: Any) -> int:
+    """Mark the nodes in `rows` that are direct, and their plain steps. place[node]: its first row. Returns how many
+    plain steps there are."""
+    marked = 0
+    for n in range(place.size):
+        at = ROW * place[n]
+        count, sort, links = rows[at], PLAIN, 0
+        for k in range(min(count, MOST_STEPS)):
+            kind = _kind(rows[at + FIRST_STEP + k], step, rows)
+            links += kind == LINKED
+            sort = NEVER if NEVER in (kind, sort) else LINKED + k if kind == LINKED else sort
+        if 0 < count <= MOST_STEPS and sort != NEVER and links < 2:
+            rows[at] |= sort << KIND
+            for k in range(count):
+                if LINKED + k != sort:
+                    s = rows[at + FIRST_STEP + k]
+                    marked += is_plain[s] == 0
+                    is_plain[s] = 1
+    return marked
+
+
+@helper
+def _key_of(s: int, step: Any) -> Any:
+    """The key of a plain step."""
+    subject, end = step[s, SUBJECT], max(step[s, SUBJECT], step[s, OBJECT])
+    return _key(step[s, PREDICATE], end if end >= 0 else LOOP, subject >= 0)
 
 
 @kernel
 def enter_plain(step: Any, is_plain: Any, plain: Any) -> None:
-    """Fill the hash table of the plain steps, all FREE before: a power of two of rows."""
-    mask = plain.shape[0] - 1
+    """Fill the hash table of the plain steps, a power of two of places, all 0 before, and one more, which says how many
+    bits a step takes. A place is a step, and above it some bits of its hash; or 0."""
+    mask, shift = plain.size - 2, 1
+    while step.shape[0] >> shift > 0:
+        shift += 1
+    plain[plain.size - 1] = shift
     for s in range(step.shape[0]):
-        if is_plain[s] == 0:
-            continue
-        is_subject = step[s, SUBJECT] >= 0
-        end, variable = step[s, SUBJECT if is_subject else OBJECT], step[s, OBJECT if is_subject else SUBJECT]
-        key = _key(step[s, PREDICATE], end if end >= 0 else LOOP, is_subject)
-        at = _slot(key, mask)
-        while plain[at, KEY] != FREE and plain[at, KEY] != key:
-            at = (at + 1) & mask
-        if plain[at, KEY] == FREE:
-            plain[at, KEY], plain[at, STEPS] = key, 0
-        plain[at, STEPS] |= _int(s + 1) << 32 if variable == LEAF else _int(s + 1)
+        if is_plain[s] > 0:
+            at, mark = _slot(_key_of(s, step), mask, shift)
+            while plain[at] != 0:
+                at = (at + 1) & mask
+            plain[at] = mark << shift | s
 
 
 @helper
-def _ask(predicate: int, end: int, is_subject: int, value: int, count: int, plain: Any, work: Scratch) -> Any:
+def _ask(predicate: int, end: int, is_subject: int, value: int, count: int, mask: int, shift: int, plain: Any,
+         work: Scratch) -> Any:  # fmt: skip
     """Note that a plain step, if there is one, has a value. Returns how many are noted: where both constants are
     known."""
     key = _key(max(predicate, 0), max(end, 0), is_subject)
-    slot = _slot(key, plain.shape[0] - 1)
-    work.asked[0, count], work.asked[1, count], work.asked[2, count] = key, slot, value
-    prefetch(plain, slot)
+    at, mark = _slot(key, mask, shift)
+    work.asked[0, count], work.asked[1, count], work.asked[2, count] = key, mark << 32 | at, value
+    prefetch(plain, at)
     return count + ((predicate >= 0) & (end >= 0))
 
 
 @helper
-def _allow(s: int, value: int, stamp: int, values: Any) -> None:
-    """A step has a value."""
-    before = values[s, 1] if values[s, 0] == stamp else 0
-    values[s, 0], values[s, 1] = stamp, before | _ONE << value
+def _allow(s: int, key: int, value: int, steps: StepColumns, work: Scratch) -> None:
+    """A step has a value, if it is the one with this key."""
+    values, stamp = work.values, work.state[STAMP]
+    if _key_of(s, steps.step) == key:
+        before = values[s, 1] if values[s, 0] == stamp else 0
+        values[s, 0], values[s, 1] = stamp, before | _ONE << value
+        work.state[VISITED] += 1
 
 
 @called_helper
 def look_up(triples: int, steps: StepColumns, work: Scratch) -> None:
     """Write down the values that the plain steps of direct nodes have in the publication at hand. First all places are
     fetched, then what they lead to: so look-ups do not wait for each other's memory."""
-    plain, asked, values, count, terms = steps.plain, work.asked, work.values, _int(0), work.terms
-    mask, stamp, named_steps = plain.shape[0] - 1, work.state[STAMP], _int(0)
-    values[ALWAYS, 0], values[ALWAYS, 1] = stamp, _ALL
+    plain, asked, count, candidates, terms = steps.plain, work.asked, _int(0), _int(0), work.terms
+    mask, shift = plain.size - 2, _int(plain[plain.size - 1])
+    low = (_ONE << shift) - 1
+    work.values[ALWAYS, 0], work.values[ALWAYS, 1] = work.state[STAMP], _ALL
     for a in range(triples):
         subject, predicate, object_ = work.triples[0, a], work.triples[1, a], work.triples[2, a]
         known = terms[CONSTANT, predicate]
-        count = _ask(known, terms[CONSTANT, object_], 0, subject, count, plain, work)
-        count = _ask(known, terms[CONSTANT, subject], 1, object_, count, plain, work)
+        count = _ask(known, terms[CONSTANT, object_], 0, subject, count, mask, shift, plain, work)
+        count = _ask(known, terms[CONSTANT, subject], 1, object_, count, mask, shift, plain, work)
         if subject == object_:
-            count = _ask(known, LOOP, 0, subject, count, plain, work)
+            count = _ask(known, LOOP, 0, subject, count, mask, shift, plain, work)
     for k in range(count):
-        key, at = asked[0, k], asked[1, k]
-        while plain[at, KEY] != FREE and plain[at, KEY] != key:
+        at, mark = asked[1, k] & _LOW, asked[1, k] >> 32
+        while plain[at] != 0:
+            s = plain[at] & low
+            if plain[at] >> shift == mark and candidates < MOST_KEYS:
+                asked[3, candidates], candidates = k << 32 | s, candidates + 1
+                prefetch(steps.step, s)
+                prefetch(work.values, s)
+            elif plain[at] >> shift == mark:
+                _allow(s, asked[0, k], asked[2, k], steps, work)
             at = (at + 1) & mask
-        if plain[at, KEY] == key:
-            asked[0, named_steps], asked[2, named_steps] = plain[at, STEPS], asked[2, k]
-            named_steps += 1
-            prefetch(values, (plain[at, STEPS] & _LOW) - 1)
-            prefetch(values, (plain[at, STEPS] >> 32) - 1)
-    work.state[VISITED] += named_steps
-    for k in range(named_steps):
-        named = asked[0, k]
-        if named & _LOW:
-            _allow((named & _LOW) - 1, asked[2, k], stamp, values)
-        if named >> 32:
-            _allow((named >> 32) - 1, asked[2, k], stamp, values)
+    for k in range(candidates):
+        own = asked[3, k] >> 32
+        _allow(asked[3, k] & _LOW, asked[0, own], asked[2, own], steps, work)
 
 
 @helper
 def _values(n: int, linked: int, steps: StepColumns, work: Scratch) -> Any:
     """The values that the plain steps of a direct node allow. `linked`: the number of its step that is not plain, or
     any other number."""
-    node, values, stamp, common = steps.node, work.values, work.state[STAMP], _int(_ALL)
-    for k in range(_TAIL):
-        s = node[n, k]
+    node, values, stamp, common, begin = steps.node, work.values, work.state[STAMP], _int(_ALL), ROW * n + FIRST_STEP
+    for k in range(AT_HAND):
+        s = node[begin + k]
         common &= _ALL if k == linked else values[s, 1] if values[s, 0] == stamp else 0
-    if node[n, _TAIL] != ALWAYS:
-        for k in range(_TAIL, AT_HAND):
-            s = node[n, k]
-            common &= _ALL if k == linked else values[s, 1] if values[s, 0] == stamp else 0
+    for k in range(AT_HAND, node[ROW * n] & COUNT_MASK):
+        s = node[begin + k]
+        common &= _ALL if k == linked else values[s, 1] if values[s, 0] == stamp else 0
     return common
 
 
 @helper
 def fetch_steps(n: int, steps: StepColumns, work: Scratch) -> None:
     """Have what is read of the steps of a direct node fetched."""
-    for k in range(_TAIL):
-        prefetch(work.values, steps.node[n, k])
-    if steps.node[n, MORE] != PLAIN:
+    for k in range(FIRST_STEP, FIRST_STEP + AT_HAND):
+        prefetch(work.values, steps.node[ROW * n + k])
+    sort = steps.node[ROW * n] >> KIND
+    if sort != PLAIN:
         prefetch(work.direct, n)
-        prefetch(steps.node, n - 1)  # mostly its child, as that was written down before it
-        prefetch(steps.step, steps.node[n, LINKED - steps.node[n, MORE]])
+        prefetch(steps.node, ROW * (n - 1))  # mostly its child, as that was written down before it
+        prefetch(steps.step, steps.node[ROW * n + FIRST_STEP + sort - LINKED])
 
 
 @helper
@@ -205,10 +213,10 @@ def count_plain(n: int, steps: StepColumns, work: Scratch) -> Any:
 @helper
 def count_linked(n: int, triples: int, steps: StepColumns, work: Scratch) -> Any:
     """How many solutions has any other direct node?"""
-    step, linked, total = steps.step, LINKED - steps.node[n, MORE], _int(0)
+    step, linked, total = steps.step, (steps.node[ROW * n] >> KIND) - LINKED, _int(0)
     own = _values(n, linked, steps, work)
     work.state[VISITED] += 1
-    s, back, theirs = steps.node[n, linked], _int(0), _int(_ALL)
+    s, back, theirs = steps.node[ROW * n + FIRST_STEP + linked], _int(0), _int(_ALL)
     if step[s, PARENT] == LINK:
         back, theirs = _int(step[s, EDGE] & 1), _values(step[s, CHILD], _int(_NOWHERE), steps, work)
         s = step[s, EDGE] >> 1
@@ -228,4 +236,4 @@ def count_linked(n: int, triples: int, steps: StepColumns, work: Scratch) -> Any
 @helper
 def is_direct(n: int, steps: StepColumns, work: Scratch) -> Any:
     """Is a node direct, and has the publication so few terms that a number holds a set of them?"""
-    return (steps.node[n, MORE] < 0) & (work.state[ENDS] <= WORD)
+    return (steps.node[ROW * n] >> KIND > 0) & (work.state[ENDS] <= WORD)

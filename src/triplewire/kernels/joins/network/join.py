@@ -11,17 +11,15 @@ import numpy as np
 
 from triplewire.kernels.joins.columns import NodeFeatures
 from triplewire.kernels.joins.network.columns import (
+    AFTER,
+    BEFORE,
     LEAF,
-    NEW_WIDTH,
     OBJECT,
     PARENT,
     POSITION,
     PREDICATE,
     RANGED,
     SUBJECT,
-    TEST,
-    TEST_END,
-    WIDTH,
     Scratch,
     StepColumns,
 )
@@ -53,13 +51,13 @@ _int: Any = np.int64
 @helper
 def _bind(n: int, triple: int, row: int, at: int, steps: StepColumns, work: Scratch) -> Any:
     """Write the row `at`: that of the parent, and the values that a triple gives. False: a variable has two."""
-    step, rows, width = steps.step, work.rows, steps.step[n, WIDTH]
+    step, rows, width = steps.step, work.rows, _int(steps.width[n, BEFORE])
     for v in range(width):
         rows[at + 1 + v] = rows[row + 1 + v]
     fits = True
     for k in range(3):
         code, value = step[n, SUBJECT + k], work.triples[k, triple]
-        if code < 0 and code != LEAF and -1 - code >= step[n, WIDTH]:
+        if code < 0 and code != LEAF and -1 - code >= _int(steps.width[n, BEFORE]):
             if -1 - code >= width:
                 rows[at + 1 + (-1 - code)], width = value, -code
             fits = fits and rows[at + 1 + (-1 - code)] == value
@@ -72,7 +70,8 @@ def _join(n: int, row: int, weight: int, publication: int, triples: int, out: in
     """Put the rows that a row of the parent has in a step behind those that end at `out`. Returns the end, or
     TOO_MANY."""
     step, rows = steps.step, work.rows
-    t0, t1, width, new_width = step[n, TEST], step[n, TEST_END], step[n, WIDTH], step[n, NEW_WIDTH]
+    t0, t1 = steps.test_offset[n], steps.test_offset[n + 1]
+    width, new_width = _int(steps.width[n, BEFORE]), _int(steps.width[n, AFTER])
     size, begin, count = new_width + 1, out, _int(0)
     has_leaf = step[n, SUBJECT] == LEAF or step[n, PREDICATE] == LEAF or step[n, OBJECT] == LEAF
     listed = t1 if work.state[LISTED] != 0 else t0
@@ -120,7 +119,7 @@ def _solve(n: int, publication: int, triples: int, steps: StepColumns, tests: Te
            work: Scratch) -> None:  # fmt: skip
     """Solve a step whose parent is solved. Inlined where it is called, with all that it calls: the arrays would take
     longer to hand over than most steps take."""
-    step, memo, rows, parent = steps.step, work.memo, work.rows, steps.step[n, PARENT]
+    memo, rows, parent = work.memo, work.rows, steps.step[n, PARENT]
     begin = _int(work.state[USED])
     out, parents, row, total = begin, _int(1), _int(FIRST_ROW), _int(0)
     if parent >= 0:
@@ -128,8 +127,8 @@ def _solve(n: int, publication: int, triples: int, steps: StepColumns, tests: Te
     for _ in range(max(parents, 0)):
         if out >= 0:
             out = _join(n, row, rows[row], publication, triples, out, steps, tests, features, work)
-        row += step[n, WIDTH] + 1
-    size = step[n, NEW_WIDTH] + 1
+        row += _int(steps.width[n, BEFORE]) + 1
+    size = _int(steps.width[n, AFTER]) + 1
     if parents < 0 or out < 0 or out - begin > MOST_ROWS * size:
         memo[n, COUNT] = TOO_MANY
     else:

@@ -8,12 +8,12 @@ import numpy as np
 
 from triplewire.kernels.joins.columns import NodeFeatures
 from triplewire.kernels.joins.network.columns import (
+    BEFORE,
     LEAF,
     NUMBER,
     POSITION,
     RANGED,
     SUBJECT,
-    WIDTH,
     Scratch,
     StepColumns,
 )
@@ -139,7 +139,7 @@ def fitting(n: int, w: int, row: int, triples: int, t0: int, t1: int, steps: Ste
         if code >= 0:
             place = work.constants[code]
             bits &= work.sets[place & _LOW, k, w] if place >> 32 == stamp else 0
-        elif code != LEAF and -1 - code < step[n, WIDTH]:
+        elif code != LEAF and -1 - code < _int(steps.width[n, BEFORE]):
             bits &= work.sets[work.rows[row + 1 + (-1 - code)], k, w]
     for t in range(t0, t1):
         position = steps.tested[t, POSITION]

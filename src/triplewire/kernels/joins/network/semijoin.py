@@ -13,19 +13,17 @@ import numpy as np
 
 from triplewire.kernels.joins.columns import NodeFeatures
 from triplewire.kernels.joins.network.columns import (
-    ALWAYS,
     AT_HAND,
     CHILD,
+    COUNT_MASK,
     EDGE,
+    FIRST_STEP,
     LINK,
-    MORE,
-    MORE_END,
     PARENT,
     POSITION,
     RANGED,
+    ROW,
     SUBJECT,
-    TEST,
-    TEST_END,
     Scratch,
     StepColumns,
 )
@@ -59,7 +57,6 @@ OF_SUBJECT, OF_OBJECT = COUNT, TOTAL
 """Columns of `memo`, of a step that is APART: triples that fit, for one value of its subject, and of its object, at
 most. The first one is that of its only variable, and of a LINK: solutions for one value, at most."""
 
-FEW_STEPS = 4  # of a node, which are looked at whether it has so many or not
 _NONE = -1
 _int: Any = np.int64
 _ONE = _int(1)
@@ -89,7 +86,7 @@ def _fit(n: int, publication: int, triples: int, steps: StepColumns, tests: Test
     if begin + size + words > bits.size:
         work.state[FULL], memo[n, BEGIN], memo[n, OF_SUBJECT], memo[n, OF_OBJECT] = 1, 0, 1, 1
         return
-    t0, t1, number = step[n, TEST], step[n, TEST_END], _int(0)
+    t0, t1, number = steps.test_offset[n], steps.test_offset[n + 1], _int(0)
     listed = t1 if work.state[LISTED] != 0 else t0
     asks = t0 < t1 and (listed == t0 or steps.tested[t1 - 1, POSITION] >= RANGED)
     first = 0 if step[n, SUBJECT] == -1 else 2 if step[n, SUBJECT + 2] == -1 else _NONE
@@ -156,14 +153,14 @@ def _semijoin(n: int, triples: int, steps: StepColumns, work: Scratch) -> None:
 
 @helper
 def _steps_of(n: int, steps: StepColumns) -> Any:
-    """How many steps has a node, with those that fill its row up?"""
-    return AT_HAND + steps.node[n, MORE_END] - steps.node[n, MORE]
+    """How many steps has a node?"""
+    return steps.node[ROW * n] & COUNT_MASK
 
 
 @helper
 def _needs(n: int, k: int, steps: StepColumns) -> Any:
     """The step number k of a node."""
-    return steps.node[n, k] if k < AT_HAND else steps.more[steps.node[n, MORE] + k - AT_HAND]
+    return steps.node[ROW * n + FIRST_STEP + k]
 
 
 @helper
@@ -190,25 +187,25 @@ def _solve_steps(n: int, publication: int, triples: int, steps: StepColumns, tes
 @helper
 def _meet(n: int, steps: StepColumns, work: Scratch) -> Any:
     """The values of a node, and bounds of its solutions. False: some of its steps are not solved."""
-    node, memo, bits, begin, stamp = steps.node, work.memo, work.bits, work.state[BITS_USED], work.state[STAMP]
+    memo, bits, begin, stamp, many = work.memo, work.bits, work.state[BITS_USED], work.state[STAMP], _steps_of(n, steps)
     size, bound, count, solved = value_words(work), _int(1), _int(0), True
-    for k in range(FEW_STEPS):
-        s = node[n, k]
+    for k in range(AT_HAND):
+        s = _needs(n, k, steps)
         solved &= memo[s, SOLVED] == stamp
         bound = min(bound * memo[s, OF_SUBJECT], MOST_SOLUTIONS)
-    if solved and node[n, FEW_STEPS] != ALWAYS:
-        for k in range(FEW_STEPS, AT_HAND + node[n, MORE_END] - node[n, MORE]):
+    if solved and many > AT_HAND:
+        for k in range(AT_HAND, many):
             s = _needs(n, k, steps)
             solved &= memo[s, SOLVED] == stamp
             bound = min(bound * memo[s, OF_SUBJECT], MOST_SOLUTIONS)
     if not solved:
         return False
     for w in range(size):
-        common = bits[memo[node[n, 0], BEGIN] + w]
-        for k in range(1, FEW_STEPS):
-            common &= bits[memo[node[n, k], BEGIN] + w]
-        if node[n, FEW_STEPS] != ALWAYS:
-            for k in range(FEW_STEPS, AT_HAND + node[n, MORE_END] - node[n, MORE]):
+        common = bits[memo[_needs(n, 0, steps), BEGIN] + w]
+        for k in range(1, AT_HAND):
+            common &= bits[memo[_needs(n, k, steps), BEGIN] + w]
+        if many > AT_HAND:
+            for k in range(AT_HAND, many):
                 common &= bits[memo[_needs(n, k, steps), BEGIN] + w]
         bits[begin + w] = common
         count += count_bits(common)
@@ -277,9 +274,9 @@ def _count_node(n: int, triples: int, begin: int, steps: StepColumns, work: Scra
         count = _int(1)
         for k in range(_steps_of(n, steps)):
             s = _needs(n, k, steps)
-            if s != ALWAYS and steps.step[s, PARENT] == LINK:
+            if steps.step[s, PARENT] == LINK:
                 count = min(count * _below(s, value, words, size, steps, work), MOST_SOLUTIONS)
-            elif s != ALWAYS:
+            else:
                 count = min(count * _triples_of(s, value, words, size, steps, work), MOST_SOLUTIONS)
         work.rows[begin + value] = count
         total = min(total + count, MOST_SOLUTIONS)
