@@ -77,7 +77,7 @@ def _clear(present: Any, begin: int, end: int, bits: Any) -> None:
 def _enter(trie: TrieArrays, begin: int, hit: int, space: WalkSpace, tail: int, odds: int, tails: int) -> Any:
     """Add the children of the nodes hits[begin:hit] to the queue, and those nodes to `odd` that are. Tails go from
     `hits` to `tails`. Returns the new ends of all, of `hits` first."""
-    nodes, hits, queue, odd, kept = trie.nodes, space.hits, space.queue, space.odd, _int(begin)
+    nodes, hits, queue, odd, nodes_end = trie.nodes, space.hits, space.queue, space.odd, _int(begin)
     for i in range(begin, hit):
         row = hits[_wide(i)]
         marks = nodes[_wide(2 * _int(row) + 1)]
@@ -88,11 +88,11 @@ def _enter(trie: TrieArrays, begin: int, hit: int, space: WalkSpace, tail: int, 
         tails += is_tail
         prefetch(nodes, 2 * (marks & HALF & -more))
         prefetch(trie.tail, marks & HALF & -is_tail)
-        hits[_wide(kept)] = row
-        kept += 1 - is_tail
+        hits[_wide(nodes_end)] = row
+        nodes_end += 1 - is_tail
         odd[_wide(odds)] = row
         odds += marks >> ODD & 1
-    return kept, tail, odds, tails
+    return nodes_end, tail, odds, tails
 
 
 @helper

@@ -1,10 +1,10 @@
 """Nodes whose steps need no solving: the values that each of them allows are looked up.
 
 A step is *plain* where its pattern has two constants and a variable, or one constant, its predicate, and one variable
-as both ends. Which triples of a publication give it values is looked up by their predicates and one of their ends, for
-all plain steps at once. A node is *direct* where all its steps are plain but for one, which may lead to a node of plain
-steps, or to anything. How many solutions it has is known, exactly, after a few loads and a look at the triples of one
-predicate: that takes less time than to keep sets of the steps, and of what they lead to.
+as both ends: what triples of a publication give it is found by their predicates and one of their ends, for all plain
+steps at once. A node is *direct* where all its steps are plain but for one, which may lead to a node of plain steps, or
+to anything. How many solutions it has is known, exactly, after a few loads and a look at the triples of one predicate:
+that takes less time than to keep sets of the steps, and of what they lead to.
 """
 
 from __future__ import annotations
