@@ -18,20 +18,22 @@ from triplewire.clauses.view import View
 from triplewire.encode.batch import Bytes, Ids
 from triplewire.kernels.joins.columns import StarClauses
 from triplewire.kernels.joins.network import decide as kernels
-from triplewire.kernels.joins.network import direct
+from triplewire.kernels.joins.network import direct, listing
 from triplewire.kernels.joins.network.build import build, pack
-from triplewire.kernels.joins.network.columns import ABSENT, COLUMNS, NODE_COLUMNS, SEVERAL, Scratch, StepColumns
+from triplewire.kernels.joins.network.columns import ABSENT, COLUMNS, MARKS, NODE_COLUMNS, SEVERAL, Scratch, StepColumns
 from triplewire.kernels.joins.network.publication import STAMP, VISITED
 from triplewire.kernels.pool import Pool
 from triplewire.kernels.shared.columns import fixed
 from triplewire.kernels.shared.lending import Lent
+from triplewire.kernels.shared.outcomes import LEFT
 from triplewire.kernels.trie.stars import CHECK
 from triplewire.memory import give_back
 from triplewire.verify.counts import Counted
-from triplewire.verify.solve import together, with_variables
+from triplewire.verify.solve import Pairs, Solved, together, with_variables
 
 _ROOM = 1 << 17  # numbers in the rows of all steps, and in all sets, for a publication: one and a half megabytes
 _MANY = 1 << 16  # patterns: while their network is made, much more memory is needed than it keeps
+_PLACE_BITS = 31 - MARKS  # of a place in the order of columns: where there are more, no solutions are listed
 _MOST_STAMPS = 0x3FFFFFFF  # that a scratch has used; there are twice as many
 
 
@@ -49,9 +51,10 @@ class SharedJoins:
 
     @cached_property
     def _components(self) -> StarClauses:
-        """The components that the network is made of."""
-        stated = self._stated
-        return with_variables(stated, np.ones(self._clauses.count, np.bool_)) if self._proven else stated
+        """The components that the network is made of. Bindings are asked of all clauses of a subscription, of which
+        the index may have named one."""
+        stated, is_alone = self._stated, ~self._clauses.has_alternatives[self._clauses.facts.owner]
+        return with_variables(stated, is_alone) if self._proven else stated
 
     def ready(self) -> None:
         """Make the network, which takes a while where there are many clauses."""
@@ -77,6 +80,28 @@ class SharedJoins:
             visited = _state(work).item(VISITED) - before
         return counted, visited
 
+    def listed(self, view: View, pairs: Pairs, most: int, most_steps: int) -> Solved:
+        """The solutions of pairs that match, ascending by publication; LEFT where they are not listed here. Equal
+        components of a publication's clauses are listed once."""
+        outcome = np.full(len(pairs), LEFT, np.uint8)
+        if not self._has_any or not len(pairs):
+            return Solved(outcome, np.zeros(0, np.int32), np.zeros((0, 4), np.int64))
+        features, triples, columns = view.features, view.batch.triples, pairs.columns
+        node_key, done = together(features.node_term, features.node_test), 0
+        components = np.diff(self._components.component_offset)[columns.clauses]
+        most_lists = np.bincount(np.repeat(pairs.publication, np.diff(pairs.offset)), components).max(initial=0)
+        lists = listing.lists(int(most_lists), len(components) + int(components.sum()))
+        with self._scratch.borrowed(self._new_scratch, _is_fresh) as work:
+            while done < len(pairs):
+                done = listing.list_pairs(
+                    done, columns, work.table, triples, features.columns, node_key, most, most_steps, outcome, lists
+                )
+                if done < len(pairs):
+                    lists = lists.grown()
+        self.lists_solved = int(lists.state[listing.LISTS])
+        used = lists.state[listing.ROWS]
+        return Solved(outcome, lists.rows[:used], lists.pieces[: lists.state[listing.PIECES]])
+
     @cached_property
     def _steps(self) -> StepColumns:
         """The network, which is made when it is first asked for."""
@@ -89,9 +114,12 @@ class SharedJoins:
         frequency = np.bincount(components.pattern[components.pattern >= 0], minlength=self._constants)
         work_area = np.zeros((5, int(variables.max(initial=0)) + 1), np.int64)
         own_order = components._replace(member=components.member.copy())
-        steps, used, nodes = build(
-            self._chosen, own_order, tests, work_area, frequency, step, tested, node_offset, node, last
+        order, begins = self._room_for_order(), np.zeros(len(self._chosen), np.int32)
+        steps, used, nodes, ordered = build(
+            self._chosen, own_order, tests, work_area, frequency, step, tested, node_offset, node, last, order, begins
         )
+        if ordered >> _PLACE_BITS:
+            ordered, begins = 1, np.zeros(len(self._chosen), np.int32)
         rows, more = np.empty((nodes, NODE_COLUMNS), np.int32), np.empty(int(node_offset[nodes]), np.int32)
         more = more[: pack(node_offset, node, rows, more)].copy()
         step, is_plain = step[:steps].copy(), np.zeros(steps, np.uint8)
@@ -100,12 +128,19 @@ class SharedJoins:
         plain = np.full((1 << slots.bit_length(), 2), direct.FREE, np.int64)
         direct.enter_plain(step, is_plain, plain)
         columns = step, tested[:used].copy(), rows, more, components.component_offset, last
-        made = StepColumns(*fixed(*columns, self._clause_rows(last), plain))
+        made = StepColumns(*fixed(*columns, self._clause_rows(last, begins), plain, order[:ordered].copy()))
         if patterns > _MANY:
             give_back()
         return made
 
-    def _clause_rows(self, last: Ids) -> Ids:
+    def _room_for_order(self) -> Bytes:
+        """Room for a number of each component that is in the network, of each of its variables, and one more."""
+        chosen = self._chosen.view(np.bool_)
+        components = np.diff(self._components.component_offset)[chosen].sum(dtype=np.int64)
+        variables = np.asarray(self._clauses.table.variables)[chosen].sum(dtype=np.int64)
+        return untouched(int(components + variables) + 1, np.uint8)
+
+    def _clause_rows(self, last: Ids, begins: Ids) -> Ids:
         """Clause -> its mark, what stands in `last` for its only components, and its subscription. All 0 of a clause
         that is not in the network, so that no memory is taken for most of an index that hardly needs one."""
         chosen = np.flatnonzero(self._chosen)
@@ -115,7 +150,7 @@ class SharedJoins:
         few, two = (size == 1) | (size == 2), size == 2
         root[few], second[two] = last[begin[few]], last[begin[two] + 1]
         rows = untouched((len(self._chosen), 4), np.int32)
-        rows[chosen] = np.column_stack([self._marks()[chosen], root, second, owner[chosen]])
+        rows[chosen] = np.column_stack([self._marks()[chosen] | begins[chosen] << MARKS, root, second, owner[chosen]])
         return rows
 
     def _most_tested(self) -> int:

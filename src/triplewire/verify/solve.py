@@ -86,6 +86,14 @@ class Solved:
     rows: Ids
     pieces: NDArray[np.int64]
 
+    def filled(self, numbers: NDArray[np.int64], others: Solved) -> Solved:
+        """The same, where some pairs have what others found."""
+        if len(numbers) == len(self.outcome):
+            return others
+        self.outcome[numbers] = others.outcome
+        others.pieces[:, 0] = numbers[others.pieces[:, 0]]
+        return _joined(self.outcome, [(self.rows, self.pieces), (others.rows, others.pieces)])
+
 
 def _places(offset: Offsets | Ids, rows: Ids) -> int:
     """How long are the slices of some rows together?"""

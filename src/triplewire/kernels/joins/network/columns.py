@@ -32,6 +32,11 @@ second one; its subscription."""
 SEVERAL, ABSENT = -1 << 30, (-1 << 30) + 1  # as ROOT: it has more than two components, or none; as SECOND: it has one
 
 
+MARKS = 5  # bits of MARK; above them is where the clause's components begin in `variable`
+UNLISTED = 255
+"""In `variable`, in place of a number of columns: solutions are not listed. That stands in its first place, too."""
+
+
 class StepColumns(NamedTuple):
     """The join steps and trees of a segment's clauses, shared by all clauses that have them."""
 
@@ -43,6 +48,7 @@ class StepColumns(NamedTuple):
     last: Any  # component -> the root of its tree, or -2 - the last step of its path, or NO_STEP
     clause: Any  # shape (clauses, 4)
     plain: Any  # hash table of the plain steps (`triplewire.kernels.joins.network.direct`)
+    variable: Any  # by component: how many columns its solutions have, and the variable of each (`.order`)
 
 
 class Scratch(NamedTuple):

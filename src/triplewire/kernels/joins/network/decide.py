@@ -124,7 +124,7 @@ def _fetch_steps(root: int, steps: StepColumns, work: Scratch) -> None:
 
 
 @helper
-def _fetch(clause: Any, begin: int, steps: StepColumns, work: Scratch) -> None:
+def fetch(clause: Any, begin: int, steps: StepColumns, work: Scratch) -> None:
     """Have what will be read of clauses fetched: of the components of those from `begin` on, their steps; of the ones
     behind these, their rows; of the ones behind those, what components they have. So what is read here has come."""
     end, is_later = min(begin + AHEAD, clause.size), begin > 0
@@ -148,7 +148,7 @@ def _fetch(clause: Any, begin: int, steps: StepColumns, work: Scratch) -> None:
 
 
 @helper
-def _most(root: int, p: int, triples: int, steps: StepColumns, tests: TestColumns, features: NodeFeatures,
+def most_solutions(root: int, p: int, triples: int, steps: StepColumns, tests: TestColumns, features: NodeFeatures,
           work: Scratch) -> Any:  # fmt: skip
     """How many solutions has a component at most? 0: it has none. TOO_MANY: nothing is known."""
     if root >= 0 and is_direct(root, steps, work):
@@ -202,7 +202,7 @@ def _outcome(c: int, total: Any, cap: int, triples: int, steps: StepColumns, wor
 
 
 @helper
-def _begin(p: int, batch: Triples, known: Any, features: NodeFeatures, work: Scratch) -> None:
+def begin_publication(p: int, batch: Triples, known: Any, features: NodeFeatures, work: Scratch) -> None:
     """Nothing is solved of a publication, but that the step ALWAYS has all values."""
     work.state[STAMP] += 1
     prepare(p, batch, known, features, work)
@@ -232,12 +232,12 @@ def _decide(publication: Any, clause: Any, steps: StepColumns, tests: TestColumn
     work.rows[FIRST_ROW] = 1
     for k in range(clause.size):
         if k % AHEAD == 0:
-            _fetch(clause, k, steps, work)
+            fetch(clause, k, steps, work)
         p, c = publication[k], clause[k]
         if p != now:
             now, triples = p, batch.offset[p + 1] - batch.offset[p]
             if triples <= FEW:
-                _begin(p, batch, known, features, work)
+                begin_publication(p, batch, known, features, work)
         outcome, root, second = _int(LEFT), steps.clause[c, ROOT], steps.clause[c, SECOND]
         first, last, total, is_known = _int(0), _int(2 if second != ABSENT else 1), _int(1), True
         if triples <= FEW and steps.clause[c, MARK] & PRESENT > 0:
@@ -246,7 +246,7 @@ def _decide(publication: Any, clause: Any, steps: StepColumns, tests: TestColumn
             for j in range(first, last):
                 if total > 0:
                     own = steps.last[j] if root == SEVERAL else root if j == 0 else second
-                    most = _most(own, p, triples, steps, tests, features, work)
+                    most = most_solutions(own, p, triples, steps, tests, features, work)
                     total = min(total * most, MOST_SOLUTIONS) if most >= 0 else total
                     is_known = is_known and most >= 0
             if total == 0:
@@ -260,7 +260,7 @@ def _decide(publication: Any, clause: Any, steps: StepColumns, tests: TestColumn
 _ids, _longs, _four = Field(np.int32), Field(np.int64), Field(np.int32, (4,))
 LENT = (
     (StepColumns, (Field(np.int32, (COLUMNS,)), Field(np.int32, (2,)), Field(np.int32, (NODE_COLUMNS,)), _ids, _ids,
-                   _ids, _four, Field(np.int64, (2,)))),
+                   _ids, _four, Field(np.int64, (2,)), Field(np.uint8))),
     (TestColumns, TEST_FIELDS),
     (Scratch, (_longs, _longs, _longs, Field(np.int32, (SLOTS,)), Field(np.int64, (3, WORDS)), Field(np.int32, (FEW,)),
                _four, _ids, _four, _longs, _longs, Field(np.int32, (MOST_TERMS,)), _ids, Field(np.int64, (2,)), _longs,
@@ -268,8 +268,8 @@ LENT = (
 )  # fmt: skip
 """What is in the table of addresses, in its order."""
 
-_STEPS, _TESTS, _SCRATCH = places(LENT)
-_take_steps, _take_tests, _take_scratch = (borrowed(kind, fields) for kind, fields in LENT)
+STEPS, TESTS, SCRATCH = places(LENT)
+take_steps, take_tests, take_scratch = (borrowed(kind, fields) for kind, fields in LENT)
 
 
 @kernel
@@ -280,5 +280,5 @@ def decide(publication: Any, clause: Any, lent: Any, batch: Triples, features: T
     of_nodes = NodeFeatures(
         features.offset, features.test, features.low, features.high, features.node_offset, node_key
     )  # fmt: skip
-    steps, tests, work = _take_steps(lent, _STEPS), _take_tests(lent, _TESTS), _take_scratch(lent, _SCRATCH)
+    steps, tests, work = take_steps(lent, STEPS), take_tests(lent, TESTS), take_scratch(lent, SCRATCH)
     return _decide(publication, clause, steps, tests, batch, features.term, of_nodes, cap, work, verdicts)

@@ -48,7 +48,7 @@ KEY, STEPS = 0, 1  # columns of `plain`: a key, or FREE; the steps with a variab
 FREE = -1
 MOST_KEYS = 3 * FEW + 1  # of a publication, and room for one more
 _TAIL = 4  # steps of a node; the others are looked at only where there are more
-_NOWHERE = -1
+NOWHERE = -1
 _int: Any = np.int64
 _ONE = _int(1)
 _LOW = _int(0xFFFFFFFF)
@@ -171,7 +171,7 @@ def look_up(triples: int, steps: StepColumns, work: Scratch) -> None:
 
 
 @helper
-def _values(n: int, linked: int, steps: StepColumns, work: Scratch) -> Any:
+def values_of(n: int, linked: int, steps: StepColumns, work: Scratch) -> Any:
     """The values that the plain steps of a direct node allow. `linked`: the number of its step that is not plain, or
     any other number."""
     node, values, stamp, common = steps.node, work.values, work.state[STAMP], _int(_ALL)
@@ -199,18 +199,18 @@ def fetch_steps(n: int, steps: StepColumns, work: Scratch) -> None:
 @helper
 def count_plain(n: int, steps: StepColumns, work: Scratch) -> Any:
     """How many solutions has a node of plain steps, which are looked up?"""
-    return count_bits(_values(n, _int(_NOWHERE), steps, work))
+    return count_bits(values_of(n, _int(NOWHERE), steps, work))
 
 
 @helper
 def count_linked(n: int, triples: int, steps: StepColumns, work: Scratch) -> Any:
     """How many solutions has any other direct node?"""
     step, linked, total = steps.step, LINKED - steps.node[n, MORE], _int(0)
-    own = _values(n, linked, steps, work)
+    own = values_of(n, linked, steps, work)
     work.state[VISITED] += 1
     s, back, theirs = steps.node[n, linked], _int(0), _int(_ALL)
     if step[s, PARENT] == LINK:
-        back, theirs = _int(step[s, EDGE] & 1), _values(step[s, CHILD], _int(_NOWHERE), steps, work)
+        back, theirs = _int(step[s, EDGE] & 1), values_of(step[s, CHILD], _int(NOWHERE), steps, work)
         s = step[s, EDGE] >> 1
     else:
         back = _int(step[s, SUBJECT] == LEAF)

@@ -17,6 +17,7 @@ import numpy as np
 
 from triplewire.kernels.joins.columns import StarClauses
 from triplewire.kernels.joins.network.columns import NO_STEP
+from triplewire.kernels.joins.network.order import Order, order_nothing, order_path
 from triplewire.kernels.joins.network.steps import COLOUR, NEXT_COLOUR, NONE, USES, VALUE, Component, Network, add_step
 from triplewire.kernels.shared.columns import TestColumns
 from triplewire.kernels.shared.compiled import called_helper, helper
@@ -108,8 +109,9 @@ def _next(first: int, begin: int, end: int, is_first: bool, clauses: StarClauses
 
 @called_helper
 def add_path(own: Component, clauses: StarClauses, tests: TestColumns, frequency: Any, variables: Any,
-             network: Network) -> int:  # fmt: skip
-    """Add what is new of the path of a component. Returns its last step, or NO_STEP where it has too many variables.
+             network: Network, order: Order) -> int:  # fmt: skip
+    """Add what is new of the path of a component, and its columns. Returns its last step, or NO_STEP where it has too
+    many variables.
     USES is known of its variables. Its members are put in order."""
     first, begin, end, t0, t1 = own
     member, parent, width = clauses.member, NO_STEP, 0
@@ -119,5 +121,7 @@ def add_path(own: Component, clauses: StarClauses, tests: TestColumns, frequency
         member[m], member[best] = member[best], member[m]
         parent, width = add_step(first + member[m], parent, width, own, clauses, tests, network, variables)
         if width > MOST_VARIABLES:
+            order_nothing(order)
             return NO_STEP
+    order_path(width, own, clauses, variables, order)
     return int(parent)
