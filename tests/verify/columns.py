@@ -78,6 +78,6 @@ class Columns:
         )
         some = [self.subscriptions[number] for number in verdict.subscription[::-1].tolist()]
         selects = [() if one.ask else one.select for one in some]
-        portions = objects(found, np.arange(len(found)), selects, Decoder(self.view.batch).term)
+        portions = objects(found, np.arange(len(found)), selects, Decoder(self.view.batch).terms)
         made = [rows for portion in portions for rows in portion]
         return [[frozenset(row.items()) for row in rows] for rows in made[::-1]]

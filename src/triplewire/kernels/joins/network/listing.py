@@ -79,6 +79,8 @@ from triplewire.kernels.joins.network.publication import (
     value_words,
 )
 from triplewire.kernels.joins.network.semijoin import has_value, lowest_bit
+from triplewire.kernels.prefetch import prefetch
+from triplewire.kernels.shared.bits import count_bits
 from triplewire.kernels.shared.columns import TermFeatures, TestColumns, Triples
 from triplewire.kernels.shared.compiled import called_helper, helper, kernel
 from triplewire.kernels.shared.hashing import is_new_row, mix_bits
@@ -309,6 +311,24 @@ def _add_piece(pair: int, clause: int, width: int, place: int, at: int, columns:
     return True
 
 
+@helper
+def _add_values(pair: int, clause: int, width: int, bits: Any, variable: int, limit: int, lists: Lists,
+                work: Scratch) -> bool:  # fmt: skip
+    """Make a piece of the values of a variable, which are the bits of a number. False: there is no room."""
+    state, rows, count = lists.state, lists.rows, min(count_bits(bits), limit)
+    begin, piece = state[ROWS], state[PIECES]
+    if begin + count * width > rows.size:
+        return False
+    for row in range(begin, begin + count * width, width):
+        for v in range(width):
+            rows[row + v] = NONE
+        rows[row + variable] = work.terms[OF_BATCH, lowest_bit(bits)]
+        bits &= bits - 1
+    lists.pieces[piece, 0], lists.pieces[piece, 1], lists.pieces[piece, 2] = pair, clause, begin
+    lists.pieces[piece, 3], state[ROWS], state[PIECES] = count, begin + count * width, piece + 1
+    return True
+
+
 # --- pairs -----------------------------------------------------------------------------------------------------------
 
 
@@ -332,7 +352,11 @@ def _clause(pair: int, clause: int, c: int, width: int, limit: int, most_steps: 
             return OVER
         for k in range(columns):
             asked |= _int(steps.variable[at + 1 + k] < width) << k
-        if asked != 0:
+        if asked != 0 and columns == 1 and root >= 0 and is_direct(root, steps, work):
+            bits = values_of(root, _int(NOWHERE), steps, work)
+            if not _add_values(pair, clause, width, bits, _int(steps.variable[at + 1]), limit, lists, work):
+                return NO_ROOM
+        elif asked != 0:
             place = _list(root, columns, asked, limit, most_steps, p, triples, steps, tests, features, lists, work)
             if place < 0:
                 return place
@@ -358,6 +382,8 @@ def list_pairs(done: int, pairs: PairColumns, lent: Any, batch: Triples, feature
     for i in range(done, publication.size):
         if i % AHEAD == 0 or i == done:
             fetch(clauses, clause_offset[i], steps, work)
+            for j in range(i, min(i + AHEAD, publication.size)):
+                prefetch(steps.variable, steps.clause[clauses[clause_offset[j]], MARK] >> MARKS)
         p, pieces, rows = _int(publication[i]), state[PIECES], state[ROWS]
         if p != now:
             now, triples = p, _int(batch.offset[p + 1] - batch.offset[p])
