@@ -107,8 +107,8 @@ def _made(steps: Steps, every: NDArray[Any], start: int, stop: int, selects: Sel
         if not select:
             out.append((SharedBinding(),))
         elif end - begin == len(select):  # one row
-            row = zip(select, terms[begin:end])  # noqa: B905  # `strict` takes a tenth of the time of all this
-            out.append((SharedBinding(row) if is_bound else _bound(dict(row)),))
+            items = zip(select, terms[begin:end])  # noqa: B905  # `strict` takes a tenth of the time of all this
+            out.append((SharedBinding(items) if is_bound else _bound(dict(items)),))
         else:
             row: dict[str, Any] = dict.fromkeys(select)
             rows = []

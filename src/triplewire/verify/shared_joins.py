@@ -18,7 +18,7 @@ from triplewire.clauses.view import View
 from triplewire.encode.batch import Bytes, Ids
 from triplewire.kernels.joins.columns import StarClauses
 from triplewire.kernels.joins.network import decide as kernels
-from triplewire.kernels.joins.network import direct, listing
+from triplewire.kernels.joins.network import direct, listing, walk
 from triplewire.kernels.joins.network.build import build, pack
 from triplewire.kernels.joins.network.columns import ABSENT, COLUMNS, MARKS, NODE_COLUMNS, SEVERAL, Scratch, StepColumns
 from triplewire.kernels.joins.network.publication import STAMP, VISITED
@@ -84,29 +84,41 @@ class SharedJoins:
         """The solutions of pairs that match, ascending by publication; LEFT where they are not listed here. Equal
         components of a publication's clauses are listed once."""
         outcome = np.full(len(pairs), LEFT, np.uint8)
-        if not self._has_any or not len(pairs):
+        if not len(pairs):
             return Solved(outcome, np.zeros(0, np.int32), np.zeros((0, 4), np.int64))
         features, triples, columns = view.features, view.batch.triples, pairs.columns
         node_key, done = together(features.node_term, features.node_test), 0
-        components = np.diff(self._components.component_offset)[columns.clauses]
+        components = np.diff(self._components.component_offset)[columns.clauses] + 1
         most_lists = np.bincount(np.repeat(pairs.publication, np.diff(pairs.offset)), components).max(initial=0)
-        lists = listing.lists(int(most_lists), len(components) + int(components.sum()))
+        lists = walk.lists(int(most_lists), len(components) + int(components.sum()))
         with self._scratch.borrowed(self._new_scratch, _is_fresh) as work:
             while done < len(pairs):
                 done = listing.list_pairs(
-                    done, columns, work.table, triples, features.columns, node_key, most, most_steps, outcome, lists
+                    done,
+                    columns,
+                    work.table,
+                    triples,
+                    features.columns,
+                    node_key,
+                    most,
+                    most_steps,
+                    self._stated,
+                    outcome,
+                    lists,
                 )
                 if done < len(pairs):
                     lists = lists.grown()
-        self.lists_solved = int(lists.state[listing.LISTS])
-        used = lists.state[listing.ROWS]
-        return Solved(outcome, lists.rows[:used], lists.pieces[: lists.state[listing.PIECES]])
+        used = lists.state[walk.ROWS]
+        return Solved(
+            outcome, lists.rows[:used], lists.pieces[: lists.state[walk.PIECES]], int(lists.state[walk.LISTS])
+        )
 
     @cached_property
     def _steps(self) -> StepColumns:
         """The network, which is made when it is first asked for."""
         components, tests = self._components, self._clauses.tests.columns
-        patterns, variables = len(components.pattern), self._clauses.table.variables
+        patterns = len(components.pattern) if self._has_any else 0
+        variables = self._clauses.table.variables
         step = untouched((2 * patterns + 2, COLUMNS), np.int32)
         tested = untouched((self._most_tested() + 1, 2), np.int32)
         node_offset, node = untouched(2 * patterns + 2, np.int32), untouched(5 * patterns, np.int32)
@@ -120,7 +132,8 @@ class SharedJoins:
         )
         if ordered >> _PLACE_BITS:
             ordered, begins = 1, np.zeros(len(self._chosen), np.int32)
-        rows, more = np.empty((nodes, NODE_COLUMNS), np.int32), np.empty(int(node_offset[nodes]), np.int32)
+        nodes = max(nodes, 1)  # rows of zeros lead to the first
+        rows, more = np.zeros((nodes, NODE_COLUMNS), np.int32), np.empty(int(node_offset[nodes]), np.int32)
         more = more[: pack(node_offset, node, rows, more)].copy()
         step, is_plain = step[:steps].copy(), np.zeros(steps, np.uint8)
         direct.mark_direct(step, rows, is_plain)

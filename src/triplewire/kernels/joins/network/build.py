@@ -61,8 +61,8 @@ def _add(own: Component, clauses: StarClauses, tests: TestColumns, frequency: An
 def build(chosen: Any, clauses: StarClauses, tests: TestColumns, variables: Any, frequency: Any, step: Any,
           tested: Any, node_offset: Any, node: Any, last: Any, variable: Any, begins: Any) -> Any:  # fmt: skip
     """Write down the network of the clauses that are `chosen` (1 by clause), without their residual predicates. Returns
-    how many steps, tests and nodes there are, and how much of `variable` is used: for each component a number and one for
-each variable (`StepColumns.variable`), those of a clause from where `begins` says.
+    how many steps, tests and nodes there are, and how much of `variable` is used: for each component a number and one
+    for each variable (`StepColumns.variable`), those of a clause from where `begins` says.
 
     `step` has two rows for each pattern and two more, `tested` one for each test and pattern of the tested variable,
     `last` one for each component, `node_offset` two for each pattern and two more, `node` five for each pattern (see
@@ -74,7 +74,9 @@ each variable (`StepColumns.variable`), those of a clause from where `begins` sa
     of_pattern, of_vertex = np.empty((3, MOST_PATTERNS), np.int32), np.empty((3, MOST_PATTERNS + 1), np.int32)
     tree = Tree(of_pattern[0], of_pattern[1:], of_vertex[0], of_vertex[1], of_vertex[2])
     network = Network(step, tested, slots, node_offset, node, node_slots, used)
-    order = Order(variable, np.ones(1, np.int64), np.empty(MOST_PATTERNS + 1, np.int32), np.empty(MOST_PATTERNS, np.uint8))
+    order = Order(
+        variable, np.ones(1, np.int64), np.empty(MOST_PATTERNS + 1, np.int32), np.empty(MOST_PATTERNS, np.uint8)
+    )
     variable[0] = UNLISTED
     node_offset[0], used[STEPS] = 0, ALWAYS + 1
     step[ALWAYS, :], step[ALWAYS, PARENT], step[ALWAYS, SUBJECT : OBJECT + 1] = 0, APART, LEAF

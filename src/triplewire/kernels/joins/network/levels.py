@@ -20,7 +20,6 @@ from triplewire.kernels.joins.network.columns import (
     NO_STEP,
     PARENT,
     SUBJECT,
-    Scratch,
     StepColumns,
 )
 from triplewire.kernels.joins.network.direct import LINKED, PLAIN
@@ -69,13 +68,13 @@ def _add_leaves(s: int, column: int, count: int, steps: StepColumns, level: Any)
 @helper
 def _of_variable(n: int, steps: StepColumns) -> Any:
     """Has a node a variable, or just one pattern whose variables are LEAF?"""
-    has = False
+    has_variable = False
     for k in range(steps_of(n, steps)):
         s = needs(n, k, steps)
         if s != ALWAYS:
             s = steps.step[s, EDGE] >> 1 if steps.step[s, PARENT] == LINK else s
-            has = has or steps.step[s, SUBJECT] == -1 or steps.step[s, SUBJECT + 2] == -1
-    return has
+            has_variable = has_variable or steps.step[s, SUBJECT] == -1 or steps.step[s, SUBJECT + 2] == -1
+    return has_variable
 
 
 @called_helper
@@ -123,7 +122,7 @@ def _path(last: int, steps: StepColumns, levels: Levels) -> int:
 
 @helper
 def _direct(root: int, steps: StepColumns, levels: Levels) -> int:
-    """The level of a direct node: it gives the value of its variable (or LEAF), and that at the other end of its link."""
+    """The level of a direct node: it gives the value of its variable or LEAF, and that at the other end of its link."""
     level, step = levels.level, steps.step
     if steps.node[root, MORE] == PLAIN:
         _add(VALUES, root, NONE, 0, NONE, 0, level)
@@ -149,7 +148,7 @@ def plan(root: int, is_direct: bool, columns: int, asked: int, steps: StepColumn
         count = _direct(root, steps, levels)
     else:
         count = _tree(root, steps, levels)
-    kept, repeats = 0, False
+    level_count, repeats = 0, False
     for n in range(count - 1, -1, -1):
         is_kept = level[n, KIND] == ROWS
         for k in range(3):
@@ -167,6 +166,6 @@ def plan(root: int, is_direct: bool, columns: int, asked: int, steps: StepColumn
             for c in range(steps.step[level[n, STEP], NEW_WIDTH]):
                 repeats = repeats or (asked >> c) & 1 == 0
         for k in range(COLUMN_END):
-            level[kept, k] = level[n, k]
-        kept += 1
-    return kept, repeats
+            level[level_count, k] = level[n, k]
+        level_count += 1
+    return level_count, repeats

@@ -88,17 +88,17 @@ def order_tree(root: int, count: int, own: Component, clauses: StarClauses, vari
         vertex, head = order.queue[head], head + 1
         n = tree.node[max(vertex, 0)]
         for place in range(network.node_offset[n] + 1, network.node_offset[n + 1]):
-            s, found = network.node[place], NONE
+            s, pattern_at = network.node[place], NONE
             for m in range(patterns):
-                if found == NONE and order.is_done[m] == 0 and _is_next(s, vertex, m, tree, step):
-                    found = m
-            order.is_done[found] = 1
-            row = own.first + clauses.member[own.begin + found]
+                if pattern_at == NONE and order.is_done[m] == 0 and _is_next(s, vertex, m, tree, step):
+                    pattern_at = m
+            order.is_done[pattern_at] = 1
+            row = own.first + clauses.member[own.begin + pattern_at]
             at = _emit_leaves(row, at, pattern, variables, order)
             if step[s, PARENT] == LINK:
                 back = step[s, EDGE] & 1
                 at = _emit(-1 - pattern[row, 2 - 2 * back], at, order)
-                order.queue[tail], tail = tree.ends[1 - back, found], tail + 1
+                order.queue[tail], tail = tree.ends[1 - back, pattern_at], tail + 1
     _end(begin, at, order)
 
 

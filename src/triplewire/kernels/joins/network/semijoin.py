@@ -50,7 +50,7 @@ from triplewire.kernels.joins.network.publication import (
     triple_words,
     value_words,
 )
-from triplewire.kernels.shared.bits import count_bits
+from triplewire.kernels.shared.bits import count_bits, lowest_bit
 from triplewire.kernels.shared.columns import TestColumns
 from triplewire.kernels.shared.compiled import called_helper, helper
 
@@ -70,12 +70,6 @@ _LOW = _int(0xFFFFFFFF)
 def has_value(place: Any, term: Any, bits: Any) -> Any:
     """Is a term in a set?"""
     return (bits[place + term // WORD] >> (term % WORD)) & 1 != 0
-
-
-@helper
-def lowest_bit(bits: Any) -> Any:
-    """The number of the lowest bit."""
-    return count_bits((bits & -bits) - 1)
 
 
 @helper
