@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from triplewire.clauses.builder import ClauseBuilder
 from triplewire.clauses.clauses import Clauses
@@ -22,6 +24,11 @@ from triplewire.verify.columnar import Columnar, Verified
 from triplewire.verify.objects import objects
 
 Row = frozenset[tuple[str, Term]]
+
+
+def terms_of(known: Sequence[Term]) -> Callable[[NDArray[np.integer[Any]]], list[Term]]:
+    """Reads terms by their numbers in a list."""
+    return lambda numbers: [known[number] for number in numbers.tolist()]
 
 
 @dataclass
@@ -78,6 +85,6 @@ class Columns:
         )
         some = [self.subscriptions[number] for number in verdict.subscription[::-1].tolist()]
         selects = [() if one.ask else one.select for one in some]
-        portions = objects(found, np.arange(len(found)), selects, Decoder(self.view.batch).term)
+        portions = objects(found, np.arange(len(found)), selects, Decoder(self.view.batch).terms)
         made = [rows for portion in portions for rows in portion]
         return [[frozenset(row.items()) for row in rows] for rows in made[::-1]]

@@ -7,14 +7,12 @@ import random
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from amounts import usually
-from triplewire.clauses.features import Features
+from triplewire.clauses.view import View
 from triplewire.config import Settings
-from triplewire.encode.batch import Batch
 from triplewire.errors import LimitError
 from triplewire.ir.evaluation.evaluate import World, evaluate
 from triplewire.ir.subscription import Subscription
@@ -25,6 +23,7 @@ from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, RDF_TYPE, XSD, BlankNode, Literal, Node, Term, Triple
 from triplewire.operators import function_operator
 from triplewire.verify import solve
+from triplewire.verify.shared_joins import SharedJoins
 from verify.columns import Columns
 
 N = "http://e/"
@@ -168,12 +167,6 @@ def test_stars_have_the_answers_of_the_reference(seed: int, cap: int) -> None:
     assert cut > (200 if cap == 3 else 0)
 
 
-def test_pairs_are_solved_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(solve, "_TOGETHER", 3)
-    test_stars_have_the_answers_of_the_reference(7, 3)
-    test_every_pair_has_the_answer_of_the_reference(7, 3)
-
-
 def test_stars_of_any_predicates_need_no_join(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(solutions, "join", None)
     texts = (
@@ -197,15 +190,13 @@ def test_matches_with_the_same_clauses_are_solved_once(monkeypatch: pytest.Monke
     )
     subscriptions = [parse(text, "sparql", id=str(number)) for number, text in enumerate(texts * 100)]
     columns = Columns.of([_many(2), _many(3), _many(2)], subscriptions, World())
-    verdict, solved, sizes = columns.verdict(), solve.Solver.solve, []
+    verdict, listed, sizes = columns.verdict(), SharedJoins.listed, []
 
-    def spy(
-        self: solve.Solver, batch: Batch, features: Features, pairs: solve.Pairs, *rest: Any, matched: bool = False
-    ) -> solve.Solved:
+    def spy(self: SharedJoins, view: View, pairs: solve.Pairs, most: int, most_steps: int) -> solve.Solved:
         sizes.append(len(pairs))
-        return solved(self, batch, features, pairs, *rest, matched=matched)
+        return listed(self, view, pairs, most, most_steps)
 
-    monkeypatch.setattr(solve.Solver, "solve", spy)
+    monkeypatch.setattr(SharedJoins, "listed", spy)
     assert [len(rows) for rows in columns.bindings(verdict)] == [2] * 300 + [3] * 300 + [2] * 300
     assert sizes == [6]
 

@@ -7,70 +7,26 @@ import random
 
 import numpy as np
 import pytest
-import rdflib
-from rdflib.compare import to_isomorphic
 
-from triplewire.config import Settings
 from triplewire.encode.publications import encode
 from triplewire.ir.evaluation.evaluate import World, evaluate
 from triplewire.ir.subscription import Subscription
 from triplewire.ir.taxonomy import Taxonomy
 from triplewire.kernels.joins.network import publication as network
 from triplewire.kernels.joins.network.columns import (
-    ABSENT,
     AT_HAND,
     COUNT_MASK,
     FIRST_STEP,
     KIND,
-    NO_STEP,
     ROW,
-    SEVERAL,
     StepColumns,
 )
-from triplewire.kernels.joins.network.decide import PRESENT
 from triplewire.languages import parse
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, RDF_TYPE, XSD, Literal, Triple
 from triplewire.verify.shared_joins import SharedJoins
 from verify.columns import Columns
-
-TERMS = [f"<urn:t{number}>" for number in range(6)]
-PREDICATES = ["<urn:p>", "<urn:q>", "<urn:r>"]
-
-
-def _world(cap: int = 1000) -> World:
-    return World(settings=Settings(max_bindings=cap))
-
-
-def _connected(rng: random.Random, patterns: int) -> list[tuple[str, str, str]]:
-    """Patterns of which each shares a variable with one before it."""
-    variables, group = ["?a"], []
-    for _ in range(patterns):
-        shared = rng.choice(variables)
-        kind = rng.random()
-        if kind < 0.45:
-            other = f"?{chr(ord('a') + len(variables))}"
-            variables.append(other)
-        else:
-            other = rng.choice(variables) if kind < 0.7 else rng.choice(TERMS)
-        ends = (shared, other) if rng.random() < 0.5 else (other, shared)
-        group.append((ends[0], rng.choice(PREDICATES), ends[1]))
-    return group
-
-
-def _query(group: list[tuple[str, str, str]], number: int) -> Subscription:
-    body = " . ".join(" ".join(pattern) for pattern in group)
-    return parse(f"SELECT * WHERE {{ {body} }}", "sparql", id=str(number))
-
-
-def _renamed(rng: random.Random, group: list[tuple[str, str, str]]) -> list[tuple[str, str, str]]:
-    """The same patterns in another order, with other names of variables."""
-    names = [f"?v{number}" for number in range(26)]
-    rng.shuffle(names)
-    other = {f"?{chr(ord('a') + number)}": name for number, name in enumerate(names)}
-    renamed = [(other.get(s, s), p, other.get(o, o)) for s, p, o in group]
-    rng.shuffle(renamed)
-    return renamed
+from verify.patterns import PREDICATES, TERMS, connected, query_of, renamed, world_of
 
 
 def _publication(rng: random.Random, triples: int, number: int = 0) -> Publication:
@@ -78,16 +34,6 @@ def _publication(rng: random.Random, triples: int, number: int = 0) -> Publicati
     predicates = [IRI(predicate[1:-1]) for predicate in PREDICATES]
     drawn = {Triple(rng.choice(nodes), rng.choice(predicates), rng.choice(nodes)) for _ in range(triples)}
     return Publication(f"urn:publication:{number}", tuple(drawn))
-
-
-def _last_steps(columns: Columns) -> list[tuple[int, ...]]:
-    """The last steps of the components of each clause, ascending."""
-    steps, found = columns.columnar._shared._steps, []
-    for mark, root, second, _ in steps.clause.tolist():
-        several = steps.roots[second + 1 : second + 1 + steps.roots[second]].tolist() if root == SEVERAL else []
-        several = several if mark & PRESENT else [NO_STEP]
-        found.append(tuple(sorted(several or [last for last in (root, second) if last not in (SEVERAL, ABSENT)])))
-    return found
 
 
 def _nodes(steps: StepColumns) -> list[int]:
@@ -99,71 +45,12 @@ def _nodes(steps: StepColumns) -> list[int]:
     return begins
 
 
-def _graph(group: list[tuple[str, str, str]]) -> rdflib.Graph:
-    """The patterns, with blank nodes for variables."""
-    names: dict[str, rdflib.BNode] = {}
-    graph = rdflib.Graph()
-    for s, p, o in group:
-        ends = [names.setdefault(x, rdflib.BNode()) if x[0] == "?" else rdflib.URIRef(x[1:-1]) for x in (s, o)]
-        graph.add((ends[0], rdflib.URIRef(p[1:-1]), ends[1]))
-    return graph
-
-
-SHAPES = {
-    "triangle": "ab bc ca",
-    "triangle with a way out": "ab bc ca cd",
-    "all to one end": "ab bc ac",
-    "square": "ab bc cd da",
-    "square with a diagonal": "ab bc cd da ac",
-    "two triangles": "ab bc ca ad de ea",
-    "hexagon": "ab bc cd de ef fa",
-    "two ways": "ab bd ac cd",
-    "there and back": "ab ba",
-    "clique of four": "ab ac ad bc bd cd",
-    "wheel": "ab bc cd da ea eb ec ed",
-    "three by two": "ad ae bd be cd ce",
-}
-"""Edges of components with cycles, by the names of their ends."""
-
-
-def _shaped(rng: random.Random, edges: str) -> list[tuple[str, str, str]]:
-    """The edges with predicates of which few differ, and some turned around."""
-    predicates = rng.choices(PREDICATES, (8, 1, 1), k=len(edges.split()))
-    turned = (edge[::-1] if rng.random() < 0.2 else edge for edge in edges.split())
-    return [(f"?{edge[0]}", p, f"?{edge[1]}") for edge, p in zip(turned, predicates, strict=True)]
-
-
-@pytest.mark.parametrize("seed", range(2))
-@pytest.mark.parametrize("cyclic", [False, True])
-def test_components_have_the_same_form_exactly_if_they_are_isomorphic(cyclic: bool, seed: int) -> None:
-    """The node of a tree, or the last step of a path. RDFLib says which components are isomorphic."""
-    rng = random.Random(seed)
-    if cyclic:
-        groups = [sorted(set(_shaped(rng, edges))) for _ in range(10) for edges in SHAPES.values()]
-    else:
-        groups = [sorted(set(_connected(rng, rng.randint(1, 3)))) for _ in range(120)]
-    groups += [_renamed(rng, group) for group in groups]
-    columns = Columns.of([], [_query(group, number) for number, group in enumerate(groups)], _world())
-    last = _last_steps(columns)
-    chosen = [n for n, group in enumerate(groups) if len(group) > 1 and len(last[n]) == 1]
-    chosen = [n for n in chosen if (last[n][0] < NO_STEP if cyclic else last[n][0] >= 0)]
-    digest = {number: to_isomorphic(_graph(groups[number])).graph_digest() for number in chosen}
-    pairs = same = 0
-    for a, b in itertools.combinations(chosen, 2):
-        if len(groups[a]) == len(groups[b]):
-            assert (last[a] == last[b]) == (digest[a] == digest[b]), (groups[a], groups[b])
-            pairs += 1
-            same += last[a] == last[b]
-    assert pairs > 1000
-    assert same > 50
-
-
 @pytest.mark.parametrize("cap", [1000, 4])
 @pytest.mark.parametrize("seed", range(4))
 def test_outcomes_are_those_of_the_reference(seed: int, cap: int) -> None:
-    rng, world = random.Random(seed), _world(cap)
+    rng, world = random.Random(seed), world_of(cap)
     publications = [_publication(rng, rng.randint(4, 24), number) for number in range(8)]
-    subscriptions = [_query(_connected(rng, rng.randint(2, 5)), number) for number in range(40)]
+    subscriptions = [query_of(connected(rng, rng.randint(2, 5)), number) for number in range(40)]
     columns = Columns.of(publications, subscriptions, world)
     clauses = columns.clauses
     publication = np.repeat(np.arange(len(publications), dtype=np.int32), clauses.count)
@@ -199,7 +86,7 @@ def test_truncation_is_exact(edge: int, others: int) -> None:
     for n in range(others):
         triples.insert(n % 7 * (n // 7 + 1), Triple(IRI(f"urn:x{n % 20}"), IRI("urn:r"), IRI(f"urn:y{n}")))
     query = parse("SELECT * WHERE { ?a <urn:p> ?b . ?b <urn:q> ?c }", "sparql", id="x")
-    world = _world(12 + edge)
+    world = world_of(12 + edge)
     columns = Columns.of([Publication("urn:x", tuple(triples))], [query], world)
     verdict = columns.verdict()
     assert verdict.truncated.tolist() == [edge < 0]
@@ -211,7 +98,7 @@ def test_what_clauses_share_is_solved_once() -> None:
         parse(f"SELECT * WHERE {{ ?a <urn:p> ?b . ?b <urn:q> ?c . ?c <urn:r> <urn:o{n}> }}", "sparql", id=str(n))
         for n in range(100)
     ]
-    columns = Columns.of([_publication(random.Random(1), 20)], queries, _world())
+    columns = Columns.of([_publication(random.Random(1), 20)], queries, world_of())
     columns.verdict()
     shared = columns.columnar._shared
     work = shared._scratch.idle[-1].parts[-1]
@@ -230,8 +117,8 @@ def test_equal_clauses_take_no_further_steps() -> None:
     group = [("?a", "<urn:p>", "?b"), ("?b", "<urn:q>", "?c"), ("?c", "<urn:r>", "<urn:t1>")]
     visited = []
     for count in (1, 100):
-        queries = [_query(_renamed(rng, group), number) for number in range(count)]
-        columns = Columns.of([_publication(rng, 40, number) for number in range(8)], queries, _world())
+        queries = [query_of(renamed(rng, group), number) for number in range(count)]
+        columns = Columns.of([_publication(rng, 40, number) for number in range(8)], queries, world_of())
         columns.verdict()
         shared = columns.columnar._shared
         work = shared._scratch.idle[-1].parts[-1]
@@ -246,11 +133,11 @@ def test_patterns_without_variables_are_not_looked_for_where_the_index_has_found
     """They need no steps then. Without such an index, a pair that lacks one is no match."""
     group = [("?a", "<urn:p>", "?b"), ("?b", "<urn:q>", "<urn:t1>")]
     constants = [("<urn:t1>", "<urn:p>", "<urn:t2>"), ("<urn:t2>", "<urn:q>", "<urn:t2>")]
-    query, rng = _query(group + constants, 0), random.Random(3)
+    query, rng = query_of(group + constants, 0), random.Random(3)
     publications = [_publication(rng, 120, number) for number in range(40)]
     steps, matches = [], []
     for proven in (False, True):
-        columns = Columns.of(publications, [query], _world(), proven)
+        columns = Columns.of(publications, [query], world_of(), proven)
         steps.append(len(columns.columnar._shared._steps.step))
         matches.append(set(columns.verdict().publication.tolist()))
     having = {Triple(*(IRI(term[1:-1]) for term in pattern)) for pattern in constants}
@@ -274,7 +161,7 @@ def test_direct_nodes_have_the_solutions_of_the_reference(others: int) -> None:
         "?a <urn:p> ?b . ?a <urn:q> <urn:t1>",
         "?b <urn:p> ?a . ?a <urn:q> <urn:t1> . <urn:t1> <urn:r> ?c",
     ]
-    rng, world = random.Random(7), _world(6)
+    rng, world = random.Random(7), world_of(6)
     queries = [parse(f"SELECT * {{ {group} }}", "sparql", id=str(number)) for number, group in enumerate(groups)]
     spare = tuple(Triple(IRI(f"urn:x{n}"), IRI("urn:r"), IRI(f"urn:y{n}")) for n in range(others))
     publications = [_publication(rng, 20 + 5 * number, number) for number in range(40)]
@@ -364,7 +251,7 @@ def test_an_exploding_clause_is_left_and_the_others_are_not() -> None:
     dense = tuple(Triple(a, IRI("urn:p"), b) for a in nodes for b in nodes)
     cycle = parse("SELECT * WHERE { ?a <urn:p> ?b . ?b <urn:p> ?c . ?c <urn:p> ?d . ?d <urn:p> ?a }", "sparql", id="x")
     path = parse("SELECT * WHERE { ?a <urn:p> ?b . ?b <urn:p> <urn:n3> }", "sparql", id="y")
-    columns = Columns.of([Publication("urn:x", dense)], [cycle, path], _world())
+    columns = Columns.of([Publication("urn:x", dense)], [cycle, path], world_of())
     pairs = np.zeros(2, np.int32), np.arange(2, dtype=np.int32)
     decided, _ = columns.columnar._shared.decide(columns.view, *pairs, 1000)
     assert decided.left_clause.tolist() == [0]
@@ -373,7 +260,7 @@ def test_an_exploding_clause_is_left_and_the_others_are_not() -> None:
 
 def test_a_scratch_that_is_used_up_is_not_kept() -> None:
     query = parse("SELECT * WHERE { ?a <urn:p> ?b . ?b <urn:q> ?c }", "sparql", id="x")
-    columns = Columns.of([_publication(random.Random(1), 9)], [query], _world())
+    columns = Columns.of([_publication(random.Random(1), 9)], [query], world_of())
     shared: SharedJoins = columns.columnar._shared
     columns.verdict()
     shared._scratch.idle[0].parts[-1].state[network.STAMP] = 0x7FFFFFF0
@@ -384,7 +271,7 @@ def test_a_scratch_that_is_used_up_is_not_kept() -> None:
 
 def test_publications_of_no_triples_have_no_solutions() -> None:
     query = parse("SELECT * WHERE { ?a <urn:p> ?b . ?b <urn:q> ?c }", "sparql", id="x")
-    columns = Columns.of([Publication("urn:x", ())], [query], _world())
+    columns = Columns.of([Publication("urn:x", ())], [query], world_of())
     assert len(encode(columns.publications)) == 1
     assert not len(columns.verdict().subscription)
 
@@ -397,14 +284,14 @@ def test_what_leads_nowhere_is_no_match(size: int) -> None:
     bodies = [f"?a <urn:p> ?b . ?b {p} ?c . ?c <urn:r> ?d" for p in (*PREDICATES, "?x")]
     bodies += [f"?a {p} ?b . ?b <urn:q> ?c FILTER regex(str(?a), 't.$')" for p in PREDICATES]
     subscriptions = [parse(f"SELECT ?a {{ {body} }}") for body in bodies]
-    columns = Columns.of(publications, subscriptions, _world())
+    columns = Columns.of(publications, subscriptions, world_of())
     pairs = [(p, s) for p in range(len(publications)) for s in range(len(subscriptions))]
     publication, clause = np.array(pairs, np.int32).T.copy()
     decided, _ = columns.columnar._shared.decide(columns.view, publication, clause, 1000)
     told = set(zip(decided.publication.tolist(), decided.subscription.tolist(), strict=True))
     left = set(zip(decided.left_publication.tolist(), decided.left_clause.tolist(), strict=True))
     for p, s in pairs:
-        matches = bool(evaluate(subscriptions[s], publications[p], _world()).bindings)
+        matches = bool(evaluate(subscriptions[s], publications[p], world_of()).bindings)
         assert (p, s) in left or matches == ((p, s) in told), subscriptions[s].text
     assert left
     assert len(left) < len(pairs) or size > 4

@@ -29,7 +29,7 @@ from triplewire.ir.nodes import Expression
 from triplewire.ir.subscription import Subscription
 from triplewire.kernels.joins.alike import forms
 from triplewire.kernels.shared.columns import fixed_array
-from triplewire.kernels.shared.outcomes import MATCH, MISS, TRUNCATED, UNKNOWN
+from triplewire.kernels.shared.outcomes import LEFT, MATCH, MISS, TRUNCATED, UNKNOWN
 from triplewire.model.publication import Publication
 from triplewire.verify.answers import ResidualTests
 from triplewire.verify.counts import Counted, StarCounts
@@ -209,7 +209,13 @@ class Columnar:
         offset = ends(lengths)
         clauses = np.arange(offset[-1]) + np.repeat(begin - offset[:-1], lengths)
         pairs = Pairs(publication, offset, clauses.astype(np.int32), self._table.width[subscription])
-        solved = self._solver.solve(view.batch, view.features, pairs, True, publications, matched=True)
+        solved = self._shared.listed(view, pairs, self._most, self._world.settings.max_steps)
+        left = np.flatnonzero(solved.outcome == LEFT)
+        if len(left):
+            others = pairs if len(left) == len(pairs) else pairs.taken(left)
+            solved = solved.filled(
+                left, self._solver.solve(view.batch, view.features, others, True, publications, matched=True)
+            )
         bindings = bindings_of(solved, pairs, self._most)
         return bindings, ~exact | bindings.more | (solved.outcome >= UNKNOWN)
 

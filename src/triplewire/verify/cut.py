@@ -85,7 +85,7 @@ class _Graph:
         rows = slice(int(batch.offset[number]), int(batch.offset[number + 1]))
         stated = np.stack([column[rows] for column in (batch.subject, batch.predicate, batch.object)], axis=1)
         used, inverse = np.unique(stated, return_inverse=True)
-        unordered = list(map(decoder.term, used.tolist()))
+        unordered = decoder.terms(used)
         order = sorted(range(len(unordered)), key=[term_key(term) for term in unordered].__getitem__)
         rank = np.empty(len(used), np.int32)
         rank[order] = np.arange(len(used))

@@ -19,13 +19,14 @@ from triplewire.clauses.view import View
 from triplewire.encode.batch import Bytes, Ids
 from triplewire.kernels.joins.columns import StarClauses
 from triplewire.kernels.joins.network import decide as kernels
-from triplewire.kernels.joins.network import direct
+from triplewire.kernels.joins.network import direct, listing, walk
 from triplewire.kernels.joins.network.build import build, count_rows, pack
 from triplewire.kernels.joins.network.columns import (
     ABSENT,
     APART,
     COLUMNS,
     KEPT,
+    MARKS,
     NEW_WIDTH,
     PARENT,
     ROW,
@@ -39,13 +40,15 @@ from triplewire.kernels.joins.network.publication import STAMP, VISITED
 from triplewire.kernels.pool import Pool
 from triplewire.kernels.shared.columns import fixed
 from triplewire.kernels.shared.lending import Lent
+from triplewire.kernels.shared.outcomes import LEFT
 from triplewire.kernels.trie.stars import CHECK
 from triplewire.memory import give_back
 from triplewire.verify.counts import Counted
-from triplewire.verify.solve import together, with_variables
+from triplewire.verify.solve import Pairs, Solved, together, with_variables
 
 _ROOM = 1 << 17  # numbers in the rows of all steps, and in all sets, for a publication: one and a half megabytes
 _MANY = 1 << 16  # patterns: while their network is made, much more memory is needed than it keeps
+_PLACE_BITS = 31 - MARKS  # of a place in the order of columns: where there are more, no solutions are listed
 _MOST_STAMPS = 0x3FFFFFFF  # that a scratch has used, which is let go then; there are twice as many
 
 
@@ -62,9 +65,10 @@ class SharedJoins:
         self._scratch: Pool[Lent] = Pool()
 
     def _components(self) -> StarClauses:
-        """The components that the network is made of."""
-        stated = self._stated
-        return with_variables(stated, np.ones(self._clauses.count, np.bool_)) if self._proven else stated
+        """The components that the network is made of. Bindings are asked of all clauses of a subscription, of which
+        the index may have named one."""
+        stated, is_alone = self._stated, ~self._clauses.has_alternatives[self._clauses.facts.owner]
+        return with_variables(stated, is_alone) if self._proven else stated
 
     def ready(self) -> None:
         """Make the network, which takes a while where there are many clauses."""
@@ -89,15 +93,45 @@ class SharedJoins:
             ),
         )
         visited = state.item(VISITED) - before
-        if state.item(STAMP) < _MOST_STAMPS:
-            self._scratch.give(work)
+        self._give(work)
         return counted, visited
+
+    def _give(self, work: Lent) -> None:
+        """Keep a scratch for the next call, if it has stamps for many more publications."""
+        if _state(work).item(STAMP) < _MOST_STAMPS:
+            self._scratch.give(work)
+
+    def listed(self, view: View, pairs: Pairs, most: int, most_steps: int) -> Solved:
+        """The solutions of pairs that match, ascending by publication; LEFT where they are not listed here. Equal
+        components of a publication's clauses are listed once."""
+        outcome = np.full(len(pairs), LEFT, np.uint8)
+        if not len(pairs):
+            return Solved(outcome, np.zeros(0, np.int32), np.zeros((0, 4), np.int64))
+        features, triples, columns = view.features, view.batch.triples, pairs.columns
+        node_key, done = together(features.node_term, features.node_test), 0
+        components = np.diff(self._stated.component_offset)[columns.clauses] + 1  # at the most
+        most_lists = np.bincount(np.repeat(pairs.publication, np.diff(pairs.offset)), components).max(initial=0)
+        lists = walk.lists(int(most_lists), len(components) + int(components.sum()))
+        work = self._scratch.take(self._new_scratch)
+        while done < len(pairs):
+            done = listing.list_pairs(
+                done, columns, work.table, triples, features.columns, node_key, most, most_steps, self._stated,
+                outcome, lists,
+            )  # fmt: skip
+            if done < len(pairs):
+                lists = lists.grown()
+        self._give(work)
+        used = lists.state[walk.ROWS]
+        return Solved(
+            outcome, lists.rows[:used], lists.pieces[: lists.state[walk.PIECES]], int(lists.state[walk.LISTS])
+        )
 
     @cached_property
     def _steps(self) -> StepColumns:
         """The network, which is made when it is first asked for."""
         components, tests = self._components(), self._clauses.tests.columns
-        patterns, variables = len(components.pattern), self._clauses.table.variables
+        patterns = len(components.pattern) if self._has_any else 0
+        variables = self._clauses.table.variables
         step = untouched((2 * patterns + 2, COLUMNS), np.int32)
         tested = untouched((self._most_tested(components) + 1, 2), np.int32)
         node_offset, node = untouched(2 * patterns + 2, np.int32), untouched(5 * patterns, np.int32)
@@ -105,9 +139,12 @@ class SharedJoins:
         frequency = np.bincount(components.pattern[components.pattern >= 0], minlength=self._constants)
         work_area = np.zeros((5, int(variables.max(initial=0)) + 1), np.int64)
         own_order = components._replace(member=components.member.copy())
-        steps, used, nodes = build(
-            self._chosen, own_order, tests, work_area, frequency, step, tested, node_offset, node, last
+        order, begins = self._room_for_order(components), np.zeros(len(self._chosen), np.int32)
+        steps, used, nodes, ordered = build(
+            self._chosen, own_order, tests, work_area, frequency, step, tested, node_offset, node, last, order, begins
         )
+        if ordered >> _PLACE_BITS:
+            ordered, begins = 1, np.zeros(len(self._chosen), np.int32)
         place, is_plain = np.empty(nodes, np.int32), np.zeros(steps, np.uint8)
         size = max(count_rows(node_offset, nodes, place), 1)  # a row is fetched without a look, even of no node
         rows, step = np.zeros(ROW * size, np.int32), step[:steps]
@@ -118,12 +155,20 @@ class SharedJoins:
         width = step[:, [WIDTH, NEW_WIDTH]].astype(np.uint8)
         width[step[:, PARENT] <= APART] = 0
         columns = spared(width), spared(np.append(step[:, TEST], used).astype(np.int32)), tested[:used].copy(), rows
-        made = StepColumns(*fixed(step[:, :KEPT].copy(), *columns, *self._clause_rows(components, last), plain))
+        of_clauses = self._clause_rows(components, last, begins)
+        made = StepColumns(*fixed(step[:, :KEPT].copy(), *columns, *of_clauses, plain, order[:ordered].copy()))
         if patterns > _MANY:
             give_back()
         return made
 
-    def _clause_rows(self, components: StarClauses, last: Ids) -> tuple[Ids, Ids]:
+    def _room_for_order(self, components: StarClauses) -> Bytes:
+        """Room for a number of each component that is in the network, of each of its variables, and one more."""
+        chosen = self._chosen.view(np.bool_)
+        count = np.diff(components.component_offset)[chosen].sum(dtype=np.int64)
+        variables = np.asarray(self._clauses.table.variables)[chosen].sum(dtype=np.int64)
+        return untouched(int(count + variables) + 1, np.uint8)
+
+    def _clause_rows(self, components: StarClauses, last: Ids, begins: Ids) -> tuple[Ids, Ids]:
         """The columns `clause` and `roots`. All 0 of a clause that is not in the network, so that no memory is taken
         for most of an index that hardly needs one. `last`: of each component, what stands in `roots`."""
         chosen = np.flatnonzero(self._chosen)
@@ -136,7 +181,7 @@ class SharedJoins:
         roots = np.insert(last[places], own[:-1], size[~few])
         second[~few] = own[:-1] + np.arange(len(own) - 1)
         rows = untouched((len(self._chosen), 4), np.int32)
-        rows[chosen] = np.column_stack([self._marks()[chosen], root, second, owner[chosen]])
+        rows[chosen] = np.column_stack([self._marks()[chosen] | begins[chosen] << MARKS, root, second, owner[chosen]])
         return rows, roots
 
     def _most_tested(self, components: StarClauses) -> int:

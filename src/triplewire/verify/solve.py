@@ -1,8 +1,7 @@
 """Solves clauses for many pairs of a publication and a clause at once, with kernels and, where a clause has them,
 residual predicates.
 
-Clauses that join nothing are products (`triplewire.kernels.joins.products`), the others are joined
-(`triplewire.kernels.joins.solutions`); what the outcomes mean: `triplewire.verify.columnar`.
+The search is `triplewire.kernels.joins.solutions`; what the outcomes mean: `triplewire.verify.columnar`.
 """
 
 from __future__ import annotations
@@ -23,7 +22,6 @@ from triplewire.encode.batch import Batch, Bytes, Ids, Offsets
 from triplewire.encode.decode import Decoder
 from triplewire.ir.evaluation.evaluate import World
 from triplewire.kernels.joins import components as component_kernels
-from triplewire.kernels.joins import products as product_kernels
 from triplewire.kernels.joins import solutions as kernels
 from triplewire.kernels.joins.columns import (
     JoinedClauses,
@@ -37,18 +35,15 @@ from triplewire.kernels.joins.columns import (
 )
 from triplewire.kernels.pool import Pool
 from triplewire.kernels.shared.columns import Triples, fixed, fixed_array
-from triplewire.kernels.shared.outcomes import LEFT, UNKNOWN
+from triplewire.kernels.shared.outcomes import UNKNOWN
 from triplewire.model.publication import Publication
 from triplewire.verify.answers import Answers, ResidualTests
 
 _ROOM = 1 << 12  # rows, at first
-_TOGETHER = 1 << 17  # pairs that are solved as products together: a star takes about a hundred bytes
-_FEW = 256  # triples of a publication that products read from end to end
 _SMALL = 64  # those that joins do, where the subject is not known; of larger ones they are sorted
 _NONE: NDArray[np.int64] = fixed_array(np.zeros(0, np.int64))
 _AT_ONCE = 1 << 10  # pairs that residual predicates are asked for together: each may ask for some thousand answers
 _OFTEN = 8  # pairs of a publication for which that is worth it in any case
-_NO_KEYS = np.zeros(0, np.int64), np.zeros(0, np.int64)
 _NOWHERE = 0x7FFFFFFF  # stands for a constant that the batch does not have
 
 
@@ -80,16 +75,21 @@ class Solved:
     """Outcome of each pair (MISS, MATCH, TRUNCATED, or UNKNOWN + flags); where rows were kept, those of each component.
 
     A row of `pieces` is (pair, clause, begin in `rows`, number of rows).
+    `lists`: of equal components, listed once.
     """
 
     outcome: Bytes
     rows: Ids
     pieces: NDArray[np.int64]
+    lists: int = 0
 
-
-def _places(offset: Offsets | Ids, rows: Ids) -> int:
-    """How long are the slices of some rows together?"""
-    return int((offset[rows + 1] - offset[rows]).sum())
+    def filled(self, numbers: NDArray[np.int64], others: Solved) -> Solved:
+        """The same, where some pairs have what others found."""
+        if len(numbers) == len(self.outcome):
+            return others
+        self.outcome[numbers] = others.outcome
+        others.pieces[:, 0] = numbers[others.pieces[:, 0]]
+        return _joined(self.outcome, [(self.rows, self.pieces), (others.rows, others.pieces)])
 
 
 class _Inverse:
@@ -126,7 +126,6 @@ class Solver:
         parts = facts.component_offset, facts.component, facts.member
         tested = table.test_offset, table.test_variable, table.test
         self.stars = StarClauses(*fixed(facts.loose, table.pattern_offset, table.pattern, *parts, *tested))
-        self._tests = tests.columns
         self._owner, self._has_alternatives = facts.owner, clauses.has_alternatives
         self._inverses = Pool[_Inverse]()
 
@@ -168,23 +167,12 @@ class Solver:
         `matched`: the subscriptions of all pairs are known to match."""
         stars = self._of_matches if matched else self.stars
         columns = batch.offset, together(batch.subject, batch.predicate), batch.object
-        triples = SortedTriples(*fixed(*columns, *_NO_KEYS))
-        facts = node_features(features)
-        outcome, parts = np.empty(len(pairs), np.uint8), []
-        for start in range(0, len(pairs), _TOGETHER):
-            end = min(start + _TOGETHER, len(pairs))
-            portion = pairs if end - start == len(pairs) else pairs.taken(np.arange(start, end))
-            outcome[start:end], rows, pieces = self._multiplied(portion, keep, stars, features.term, triples, facts)
-            pieces[:, 0] += start
-            parts.append((rows, pieces))
-        left, decoder = np.flatnonzero(outcome == LEFT), Decoder(batch)
-        if not len(left):
-            return _joined(outcome, parts)
-        joined = pairs.taken(left)
-        used, clauses = np.unique(joined.clauses, return_inverse=True)
-        joined = replace(joined, clauses=clauses.astype(np.int32))
+        facts, decoder = node_features(features), Decoder(batch)
+        outcome, parts = np.zeros(len(pairs), np.uint8), []
+        used, clauses = np.unique(pairs.clauses, return_inverse=True)
+        joined = replace(pairs, clauses=clauses.astype(np.int32))
         joined_clauses = self._resolved(used, stars, features.term)
-        triples = SortedTriples(*triples[:3], *fixed(*_sort_triples(batch, joined.publication)))
+        triples = SortedTriples(*fixed(*columns, *_sort_triples(batch, joined.publication)))
         is_residual = (joined_clauses.condition[:, kernels.KIND] == RESIDUAL).any()
         groups = [np.arange(len(joined))]
         if is_residual:
@@ -195,9 +183,9 @@ class Solver:
             while len(waiting):
                 portion = joined if len(waiting) == len(joined) else joined.taken(waiting)
                 own, rows, pieces = self._pass(portion, keep, joined_clauses, triples, facts, answers)
-                pieces[:, 0] = left[waiting[pieces[:, 0]]]
+                pieces[:, 0] = waiting[pieces[:, 0]]
                 parts.append((rows, pieces))
-                outcome[left[waiting]] = own
+                outcome[waiting] = own
                 waiting = waiting[own == UNKNOWN + kernels.UNSURE]
                 if len(waiting) and not self._residual.fill(answers, decoder.term, publications):
                     apart = _by_publication(joined.publication, waiting)
@@ -205,40 +193,6 @@ class Solver:
                         groups += apart
                         break
         return _joined(outcome, parts)
-
-    def _multiplied(
-        self,
-        pairs: Pairs,
-        keep: bool,
-        stated: StarClauses,
-        term: Ids,
-        triples: SortedTriples,
-        facts: NodeFeatures,
-    ) -> tuple[Bytes, Ids, NDArray[np.int64]]:
-        """Outcome, rows and pieces of the pairs whose clauses need no join; the others are LEFT."""
-        cap, outcome = self._world.settings.most_bindings, np.empty(len(pairs), np.uint8)
-        columns = pairs.columns
-        star = np.empty((_places(stated.component_offset, columns.clauses), product_kernels.STAR), np.int64)
-        code = np.empty((_places(stated.pattern_offset, columns.clauses), 2), np.int32)
-        few = np.diff(triples.offset) <= _FEW
-        inverse = self._inverses.take(self._new_inverse)
-        stars = product_kernels.Stars(star, code, inverse.of(term))
-        count = product_kernels.list_stars(columns, few, stated, stars, outcome)
-        self._inverses.give(inverse)
-        hit = np.empty((count + 1 if keep else 1, 4), np.int64)
-        fitting = np.empty(4 * count + self._patterns * (_FEW + 1), np.int32)
-        used, done = np.zeros(3, np.int64), 0
-        hits = product_kernels.Hits(hit, fitting, used)
-        while done < count:
-            done = product_kernels.solve(
-                done, count, cap, keep, columns.publication, stated, self._tests, triples, facts, stars, hits
-            )
-            if done < count:
-                hits = product_kernels.Hits(_doubled(hits.hit), _doubled(hits.fitting), used)
-        rows, pieces = np.empty(used[product_kernels.SIZE], np.int32), np.empty((count if keep else 0, 4), np.int64)
-        frame = np.empty((self._patterns, 3), np.int64)
-        product_kernels.write_solutions(hits, stars, frame, rows)
-        return outcome, rows, pieces[: product_kernels.pair_outcomes(count, cap, keep, star, outcome, pieces)]
 
     def _pass(
         self,

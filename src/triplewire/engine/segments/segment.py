@@ -223,7 +223,7 @@ class Segment:
         bindings = self._verifier.bindings(self._view(chunk), publication, subscription, chunk.publication, chunk.calls)
         selection, selections = self.selection[subscription], [selection or () for selection in self.selections]
         return Details(
-            shared(bindings, selection, selections, chunk.decoder.term),
+            shared(bindings, selection, selections, chunk.decoder.terms),
             int(bindings.count.sum()) + sum(len(answer.bindings) for answer in bindings.answers.values()),
             templates,
             lambda: json_column(bindings, selection, selections, chunk.batch.terms),

@@ -1,1 +1,1 @@
-"""Kernels that join patterns: components, products, solutions, and the rows that come of them."""
+"""Kernels that join patterns: components, the join network, stars, the search, and the rows that come of them."""

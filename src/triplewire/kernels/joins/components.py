@@ -1,7 +1,7 @@
 """Which patterns of a clause hang together? Those that share a variable do; others are solved apart.
 
-Used once for the clauses of a segment. `triplewire.kernels.joins.products` solves the components where all of a clause
-are stars, `triplewire.kernels.joins.solutions` any.
+Used once for the clauses of a segment. `triplewire.kernels.joins.stars` lists the components where all of a clause are
+stars, `triplewire.kernels.joins.solutions` any.
 """
 
 from __future__ import annotations

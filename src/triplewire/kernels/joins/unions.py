@@ -1,7 +1,7 @@
 """The rows of pairs whose clauses have several components, or that have several clauses: products, and their union.
 
-Used through `triplewire.verify.rows`. The rows of a component: `triplewire.kernels.joins.products` and
-`triplewire.kernels.joins.solutions`.
+Used through `triplewire.verify.rows`. The rows of a component: `triplewire.kernels.joins.network.listing`
+and `triplewire.kernels.joins.solutions`.
 """
 
 from __future__ import annotations

@@ -19,3 +19,9 @@ def count_bits(bits: Any) -> Any:
         bits &= bits - 1
         count += 1
     return count
+
+
+@helper
+def lowest_bit(bits: Any) -> Any:
+    """The number of the lowest bit of a number that has one."""
+    return count_bits((bits & -bits) - 1)

@@ -20,7 +20,9 @@ from triplewire.kernels.joins.network.columns import (
     PARENT,
     ROW,
     SUBJECT,
+    UNLISTED,
 )
+from triplewire.kernels.joins.network.order import Order, order_nothing
 from triplewire.kernels.joins.network.paths import Orders, add_path
 from triplewire.kernels.joins.network.steps import NODES, STEPS, TESTS, USES, Component, Network
 from triplewire.kernels.joins.network.trees import Tree, add_tree
@@ -41,8 +43,8 @@ def _room(rows: int) -> int:
 
 @called_helper
 def _add(own: Component, clauses: StarClauses, tests: TestColumns, frequency: Any, variables: Any, tree: Tree,
-         orders: Orders, network: Network) -> int:  # fmt: skip
-    """What stands in `last` for a component."""
+         orders: Orders, network: Network, order: Order) -> int:  # fmt: skip
+    """What stands in `last` for a component. Its columns are put down, too."""
     pattern, member = clauses.pattern, clauses.member
     for count in range(2):
         for m in range(own.begin, own.end):
@@ -50,18 +52,19 @@ def _add(own: Component, clauses: StarClauses, tests: TestColumns, frequency: An
                 if pattern[own.first + member[m], k] < 0:
                     variable = -1 - pattern[own.first + member[m], k]
                     variables[USES, variable] = variables[USES, variable] + 1 if count else 0
-    root = add_tree(own, clauses, tests, frequency, variables, tree, network)
+    root = add_tree(own, clauses, tests, frequency, variables, tree, network, order)
     if root == NO_STEP:
-        last = add_path(own, clauses, tests, frequency, variables, orders, network)
+        last = add_path(own, clauses, tests, frequency, variables, orders, network, order)
         root = last if last == NO_STEP else -2 - last
     return int(root)
 
 
 @allocating_kernel
 def build(chosen: Any, clauses: StarClauses, tests: TestColumns, variables: Any, frequency: Any, step: Any,
-          tested: Any, node_offset: Any, node: Any, last: Any) -> Any:  # fmt: skip
+          tested: Any, node_offset: Any, node: Any, last: Any, variable: Any, begins: Any) -> Any:  # fmt: skip
     """Write down the network of the clauses that are `chosen` (1 by clause), without their residual predicates. Returns
-    how many steps, tests and nodes there are.
+    how many steps, tests and nodes there are, and how much of `variable` is used: for each component a number and one
+    for each variable (`StepColumns.variable`), those of a clause from where `begins` says.
 
     `step` has two rows for each pattern and two more, `tested` one for each test and pattern of the tested variable,
     `last` one for each component, `node_offset` two for each pattern and two more, `node` five for each pattern (see
@@ -75,17 +78,24 @@ def build(chosen: Any, clauses: StarClauses, tests: TestColumns, variables: Any,
     of_order, codes = np.zeros((4, MOST_PATTERNS), np.int32), np.zeros((2, MOST_PATTERNS, 4), np.int64)
     orders = Orders(of_order[0], of_order[1], of_order[2:], codes)
     network = Network(step, tested, slots, node_offset, node, node_slots, used)
+    order = Order(
+        variable, np.ones(1, np.int64), np.empty(MOST_PATTERNS + 1, np.int32), np.empty(MOST_PATTERNS, np.uint8)
+    )
+    variable[0] = UNLISTED
     node_offset[0], used[STEPS] = 0, ALWAYS + 1
     step[ALWAYS, :], step[ALWAYS, PARENT], step[ALWAYS, SUBJECT : OBJECT + 1] = 0, APART, LEAF
     for c in range(chosen.size):
         first, t0, t1 = clauses.pattern_offset[c], clauses.test_offset[c], clauses.test_offset[c + 1]
+        begins[c] = order.used[0]
         for k in range(clauses.component_offset[c], clauses.component_offset[c + 1]):
             begin, size = first + clauses.component[k, 0], clauses.component[k, 1]
             last[k] = NO_STEP
             if chosen[c] > 0 and size <= MOST_PATTERNS:
                 own = Component(first, begin, begin + size, t0, t1)
-                last[k] = _add(own, clauses, tests, frequency, variables, tree, orders, network)
-    return used[STEPS], used[TESTS], used[NODES]
+                last[k] = _add(own, clauses, tests, frequency, variables, tree, orders, network, order)
+            elif chosen[c] > 0:
+                order_nothing(order)
+    return used[STEPS], used[TESTS], used[NODES], order.used[0]
 
 
 @helper

@@ -38,6 +38,11 @@ SEVERAL, ABSENT = -1 << 30, (-1 << 30) + 1
 number of them. As SECOND: it has one component."""
 
 
+MARKS = 5  # bits of MARK; above them is where the clause's components begin in `variable`
+UNLISTED = 255
+"""In `variable`, in place of a number of columns: solutions are not listed. That stands in its first place, too."""
+
+
 class StepColumns(NamedTuple):
     """The join steps and trees of a segment's clauses, shared by all clauses that have them."""
 
@@ -49,6 +54,7 @@ class StepColumns(NamedTuple):
     clause: Any  # shape (clauses, 4)
     roots: Any  # of components: the root of its tree, or -2 - the last step of its path, or NO_STEP
     plain: Any  # hash table of the plain steps (`triplewire.kernels.joins.network.direct`)
+    variable: Any  # by component: how many columns its solutions have, and the variable of each (`.order`)
 
 
 class Scratch(NamedTuple):

@@ -126,7 +126,7 @@ def _fetch_steps(root: int, steps: StepColumns, work: Scratch) -> None:
 
 
 @helper
-def _fetch(clause: Any, begin: int, steps: StepColumns, work: Scratch) -> None:
+def fetch(clause: Any, begin: int, steps: StepColumns, work: Scratch) -> None:
     """Have what will be read of clauses fetched: of the components of those from `begin` on, their steps; of the ones
     behind these, their rows; of the ones behind those, what components they have. So what is read here has come."""
     end, is_later = min(begin + AHEAD, clause.size), begin > 0
@@ -151,7 +151,7 @@ def _fetch(clause: Any, begin: int, steps: StepColumns, work: Scratch) -> None:
 
 
 @helper
-def _most(root: int, p: int, triples: int, steps: StepColumns, tests: TestColumns, features: NodeFeatures,
+def most_solutions(root: int, p: int, triples: int, steps: StepColumns, tests: TestColumns, features: NodeFeatures,
           work: Scratch) -> Any:  # fmt: skip
     """How many solutions has a component at most? 0: it has none. TOO_MANY: nothing is known."""
     if root >= 0 and is_direct(root, steps, work):
@@ -175,8 +175,8 @@ def _most(root: int, p: int, triples: int, steps: StepColumns, tests: TestColumn
 
 
 @helper
-def _components(c: int, steps: StepColumns) -> Any:
-    """The components of a clause as numbers for `_root`: first, and end."""
+def components_of(c: int, steps: StepColumns) -> Any:
+    """The components of a clause as numbers for `root_of`: first, and end."""
     root, second = steps.clause[c, ROOT], steps.clause[c, SECOND]
     if root == SEVERAL:
         return _int(second + 1), _int(second + 1 + steps.roots[second])
@@ -184,7 +184,7 @@ def _components(c: int, steps: StepColumns) -> Any:
 
 
 @helper
-def _root(c: int, j: int, steps: StepColumns) -> Any:
+def root_of(c: int, j: int, steps: StepColumns) -> Any:
     """The root of a component of a clause, or what stands there for one (`StepColumns.roots`)."""
     root = steps.clause[c, ROOT]
     return steps.roots[j] if root == SEVERAL else root if j == 0 else steps.clause[c, SECOND]
@@ -193,9 +193,9 @@ def _root(c: int, j: int, steps: StepColumns) -> Any:
 @called_helper
 def _exactly(c: int, triples: int, steps: StepColumns, work: Scratch) -> Any:
     """How many solutions has a clause whose components are solved, and have some? TOO_MANY where nothing is known."""
-    total, (first, last) = _int(1), _components(c, steps)
+    total, (first, last) = _int(1), components_of(c, steps)
     for j in range(first, last):
-        root = _root(c, j, steps)
+        root = root_of(c, j, steps)
         if root >= 0 and is_direct(root, steps, work):
             is_plain = steps.node[ROW * root] >> KIND == PLAIN
             count = count_plain(root, steps, work) if is_plain else work.direct[root] & _LOW
@@ -221,7 +221,7 @@ def _outcome(c: int, total: Any, cap: int, triples: int, steps: StepColumns, wor
 
 
 @helper
-def _begin(p: int, batch: Triples, known: Any, features: NodeFeatures, work: Scratch) -> None:
+def begin_publication(p: int, batch: Triples, known: Any, features: NodeFeatures, work: Scratch) -> None:
     """Nothing is solved of a publication, but that the step ALWAYS has all values."""
     work.state[STAMP] += 1
     prepare(p, batch, known, features, work)
@@ -251,18 +251,19 @@ def _decide(publication: Any, clause: Any, steps: StepColumns, tests: TestColumn
     work.rows[FIRST_ROW] = 1
     for k in range(clause.size):
         if k % AHEAD == 0:
-            _fetch(clause, k, steps, work)
+            fetch(clause, k, steps, work)
         p, c = publication[k], clause[k]
         if p != now:
             now, triples = p, batch.offset[p + 1] - batch.offset[p]
             if triples <= FEW:
-                _begin(p, batch, known, features, work)
+                begin_publication(p, batch, known, features, work)
         outcome, total, is_known = _int(LEFT), _int(1), True
         if triples <= FEW and steps.clause[c, MARK] & PRESENT > 0:
-            first, last = _components(c, steps)
+            first, last = components_of(c, steps)
             for j in range(first, last):
                 if total > 0:
-                    most = _most(_root(c, j, steps), p, triples, steps, tests, features, work)
+                    own = root_of(c, j, steps)
+                    most = most_solutions(own, p, triples, steps, tests, features, work)
                     total = min(total * most, MOST_SOLUTIONS) if most >= 0 else total
                     is_known = is_known and most >= 0
             if total == 0:
@@ -276,7 +277,7 @@ def _decide(publication: Any, clause: Any, steps: StepColumns, tests: TestColumn
 _ids, _longs, _four = Field(np.int32), Field(np.int64), Field(np.int32, (4,))
 LENT = (
     (StepColumns, (Field(np.int32, (KEPT,)), Field(np.uint8, (2,)), _ids, Field(np.int32, (2,)), _ids, _four, _ids,
-                   Field(np.uint32))),
+                   Field(np.uint32), Field(np.uint8))),
     (TestColumns, TEST_FIELDS),
     (Scratch, (_longs, _longs, _longs, Field(np.int32, (SLOTS,)), Field(np.int64, (3, WORDS)), Field(np.int32, (FEW,)),
                _four, _ids, _four, _longs, _longs, Field(np.int32, (MOST_TERMS,)), _ids, Field(np.int64, (2,)), _longs,
@@ -284,8 +285,8 @@ LENT = (
 )  # fmt: skip
 """What is in the table of addresses, in its order."""
 
-_STEPS, _TESTS, _SCRATCH = places(LENT)
-_take_steps, _take_tests, _take_scratch = (borrowed(kind, fields) for kind, fields in LENT)
+STEPS, TESTS, SCRATCH = places(LENT)
+take_steps, take_tests, take_scratch = (borrowed(kind, fields) for kind, fields in LENT)
 
 
 @kernel
@@ -296,5 +297,5 @@ def decide(publication: Any, clause: Any, lent: Any, batch: Triples, features: T
     of_nodes = NodeFeatures(
         features.offset, features.test, features.low, features.high, features.node_offset, node_key
     )  # fmt: skip
-    steps, tests, work = _take_steps(lent, _STEPS), _take_tests(lent, _TESTS), _take_scratch(lent, _SCRATCH)
+    steps, tests, work = take_steps(lent, STEPS), take_tests(lent, TESTS), take_scratch(lent, SCRATCH)
     return _decide(publication, clause, steps, tests, batch, features.term, of_nodes, cap, work, verdicts)

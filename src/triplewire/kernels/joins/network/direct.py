@@ -45,7 +45,7 @@ MOST_STEPS = 6  # of a direct node
 NEVER = 100  # a step that is neither
 LOOP = 0xFFFFFFFF  # in a key, in place of a constant: subject and object are the same
 MOST_KEYS = 3 * FEW + 1  # of a publication, and room for one more
-_NOWHERE = -1
+NOWHERE = -1
 _int: Any = np.int64
 _ONE = _int(1)
 _LOW = _int(0xFFFFFFFF)
@@ -179,7 +179,7 @@ def look_up(triples: int, steps: StepColumns, work: Scratch) -> None:
 
 
 @helper
-def _values(n: int, linked: int, steps: StepColumns, work: Scratch) -> Any:
+def values_of(n: int, linked: int, steps: StepColumns, work: Scratch) -> Any:
     """The values that the plain steps of a direct node allow. `linked`: the number of its step that is not plain, or
     any other number."""
     node, values, stamp, common, begin = steps.node, work.values, work.state[STAMP], _int(_ALL), ROW * n + FIRST_STEP
@@ -207,18 +207,18 @@ def fetch_steps(n: int, steps: StepColumns, work: Scratch) -> None:
 @helper
 def count_plain(n: int, steps: StepColumns, work: Scratch) -> Any:
     """How many solutions has a node of plain steps, which are looked up?"""
-    return count_bits(_values(n, _int(_NOWHERE), steps, work))
+    return count_bits(values_of(n, _int(NOWHERE), steps, work))
 
 
 @helper
 def count_linked(n: int, triples: int, steps: StepColumns, work: Scratch) -> Any:
     """How many solutions has any other direct node?"""
-    step, linked, total = steps.step, (steps.node[ROW * n] >> KIND) - LINKED, _int(0)
-    own = _values(n, linked, steps, work)
+    step, linked, total = steps.step, linked_step(n, steps), _int(0)
+    own = values_of(n, linked, steps, work)
     work.state[VISITED] += 1
     s, back, theirs = steps.node[ROW * n + FIRST_STEP + linked], _int(0), _int(_ALL)
     if step[s, PARENT] == LINK:
-        back, theirs = _int(step[s, EDGE] & 1), _values(step[s, CHILD], _int(_NOWHERE), steps, work)
+        back, theirs = _int(step[s, EDGE] & 1), values_of(step[s, CHILD], _int(NOWHERE), steps, work)
         s = step[s, EDGE] >> 1
     else:
         back = _int(step[s, SUBJECT] == LEAF)
@@ -231,6 +231,12 @@ def count_linked(n: int, triples: int, steps: StepColumns, work: Scratch) -> Any
                 rest &= rest - 1
                 total += own >> work.triples[2 * back, triple] & theirs >> work.triples[2 - 2 * back, triple] & 1
     return total
+
+
+@helper
+def linked_step(n: int, steps: StepColumns) -> Any:
+    """The number, in a direct node, of its step that is not plain; -1 where all are."""
+    return (steps.node[ROW * n] >> KIND) - LINKED
 
 
 @helper

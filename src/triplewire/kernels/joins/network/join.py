@@ -77,7 +77,7 @@ def _join(n: int, row: int, weight: int, publication: int, triples: int, out: in
     listed = t1 if work.state[LISTED] != 0 else t0
     asks = t0 < t1 and (listed == t0 or steps.tested[t1 - 1, POSITION] >= RANGED)
     for w in range(triple_words(triples)):
-        bits = fitting(n, w, row, triples, t0, listed, steps, work)
+        bits = fitting(n, w, row, width, triples, t0, listed, steps, work)
         if not asks and new_width == width:
             count += count_bits(bits)
             bits = _int(0)

@@ -19,6 +19,7 @@ import numpy as np
 
 from triplewire.kernels.joins.columns import StarClauses
 from triplewire.kernels.joins.network.columns import NO_STEP
+from triplewire.kernels.joins.network.order import Order, order_nothing, order_path
 from triplewire.kernels.joins.network.steps import COLOUR, NEXT_COLOUR, NONE, USES, VALUE, Component, Network, add_step
 from triplewire.kernels.shared.columns import TestColumns
 from triplewire.kernels.shared.compiled import called_helper, helper
@@ -176,8 +177,9 @@ def _try(own: Component, clauses: StarClauses, frequency: Any, variables: Any, o
 
 @called_helper
 def add_path(own: Component, clauses: StarClauses, tests: TestColumns, frequency: Any, variables: Any, orders: Orders,
-             network: Network) -> int:  # fmt: skip
-    """Add what is new of the path of a component. Returns its last step, or NO_STEP where it has too many variables.
+             network: Network, order: Order) -> int:  # fmt: skip
+    """Add what is new of the path of a component, and its columns. Returns its last step, or NO_STEP where it has too
+    many variables.
     USES is known of its variables. Its members are put in order."""
     first, begin, end, t0, t1 = own
     member, parent, width, looks, size = clauses.member, NO_STEP, 0, 0, end - begin
@@ -190,5 +192,7 @@ def add_path(own: Component, clauses: StarClauses, tests: TestColumns, frequency
         member[begin + m] = orders.order[1, m]
         parent, width = add_step(first + member[begin + m], parent, width, own, clauses, tests, network, variables)
         if width > MOST_VARIABLES:
+            order_nothing(order)
             return NO_STEP
+    order_path(width, own, clauses, variables, order)
     return int(parent)

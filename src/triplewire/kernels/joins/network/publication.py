@@ -8,7 +8,6 @@ import numpy as np
 
 from triplewire.kernels.joins.columns import NodeFeatures
 from triplewire.kernels.joins.network.columns import (
-    BEFORE,
     LEAF,
     NUMBER,
     POSITION,
@@ -130,16 +129,17 @@ def passes(t0: int, t1: int, triple: int, publication: int, steps: StepColumns, 
 
 
 @helper
-def fitting(n: int, w: int, row: int, triples: int, t0: int, t1: int, steps: StepColumns, work: Scratch) -> Any:
-    """The triples, of those with the bits of number w, that fit the pattern of a step with the values of a row, and the
-    tests t0 .. t1, as far as those are listed."""
+def fitting(n: int, w: int, row: int, width: int, triples: int, t0: int, t1: int, steps: StepColumns,
+            work: Scratch) -> Any:  # fmt: skip
+    """The triples, of those with the bits of number w, that fit the pattern of a step with the first `width` values of
+    a row, and the tests t0 .. t1, as far as those are listed."""
     step, bits, stamp = steps.step, (_ONE << min(max(triples - w * WORD, 0), WORD)) - 1, work.state[STAMP]
     for k in range(3):
         code = step[n, SUBJECT + k]
         if code >= 0:
             place = work.constants[code]
             bits &= work.sets[place & _LOW, k, w] if place >> 32 == stamp else 0
-        elif code != LEAF and -1 - code < _int(steps.width[n, BEFORE]):
+        elif code != LEAF and -1 - code < width:
             bits &= work.sets[work.rows[row + 1 + (-1 - code)], k, w]
     for t in range(t0, t1):
         position = steps.tested[t, POSITION]

@@ -48,7 +48,7 @@ from triplewire.kernels.joins.network.publication import (
     triple_words,
     value_words,
 )
-from triplewire.kernels.shared.bits import count_bits
+from triplewire.kernels.shared.bits import count_bits, lowest_bit
 from triplewire.kernels.shared.columns import TestColumns
 from triplewire.kernels.shared.compiled import called_helper, helper
 
@@ -64,15 +64,9 @@ _LOW = _int(0xFFFFFFFF)
 
 
 @helper
-def _has(place: Any, term: Any, bits: Any) -> Any:
+def has_value(place: Any, term: Any, bits: Any) -> Any:
     """Is a term in a set?"""
     return (bits[place + term // WORD] >> (term % WORD)) & 1 != 0
-
-
-@helper
-def _lowest(bits: Any) -> Any:
-    """The number of the lowest bit."""
-    return count_bits((bits & -bits) - 1)
 
 
 @helper
@@ -93,9 +87,9 @@ def _fit(n: int, publication: int, triples: int, steps: StepColumns, tests: Test
     is_edge, is_loop = step[n, SUBJECT + 2] == -2, first == 0 and step[n, SUBJECT + 2] == -1
     bits[begin : begin + size] = 0
     for w in range(words):
-        fit = rest = fitting(n, w, FIRST_ROW, triples, t0, listed, steps, work)
+        fit = rest = fitting(n, w, FIRST_ROW, _int(0), triples, t0, listed, steps, work)
         while rest != 0:
-            triple = w * WORD + _lowest(rest)
+            triple = w * WORD + lowest_bit(rest)
             own = rest & -rest
             rest ^= own
             subject, object_ = work.triples[0, triple], work.triples[2, triple]
@@ -117,7 +111,7 @@ def _fit(n: int, publication: int, triples: int, steps: StepColumns, tests: Test
     for w in range(words):
         rest = bits[begin + size + w]
         while rest != 0:
-            triple = w * WORD + _lowest(rest)
+            triple = w * WORD + lowest_bit(rest)
             rest &= rest - 1
             tally[0, work.triples[0, triple]] = tally[0, work.triples[2, triple]] = 0
             tally[1, work.triples[2, triple]] = 0
@@ -144,21 +138,21 @@ def _semijoin(n: int, triples: int, steps: StepColumns, work: Scratch) -> None:
         for w in range(words):
             rest = bits[memo[edge, BEGIN] + size + w]
             while rest != 0:
-                triple = w * WORD + _lowest(rest)
+                triple = w * WORD + lowest_bit(rest)
                 rest &= rest - 1
                 value = work.triples[2 * back, triple]
-                if _has(theirs, work.triples[2 - 2 * back, triple], bits):
+                if has_value(theirs, work.triples[2 - 2 * back, triple], bits):
                     bits[place + value // WORD] |= _ONE << (value % WORD)
 
 
 @helper
-def _steps_of(n: int, steps: StepColumns) -> Any:
+def steps_of(n: int, steps: StepColumns) -> Any:
     """How many steps has a node?"""
     return steps.node[ROW * n] & COUNT_MASK
 
 
 @helper
-def _needs(n: int, k: int, steps: StepColumns) -> Any:
+def needs(n: int, k: int, steps: StepColumns) -> Any:
     """The step number k of a node."""
     return steps.node[ROW * n + FIRST_STEP + k]
 
@@ -168,8 +162,8 @@ def _solve_steps(n: int, publication: int, triples: int, steps: StepColumns, tes
                  features: NodeFeatures, work: Scratch) -> Any:  # fmt: skip
     """Solve the steps of a node. Returns NONE; or a child that is to be solved before; or n: it has no value."""
     stamp, memo = work.state[STAMP], work.memo
-    for k in range(_steps_of(n, steps)):
-        s = _needs(n, k, steps)
+    for k in range(steps_of(n, steps)):
+        s = needs(n, k, steps)
         if memo[s, SOLVED] != stamp:
             is_link = steps.step[s, PARENT] == LINK
             if is_link and work.node_memo[steps.step[s, CHILD], SOLVED] != stamp:
@@ -187,26 +181,26 @@ def _solve_steps(n: int, publication: int, triples: int, steps: StepColumns, tes
 @helper
 def _meet(n: int, steps: StepColumns, work: Scratch) -> Any:
     """The values of a node, and bounds of its solutions. False: some of its steps are not solved."""
-    memo, bits, begin, stamp, many = work.memo, work.bits, work.state[BITS_USED], work.state[STAMP], _steps_of(n, steps)
+    memo, bits, begin, stamp, many = work.memo, work.bits, work.state[BITS_USED], work.state[STAMP], steps_of(n, steps)
     size, bound, count, solved = value_words(work), _int(1), _int(0), True
     for k in range(AT_HAND):
-        s = _needs(n, k, steps)
+        s = needs(n, k, steps)
         solved &= memo[s, SOLVED] == stamp
         bound = min(bound * memo[s, OF_SUBJECT], MOST_SOLUTIONS)
     if solved and many > AT_HAND:
         for k in range(AT_HAND, many):
-            s = _needs(n, k, steps)
+            s = needs(n, k, steps)
             solved &= memo[s, SOLVED] == stamp
             bound = min(bound * memo[s, OF_SUBJECT], MOST_SOLUTIONS)
     if not solved:
         return False
     for w in range(size):
-        common = bits[memo[_needs(n, 0, steps), BEGIN] + w]
+        common = bits[memo[needs(n, 0, steps), BEGIN] + w]
         for k in range(1, AT_HAND):
-            common &= bits[memo[_needs(n, k, steps), BEGIN] + w]
+            common &= bits[memo[needs(n, k, steps), BEGIN] + w]
         if many > AT_HAND:
             for k in range(AT_HAND, many):
-                common &= bits[memo[_needs(n, k, steps), BEGIN] + w]
+                common &= bits[memo[needs(n, k, steps), BEGIN] + w]
         bits[begin + w] = common
         count += count_bits(common)
     own = work.node_memo
@@ -256,9 +250,9 @@ def _below(s: int, value: int, words: int, size: int, steps: StepColumns, work: 
     for w in range(words):
         rest = work.bits[work.memo[edge, BEGIN] + size + w] & work.sets[value, 2 * back, w]
         while rest != 0:
-            term = work.triples[2 - 2 * back, w * WORD + _lowest(rest)]
+            term = work.triples[2 - 2 * back, w * WORD + lowest_bit(rest)]
             rest &= rest - 1
-            if _has(work.node_memo[child, BEGIN], term, work.bits):
+            if has_value(work.node_memo[child, BEGIN], term, work.bits):
                 count += work.rows[(work.counted[child] & _LOW) + term]
     return count
 
@@ -269,11 +263,11 @@ def _count_node(n: int, triples: int, begin: int, steps: StepColumns, work: Scra
     sum."""
     size, words, total = value_words(work), triple_words(triples), _int(0)
     for value in range(work.state[ENDS]):
-        if not _has(work.node_memo[n, BEGIN], value, work.bits):
+        if not has_value(work.node_memo[n, BEGIN], value, work.bits):
             continue
         count = _int(1)
-        for k in range(_steps_of(n, steps)):
-            s = _needs(n, k, steps)
+        for k in range(steps_of(n, steps)):
+            s = needs(n, k, steps)
             if steps.step[s, PARENT] == LINK:
                 count = min(count * _below(s, value, words, size, steps, work), MOST_SOLUTIONS)
             else:
@@ -289,8 +283,8 @@ def count_tree(root: int, triples: int, steps: StepColumns, work: Scratch) -> An
     stamp, depth, total, work.path[0] = work.state[STAMP], 1, _int(0), root
     while depth > 0:
         n, child = work.path[depth - 1], _int(_NONE)
-        for k in range(_steps_of(n, steps)):
-            s = _needs(n, k, steps)
+        for k in range(steps_of(n, steps)):
+            s = needs(n, k, steps)
             if steps.step[s, PARENT] == LINK and work.counted[steps.step[s, CHILD]] >> 32 != stamp:
                 child = _int(steps.step[s, CHILD])
         if child != _NONE:

@@ -17,6 +17,7 @@ import numpy as np
 
 from triplewire.kernels.joins.columns import StarClauses
 from triplewire.kernels.joins.network.columns import APART, NO_STEP
+from triplewire.kernels.joins.network.order import Order, order_tree
 from triplewire.kernels.joins.network.steps import (
     NODES,
     NONE,
@@ -188,9 +189,9 @@ def _root(count: int, left: int, own: Component, clauses: StarClauses, frequency
 
 @called_helper
 def add_tree(own: Component, clauses: StarClauses, tests: TestColumns, frequency: Any, variables: Any, tree: Tree,
-             network: Network) -> int:  # fmt: skip
-    """Add what is new of the tree of a component. Returns its root, or NO_STEP where it is no tree. USES is known of
-    its variables."""
+             network: Network, order: Order) -> int:  # fmt: skip
+    """Add what is new of the tree of a component, and its columns. Returns its root, or NO_STEP where it is no tree.
+    USES is known of its variables."""
     count, patterns = _vertices(own, clauses, variables, tree), own.end - own.begin
     if count == NONE:
         return NO_STEP
@@ -202,4 +203,6 @@ def add_tree(own: Component, clauses: StarClauses, tests: TestColumns, frequency
         tree.step[m], _ = add_step(at, APART, 0, own, clauses, tests, network, variables)
     left = _strip(patterns, count, tree, network)
     root = _root(count, left, own, clauses, frequency, tree, network)
-    return int(_add_node(root, patterns, tree, network))
+    tree.node[root] = _add_node(root, patterns, tree, network)
+    order_tree(root, count, own, clauses, variables, tree, network, order)
+    return int(tree.node[root])
