@@ -40,7 +40,7 @@ from triplewire.model.publication import Publication
 from triplewire.verify.answers import Answers, ResidualTests
 
 _ROOM = 1 << 12  # rows, at first
-_SMALL = 64  # those that joins do, where the subject is not known; of larger ones they are sorted
+_SMALL = 64  # triples of a publication; those of larger ones are sorted for patterns whose subject is not known
 _NONE: NDArray[np.int64] = fixed_array(np.zeros(0, np.int64))
 _AT_ONCE = 1 << 10  # pairs that residual predicates are asked for together: each may ask for some thousand answers
 _OFTEN = 8  # pairs of a publication for which that is worth it in any case
@@ -122,7 +122,6 @@ class Solver:
             [np.asarray(c, np.int32) for c in (tests.kind, tests.group, tests.op, tests.rank)], axis=1
         )
         self._variables = int(table.variables.max(initial=0)) + 1
-        self._patterns = int(np.diff(table.pattern_offset).max(initial=1))
         parts = facts.component_offset, facts.component, facts.member
         tested = table.test_offset, table.test_variable, table.test
         self.stars = StarClauses(*fixed(facts.loose, table.pattern_offset, table.pattern, *parts, *tested))
