@@ -19,9 +19,14 @@ from triplewire.ir.subscription import Subscription
 from triplewire.model.publication import Publication
 from triplewire.model.terms import Term
 from triplewire.verify.columnar import Columnar, Verified
-from triplewire.verify.objects import objects
+from triplewire.verify.objects import ToTerms, objects
 
 Row = frozenset[tuple[str, Term]]
+
+
+def numbered(terms: Sequence[Term]) -> ToTerms:
+    """Gives these terms by their numbers."""
+    return lambda numbers: [terms[number] for number in numbers.tolist()]
 
 
 @dataclass

@@ -19,6 +19,7 @@ from triplewire.model.terms import IRI, XSD, BlankNode, Literal, Term
 from triplewire.verify.json_texts import json_column
 from triplewire.verify.objects import shared
 from triplewire.verify.rows import Bindings
+from verify.columns import numbered
 
 # with lone surrogates, and what is near to them: the last before them, the first behind them, and beyond 16 bits
 CHARACTERS = 'ab"\\/\b\f\n\r\t\0\x01\x1f\x7f é\ud7ff\ud800\udbff\udc00\udfff\ue000\u2028\U0001f600'
@@ -74,7 +75,7 @@ def test_text_is_that_of_the_objects(drawn: tuple[list[Term], Bindings, list[int
     stated, bindings, selection = drawn
     places = np.array(selection, np.int32)
     made = json_column(bindings, places, SELECTIONS, batch_terms(stated))
-    wanted = [utf8(bindings_text(one)) for one in shared(bindings, places, SELECTIONS, stated.__getitem__)]
+    wanted = [utf8(bindings_text(one)) for one in shared(bindings, places, SELECTIONS, numbered(stated))]
     assert rows_of(made) == wanted
     assert all(isinstance(json.loads(text), list) for text in wanted)
 

@@ -16,6 +16,7 @@ from triplewire.model.terms import IRI, BlankNode, Literal, Term
 from triplewire.verify import objects as module
 from triplewire.verify.objects import objects, shared
 from triplewire.verify.rows import Bindings
+from verify.columns import numbered
 
 NAMES = "zyxwv"
 Row = tuple[int, ...]
@@ -68,11 +69,11 @@ def test_bindings_are_in_the_order_of_their_terms(monkeypatch: pytest.MonkeyPatc
     found, selects = found_of(lists), [NAMES[:width] for width, _ in lists]
     wanted = [expected(*one, known) for one in lists]
     every = np.arange(len(lists))
-    assert made(objects(found, every, selects, known.__getitem__)) == wanted
-    assert made(objects(found, every[::-1], selects[::-1], known.__getitem__)) == wanted[::-1]
+    assert made(objects(found, every, selects, numbered(known))) == wanted
+    assert made(objects(found, every[::-1], selects[::-1], numbered(known))) == wanted[::-1]
     monkeypatch.setattr(module, "_TERMS", 50)
     monkeypatch.setattr(module, "_ROWS", 3)
-    assert made(objects(found, every, selects, known.__getitem__)) == wanted
+    assert made(objects(found, every, selects, numbered(known))) == wanted
 
 
 def test_answers_take_the_place_of_rows() -> None:
@@ -85,7 +86,7 @@ def test_answers_take_the_place_of_rows() -> None:
     for order in (np.arange(4), np.arange(4)[::-1]):
         some = [
             rows
-            for portion in objects(found, order, [selects[at] for at in order], known.__getitem__)
+            for portion in objects(found, order, [selects[at] for at in order], numbered(known))
             for rows in portion
         ]
         for at, rows in zip(order.tolist(), some, strict=True):
@@ -98,7 +99,7 @@ def test_answers_take_the_place_of_rows() -> None:
 def test_a_row_that_is_there_twice_stays() -> None:
     known = terms(9)
     lists: list[tuple[int, list[Row]]] = [(2, [(1, 2), (0, 3), (1, 2)]), (1, [(4,), (4,)])]
-    rows = made(objects(found_of(lists), np.arange(2), ["zy", "z"], known.__getitem__))
+    rows = made(objects(found_of(lists), np.arange(2), ["zy", "z"], numbered(known)))
     assert rows == [expected(*one, known) for one in lists]
     assert [len(some) for some in rows] == [3, 2]
 
@@ -110,7 +111,7 @@ def test_the_same_bindings_are_one_object(monkeypatch: pytest.MonkeyPatch, most:
     rows = [(2, [(one, other) for other in range(one % 4 + 1)]) for one in range(12)]
     lists = [rows[rng.randrange(len(rows))] for _ in range(200)]
     selection = np.array([rng.randrange(2) for _ in lists], np.int32)
-    found = list(shared(found_of(lists), selection, ["ab", "cd"], known.__getitem__))
+    found = list(shared(found_of(lists), selection, ["ab", "cd"], numbered(known)))
     first: dict[tuple[int, int], object] = {}
     for pair, (one, select) in enumerate(zip(lists, selection.tolist(), strict=True)):
         names = ["ab", "cd"][select]
@@ -132,7 +133,7 @@ def test_bindings_are_made_while_they_are_taken(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(module, "_made", counted)
     lists: list[tuple[int, list[Row]]] = [(1, [(number,)]) for number in range(20)]
-    found = shared(found_of(lists), np.zeros(20, np.int32), ["a"], terms(20).__getitem__)
+    found = shared(found_of(lists), np.zeros(20, np.int32), ["a"], numbered(terms(20)))
     assert portions == []
     next(found)
     assert len(portions) == 1
@@ -146,7 +147,7 @@ def test_the_collector_is_left_as_it_was(is_enabled: bool) -> None:
     try:
         if not is_enabled:
             gc.disable()
-        for _ in objects(found_of(lists), np.arange(20), ["a"] * 20, terms(20).__getitem__):
+        for _ in objects(found_of(lists), np.arange(20), ["a"] * 20, numbered(terms(20))):
             assert gc.isenabled() is is_enabled
         assert gc.isenabled() is is_enabled
     finally:
