@@ -12,13 +12,7 @@ from typing import Any
 import numpy as np
 
 from triplewire.kernels.joins.columns import NodeFeatures, PairColumns, StarClauses
-from triplewire.kernels.joins.network.columns import (
-    MARK,
-    MARKS,
-    UNLISTED,
-    Scratch,
-    StepColumns,
-)
+from triplewire.kernels.joins.network.columns import MARK, MARKS, UNLISTED, Scratch, StepColumns
 from triplewire.kernels.joins.network.decide import (
     AHEAD,
     EXACT,
@@ -37,14 +31,8 @@ from triplewire.kernels.joins.network.decide import (
 )
 from triplewire.kernels.joins.network.direct import NOWHERE, is_direct, values_of
 from triplewire.kernels.joins.network.join import FIRST_ROW
-from triplewire.kernels.joins.network.levels import (
-    NONE,
-)
-from triplewire.kernels.joins.network.publication import (
-    FEW,
-    OF_BATCH,
-    STAMP,
-)
+from triplewire.kernels.joins.network.levels import NONE
+from triplewire.kernels.joins.network.publication import FEW, OF_BATCH, STAMP
 from triplewire.kernels.joins.network.walk import (
     ASKED,
     FIRST,
@@ -95,13 +83,21 @@ def _list(root: int, columns: int, asked: int, limit: int, most_steps: int, p: i
 
 
 @helper
+def _end_piece(pair: int, clause: int, begin: int, count: int, width: int, lists: Lists) -> None:
+    """Write down a piece whose rows are there, `count` from `begin` on."""
+    piece = lists.state[PIECES]
+    lists.pieces[piece, 0], lists.pieces[piece, 1], lists.pieces[piece, 2] = pair, clause, begin
+    lists.pieces[piece, 3], lists.state[ROWS], lists.state[PIECES] = count, begin + count * width, piece + 1
+
+
+@helper
 def _add_piece(pair: int, clause: int, width: int, place: int, at: int, columns: int, steps: StepColumns,
                lists: Lists) -> bool:  # fmt: skip
     """Make a piece of the rows at `place` (or, where it is NONE, of one row without values), whose columns are the
     variables at `at`. False: there is no room."""
     state, rows, variable = lists.state, lists.rows, steps.variable
     count, k = _int(lists.slots[place, SIZE] if place >= 0 else 1), _int(lists.slots[max(place, 0), FIRST])
-    begin, piece = state[ROWS], state[PIECES]
+    begin = state[ROWS]
     if begin + count * width > rows.size:
         return False
     for row in range(begin, begin + count * width, width):
@@ -111,8 +107,7 @@ def _add_piece(pair: int, clause: int, width: int, place: int, at: int, columns:
             v = _int(variable[at + c])
             if v < width:
                 rows[row + v], k = lists.values[k], k + 1
-    lists.pieces[piece, 0], lists.pieces[piece, 1], lists.pieces[piece, 2] = pair, clause, begin
-    lists.pieces[piece, 3], state[ROWS], state[PIECES] = count, begin + count * width, piece + 1
+    _end_piece(pair, clause, begin, count, width, lists)
     return True
 
 
@@ -121,7 +116,7 @@ def _add_values(pair: int, clause: int, width: int, bits: Any, variable: int, li
                 work: Scratch) -> bool:  # fmt: skip
     """Make a piece of the values of a variable, which are the bits of a number. False: there is no room."""
     state, rows, count = lists.state, lists.rows, min(count_bits(bits), limit)
-    begin, piece = state[ROWS], state[PIECES]
+    begin = state[ROWS]
     if begin + count * width > rows.size:
         return False
     for row in range(begin, begin + count * width, width):
@@ -129,8 +124,7 @@ def _add_values(pair: int, clause: int, width: int, bits: Any, variable: int, li
             rows[row + v] = NONE
         rows[row + variable] = work.terms[OF_BATCH, lowest_bit(bits)]
         bits &= bits - 1
-    lists.pieces[piece, 0], lists.pieces[piece, 1], lists.pieces[piece, 2] = pair, clause, begin
-    lists.pieces[piece, 3], state[ROWS], state[PIECES] = count, begin + count * width, piece + 1
+    _end_piece(pair, clause, begin, count, width, lists)
     return True
 
 
@@ -138,7 +132,7 @@ def _add_values(pair: int, clause: int, width: int, bits: Any, variable: int, li
 def _star(pair: int, clause: int, c: int, width: int, limit: int, most_steps: int, p: int, triples: int, network: Any,
           features: NodeFeatures, lists: Lists, work: Scratch) -> int:  # fmt: skip
     """Make a piece of a clause that is not in the network. Returns as `_clause` does."""
-    (_, tests, clauses), state, piece = network, lists.state, lists.state[PIECES]
+    (_, tests, clauses), state = network, lists.state
     size = clauses.pattern_offset[c + 1] - clauses.pattern_offset[c]
     if clauses.loose[c] == 0 or size > MOST_PATTERNS:
         return OVER
@@ -146,8 +140,8 @@ def _star(pair: int, clause: int, c: int, width: int, limit: int, most_steps: in
     count = list_star(c, width, limit, p, triples, clauses, tests, features, lists.stars, room, work)
     if count < 0:
         return count
-    lists.pieces[piece, 0], lists.pieces[piece, 1], lists.pieces[piece, 2] = pair, clause, state[ROWS]
-    lists.pieces[piece, 3], state[ROWS], state[PIECES] = count, state[ROWS] + count * width, piece + (count > 0)
+    if count > 0:
+        _end_piece(pair, clause, state[ROWS], count, width, lists)
     return MATCH if count > 0 else MISS
 
 
