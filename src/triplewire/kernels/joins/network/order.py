@@ -1,5 +1,7 @@
-"""Which variable of a clause is which column of a solution? Solutions of a component have their columns in an order
-that the network gives, so that components that share a root share their solutions.
+"""Which variable of a clause is which column of a solution?
+
+Solutions of a component have their columns in an order that the network gives, so that components that share a root
+share their solutions.
 
 Of a tree: first the variable of the root, then node by node, those nearest to the root first, what each step adds: the
 places of a pattern that are LEAF, and behind that of a link's edge the variable of its child. Of a path: the variables
