@@ -14,10 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from amounts import examples
-from triplewire.encode.names import Names, find_terms, literal_with, suffix_of, term_names
+from triplewire.encode.names import Names, find_terms, term_names
 from triplewire.encode.publications import encode
 from triplewire.encode.text import WORD_SEED
 from triplewire.kernels.text.names import hash_spans
+from triplewire.model.packed import literal_with, suffix_of
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, LANG_STRING, XSD, BlankNode, Literal, Term, Triple
 

@@ -20,6 +20,7 @@ from triplewire.encode import publications
 from triplewire.encode.batch import BLANK_KIND, Terms
 from triplewire.encode.decode import Decoder
 from triplewire.encode.publications import encode
+from triplewire.model.packed import pack
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, LANG_STRING, XSD, BlankNode, Literal, Node, Term, Triple
 from triplewire.read import read_document
@@ -175,3 +176,21 @@ def test_any(some: list[Publication]) -> None:
     with pytest.MonkeyPatch.context() as patch:
         for publication in some:
             is_right_alone(publication, patch)
+
+
+@settings(max_examples=examples(200), deadline=None)
+@given(st.lists(st.tuples(st.lists(_triples, max_size=5).map(tuple), st.booleans()), max_size=4))
+def test_any_that_were_read(some: list[tuple[tuple[Triple, ...], bool]]) -> None:
+    """Publications that are bytes yet, and others between them."""
+    made = [Publication(f"p{number}", triples) for number, (triples, _) in enumerate(some)]
+    mixed = [
+        Publication.of_packed(one.id, pack(one.triples)) if was_read else one
+        for one, (_, was_read) in zip(made, some, strict=True)
+    ]
+    batch = encode(mixed)
+    assert said_by(batch) == said(made)
+    check(batch)
+    with pytest.MonkeyPatch.context() as patch:
+        for publication in mixed:
+            is_right_alone(publication, patch)
+    assert said_by(encode(mixed + mixed)) == said(made + made)

@@ -13,9 +13,11 @@ import pytest
 from amounts import IN_FULL
 from triplewire.config import Settings
 from triplewire.errors import ReadError, Refusal
+from triplewire.model.publication import Publication
+from triplewire.model.terms import IRI, Literal, Triple
 from triplewire.read import read_document
 from triplewire.read.process.client import CLIENT, Client
-from triplewire.read.process.frames import Request
+from triplewire.read.process.frames import LENGTH, Reply, Request, publications_frame
 from triplewire.read.syntax import Syntax
 
 GOOD = Request(b"<http://a> <http://b> 1 .", Syntax.TURTLE, "http://d", "d", settings=Settings(parse_bytes=512 << 20))
@@ -149,3 +151,15 @@ def test_many_bad_lines_before_a_good_graph() -> None:
     )
     assert publication.id == "http://ok"
     assert [refusal.where.split(":")[1] for refusal in told] == [str(number) for number in range(2, count + 2)]
+
+
+def test_a_reply_that_cannot_be_is_refused() -> None:
+    """Each frame is changed where numbers stand: kernels never see what does not fit."""
+    publication = Publication("p", (Triple(IRI("http://a"), IRI("http://b"), Literal("x")),))
+    frame = publications_frame([publication], end=True)[LENGTH.size :]
+    reply = Reply("d")
+    reply.take(frame)
+    assert reply.publications == [replace(publication, source="d")]
+    for damaged in (frame[:-1] + b"\1", frame[:-4], frame[:-40] + bytes(40)):
+        with pytest.raises(ReadError, match="d: the parsing process gave what cannot be: "):
+            Reply("d").take(damaged)

@@ -65,7 +65,7 @@ def explain_command(
     with output.text_output(None) as stream:
         chunks = read_chunks(given.filled(report), inputs.reading, report, loader=given.loader, streaming=True)
         for candidate in (candidate for chunk in chunks for candidate in chunk):
-            triples += len(candidate.triples)
+            triples += candidate.size
             if publication and candidate.id != publication:
                 continue
             asked += 1

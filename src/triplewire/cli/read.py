@@ -70,7 +70,7 @@ def read_command(
         streaming = file is None and form is Format.NQUADS
         for chunk in read_chunks(filled, reading, report, loader=loader, streaming=streaming):
             for publication in chunk:
-                triples += len(publication.triples)
+                triples += publication.size
                 if form is Format.NQUADS:
                     written += 1
                     stream.write(to_nquads(publication, written))
@@ -93,6 +93,6 @@ def _row(publication: Publication) -> tuple[str, ...]:
         shortened(title(publication)),
         publication.source,
         instant.strftime("%Y-%m-%d %H:%M") if instant else "",
-        f"{len(publication.triples):,}",
+        f"{publication.size:,}",
         "\n".join(publication.notes),
     )

@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from triplewire.encode.batch import BLANK_KIND, IRI_KIND, Batch
 from triplewire.encode.buffers import of_numbers, of_strings, of_text
 from triplewire.encode.decode import Decoder
-from triplewire.encode.names import literal_with
 from triplewire.kernels.shared.columns import fixed_array
 from triplewire.kernels.text.names import copy_strings
 from triplewire.model.canonical import canonical_term, content_hash
+from triplewire.model.packed import literal_with
 from triplewire.model.terms import BlankNode
 
 _TOGETHER = 1 << 17  # triples that become lines at once, unless a single publication has more

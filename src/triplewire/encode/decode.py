@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from triplewire.encode.batch import BLANK_KIND, IRI_KIND, Batch
-from triplewire.encode.names import literal_with
+from triplewire.model.packed import literal_with
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, BlankNode, Term, Triple
 

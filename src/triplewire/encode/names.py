@@ -18,9 +18,9 @@ from triplewire.encode.batch import BLANK_KIND, IRI_KIND, LITERAL_KIND, Bytes, H
 from triplewire.encode.strings import joined
 from triplewire.kernels.shared.columns import fixed, fixed_array
 from triplewire.kernels.text import names as kernels
-from triplewire.model.terms import IRI, LANG_STRING, XSD_STRING, Literal, Term
+from triplewire.model.packed import suffix_of
+from triplewire.model.terms import IRI, Literal, Term
 
-_MARKS = ("", "@", "^")  # how no datatype IRI begins
 _NO_SUFFIXES = np.zeros(0, np.int32), np.zeros(0, np.uint8), np.zeros(0, np.int64)
 _SMALL = 1 << 12  # strings: a table of fewer has much room
 
@@ -135,23 +135,6 @@ def _slots(hashes: Hashes) -> Ids:
 
 
 # --- terms -----------------------------------------------------------------------------------------------------------
-
-
-def suffix_of(term: Term) -> str:
-    """What of a literal is not its lexical form: "" for xsd:string, "@en" for a language, else the datatype IRI (behind
-    "^" where it is no IRI and might be taken for something else)."""
-    if not isinstance(term, Literal) or term.datatype == XSD_STRING:
-        return ""
-    if term.language:
-        return f"@{term.language}"
-    return f"^{term.datatype}" if term.datatype[:1] in _MARKS else term.datatype
-
-
-def literal_with(text: str, suffix: str) -> Literal:
-    """The literal of this lexical form with this suffix: `suffix_of` undone."""
-    if suffix[:1] == "@":
-        return Literal(text, LANG_STRING, suffix[1:])
-    return Literal(text, suffix.removeprefix("^") if suffix else XSD_STRING)
 
 
 def _key(term: Term) -> tuple[int, str, str]:

@@ -1,12 +1,10 @@
-"""Parsed publications to a batch: each distinct term once, then flat arrays. The loops over triples are C's."""
+"""Parsed publications to a batch: each distinct term once, in flat arrays."""
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Collection, Mapping, Sequence
-from functools import lru_cache
-from itertools import chain, compress
-from typing import NamedTuple, TypeAlias
+from collections.abc import Iterator, Sequence
+from itertools import chain, groupby
+from operator import attrgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +12,7 @@ from numpy.typing import NDArray
 from triplewire.encode.batch import Batch, Bytes, Ids, Offsets, Terms
 from triplewire.encode.columns import PackedBatch, Triples, frozen_batch
 from triplewire.encode.interning import wide
-from triplewire.encode.names import suffix_columns, suffix_of
+from triplewire.encode.names import suffix_columns
 from triplewire.encode.text import folding, is_plain, words_of_terms
 from triplewire.kernels.pool import Pool
 from triplewire.kernels.shared.compiled import wrapping
@@ -23,52 +21,13 @@ from triplewire.kernels.text import alone
 from triplewire.kernels.text import publications as kernels
 from triplewire.kernels.text.intern import COLUMNS
 from triplewire.kernels.text.words import STATE
+from triplewire.model.packed import BLANK_CODE, IRI_CODE, LITERAL_CODE, PAD, Packed, pack
 from triplewire.model.publication import Publication
-from triplewire.model.terms import LANG_STRING, Literal, Term, sort_of, tag_of, text_of
 
-_PAD = b"\0" * 8  # no buffer is empty, and all of it can be read eight bytes at a time
 _MOST_STATEMENTS, _MOST_BYTES = 1 << 9, 1 << 13  # of one publication that is encoded in work areas that stay; bytes of
 # its literals
 _MOST_TERMS = 3 * _MOST_STATEMENTS
-_FEW_SORTS = 16  # of terms, whose codes are remembered
-_Sort: TypeAlias = "str | int | tuple[str | int, str]"
-"""What `sort_of` says of a term, with its language where a term has one."""
-
-
-class _Sorts(NamedTuple):
-    """Sorts of terms: what codes say that a term is of them, and the suffixes of their literals."""
-
-    code: Mapping[_Sort, int]  # `kernels.IRI`, `kernels.BLANK`, or `kernels.LITERAL` and the number of the suffix
-    suffixes: tuple[str, ...]
-    text: bytes  # the suffixes one behind the other
-    lengths: list[int]
-
-
-class _Terms(NamedTuple):
-    """Terms, which need not be distinct: their texts in UTF-8, one behind the other, and what they are."""
-
-    data: bytes
-    lengths: list[int]
-    codes: list[int]
-    sorts: _Sorts
-
-    @classmethod
-    def of(cls, terms: Collection[Term]) -> _Terms:
-        """These. The loops over them are C's."""
-        texts = list(map(text_of, terms))
-        whole = "".join(texts)
-        data = whole.encode("utf-8", "surrogatepass")
-        if len(data) == len(whole):
-            lengths = list(map(len, texts))
-        else:
-            lengths = [len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass")) for text in texts]
-        sorts: list[_Sort] = list(map(sort_of, terms))
-        distinct = dict.fromkeys(sorts)
-        if LANG_STRING in distinct:  # few have another tag than the others
-            sorts = list(zip(map(sort_of, terms), map(tag_of, terms), strict=True))
-            distinct = dict.fromkeys(sorts)
-        said = (_sorts_again if len(distinct) <= _FEW_SORTS else _sorts)(tuple(distinct))
-        return cls(data, lengths, list(map(said.code.__getitem__, sorts)), said)
+_NO_NUMBERS = np.zeros(0, np.int32)
 
 
 def encode(publications: Sequence[Publication]) -> Batch:
@@ -77,47 +36,49 @@ def encode(publications: Sequence[Publication]) -> Batch:
         batch = _encoded_alone(publications[0])
         if batch is not None:
             return batch
-    flat: list[Term] = list(chain.from_iterable(chain.from_iterable([p.triples for p in publications])))
-    # first each object once, which is quick, and often most of the work, since readers share terms
-    identities = list(map(id, flat))
-    objects = dict(zip(identities, flat, strict=True))
-    place = dict(zip(objects, range(len(objects)), strict=True))
-    given, sizes = _Terms.of(objects.values()), np.array([len(p.triples) for p in publications], np.int64)
-    statement = np.array(list(map(place.__getitem__, identities)), np.int32)
-    terms, triples, has_text = _columns(_given(given, statement, sizes), given.sorts.suffixes)
+    suffixes: dict[str, int] = {"": 0}
+    given = _given(list(_parts(publications)), [p.size for p in publications], suffixes)
+    terms, triples, has_text = _columns(given, tuple(suffixes))
     words = words_of_terms(terms.text, terms.start, terms.end, has_text)
     return frozen_batch([p.id for p in publications], triples, terms, words)
 
 
-def _given(terms: _Terms, statement: Ids, sizes: Offsets) -> kernels.Given:
-    """The terms and statements as the kernel takes them."""
-    text: Bytes = np.frombuffer(bytearray(terms.data + _PAD), np.uint8)
-    suffix_text, suffix_offset = suffix_columns(terms.sorts.suffixes)
+def _parts(publications: Sequence[Publication]) -> Iterator[Packed]:
+    """The triples as bytes: of each publication that was read, and of those together that programs made one behind the
+    other, as these often share terms."""
+    for packed, run in groupby(publications, attrgetter("packed")):
+        if packed is None:
+            yield pack(list(chain.from_iterable(p.triples for p in run)))
+        else:
+            for _ in run:  # the same publication may come again
+                yield packed
+
+
+def _given(parts: Sequence[Packed], sizes: list[int], suffixes: dict[str, int]) -> kernels.Given:
+    """The terms and statements of all of these as the kernel takes them. `sizes`: how many statements each publication
+    has. Suffixes become numbers of `suffixes`."""
+    texts: list[memoryview | bytes] = []
+    lengths, codes, statements = [_NO_NUMBERS], [_NO_NUMBERS], [_NO_NUMBERS]
+    first = 0
+    for part in parts:
+        numbers: Ids = np.frombuffer(part.numbers, np.int32)
+        terms, behind = part.terms, part.terms + len(part.suffixes)
+        own = numbers[behind : behind + terms]
+        if len(part.suffixes) > 1:
+            places = [suffixes.setdefault(suffix, len(suffixes)) for suffix in part.suffixes]
+            own = np.array([IRI_CODE, BLANK_CODE, *(LITERAL_CODE + place for place in places)], np.int32)[own]
+        texts.append(memoryview(part.text)[: int(numbers[:terms].sum())])
+        lengths.append(numbers[:terms])
+        codes.append(own)
+        statements.append(numbers[behind + terms :] + first)
+        first += terms
+    text: Bytes = np.frombuffer(bytearray(b"".join((*texts, PAD))), np.uint8)
+    length: Offsets = np.concatenate(lengths, dtype=np.int64)
+    names = tuple(suffixes)
     return kernels.Given(
-        text, wide(text), np.array(terms.lengths, np.int64), np.array(terms.codes, np.int32), suffix_text,
-        suffix_offset, is_plain(terms.sorts.suffixes), statement, sizes,
+        text, wide(text), length, np.concatenate(codes), *suffix_columns(names), is_plain(names),
+        np.concatenate(statements), np.array(sizes, np.int64),
     )  # fmt: skip
-
-
-def _sorts(sorts: tuple[_Sort, ...]) -> _Sorts:
-    """What is said of terms of these sorts."""
-    suffixes, codes = {"": 0}, dict[_Sort, int]()
-    for sort in sorts:
-        suffix = _suffix_again(sort)
-        codes[sort] = (
-            suffix if isinstance(suffix, int) else kernels.LITERAL + suffixes.setdefault(suffix, len(suffixes))
-        )
-    texts = [suffix.encode("utf-8", "surrogatepass") for suffix in suffixes]
-    return _Sorts(codes, tuple(suffixes), b"".join(texts), list(map(len, texts)))
-
-
-def _suffix(sort: _Sort) -> str | int:
-    """The suffix of literals of a sort; the code of other terms."""
-    datatype, language = sort if isinstance(sort, tuple) else (sort, "")
-    return datatype if isinstance(datatype, int) else suffix_of(Literal("", datatype, language))
-
-
-_sorts_again, _suffix_again = lru_cache(maxsize=256)(_sorts), lru_cache(maxsize=1_024)(_suffix)
 
 
 def _columns(given: kernels.Given, suffixes: tuple[str, ...]) -> tuple[Terms, Triples, NDArray[np.bool_]]:
@@ -189,19 +150,20 @@ _ROOMS: Pool[Lent] = Pool()
 
 def _encoded_alone(publication: Publication) -> Batch | None:
     """One publication; None where it is large, or made to collide."""
-    statements = len(publication.triples)
-    if statements > _MOST_STATEMENTS:
+    packed = publication.packed
+    if packed is None:
+        if publication.size > _MOST_STATEMENTS:
+            return None
+        packed = pack(publication.triples, each_once=False)
+    terms, statements, literals = packed.terms, packed.statements, packed.literals
+    if terms > _MOST_TERMS or statements > _MOST_STATEMENTS or literals > _MOST_BYTES:
         return None
-    texts, terms = _Terms.of(list(chain.from_iterable(publication.triples))), 3 * statements
-    literals = sum(compress(texts.lengths, texts.codes))  # and blank nodes
-    if literals > _MOST_BYTES:
-        return None
-    text: Bytes = np.frombuffer(texts.data + texts.sorts.text + _PAD, np.uint8)
-    given: Ids = np.frombuffer(array("i", texts.lengths + texts.sorts.lengths + texts.codes), np.int32)
-    suffixes = len(texts.sorts.suffixes)
-    block = np.empty(alone.block_size(terms, suffixes, literals), np.int64)
+    text: Bytes = np.frombuffer(packed.text, np.uint8)
+    given: Ids = np.frombuffer(packed.numbers, np.int32)
+    suffixes = len(packed.suffixes)
+    block = np.empty(alone.block_size(terms, statements, suffixes, literals), np.int64)
     room = _ROOMS.take(_new_room)
     with wrapping():
-        done = alone.encode_one(room.table, text, given, suffixes, literals, block)
+        done = alone.encode_one(room.table, text, given, terms, suffixes, literals, block)
     _ROOMS.give(room)
-    return PackedBatch(publication.id, text, texts.sorts.suffixes, block) if done else None
+    return PackedBatch(publication.id, text, packed.suffixes, block) if done else None

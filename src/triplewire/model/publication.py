@@ -10,9 +10,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from triplewire.expected import expect, expect_text, refuse
 from triplewire.model.canonical import content_hash
+from triplewire.model.packed import Packed, unpack
 from triplewire.model.terms import IRI, Node, Term, Triple, shortened
 
 
@@ -78,6 +80,31 @@ class Publication:
     published: dt.datetime | None = None
     attachments: Mapping[str, bytes] = field(default_factory=dict, compare=False)
     notes: tuple[str, ...] = field(default=(), compare=False)
+    packed: ClassVar[Packed | None] = None
+    """The triples as bytes; only a publication that was read has them."""
+
+    @classmethod
+    def of_packed(
+        cls,
+        id: str,
+        packed: Packed,
+        source: str = "",
+        published: dt.datetime | None = None,
+        notes: tuple[str, ...] = (),
+    ) -> Publication:
+        """A publication whose triples, of bytes that were checked, are made when somebody asks for them."""
+        publication = object.__new__(cls)
+        given: dict[str, Any] = {"id": id, "source": source, "published": published, "attachments": {}, "notes": notes}
+        publication.__dict__.update(given, packed=packed)
+        return publication
+
+    if not TYPE_CHECKING:  # where it would hide that a name is wrong
+
+        def __getattr__(self, name: str) -> Any:
+            if name != "triples" or self.packed is None:
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            triples = self.__dict__[name] = unpack(self.packed)
+            return triples
 
     def __post_init__(self) -> None:
         if type(self.triples) is not tuple or not _ONLY_TRIPLES.issuperset(map(type, self.triples)):
@@ -89,9 +116,14 @@ class Publication:
         if self.published is not None:
             expect("Publication(published=...)", self.published, dt.datetime, "a datetime.datetime, or None")
 
+    @property
+    def size(self) -> int:
+        """How many triples it has; their terms are not made for it."""
+        return len(self.triples) if self.packed is None else self.packed.statements
+
     def __repr__(self) -> str:
         source = f" from {shortened(self.source)!r}" if self.source else ""
-        count = len(self.triples)
+        count = self.size
         return f"<Publication {shortened(self.id)!r}{source}: {count} triple{'s' * (count != 1)}>"
 
     def _repr_html_(self) -> str:

@@ -82,7 +82,7 @@ def _publications(
     if (
         request.syntax is Syntax.JSON_LD
         and b"@" not in data
-        and not any(publication.triples for publication in reply.publications)
+        and not any(publication.size for publication in reply.publications)
     ):
         raise ReadError(
             "this JSON says nothing: it is no JSON Feed, and JSON-LD without a triple",

@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 
 from triplewire.encode.batch import BLANK_KIND, IRI_KIND, LITERAL_KIND, Bytes, Ids, Offsets, Terms
 from triplewire.encode.buffers import of_numbers, of_strings, of_text
-from triplewire.encode.names import literal_with
 from triplewire.encode.strings import TextColumn, joined, utf8
 from triplewire.kernels.joins import row_texts as rows_kernels
 from triplewire.kernels.shared.columns import fixed, fixed_array
 from triplewire.kernels.text import json_strings as kernels
 from triplewire.kernels.text.names import copy_strings
 from triplewire.model.match import bindings_text
+from triplewire.model.packed import literal_with
 from triplewire.model.terms import IRI, BlankNode, Term, term_to_json
 from triplewire.verify.rows import Bindings
 from triplewire.verify.steps import UsedTerms

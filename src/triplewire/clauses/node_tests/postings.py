@@ -24,7 +24,6 @@ import re
 from collections.abc import Iterable
 from typing import TypeAlias
 
-from triplewire.encode.names import suffix_of
 from triplewire.ir.fulltext.nodes import Analyzer, Prefix, TextExpression, TextOr, Word
 from triplewire.ir.nodes import (
     AnyOf,
@@ -42,6 +41,7 @@ from triplewire.ir.normal_form.clauses import Test, X
 from triplewire.ir.values.compare import BOOLEAN, BOOLEANS, Text, label_of, value_of
 from triplewire.ir.values.dates import Moment, lenient_instant
 from triplewire.ir.values.numbers import Number, lenient_number
+from triplewire.model.packed import suffix_of
 from triplewire.model.terms import IRI, XSD_STRING, Literal
 
 Posting: TypeAlias = tuple[str | int, ...]

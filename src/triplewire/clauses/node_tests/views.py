@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from triplewire.clauses.node_tests.columns import to_text
 from triplewire.encode.batch import Terms
-from triplewire.encode.names import literal_with
+from triplewire.model.packed import literal_with
 from triplewire.model.terms import Literal
 
 

@@ -16,10 +16,11 @@ from triplewire.kernels.shared.hashing import hash_bytes
 from triplewire.kernels.shared.lending import WORDS, Field, borrowed
 from triplewire.kernels.text.names import hash_with, same_bytes
 from triplewire.kernels.text.numbers import NO, number_of
-from triplewire.kernels.text.publications import BLANK, LITERAL, kind_and_suffix
+from triplewire.kernels.text.publications import kind_and_suffix
 from triplewire.kernels.text.words import BYTES, DONE, GROWTH, IDS, PAD, Folding, WordTable, cut_texts
 from triplewire.kernels.text.words import WORDS as _WORDS
 from triplewire.kernels.triples import sort_by_all, write_distinct
+from triplewire.model.packed import BLANK_CODE, LITERAL_CODE
 
 STATEMENT_ROWS = 6
 _LANGUAGE = ord("@")  # a suffix that begins with it is a language, and its literals have text
@@ -55,10 +56,11 @@ _take_room = borrowed(*LENT[0])
 
 
 @helper
-def block_size(terms: int, suffixes: int, literals: int) -> int:
-    """Numbers of 64 bits that the columns of so many terms, suffixes and bytes of literals take, with the table of
-    their addresses. A text of so many bytes has no more words, and is folded to no more than GROWTH times as many."""
-    return 64 + 7 * terms + suffixes + 3 * literals
+def block_size(terms: int, statements: int, suffixes: int, literals: int) -> int:
+    """Numbers of 64 bits that the columns of so many terms, statements, suffixes and bytes of literals take, with the
+    table of their addresses. A text of so many bytes has no more words, and is folded to no more than GROWTH times as
+    many."""
+    return 64 + 6 * terms + 2 * statements + suffixes + 3 * literals
 
 
 @helper
@@ -69,9 +71,10 @@ def _place(block: Any, column: int, at: int, rows: int, size: int) -> int:
 
 
 @helper
-def _lay_out(text: Any, terms: int, of_terms: int, suffixes: int, literals: int, block: Any) -> None:
+def _lay_out(text: Any, of_terms: int, counts: tuple[int, int, int, int], block: Any) -> None:
     """Write the table of addresses, with the largest number of rows that columns may have. `of_terms`: the bytes of
-    all terms, behind which suffixes stand in the text."""
+    all terms, behind which suffixes stand in the text. `counts`: of terms, statements, suffixes, bytes of literals."""
+    terms, statements, suffixes, literals = counts
     at = _int(block.ctypes.data) + 8 * WORDS * len(BATCH_FIELDS)  # where the first column begins
     for column in (_START, _END, _HASH, _NUMBER):
         at = _place(block, column, at, terms, 8)
@@ -82,7 +85,7 @@ def _lay_out(text: Any, terms: int, of_terms: int, suffixes: int, literals: int,
     _place(block, _WORD_END, block[WORDS * _WORD_START] + 8, literals + 1, 8)  # each word ends where the next begins
     at = _place(block, _WORD_HASH, at, literals + 1, 8)
     for column in (_SUBJECT, _PREDICATE, _OBJECT):
-        at = _place(block, column, at, terms // 3, 4)
+        at = _place(block, column, at, statements, 4)
     at = _place(block, _SUFFIX, at, terms, 4)
     at = _place(block, _WORD_IDS, at, literals + 1, 4)
     at = _place(block, _KIND, at, terms, 1)
@@ -135,42 +138,41 @@ def _write_terms(given: Any, terms: int, suffixes: int, columns: BatchColumns, r
         if row == count:
             start[row], stop[row], kind_of[row], suffix_of[row], hashes[row] = at, end, kind, suffix, h
             columns.number_state[row], columns.number[row] = NO, np.nan
-            if code != BLANK:  # which reads as nothing, whatever its label
+            if code != BLANK_CODE:  # which reads as nothing, whatever its label
                 columns.number_state[row], columns.number[row] = number_of(text, at, end)
             first = suffix_offset[suffix]
             is_plain = first == suffix_offset[suffix + 1] or suffix_text[first] == _LANGUAGE
-            room.has_text[row] = code >= LITERAL and is_plain
+            room.has_text[row] = code >= LITERAL_CODE and is_plain
             count += 1
         at = end
     return count
 
 
 @called_helper
-def _write_triples(terms: int, count: int, room: Room, columns: BatchColumns) -> Any:
-    """The triples, in order; returns how many there are. Each three of the terms given are a statement."""
-    number, size, work = room.number, terms // 3, room.statement
+def _write_triples(statement: Any, count: int, room: Room, columns: BatchColumns) -> Any:
+    """The triples, in order; returns how many there are. Each three terms are a statement."""
+    number, size, work = room.number, statement.size // 3, room.statement
     graph, s, p, o = work[:size], work[size : 2 * size], work[2 * size : 3 * size], work[3 * size : 4 * size]
     order, other = work[4 * size : 5 * size], work[5 * size : 6 * size]
     for i in range(size):
-        graph[i], s[i], p[i], o[i] = 0, number[3 * i], number[3 * i + 1], number[3 * i + 2]
+        graph[i], s[i] = 0, number[statement[3 * i]]
+        p[i], o[i] = number[statement[3 * i + 1]], number[statement[3 * i + 2]]
     sort_by_all(graph, s, p, o, count, 1, room.sums, order, other)
     return write_distinct(graph, s, p, o, order, columns.offset, columns.subject, columns.predicate, columns.object)
 
 
 @kernel
-def encode_one(lent: Any, text: Any, given: Any, suffixes: int, literals: int, block: Any) -> bool:
+def encode_one(lent: Any, text: Any, given: Any, terms: int, suffixes: int, literals: int, block: Any) -> bool:
     """Write the columns of a publication (`triplewire.kernels.shared.columns.BatchColumns`) to a block of memory,
     behind the table of their addresses. False where too many words collide.
 
-    `text`: the terms, then the suffixes, which are so many. `given`: the bytes of each, then the codes of the terms
-    (`triplewire.kernels.text.publications`); each three terms are a statement. `literals`: the bytes of all literals,
-    or more.
+    `text`, `given` and the counts: as `triplewire.model.packed.Packed` has them.
     """
     room = _take_room(lent, 0)
-    terms, of_terms = _int((given.size - suffixes) // 2), _int(0)
+    statement, of_terms = given[2 * terms + suffixes :], _int(0)
     for i in range(terms):
         of_terms += given[i]
-    _lay_out(text, terms, of_terms, suffixes, literals, block)
+    _lay_out(text, of_terms, (terms, statement.size // 3, suffixes, literals), block)
     columns = take_batch(block, 0)
     mask, slots = _int(1), _int(1)
     while mask < 2 * terms:
@@ -178,7 +180,7 @@ def encode_one(lent: Any, text: Any, given: Any, suffixes: int, literals: int, b
     while slots <= 2 * literals:
         slots *= 2
     count = _write_terms(given, terms, suffixes, columns, room, mask - 1)
-    triples = _write_triples(terms, count, room, columns)
+    triples = _write_triples(statement, count, room, columns)
     state, entries = room.state, room.words[:slots]
     state[:] = 0
     for i in range(slots):

@@ -16,9 +16,8 @@ from triplewire.kernels.text.intern import Interned, interned
 from triplewire.kernels.text.names import hash_with
 from triplewire.kernels.text.numbers import NO, number_of
 from triplewire.kernels.triples import sort_by_all, write_distinct
+from triplewire.model.packed import BLANK_CODE, LITERAL_CODE
 
-IRI, BLANK, LITERAL = 0, 1, 2
-"""Codes of terms; of literals, the number of the suffix is added. A code, up to LITERAL, and one more is the kind."""
 PUBLICATION, SUBJECT, PREDICATE, OBJECT, ORDER, OTHER = 0, 1, 2, 3, 4, 5  # rows of `Work.statement`
 STATEMENT_ROWS = 6
 _int: Any = np.int64
@@ -70,8 +69,8 @@ class Encoded(NamedTuple):
 
 @helper
 def kind_and_suffix(code: int) -> tuple[int, int]:
-    """What a term of a code is."""
-    return _int(min(code, LITERAL) + 1), _int(max(code - LITERAL, 0))
+    """What a term of a code is: up to LITERAL_CODE, the kind is one more."""
+    return _int(min(code, LITERAL_CODE) + 1), _int(max(code - LITERAL_CODE, 0))
 
 
 @kernel
@@ -109,9 +108,9 @@ def _write_terms(given: Given, count: int, work: Work, out: Encoded) -> None:
         h = hash_bytes(text, start, end, kind)
         out.hash[term] = hash_with(h, suffix, given.suffix_text, given.suffix_offset)
         out.number_state[term], out.number[term] = NO, np.nan
-        if code != BLANK:  # which reads as nothing, whatever its label
+        if code != BLANK_CODE:  # which reads as nothing, whatever its label
             out.number_state[term], out.number[term] = number_of(text, start, end)
-        out.has_text[term] = code >= LITERAL and given.is_plain[suffix]
+        out.has_text[term] = code >= LITERAL_CODE and given.is_plain[suffix]
 
 
 @kernel

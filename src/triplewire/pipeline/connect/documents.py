@@ -31,7 +31,7 @@ def groups(publications: Iterable[Publication]) -> Iterator[list[Publication]]:
     triples = 0
     for publication in publications:
         group.append(publication)
-        triples += len(publication.triples)
+        triples += publication.size
         if len(group) >= BATCH_PUBLICATIONS or triples >= BATCH_TRIPLES:
             yield group
             group, triples = [], 0

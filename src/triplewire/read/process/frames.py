@@ -1,8 +1,9 @@
-"""The messages between the reader and the parsing process: length-prefixed frames of JSON, never pickles.
+"""The messages between the reader and the parsing process: length-prefixed frames of JSON and bytes, never pickles.
 
 A request is a header and the bytes of a document. A reply is one or more frames, of which the last is marked `end`. A
-frame has a table of distinct terms; a triple is three indexes into it. `triplewire.read.process.client` sends requests,
-`triplewire.read.process.worker` sends replies.
+frame is a header, and the triples that it speaks of as bytes (`triplewire.model.packed`), which are checked, but stay
+bytes until somebody asks for terms. `triplewire.read.process.client` sends requests, `triplewire.read.process.worker`
+sends replies.
 """
 
 from __future__ import annotations
@@ -11,14 +12,15 @@ import dataclasses
 import datetime as dt
 import json
 import struct
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from triplewire.config import Settings
 from triplewire.errors import ReadError
+from triplewire.model.packed import Packed, pack
 from triplewire.model.publication import Publication
-from triplewire.model.terms import IRI, XSD_STRING, BlankNode, Literal, Node, Term, Triple
+from triplewire.model.terms import IRI, BlankNode, Node, Triple, text_of
 from triplewire.read.decoded import Problem
 from triplewire.read.process.pieces import Piece, RefusedLine
 from triplewire.read.syntax import Syntax
@@ -65,75 +67,46 @@ class Request:
         return cls(data, **fields)
 
 
-class _Table:
-    """Distinct terms, numbered in order of first use. An entry's first character is its kind."""
+class _Parts:
+    """The triples that a frame speaks of, one behind the other."""
 
     def __init__(self) -> None:
-        self.entries: list[str] = []
-        self._index: dict[Term, int] = {}
+        self.parts: list[bytes] = []
 
-    def number(self, term: Term) -> int:
-        number = self._index.get(term)
-        if number is None:
-            number = self._index[term] = len(self.entries)
-            self.entries.append(_entry(term))
-        return number
-
-    def numbers(self, triples: Iterable[Triple]) -> list[int]:
-        number = self.number
-        return [number(term) for triple in triples for term in triple]
+    def add(self, triples: Iterable[Triple]) -> list[Any]:
+        """Add triples; returns what the header says of them."""
+        packed = pack(tuple(triples))
+        self.parts += packed.text, packed.numbers
+        return [len(packed.text), len(packed.numbers), packed.suffixes, packed.terms, packed.literals]
 
 
-def _entry(term: Term) -> str:
-    """A term as an entry of the table."""
-    if isinstance(term, IRI):
-        return "<" + term.value
-    if isinstance(term, BlankNode):
-        return "_" + term.label
-    if term.language:
-        return f"@{term.language} {term.lexical}"
-    return '"' + term.lexical if term.datatype == XSD_STRING else f"^{term.datatype} {term.lexical}"
+def _node(graph: Node | None) -> list[Any] | None:
+    """A node, or no node, as JSON."""
+    return None if graph is None else [isinstance(graph, BlankNode), text_of(graph)]
 
 
-def _term(entry: str) -> Term:
-    """The term of an entry of the table."""
-    kind, rest = entry[0], entry[1:]
-    if kind == "<":
-        return IRI(rest)
-    if kind == '"':
-        return Literal(rest)
-    if kind == "_":
-        return BlankNode(rest)
-    tag, _, lexical = rest.partition(" ")
-    return Literal.tagged(lexical, tag) if kind == "@" else Literal(lexical, tag)
-
-
-def _triples(numbers: list[int], terms: list[Any]) -> list[Triple]:
-    parts = iter([terms[n] for n in numbers])
-    return list(map(Triple._make, zip(parts, parts, parts, strict=True)))
+def _node_of(said: list[Any] | None) -> Node | None:
+    """The node of what `_node` says."""
+    return None if said is None else (BlankNode if said[0] else IRI)(said[1])
 
 
 def publications_frame(publications: Iterable[Publication], *, end: bool, problems: Iterable[Problem] = ()) -> bytes:
     """Publications, and problems of their document, as a frame."""
-    table = _Table()
+    parts = _Parts()
     rows = [
-        [p.id, p.published.isoformat() if p.published else None, list(p.notes), table.numbers(p.triples)]
+        [p.id, p.published.isoformat() if p.published else None, list(p.notes), parts.add(p.triples)]
         for p in publications
     ]
     said = [[_error(problem.error), problem.subject, problem.is_warning] for problem in problems]
-    return _frame({"publications": rows, "problems": said, "terms": table.entries, "end": end})
+    return _frame({"publications": rows, "problems": said, "end": end}, parts)
 
 
-def piece_frame(piece: Piece) -> bytes:
+def piece_frame(graphs: Mapping[Node | None, Iterable[Triple]], refused: Iterable[RefusedLine]) -> bytes:
     """The triples and malformed lines of a piece of an N-Quads file, as a frame."""
-    table = _Table()
-
-    def node(graph: Node | None) -> int:
-        return -1 if graph is None else table.number(graph)
-
-    graphs = [[node(graph), table.numbers(triples)] for graph, triples in piece.graphs]
-    refused = [[_error(r.error), r.named, node(r.graph)] for r in piece.refused]
-    return _frame({"graphs": graphs, "refused": refused, "terms": table.entries, "end": True})
+    parts = _Parts()
+    rows = [[_node(graph), parts.add(triples)] for graph, triples in graphs.items()]
+    lines = [[_error(r.error), r.named, _node(r.graph)] for r in refused]
+    return _frame({"graphs": rows, "refused": lines, "end": True}, parts)
 
 
 def error_frame(error: ReadError) -> bytes:
@@ -145,9 +118,32 @@ def _error(error: ReadError) -> list[Any]:
     return [error.what, error.line, error.column, error.remedy]
 
 
-def _frame(value: dict[str, Any]) -> bytes:
-    body = json.dumps(value, separators=(",", ":")).encode("ascii")
+def _frame(header: dict[str, Any], parts: _Parts | None = None) -> bytes:
+    said = json.dumps(header, separators=(",", ":")).encode("ascii")
+    body = b"".join((LENGTH.pack(len(said)), said, *(parts.parts if parts else ())))
     return LENGTH.pack(len(body)) + body
+
+
+class _Frame:
+    """A frame that came: its header, and its parts, which are taken in their order."""
+
+    def __init__(self, body: bytes, source: str) -> None:
+        (length,) = LENGTH.unpack_from(body)
+        self._body, self._at, self._source = body, LENGTH.size + length, source
+        self.header = json.loads(body[LENGTH.size : self._at])
+
+    def packed(self, said: list[Any]) -> Packed:
+        """The next triples, of which the header says this. Raises `ReadError` where they cannot be."""
+        text_bytes, number_bytes, suffixes, terms, literals = said
+        middle = self._at + text_bytes
+        text, numbers = self._body[self._at : middle], self._body[middle : middle + number_bytes]
+        self._at = middle + number_bytes
+        packed = Packed(text, numbers, tuple(suffixes), terms, literals)
+        try:
+            packed.check()
+        except (ValueError, TypeError) as error:
+            raise ReadError(f"the parsing process gave what cannot be: {error}", source=self._source) from None
+        return packed
 
 
 class Reply:
@@ -162,23 +158,23 @@ class Reply:
 
     def take(self, body: bytes) -> None:
         """Add a frame. Raises the `ReadError` that it carries."""
-        value = json.loads(body)
-        self.ended = value["end"]
-        if "error" in value:
-            raise self._read_error(value["error"])
-        terms = [_term(entry) for entry in value["terms"]]
-        for identifier, published, notes, numbers in value.get("publications", ()):
+        frame = _Frame(body, self._source)
+        header = frame.header
+        self.ended = header["end"]
+        if "error" in header:
+            raise self._read_error(header["error"])
+        for identifier, published, notes, said in header.get("publications", ()):
             instant = dt.datetime.fromisoformat(published) if published else None
-            triples = tuple(_triples(numbers, terms))
-            self.publications.append(Publication(identifier, triples, self._source, instant, notes=tuple(notes)))
+            packed = frame.packed(said)
+            self.publications.append(Publication.of_packed(identifier, packed, self._source, instant, tuple(notes)))
         self.problems.extend(
             Problem(self._read_error(error), subject, is_warning)
-            for error, subject, is_warning in value.get("problems", ())
+            for error, subject, is_warning in header.get("problems", ())
         )
-        node: Callable[[int], Any] = lambda n: None if n < 0 else terms[n]  # noqa: E731  # used twice, below
-        self.piece.graphs.extend((node(n), _triples(numbers, terms)) for n, numbers in value.get("graphs", ()))
+        self.piece.graphs.extend((_node_of(graph), frame.packed(said)) for graph, said in header.get("graphs", ()))
         self.piece.refused.extend(
-            RefusedLine(self._read_error(error), named, node(n)) for error, named, n in value.get("refused", ())
+            RefusedLine(self._read_error(error), named, _node_of(graph))
+            for error, named, graph in header.get("refused", ())
         )
 
     def _read_error(self, fields: list[Any]) -> ReadError:

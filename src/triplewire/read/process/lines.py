@@ -13,7 +13,7 @@ from triplewire.config import Settings
 from triplewire.errors import ReadError
 from triplewire.model.references import is_absolute
 from triplewire.model.terms import IRI, BlankNode, Node, Triple, parse_term
-from triplewire.read.process.pieces import Piece, RefusedLine
+from triplewire.read.process.pieces import RefusedLine
 from triplewire.read.rdf.parse import Terms, syntax_error
 from triplewire.read.rdf.split import Statement
 from triplewire.read.syntax import Syntax
@@ -25,8 +25,11 @@ _TERM = re.compile(
 _QUOTED = re.compile(rb'"(?:[^"\\]++|\\.)*+"|<[^<>"\s]*+>')
 
 
-def parse_lines(data: bytes, first_line: int, settings: Settings) -> Piece:
-    """Parse one piece: as a whole, and only if that fails line by line.
+def parse_lines(
+    data: bytes, first_line: int, settings: Settings
+) -> tuple[dict[Node | None, dict[Triple, None]], list[RefusedLine]]:
+    """Parse one piece: as a whole, and only if that fails line by line. Gives the distinct triples of each graph, in
+    order of occurrence, and the malformed lines.
 
     `first_line` is the number of its first line.
     """
@@ -46,10 +49,10 @@ def parse_lines(data: bytes, first_line: int, settings: Settings) -> Piece:
                 error.line = number
                 error.__context__ = None  # with it and the traceback, a line costs 12 KB of memory
                 refused.append(_refused(error.with_traceback(None), line))
-    graphs: dict[Node | None, list[Triple]] = {}
+    graphs: dict[Node | None, dict[Triple, None]] = {}
     for graph, triple in statements:
-        graphs.setdefault(graph, []).append(triple)
-    return Piece(list(graphs.items()), refused)
+        graphs.setdefault(graph, {})[triple] = None
+    return graphs, refused
 
 
 def _parse_line(line: bytes, terms: Terms) -> list[Statement]:

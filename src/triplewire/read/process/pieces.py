@@ -13,9 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 
 from triplewire.config import Settings
 from triplewire.errors import ReadError
+from triplewire.model.packed import Packed, unpack
 from triplewire.model.publication import Publication
 from triplewire.model.terms import Node, Triple
 from triplewire.read.rdf.split import graph_id, too_many
@@ -35,9 +37,10 @@ class RefusedLine:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """The content of a piece of a file: the triples of each graph in order of occurrence, and the malformed lines."""
+    """The content of a piece of a file: the distinct triples of each graph in order of occurrence, and the malformed
+    lines."""
 
-    graphs: list[tuple[Node | None, list[Triple]]]
+    graphs: list[tuple[Node | None, Packed]]
     refused: list[RefusedLine]
 
 
@@ -65,14 +68,14 @@ class Collected:
     document: str
     source: str
     settings: Settings
-    graphs: dict[Node | None, list[Triple]] = field(default_factory=dict)
+    graphs: dict[Node | None, list[Packed]] = field(default_factory=dict)
     refused: list[RefusedLine] = field(default_factory=list)
 
     def add(self, piece: Piece) -> None:
         """Join the next piece."""
         self.refused.extend(piece.refused)
         for graph, triples in piece.graphs:
-            self.graphs.setdefault(graph, []).extend(triples)
+            self.graphs.setdefault(graph, []).append(triples)
 
     def refusals(self, split: str) -> Iterator[tuple[str, ReadError]]:
         """The refusals, each with the id of the refused publication, or with the file where that is unknown.
@@ -88,8 +91,9 @@ class Collected:
                 yield self.source, line.error
         if split == "subject":
             return  # the graphs are no publications then
-        for graph, triples in list(self.graphs.items()):
-            if len(triples) > self.settings.max_triples and len(set(triples)) > self.settings.max_triples:
+        most = self.settings.max_triples
+        for graph, parts in list(self.graphs.items()):
+            if sum(part.statements for part in parts) > most and len(_distinct(parts)) > most:
                 del self.graphs[graph]
                 yield self._subject(graph), too_many(self.settings)
 
@@ -98,10 +102,19 @@ class Collected:
 
     def triples(self) -> Iterator[Triple]:
         """All triples that are left, whatever their graph."""
-        for triples in self.graphs.values():
-            yield from triples
+        for parts in self.graphs.values():
+            yield from _distinct(parts)
 
     def publications(self) -> Iterator[Publication]:
         """One publication a graph, in order of first occurrence."""
-        for graph, triples in self.graphs.items():
-            yield Publication(graph_id(graph, self.document), tuple(dict.fromkeys(triples)), self.source)
+        for graph, parts in self.graphs.items():
+            name = graph_id(graph, self.document)
+            if len(parts) == 1:
+                yield Publication.of_packed(name, parts[0], self.source)
+            else:
+                yield Publication(name, _distinct(parts), self.source)
+
+
+def _distinct(parts: list[Packed]) -> tuple[Triple, ...]:
+    """The distinct triples of a graph that may lie in several pieces."""
+    return tuple(dict.fromkeys(chain.from_iterable(map(unpack, parts))))

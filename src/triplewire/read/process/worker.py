@@ -53,7 +53,7 @@ def serve(requests: BinaryIO, replies: BinaryIO) -> None:
 def _answer(request: Request, replies: BinaryIO) -> None:
     """Write the frames of one reply. Raises `ReadError`."""
     if request.syntax is Syntax.N_QUADS:
-        replies.write(piece_frame(parse_lines(request.data, request.first_line, request.settings)))
+        replies.write(piece_frame(*parse_lines(request.data, request.first_line, request.settings)))
         return
     decoded = decode(request)
     batch, size = [], 0
