@@ -52,7 +52,7 @@ def graph_figures(place: Place, cases: list[Case], matcher: str) -> Iterator[Fig
         yield Figure("graph", f"{case.label}: load", loaded.seconds, "s")
         yield Figure("graph", f"{case.label}: matches a publication", timing.matches)
         rows = Figure("graph", f"{case.label}: match rows from an encoded batch", timing.encoded_micros, MICROS,
-                      allowed_micros(ENCODED_MICROS, timing, own))  # fmt: skip
+                      allowed_micros(ENCODED_MICROS if own else None, timing))  # fmt: skip
         yield explained(rows, partial(measure.match, loaded.engine, source))
         small = SMALL_MICROS if aimed and number == 0 else None
         rows = Figure("graph", f"{case.label}: match rows from N-Quads bytes", timing.micros, MICROS, small)

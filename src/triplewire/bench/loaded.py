@@ -42,9 +42,9 @@ def inputs_of(place: Place, case: Case) -> list[measure.Input]:
     return measure.split_publications(case.publications, STEPS, place.work)
 
 
-def allowed_micros(micros: float, timing: Timed, wanted: bool) -> float | None:
-    """The target of a publication, in microseconds, raised for its matches; None where none is wanted."""
-    return micros + timing.matches * NANOSECONDS_A_MATCH / 1e3 if wanted else None
+def allowed_micros(micros: float | None, timing: Timed) -> float | None:
+    """The target of a publication, in microseconds, raised for its matches; None where there is none."""
+    return None if micros is None else micros + timing.matches * NANOSECONDS_A_MATCH / 1e3
 
 
 def explained(row: Figure, work: Callable[[], object]) -> Figure:
