@@ -10,6 +10,7 @@ import pytest
 from engine.samples import EX, item
 from triplewire import Engine
 from triplewire.kernels.shared.compiled import IS_COMPILED
+from triplewire.model.packed import pack
 from triplewire.model.publication import Publication
 
 CALLS, C_CALLS = 130, 125  # a few more than there are
@@ -58,3 +59,15 @@ def test_more_triples_take_no_more_calls(engine: Engine) -> None:
     one, many = item("p", "w3"), item("p", "w3 w4 w5 w6")
     more = Publication("p", (*many.triples, *(item(f"p{n}", f"w{n}").triples[0] for n in range(20))))
     assert abs(counted(engine, more)[0] - counted(engine, one)[0]) <= 2
+
+
+def test_what_was_read_is_matched_without_its_terms(engine: Engine) -> None:
+    """Rows, and which subscriptions match: no term of a publication is made for that, alone or with others."""
+    made = [item("p", "w3 w4"), item("q", "w5")]
+    read = [Publication.of_packed(one.id, pack(one.triples)) for one in made]
+    for some in (read[:1], read):
+        matched = engine.match(some)
+        assert [(match.publication, match.subscription) for match in matched] == [
+            (match.publication, match.subscription) for match in engine.match(made[: len(some)])
+        ]
+    assert all("triples" not in vars(publication) for publication in read)
