@@ -55,6 +55,13 @@ class Component(NamedTuple):
     test_end: int
 
 
+class Frequency(NamedTuple):
+    """How often constants and tests occur."""
+
+    constant: Any  # constant -> positions of patterns that have it
+    test: Any  # test -> variables of clauses that have it
+
+
 @helper
 def _is_before(position: int, number: int, tested: Any, at: int) -> Any:
     """Does a test belong before the one at a place? Range tests come last, and the others by position and number."""
