@@ -111,6 +111,62 @@ def test_what_clauses_share_is_solved_once() -> None:
     assert len(_nodes(shared._steps)) == nodes
 
 
+def _within(low: int, high: int, number: int, ends: tuple[str, str] = (">=", "<")) -> Subscription:
+    """A subscription to a place whose height lies between two numbers, of a thing of a class."""
+    bounds = f"?y {ends[0]} {low} && ?y {ends[1]} {high}"
+    return parse(
+        f"SELECT * WHERE {{ ?m a <urn:Mint> . ?m <urn:at> ?l . ?l <urn:height> ?y FILTER({bounds}) }}",
+        "sparql",
+        id=str(number),
+    )
+
+
+def _placed(*heights: str) -> Publication:
+    """A mint at places, each with a height."""
+    mint, triples = IRI("urn:m"), [Triple(IRI("urn:m"), RDF_TYPE, IRI("urn:Mint"))]
+    for number, height in enumerate(heights):
+        place, datatype = IRI(f"urn:l{number}"), XSD + ("decimal" if "." in height else "integer")
+        triples += [Triple(mint, IRI("urn:at"), place), Triple(place, IRI("urn:height"), Literal(height, datatype))]
+    return Publication("urn:placed", tuple(triples))
+
+
+def test_a_tree_begins_where_its_rarest_test_is() -> None:
+    """A hundred clauses that differ in their bounds only have what is left and right of the edge in common, whatever
+    constants there are: each takes one step and one node of its own."""
+    columns = Columns.of([_placed("50.5")], [_within(n, n + 2, n) for n in range(100)], world_of())
+    verdict = columns.verdict()
+    assert sorted(verdict.subscription.tolist()) == [49, 50]
+    shared = columns.columnar._shared
+    always, patterns, links, nodes = 1, 2 + 100, 1, 1 + 100
+    assert len(shared._steps.step) == always + patterns + links
+    assert len(_nodes(shared._steps)) == nodes
+    work = shared._scratch.idle[-1].parts[-1]
+    assert work.state[network.VISITED] == patterns + links + nodes  # each once
+
+
+def test_bounds_in_joins_are_those_of_the_reference() -> None:
+    """Bounds of all kinds, of integers and decimals, in trees and where a tested value is that of two patterns."""
+    rng, queries = random.Random(4), []
+    for number in range(60):
+        low, ends = rng.randrange(8), (rng.choice((">", ">=")), rng.choice(("<", "<=")))
+        queries.append(_within(low, low + rng.randrange(4), number, ends))
+    for number in range(60, 90):
+        bound = rng.choice((f"?y > {number % 7}", f"?y <= {number % 7}.5", f"?y >= {number % 7} && ?y < 6.0"))
+        body = f"?m <urn:at> ?l . ?m <urn:at> ?k . ?l <urn:height> ?y . ?k <urn:height> ?y FILTER({bound})"
+        queries.append(parse(f"SELECT * WHERE {{ {body} }}", "sparql", id=str(number)))
+    some = [
+        _placed(*(rng.choice(("1", "3", "4.5", "5", "6.0")) for _ in range(rng.randrange(1, 4)))) for _ in range(12)
+    ]
+    columns, world = Columns.of(some, queries, world_of()), world_of()
+    verdict = columns.verdict()
+    told = set(zip(verdict.publication.tolist(), verdict.subscription.tolist(), strict=True))
+    meant = {
+        (p, s) for p, one in enumerate(some) for s, query in enumerate(queries) if evaluate(query, one, world).bindings
+    }
+    assert told == meant
+    assert 100 < len(meant) < len(some) * len(queries)
+
+
 def test_equal_clauses_take_no_further_steps() -> None:
     """The same clause under a hundred names and orders is solved in as many steps as one."""
     rng = random.Random(5)

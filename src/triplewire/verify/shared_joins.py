@@ -37,6 +37,7 @@ from triplewire.kernels.joins.network.columns import (
     StepColumns,
 )
 from triplewire.kernels.joins.network.publication import STAMP, VISITED
+from triplewire.kernels.joins.network.steps import Frequency
 from triplewire.kernels.pool import Pool
 from triplewire.kernels.shared.columns import fixed
 from triplewire.kernels.shared.lending import Lent
@@ -136,12 +137,15 @@ class SharedJoins:
         tested = untouched((self._most_tested(components) + 1, 2), np.int32)
         node_offset, node = untouched(2 * patterns + 2, np.int32), untouched(5 * patterns, np.int32)
         last = untouched(len(components.component), np.int32)
-        frequency = np.bincount(components.pattern[components.pattern >= 0], minlength=self._constants)
+        often = Frequency(
+            np.bincount(components.pattern[components.pattern >= 0], minlength=self._constants),
+            np.bincount(components.test, minlength=len(self._clauses.tests)),
+        )
         work_area = np.zeros((5, int(variables.max(initial=0)) + 1), np.int64)
         own_order = components._replace(member=components.member.copy())
         order, begins = self._room_for_order(components), np.zeros(len(self._chosen), np.int32)
         steps, used, nodes, ordered = build(
-            self._chosen, own_order, tests, work_area, frequency, step, tested, node_offset, node, last, order, begins
+            self._chosen, own_order, tests, work_area, often, step, tested, node_offset, node, last, order, begins
         )
         if ordered >> _PLACE_BITS:
             ordered, begins = 1, np.zeros(len(self._chosen), np.int32)

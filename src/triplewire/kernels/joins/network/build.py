@@ -24,7 +24,7 @@ from triplewire.kernels.joins.network.columns import (
 )
 from triplewire.kernels.joins.network.order import Order, order_nothing
 from triplewire.kernels.joins.network.paths import Orders, add_path
-from triplewire.kernels.joins.network.steps import NODES, STEPS, TESTS, USES, Component, Network
+from triplewire.kernels.joins.network.steps import NODES, STEPS, TESTS, USES, Component, Frequency, Network
 from triplewire.kernels.joins.network.trees import Tree, add_tree
 from triplewire.kernels.shared.columns import TestColumns
 from triplewire.kernels.shared.compiled import allocating_kernel, called_helper, helper, kernel
@@ -42,7 +42,7 @@ def _room(rows: int) -> int:
 
 
 @called_helper
-def _add(own: Component, clauses: StarClauses, tests: TestColumns, frequency: Any, variables: Any, tree: Tree,
+def _add(own: Component, clauses: StarClauses, tests: TestColumns, often: Frequency, variables: Any, tree: Tree,
          orders: Orders, network: Network, order: Order) -> int:  # fmt: skip
     """What stands in `last` for a component. Its columns are put down, too."""
     pattern, member = clauses.pattern, clauses.member
@@ -52,15 +52,15 @@ def _add(own: Component, clauses: StarClauses, tests: TestColumns, frequency: An
                 if pattern[own.first + member[m], k] < 0:
                     variable = -1 - pattern[own.first + member[m], k]
                     variables[USES, variable] = variables[USES, variable] + 1 if count else 0
-    root = add_tree(own, clauses, tests, frequency, variables, tree, network, order)
+    root = add_tree(own, clauses, tests, often, variables, tree, network, order)
     if root == NO_STEP:
-        last = add_path(own, clauses, tests, frequency, variables, orders, network, order)
+        last = add_path(own, clauses, tests, often.constant, variables, orders, network, order)
         root = last if last == NO_STEP else -2 - last
     return int(root)
 
 
 @allocating_kernel
-def build(chosen: Any, clauses: StarClauses, tests: TestColumns, variables: Any, frequency: Any, step: Any,
+def build(chosen: Any, clauses: StarClauses, tests: TestColumns, variables: Any, often: Frequency, step: Any,
           tested: Any, node_offset: Any, node: Any, last: Any, variable: Any, begins: Any) -> Any:  # fmt: skip
     """Write down the network of the clauses that are `chosen` (1 by clause), without their residual predicates. Returns
     how many steps, tests and nodes there are, and how much of `variable` is used: for each component a number and one
@@ -69,7 +69,7 @@ def build(chosen: Any, clauses: StarClauses, tests: TestColumns, variables: Any,
     `step` has two rows for each pattern and two more, `tested` one for each test and pattern of the tested variable,
     `last` one for each component, `node_offset` two for each pattern and two more, `node` five for each pattern (see
     `triplewire.kernels.joins.network.trees`); `variables` has five rows and a column for each variable of a clause.
-    frequency[constant]: positions of patterns that have it. The members of components with cycles are put in order.
+    The members of components with cycles are put in order.
     """
     slots, used = np.full(_room(step.shape[0]), -1, np.int32), np.zeros(3, np.int64)
     node_slots = np.full(_room(node_offset.size), -1, np.int32)
@@ -92,7 +92,7 @@ def build(chosen: Any, clauses: StarClauses, tests: TestColumns, variables: Any,
             last[k] = NO_STEP
             if chosen[c] > 0 and size <= MOST_PATTERNS:
                 own = Component(first, begin, begin + size, t0, t1)
-                last[k] = _add(own, clauses, tests, frequency, variables, tree, orders, network, order)
+                last[k] = _add(own, clauses, tests, often, variables, tree, orders, network, order)
             elif chosen[c] > 0:
                 order_nothing(order)
     return used[STEPS], used[TESTS], used[NODES], order.used[0]

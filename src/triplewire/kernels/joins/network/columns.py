@@ -14,8 +14,13 @@ BEFORE, AFTER = 0, 1  # columns of `width`
 LEAF = -1000  # a variable that stands in no other place of the component: its values are counted, not listed
 NO_STEP = -1  # parent of a first step; also `last` of a component that is not in the network
 APART = -2  # parent of a step that belongs to trees: the triples that fit its pattern, as a set
-POSITION, NUMBER = 0, 1  # columns of `tested`
-RANGED = 3  # added to the POSITION of a range test; these come last in a step
+POSITION, NUMBER = 0, 1
+"""Columns of `tested`: the position of the pattern whose value is tested, the test. What a range test asks is there,
+too, so that nobody looks elsewhere: its operator in OPS bits above the PLACES bits of the position, then its group; its
+rank in place of the test."""
+
+PLACES, OPS = 2, 3
+RANGED = 1 << PLACES  # the least POSITION of a range test; these come last in a step
 
 
 LINK = -3  # parent of a step of another kind: its EDGE and CHILD
@@ -49,7 +54,7 @@ class StepColumns(NamedTuple):
     step: Any  # shape (steps, KEPT)
     width: Any  # shape (steps, 2): of a step of a path, the variables that have a value before it, and after it
     test_offset: Any  # step -> its slice of `tested`
-    tested: Any  # shape (tests, 2): the position of the pattern whose value is tested, the test
+    tested: Any  # shape (tests, 2): what is tested
     node: Any  # rows of ROW numbers, flat
     clause: Any  # shape (clauses, 4)
     roots: Any  # of components: the root of its tree, or -2 - the last step of its path, or NO_STEP

@@ -151,7 +151,7 @@ def fetch(clause: Any, begin: int, steps: StepColumns, work: Scratch) -> None:
 
 
 @helper
-def most_solutions(root: int, p: int, triples: int, steps: StepColumns, tests: TestColumns, features: NodeFeatures,
+def most_solutions(root: int, p: int, triples: int, steps: StepColumns, features: NodeFeatures,
           work: Scratch) -> Any:  # fmt: skip
     """How many solutions has a component at most? 0: it has none. TOO_MANY: nothing is known."""
     if root >= 0 and is_direct(root, steps, work):
@@ -165,12 +165,12 @@ def most_solutions(root: int, p: int, triples: int, steps: StepColumns, tests: T
         return work.direct[root] & _LOW
     if root >= 0:
         if work.node_memo[root, SOLVED] != work.state[STAMP]:
-            solve_tree(root, p, triples, steps, tests, features, work)
+            solve_tree(root, p, triples, steps, features, work)
         return _int(work.node_memo[root, TOTAL])
     if root == NO_STEP:
         return _int(TOO_MANY)
     if work.memo[-2 - root, SOLVED] != work.state[STAMP]:
-        solve_path(-2 - root, p, triples, steps, tests, features, work)
+        solve_path(-2 - root, p, triples, steps, features, work)
     return _int(work.memo[-2 - root, TOTAL] if work.memo[-2 - root, COUNT] >= 0 else TOO_MANY)
 
 
@@ -244,7 +244,7 @@ def _write(outcome: int, p: int, c: int, owner: int, verdicts: Verdicts, matches
 
 
 @called_helper
-def _decide(publication: Any, clause: Any, steps: StepColumns, tests: TestColumns, batch: Triples, known: Any,
+def _decide(publication: Any, clause: Any, steps: StepColumns, batch: Triples, known: Any,
             features: NodeFeatures, cap: int, work: Scratch, verdicts: Verdicts) -> Any:  # fmt: skip
     """What `decide` does. known[term of the batch]: the segment's constant, or -1."""
     now, triples, matches, others = -1, 0, _int(0), _int(0)
@@ -263,7 +263,7 @@ def _decide(publication: Any, clause: Any, steps: StepColumns, tests: TestColumn
             for j in range(first, last):
                 if total > 0:
                     own = root_of(c, j, steps)
-                    most = most_solutions(own, p, triples, steps, tests, features, work)
+                    most = most_solutions(own, p, triples, steps, features, work)
                     total = min(total * most, MOST_SOLUTIONS) if most >= 0 else total
                     is_known = is_known and most >= 0
             if total == 0:
@@ -297,5 +297,5 @@ def decide(publication: Any, clause: Any, lent: Any, batch: Triples, features: T
     of_nodes = NodeFeatures(
         features.offset, features.test, features.low, features.high, features.node_offset, node_key
     )  # fmt: skip
-    steps, tests, work = take_steps(lent, STEPS), take_tests(lent, TESTS), take_scratch(lent, SCRATCH)
-    return _decide(publication, clause, steps, tests, batch, features.term, of_nodes, cap, work, verdicts)
+    steps, work = take_steps(lent, STEPS), take_scratch(lent, SCRATCH)
+    return _decide(publication, clause, steps, batch, features.term, of_nodes, cap, work, verdicts)

@@ -40,7 +40,6 @@ from triplewire.kernels.joins.network.publication import (
     triple_words,
 )
 from triplewire.kernels.shared.bits import count_bits
-from triplewire.kernels.shared.columns import TestColumns
 from triplewire.kernels.shared.compiled import helper
 
 MOST_ROWS = 1024  # of a step
@@ -66,7 +65,7 @@ def _bind(n: int, triple: int, row: int, at: int, steps: StepColumns, work: Scra
 
 @helper
 def _join(n: int, row: int, weight: int, publication: int, triples: int, out: int, steps: StepColumns,
-          tests: TestColumns, features: NodeFeatures, work: Scratch) -> int:  # fmt: skip
+          features: NodeFeatures, work: Scratch) -> int:  # fmt: skip
     """Put the rows that a row of the parent has in a step behind those that end at `out`. Returns the end, or
     TOO_MANY."""
     step, rows = steps.step, work.rows
@@ -84,7 +83,7 @@ def _join(n: int, row: int, weight: int, publication: int, triples: int, out: in
         while bits != 0:
             triple = w * WORD + count_bits((bits & -bits) - 1)
             bits &= bits - 1
-            if asks and not passes(t0, t1, triple, publication, steps, tests, features, work):
+            if asks and not passes(t0, t1, triple, publication, steps, features, work):
                 continue
             if new_width == width:
                 count += 1
@@ -115,7 +114,7 @@ def _join(n: int, row: int, weight: int, publication: int, triples: int, out: in
 
 
 @helper
-def _solve(n: int, publication: int, triples: int, steps: StepColumns, tests: TestColumns, features: NodeFeatures,
+def _solve(n: int, publication: int, triples: int, steps: StepColumns, features: NodeFeatures,
            work: Scratch) -> None:  # fmt: skip
     """Solve a step whose parent is solved. Inlined where it is called, with all that it calls: the arrays would take
     longer to hand over than most steps take."""
@@ -126,7 +125,7 @@ def _solve(n: int, publication: int, triples: int, steps: StepColumns, tests: Te
         parents, row = _int(memo[parent, COUNT]), _int(memo[parent, BEGIN])
     for _ in range(max(parents, 0)):
         if out >= 0:
-            out = _join(n, row, rows[row], publication, triples, out, steps, tests, features, work)
+            out = _join(n, row, rows[row], publication, triples, out, steps, features, work)
         row += _int(steps.width[n, BEFORE]) + 1
     size = _int(steps.width[n, AFTER]) + 1
     if parents < 0 or out < 0 or out - begin > MOST_ROWS * size:
@@ -141,7 +140,7 @@ def _solve(n: int, publication: int, triples: int, steps: StepColumns, tests: Te
 
 
 @helper
-def solve_path(n: int, publication: int, triples: int, steps: StepColumns, tests: TestColumns, features: NodeFeatures,
+def solve_path(n: int, publication: int, triples: int, steps: StepColumns, features: NodeFeatures,
                 work: Scratch) -> None:  # fmt: skip
     """Solve a step and those before it, as far as that has not been done."""
     depth, stamp = 0, work.state[STAMP]
@@ -149,4 +148,4 @@ def solve_path(n: int, publication: int, triples: int, steps: StepColumns, tests
         work.path[depth], depth, n = n, depth + 1, steps.step[n, PARENT]
     while depth > 0:
         depth -= 1
-        _solve(work.path[depth], publication, triples, steps, tests, features, work)
+        _solve(work.path[depth], publication, triples, steps, features, work)

@@ -50,7 +50,7 @@ from triplewire.kernels.joins.network.walk import (
 from triplewire.kernels.joins.stars import MOST_PATTERNS, NO_ROOM, OVER, list_star
 from triplewire.kernels.prefetch import prefetch
 from triplewire.kernels.shared.bits import count_bits, lowest_bit
-from triplewire.kernels.shared.columns import TermFeatures, TestColumns, Triples
+from triplewire.kernels.shared.columns import TermFeatures, Triples
 from triplewire.kernels.shared.compiled import called_helper, helper, kernel
 from triplewire.kernels.shared.hashing import mix_bits
 from triplewire.kernels.shared.outcomes import LEFT, MATCH, MISS
@@ -64,14 +64,14 @@ _LOW = _int(0xFFFFFFFF)
 
 @helper
 def _list(root: int, columns: int, asked: int, limit: int, most_steps: int, p: int, triples: int, steps: StepColumns,
-          tests: TestColumns, features: NodeFeatures, lists: Lists, work: Scratch) -> int:  # fmt: skip
+          features: NodeFeatures, lists: Lists, work: Scratch) -> int:  # fmt: skip
     """The place in `slots` of the rows of a component, which are listed if they have not been. Or NO_ROOM, or OVER."""
     slots, key = lists.slots, (work.state[STAMP] << 32) | (_int(root) & _LOW)
     place, mask = mix_bits(mix_bits(key) + mix_bits(asked)) & (slots.shape[0] - 1), slots.shape[0] - 1
     while slots[place, KEY] >> 32 == work.state[STAMP] and (slots[place, KEY] != key or slots[place, ASKED] != asked):
         place = (place + 1) & mask
     if slots[place, KEY] != key:
-        size = walk_component(root, columns, asked, limit, most_steps, p, triples, steps, tests, features, lists, work)
+        size = walk_component(root, columns, asked, limit, most_steps, p, triples, steps, features, lists, work)
         if size < 0:
             return size
         slots[place, KEY], slots[place, ASKED], slots[place, FIRST] = key, asked, lists.state[USED]
@@ -152,7 +152,7 @@ def _star(pair: int, clause: int, c: int, width: int, limit: int, most_steps: in
 def _clause(pair: int, clause: int, c: int, width: int, limit: int, most_steps: int, p: int, triples: int,
             network: Any, features: NodeFeatures, lists: Lists, work: Scratch) -> int:  # fmt: skip
     """Make pieces of a clause. Returns MATCH or MISS, NO_ROOM, or OVER: it is left."""
-    steps, tests, _ = network
+    steps, _, _ = network
     if steps.clause[c, MARK] & PRESENT == 0:
         return _star(pair, clause, c, width, limit, most_steps, p, triples, network, features, lists, work)
     if steps.clause[c, MARK] & EXACT == 0:
@@ -163,7 +163,7 @@ def _clause(pair: int, clause: int, c: int, width: int, limit: int, most_steps: 
         root, columns, asked = _int(root_of(c, j, steps)), _int(steps.variable[at]), _int(0)
         if columns == UNLISTED:
             return OVER
-        count = most_solutions(root, p, triples, steps, tests, features, work)
+        count = most_solutions(root, p, triples, steps, features, work)
         if count == 0:
             lists.state[PIECES], lists.state[ROWS] = pieces, rows
             return MISS
@@ -176,7 +176,7 @@ def _clause(pair: int, clause: int, c: int, width: int, limit: int, most_steps: 
             if not _add_values(pair, clause, width, bits, _int(steps.variable[at + 1]), limit, lists, work):
                 return NO_ROOM
         elif asked != 0:
-            place = _list(root, columns, asked, limit, most_steps, p, triples, steps, tests, features, lists, work)
+            place = _list(root, columns, asked, limit, most_steps, p, triples, steps, features, lists, work)
             if place < 0:
                 return place
             if not _add_piece(pair, clause, width, place, at + 1, columns, steps, lists):

@@ -10,6 +10,8 @@ from triplewire.kernels.joins.columns import NodeFeatures
 from triplewire.kernels.joins.network.columns import (
     LEAF,
     NUMBER,
+    OPS,
+    PLACES,
     POSITION,
     RANGED,
     SUBJECT,
@@ -17,7 +19,7 @@ from triplewire.kernels.joins.network.columns import (
     StepColumns,
 )
 from triplewire.kernels.joins.node_tests import is_indexed, is_within
-from triplewire.kernels.shared.columns import TestColumns, Triples
+from triplewire.kernels.shared.columns import Triples
 from triplewire.kernels.shared.compiled import called_helper, helper
 from triplewire.kernels.shared.hashing import mix_bits
 
@@ -114,15 +116,16 @@ def prepare(p: int, batch: Triples, known: Any, features: NodeFeatures, work: Sc
 
 
 @helper
-def passes(t0: int, t1: int, triple: int, publication: int, steps: StepColumns, tests: TestColumns,
+def passes(t0: int, t1: int, triple: int, publication: int, steps: StepColumns,
             features: NodeFeatures, work: Scratch) -> Any:  # fmt: skip
     """Do the tests t0 .. t1 of a step hold of a triple?"""
     holds = True
     for t in range(t0, t1):
         number, position = steps.tested[t, NUMBER], steps.tested[t, POSITION]
-        term = work.terms[OF_BATCH, work.triples[position % RANGED, triple]]
+        term = work.terms[OF_BATCH, work.triples[position & (RANGED - 1), triple]]
         if holds and position >= RANGED:
-            holds = is_within(term, tests.group[number], tests.op[number], tests.rank[number], features)
+            ask = position >> PLACES
+            holds = is_within(term, ask >> OPS, ask & ((1 << OPS) - 1), number, features)
         elif holds and work.state[LISTED] == 0:
             holds = is_indexed(number, term, publication, features)
     return holds

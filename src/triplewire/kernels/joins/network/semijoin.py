@@ -49,7 +49,6 @@ from triplewire.kernels.joins.network.publication import (
     value_words,
 )
 from triplewire.kernels.shared.bits import count_bits, lowest_bit
-from triplewire.kernels.shared.columns import TestColumns
 from triplewire.kernels.shared.compiled import called_helper, helper
 
 BOUND = COUNT  # column of `node_memo`: solutions below for one value, at most; TOTAL: for all
@@ -70,7 +69,7 @@ def has_value(place: Any, term: Any, bits: Any) -> Any:
 
 
 @helper
-def _fit(n: int, publication: int, triples: int, steps: StepColumns, tests: TestColumns, features: NodeFeatures,
+def _fit(n: int, publication: int, triples: int, steps: StepColumns, features: NodeFeatures,
          work: Scratch) -> None:  # fmt: skip
     """The triples that fit the pattern of a step: first the values of its first variable, then the triples, as sets."""
     step, memo, bits, tally = steps.step, work.memo, work.bits, work.tally
@@ -94,7 +93,7 @@ def _fit(n: int, publication: int, triples: int, steps: StepColumns, tests: Test
             rest ^= own
             subject, object_ = work.triples[0, triple], work.triples[2, triple]
             if (is_loop and subject != object_) or (
-                asks and not passes(t0, t1, triple, publication, steps, tests, features, work)
+                asks and not passes(t0, t1, triple, publication, steps, features, work)
             ):
                 fit ^= own
                 continue
@@ -158,7 +157,7 @@ def needs(n: int, k: int, steps: StepColumns) -> Any:
 
 
 @helper
-def _solve_steps(n: int, publication: int, triples: int, steps: StepColumns, tests: TestColumns,
+def _solve_steps(n: int, publication: int, triples: int, steps: StepColumns,
                  features: NodeFeatures, work: Scratch) -> Any:  # fmt: skip
     """Solve the steps of a node. Returns NONE; or a child that is to be solved before; or n: it has no value."""
     stamp, memo = work.state[STAMP], work.memo
@@ -170,7 +169,7 @@ def _solve_steps(n: int, publication: int, triples: int, steps: StepColumns, tes
                 return _int(steps.step[s, CHILD])
             fit = steps.step[s, EDGE] >> 1 if is_link else s
             if memo[fit, SOLVED] != stamp:
-                _fit(fit, publication, triples, steps, tests, features, work)
+                _fit(fit, publication, triples, steps, features, work)
             if is_link:
                 _semijoin(s, triples, steps, work)
         if memo[s, OF_SUBJECT] == 0:
@@ -211,7 +210,7 @@ def _meet(n: int, steps: StepColumns, work: Scratch) -> Any:
 
 
 @helper
-def solve_tree(root: int, publication: int, triples: int, steps: StepColumns, tests: TestColumns,
+def solve_tree(root: int, publication: int, triples: int, steps: StepColumns,
                features: NodeFeatures, work: Scratch) -> None:  # fmt: skip
     """Solve a node, and those below it, as far as that has not been done and makes a difference. Inlined where it is
     called, with all that it calls: the arrays would take longer to hand over than most nodes take."""
@@ -223,7 +222,7 @@ def solve_tree(root: int, publication: int, triples: int, steps: StepColumns, te
         if work.state[FULL] != 0:
             work.node_memo[n, SOLVED], work.node_memo[n, TOTAL] = stamp, TOO_MANY
         elif not _meet(n, steps, work):
-            waits = _solve_steps(n, publication, triples, steps, tests, features, work)
+            waits = _solve_steps(n, publication, triples, steps, features, work)
             if waits != n:
                 work.path[depth], depth = waits, depth + (waits != _NONE)
                 continue

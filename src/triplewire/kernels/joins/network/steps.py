@@ -15,9 +15,10 @@ from triplewire.kernels.joins.network.columns import (
     NEW_WIDTH,
     NUMBER,
     OBJECT,
+    OPS,
     PARENT,
+    PLACES,
     POSITION,
-    RANGED,
     SUBJECT,
     TEST,
     TEST_END,
@@ -55,6 +56,13 @@ class Component(NamedTuple):
     test_end: int
 
 
+class Frequency(NamedTuple):
+    """How often constants and tests occur."""
+
+    constant: Any  # constant -> positions of patterns that have it
+    test: Any  # test -> variables of clauses that have it
+
+
 @helper
 def _is_before(position: int, number: int, tested: Any, at: int) -> Any:
     """Does a test belong before the one at a place? Range tests come last, and the others by position and number."""
@@ -83,7 +91,10 @@ def _state_step(at: int, parent: int, width: int, t0: int, t1: int, clauses: Sta
         for t in range(t0 if is_new else t1, t1):
             number = clauses.test[t]
             if clauses.test_variable[t] == variable and tests.kind[number] != RESIDUAL:
-                position, place = k + (RANGED if tests.kind[number] == RANGE_TEST else 0), end
+                position, place = _int(k), end
+                if tests.kind[number] == RANGE_TEST:
+                    position |= (_int(tests.group[number]) << OPS | _int(tests.op[number])) << PLACES
+                    number = tests.rank[number]
                 while place > begin and _is_before(position, number, tested, place - 1):
                     tested[place, POSITION], tested[place, NUMBER] = (
                         tested[place - 1, POSITION], tested[place - 1, NUMBER])  # fmt: skip

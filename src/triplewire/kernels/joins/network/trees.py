@@ -4,8 +4,8 @@ The vertices of a component are its variables that stand in more than one place,
 A node says what a variable needs: how many steps, and which: patterns of it alone, and links along its edges to other
 nodes, its children. Children are
 written down before their parents, and equal nodes once, so components that are equal but for names and order have the
-same root: the centre of the tree. Of two centres it is the one with the rarer constant, as the other one's half is
-shared by more clauses, or the one that comes later by a hash. Source of the order: A. Aho, J. Hopcroft, J. Ullman,
+same root: the centre of the tree. Of two centres it is the one with the rarer constant or test, as the other one's half
+is shared by more clauses, or the one that comes later by a hash. Source of the order: A. Aho, J. Hopcroft, J. Ullman,
 "The Design and Analysis of Computer Algorithms", 1974, section 3.2 (isomorphic trees).
 """
 
@@ -25,11 +25,12 @@ from triplewire.kernels.joins.network.steps import (
     VALUE,
     VERTEX,
     Component,
+    Frequency,
     Network,
     add_link,
     add_step,
 )
-from triplewire.kernels.shared.columns import TestColumns
+from triplewire.kernels.shared.columns import RESIDUAL, TestColumns
 from triplewire.kernels.shared.compiled import called_helper
 from triplewire.kernels.shared.hashing import mix_bits
 
@@ -151,20 +152,23 @@ def _strip(patterns: int, count: int, tree: Tree, network: Network) -> int:
 
 
 @called_helper
-def _rarest(vertex: int, own: Component, clauses: StarClauses, frequency: Any, tree: Tree) -> Any:
-    """How often does the rarest constant in the patterns of a vertex alone occur in all patterns?"""
+def _rarest(vertex: int, own: Component, clauses: StarClauses, tests: TestColumns, often: Frequency, tree: Tree) -> Any:
+    """How often does the rarest constant or test in the patterns of a vertex alone occur?"""
     least = _int(_OFTEN)
     for m in range(own.end - own.begin):
         subject, object_ = tree.ends[0, m], tree.ends[1, m]
         if (subject == NONE or object_ == NONE) and (subject == vertex or object_ == vertex):
             for k in range(3):
                 code = clauses.pattern[own.first + clauses.member[own.begin + m], k]
-                least = min(least, frequency[code]) if code >= 0 else least
+                least = min(least, often.constant[code]) if code >= 0 else least
+                for t in range(own.test if code < 0 else own.test_end, own.test_end):
+                    if clauses.test_variable[t] == -1 - code and tests.kind[clauses.test[t]] != RESIDUAL:
+                        least = min(least, often.test[clauses.test[t]])
     return least
 
 
 @called_helper
-def _root(count: int, left: int, own: Component, clauses: StarClauses, frequency: Any, tree: Tree,
+def _root(count: int, left: int, own: Component, clauses: StarClauses, tests: TestColumns, often: Frequency, tree: Tree,
           network: Network) -> int:  # fmt: skip
     """The vertex that becomes the root. Where two are left, the other one gets its node."""
     patterns = own.end - own.begin
@@ -178,7 +182,8 @@ def _root(count: int, left: int, own: Component, clauses: StarClauses, frequency
         if min(tree.ends[0, m], tree.ends[1, m]) == child and max(tree.ends[0, m], tree.ends[1, m]) == root:
             root, child = tree.ends[0, m], tree.ends[1, m]
             break
-    rarest, other = _rarest(root, own, clauses, frequency, tree), _rarest(child, own, clauses, frequency, tree)
+    rarest = _rarest(root, own, clauses, tests, often, tree)
+    other = _rarest(child, own, clauses, tests, often, tree)
     _, of_root = _describe(root, patterns, tree, network)
     _, of_child = _describe(child, patterns, tree, network)
     if other < rarest or (other == rarest and of_child > of_root):
@@ -188,7 +193,7 @@ def _root(count: int, left: int, own: Component, clauses: StarClauses, frequency
 
 
 @called_helper
-def add_tree(own: Component, clauses: StarClauses, tests: TestColumns, frequency: Any, variables: Any, tree: Tree,
+def add_tree(own: Component, clauses: StarClauses, tests: TestColumns, often: Frequency, variables: Any, tree: Tree,
              network: Network, order: Order) -> int:  # fmt: skip
     """Add what is new of the tree of a component, and its columns. Returns its root, or NO_STEP where it is no tree.
     USES is known of its variables."""
@@ -202,7 +207,7 @@ def add_tree(own: Component, clauses: StarClauses, tests: TestColumns, frequency
                 variables[VALUE, -1 - clauses.pattern[at, k]] = NONE
         tree.step[m], _ = add_step(at, APART, 0, own, clauses, tests, network, variables)
     left = _strip(patterns, count, tree, network)
-    root = _root(count, left, own, clauses, frequency, tree, network)
+    root = _root(count, left, own, clauses, tests, often, tree, network)
     tree.node[root] = _add_node(root, patterns, tree, network)
     order_tree(root, count, own, clauses, variables, tree, network, order)
     return int(tree.node[root])

@@ -62,7 +62,6 @@ from triplewire.kernels.joins.network.publication import (
 from triplewire.kernels.joins.network.semijoin import has_value
 from triplewire.kernels.joins.stars import MOST_PATTERNS, NO_ROOM, OVER, StarSets
 from triplewire.kernels.shared.bits import lowest_bit
-from triplewire.kernels.shared.columns import TestColumns
 from triplewire.kernels.shared.compiled import called_helper, helper
 from triplewire.kernels.shared.hashing import is_new_row
 
@@ -147,7 +146,7 @@ def _open_link(depth: int, n: int, triples: int, steps: StepColumns, lists: List
 
 
 @called_helper
-def _open_fitting(depth: int, n: int, p: int, triples: int, row: int, steps: StepColumns, tests: TestColumns,
+def _open_fitting(depth: int, n: int, p: int, triples: int, row: int, steps: StepColumns,
                   features: NodeFeatures, lists: Lists, work: Scratch) -> None:  # fmt: skip
     """The triples that fit a step with all values of a row."""
     t0, t1 = steps.test_offset[n], steps.test_offset[n + 1]
@@ -156,14 +155,14 @@ def _open_fitting(depth: int, n: int, p: int, triples: int, row: int, steps: Ste
     for w in range(triple_words(triples)):
         fit = rest = fitting(n, w, row, _int(steps.width[n, AFTER]), triples, t0, listed, steps, work)
         while asks and rest != 0:
-            if not passes(t0, t1, w * WORD + lowest_bit(rest), p, steps, tests, features, work):
+            if not passes(t0, t1, w * WORD + lowest_bit(rest), p, steps, features, work):
                 fit &= ~(rest & -rest)
             rest &= rest - 1
         lists.rest[depth, w] = fit
 
 
 @called_helper
-def _open(depth: int, p: int, triples: int, row: int, steps: StepColumns, tests: TestColumns, features: NodeFeatures,
+def _open(depth: int, p: int, triples: int, row: int, steps: StepColumns, features: NodeFeatures,
           lists: Lists, work: Scratch) -> None:  # fmt: skip
     """Begin a level. `row`: that of a path."""
     level, rest = lists.levels.level, lists.rest
@@ -186,7 +185,7 @@ def _open(depth: int, p: int, triples: int, row: int, steps: StepColumns, tests:
     elif kind == ALL_ROWS:
         words, rest[depth, 0] = _int(1), 0
     else:
-        _open_fitting(depth, s, p, triples, row, steps, tests, features, lists, work)
+        _open_fitting(depth, s, p, triples, row, steps, features, lists, work)
     rest[depth, WORDS] = words
 
 
@@ -223,7 +222,7 @@ def _advance(depth: int, steps: StepColumns, lists: Lists, work: Scratch) -> boo
 
 @called_helper
 def walk_component(root: int, columns: int, asked: int, limit: int, most_steps: int, p: int, triples: int,
-                   steps: StepColumns, tests: TestColumns, features: NodeFeatures, lists: Lists,
+                   steps: StepColumns, features: NodeFeatures, lists: Lists,
                    work: Scratch) -> int:  # fmt: skip
     """Put the distinct rows of a component behind `values`, `limit` at the most. Returns how many they are."""
     last, repeats = plan(root, root >= 0 and is_direct(root, steps, work), columns, asked, steps, lists.levels)
@@ -231,7 +230,7 @@ def walk_component(root: int, columns: int, asked: int, limit: int, most_steps: 
     for c in range(columns):
         width += (asked >> c) & 1
     at = begin
-    _open(0, p, triples, row, steps, tests, features, lists, work)
+    _open(0, p, triples, row, steps, features, lists, work)
     while depth >= 0 and count < limit:
         lists.state[WALKED] += 1
         if lists.state[WALKED] > most_steps:
@@ -244,7 +243,7 @@ def walk_component(root: int, columns: int, asked: int, limit: int, most_steps: 
                 size = _int(steps.width[-2 - root, AFTER]) + 1
                 row = work.memo[-2 - root, BEGIN] + (lists.rest[0, 0] - 1) * size
             depth += 1
-            _open(depth, p, triples, row, steps, tests, features, lists, work)
+            _open(depth, p, triples, row, steps, features, lists, work)
             continue
         if at + width > values.size or 2 * count + 2 > lists.row_slots.size:
             return NO_ROOM
