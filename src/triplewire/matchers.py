@@ -139,6 +139,21 @@ class Chunk:
             whole=(self, first, last),
         )
 
+    def taken(self, numbers: NDArray[np.integer]) -> Chunk:
+        """The publications of these numbers, for another engine of the same entailment: what is encoded, and what is
+        hashed, is not done again."""
+        order, read = numbers.tolist(), self._read_publication
+        chunk = Chunk(
+            None if self._publications is None else [self._publications[number] for number in order],
+            None if self._publications is not None and self._batch is None else self.batch.taken(numbers),
+            source=self._source,
+            read_publication=None if read is None else lambda number: read(order[number]),
+            given=None if self._given is None else [self._given[number] for number in order],
+        )
+        known = self._contents
+        chunk._contents = {place: known[number] for place, number in enumerate(order) if number in known}
+        return chunk
+
     def state(self, segment: object) -> SegmentState:
         """What a segment has worked out of the chunk; nothing at first."""
         state = self._states.get(segment)
@@ -191,6 +206,8 @@ class Chunk:
         """The content hashes of some of the publications, as they were given."""
         if self._given is not None:
             return [self._given[number].content_hash for number in numbers.tolist()]
+        if self.whole is not None:
+            return self.whole[0].contents(numbers + self.whole[1])
         new = [number for number in numbers.tolist() if number not in self._contents]
         if new:
             from triplewire.encode.contents import content_hashes  # as `encode` above

@@ -11,16 +11,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from triplewire.bench.workloads import adversarial, corpus, graphs, metadata, rtf
+from triplewire.bench.workloads import adversarial, corpus, graphs, metadata, overlap, rtf
 from triplewire.bench.workloads import catalogue as workloads
 from triplewire.bench.workloads.catalogue import SEED, WORKLOADS, Place, rtf_case
 from triplewire.bench.workloads.documents import write_documents
 from triplewire.bench.workloads.pieces import Pieces, SubscriptionRows, write_rows
 from triplewire.bench.workloads.rtf_queries import RtfQueries
+from triplewire.config import Settings
 from triplewire.engine import Engine
+from triplewire.errors import raise_refusal
+from triplewire.ir.evaluation.evaluate import World
 from triplewire.ir.nodes import FullText, Pattern
+from triplewire.ir.taxonomy import EMPTY
 from triplewire.ir.walk import walk
 from triplewire.languages.sources.files import read_subscriptions
+from triplewire.partition.placement import SERVER
+from triplewire.partition.trees import Containment
 from triplewire.read import read
 
 
@@ -121,6 +127,36 @@ def test_graph_workloads(parameters: graphs.GraphWorkload, tmp_path: Path) -> No
     engine.load_subscriptions(path)
     found = Counter(match.publication for match in engine.match(read(publications)))
     assert set(found.values()) == {parameters.matches_of(count)}
+
+
+@pytest.mark.parametrize("percent", [0, 50, 75])
+def test_contained_subscriptions_match_in_proportion(percent: int, tmp_path: Path) -> None:
+    """Each publication has 30 nodes, 90 edges but for repetitions, and its number of matches, of which as many are
+    contained as of all subscriptions."""
+    path, stories, count, matches = tmp_path / "s.jsonl", tmp_path / "p.nq", 400, 40
+    workload = graphs.GraphWorkload(30, 90, count, matches)
+    documents = overlap.write_overlap(workload, path, count, percent, SEED)
+    stories.write_bytes(corpus.to_nquads(documents))
+    publications = overlap.editions(read(stories), 23, workload.edges, SEED)
+    assert len(documents) == count // matches
+    assert len({publication.content_hash for publication in publications}) == len(publications)
+    for publication in publications:
+        assert len({term for s, _, o in publication.triples for term in (s, o)}) == 30
+        assert 88 <= len(publication.triples) <= 90
+    subscriptions = list(read_subscriptions([path], on_refusal=raise_refusal))
+    contained = {subscription.id for subscription in subscriptions if subscription.id.startswith("c")}
+    assert len(contained) == count * percent // 100
+    engine = Engine(matcher="reference")
+    engine.load_subscriptions(path)
+    found = list(engine.match(publications))
+    assert set(Counter(match.publication for match in found).values()) == {matches}
+    assert sum(match.subscription in contained for match in found) == len(found) * percent // 100
+    made = Containment(2, World(EMPTY, {}, Settings()))
+    made.subscribe(subscriptions)
+    at_server = {id for id, where in made.placement.place.items() if where == SERVER}
+    assert not at_server & contained
+    most = count - len(contained)
+    assert 0.97 * most < len(at_server) <= most, "a few of those of one story are contained by chance"
 
 
 def test_alien_subscriptions_of_the_graph_workload_match_nothing(tmp_path: Path) -> None:

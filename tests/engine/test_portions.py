@@ -10,8 +10,11 @@ from engine.samples import RSS, item
 from triplewire import Engine, Publication
 from triplewire.encode import publications as encoding
 from triplewire.encode.batch import Batch
+from triplewire.encode.schema import to_batch
 from triplewire.engine.incoming import ROWS, Portion
+from triplewire.engine.views.handed import chunks_for, encoded, match_chunks
 from triplewire.matchers import Chunk
+from triplewire.partition.cluster import taken
 
 
 def sizes(portion: Portion, chunk: Chunk, rows: int) -> list[int]:
@@ -53,6 +56,27 @@ def test_parts_ask_for_what_there_is_more_of_a_publication() -> None:
     some = [item(f"p{n}", "title") for n in range(6)]
     part = Chunk(batch=encoding.encode(some), read_publication=lambda number: some[number]).part(2, 5)
     assert [part.publication(number) for number in range(3)] == some[2:5]
+
+
+@pytest.mark.parametrize("columns", [False, True], ids=["objects", "columns"])
+@pytest.mark.parametrize("matcher", ["reference", "trie"])
+def test_what_is_handed_on_is_matched_as_it_is(matcher: str, columns: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second engine gets some of the publications that the first one has encoded, and hashed."""
+    some = [item(f"p{n}", f"title {n % 4}") for n in range(9)]
+    first, second = Engine(matcher=matcher), Engine(matcher=matcher)
+    first.subscribe(f"SELECT ?t {{ ?s <{RSS}title> ?t }}", id="all")
+    second.subscribe(f'SELECT ?s {{ ?s <{RSS}title> "title 2" }}', id="some")
+    for engine in (first, second):
+        engine.settle()
+    chunks = encoded(first, to_batch(some)) if columns else chunks_for(first, some)
+    assert len(match_chunks(first, chunks).to_arrow()) == 9
+    monkeypatch.setattr(encoding, "encode", None)
+    for numbers in ([2, 5, 6, 8], [0], [2]):
+        found = match_chunks(second, taken(chunks, numbers)).to_arrow()
+        wanted = second.match_batch(to_batch([some[number] for number in numbers]))
+        names = [name for name in found.column_names if name != "matched_at"]
+        assert found.select(names).to_pylist() == wanted.select(names).to_pylist()
+    assert [list(chunk.ids) for chunk in taken([*chunks, *chunks], [8, 9])] == [["p8"], ["p0"]]
 
 
 def test_a_matcher_of_objects_needs_no_columns(monkeypatch: pytest.MonkeyPatch) -> None:

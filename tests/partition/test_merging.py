@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from triplewire.bench.workloads import corpus, overlap
+from triplewire.bench.workloads.graphs import GraphWorkload
 from triplewire.config import Settings
+from triplewire.errors import raise_refusal
 from triplewire.ir.evaluation.evaluate import World
 from triplewire.ir.normal_form.clauses import Clause
 from triplewire.ir.subscription import Subscription
 from triplewire.ir.taxonomy import EMPTY
 from triplewire.languages import parse
+from triplewire.languages.sources.files import read_subscriptions
 from triplewire.model.publication import Publication
 from triplewire.partition.cluster import Cluster
 from triplewire.partition.containment import form_of
@@ -44,6 +50,8 @@ def publication(name: str, triples: str) -> Publication:
         ("?s :p :b . ?s :q :c", ":a :p :b . :a :q :c", "?v0 <urn:p> <urn:b> . ?v0 <urn:q> <urn:c>"),
         ("?s :p :b . ?s :q :c", "?t :p :b . ?u :q :c", "?v0 <urn:p> <urn:b> . ?v1 <urn:q> <urn:c>"),
         (":a :p :b", ":c :p :d", ""),
+        (":a :p :b . :c :q :d", ":a :q :x . :y :r :d", "<urn:a> ?v0 ?v1 . ?v2 ?v3 <urn:d>"),
+        (":a :p :b . :a :q :c", ":a :r ?x . :a :s ?y", "<urn:a> ?v0 ?v1"),
     ],
 )
 def test_what_two_have_in_common(first: str, second: str, merged: str) -> None:
@@ -53,13 +61,23 @@ def test_what_two_have_in_common(first: str, second: str, merged: str) -> None:
 
 def test_what_is_in_vain_is_counted_or_estimated() -> None:
     sample = Sample([publication(str(n), f":a :p :b{n % 2} . :s{n} :q :o{n} .") for n in range(99)])
+    unseen = 198 / 201  # of 201 nodes by their places, 198 were seen once
     general = clause(":a :p ?x")
-    assert sample.in_vain(general, []) == pytest.approx(99.5 / 100)
-    assert sample.in_vain(general, [(1 << 99) - 1]) == pytest.approx(0.5 / 100), "each matches a member"
-    assert sample.in_vain(clause(":a :p :b0"), [1]) == pytest.approx(49.5 / 100)
+    assert sample.in_vain(general, []) == 1
+    assert sample.in_vain(general, [(1 << 99) - 1]) == pytest.approx(unseen**3 / 100), "each matches a member"
+    assert sample.in_vain(clause(":a :p :b0"), [1]) == pytest.approx(49 / 99)
     one, two = sample.in_vain(clause(":new :q ?x"), []), sample.in_vain(clause(":new :q :other"), [])
-    assert one == pytest.approx(0.005 * 0.995)
-    assert two == pytest.approx(0.005 * one), "two rare nodes together are rarer"
+    assert one == pytest.approx(unseen / 100 * ((99 + unseen) / 100) ** 2)
+    assert two == pytest.approx(unseen / 100 * one), "two rare nodes together are rarer"
+
+
+def test_where_no_node_is_seen_once_none_is_expected_to_be_new() -> None:
+    sample = Sample([publication(str(n), f":a{n % 3} :p :b{n % 2} .") for n in range(60)])
+    assert sample.in_vain(clause(":new :p ?x"), []) == 0
+    of_first = sum(1 << n for n in range(0, 60, 3))
+    assert sample.in_vain(clause(":a0 :p ?x"), [of_first]) == 0
+    assert sample.in_vain(clause(":a0 :p ?x"), [of_first & ~1]) == pytest.approx(1 / 60), "one matches no member"
+    assert Sample([]).in_vain(clause(":new :p :other"), []) == pytest.approx(0.5**4)
 
 
 def placed(made: Merging) -> set[str]:
@@ -103,3 +121,22 @@ def test_no_merger_that_many_would_match_in_vain() -> None:
     careless = Merging(2, WORLD, sample=sample, percent=90, most_in_vain=10)
     careless.subscribe(given)
     assert not placed(careless)
+
+
+def test_the_index_shrinks_as_more_is_to_be_merged(tmp_path: Path) -> None:
+    """Figure 9(g) in small: 12 stories, each with 25 subscriptions, half of which others contain."""
+    path, stories, count = tmp_path / "s.jsonl", tmp_path / "p.nq", 300
+    documents = overlap.write_overlap(GraphWorkload(30, 90, count, 25), path, count, 50, 1)
+    stories.write_bytes(corpus.to_nquads(documents))
+    publications = overlap.editions(read(stories), 240, 90, 1)
+    given = list(read_subscriptions([path], on_refusal=raise_refusal))
+    sizes = []
+    for percent in (50, 70, 80, 99):
+        made = Merging(3, WORLD, sample=publications[:120], percent=percent)
+        there = Cluster(made, given, WORLD, matcher="reference")
+        sizes.append(there.placement.server_size)
+        found = there.match(publications[120:150])
+        assert len(found.matches) == 30 * 25
+    assert sizes[:3] == [150, 90, 60]
+    assert 3 < sizes[3] < 60
+    assert len(placed(made)) < 15, "few are like no other"

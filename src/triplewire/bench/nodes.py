@@ -3,33 +3,39 @@
 Nodes are engines in this process, one after the other, as if each had a machine of its own; sending is not in it. Three
 ways are timed: one server in front of the nodes (the paper's), the server's index on each node, which looks at its
 share of the publications (footnote 9, and how `triplewire.pipeline` does it), and no partitioning: all subscriptions on
-each node, which gets its share of the publications.
+each node, which gets its share of the publications. Work is from Arrow columns to the rows of matches, and what the
+server has encoded and hashed is handed on (as in `partition.cluster`). In figures of their own: where nodes encode and
+hash again, as they do in the pipeline; and matching alone, without the rows of matches.
 """
 
 from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import pairwise
 
-from triplewire.bench.cluster_paper import CONTAINMENT, MERGING, NONE, ON_EACH_NODE, Points
+from triplewire.bench.cluster_paper import AGAIN, CONTAINMENT, MATCHING, MERGING, NONE, ON_EACH_NODE, Points
 from triplewire.bench.report import Figure
+from triplewire.encode.schema import to_batch
 from triplewire.engine import Engine
-from triplewire.engine.result import MatchResult
+from triplewire.engine.views.handed import encoded, match_chunks
 from triplewire.ir.evaluation.evaluate import World
 from triplewire.ir.subscription import Subscription
+from triplewire.matchers import Chunk
 from triplewire.model.publication import Publication
 from triplewire.partition import cluster
 from triplewire.partition.engines import engine_of
 from triplewire.partition.placement import SERVER, Placement
-from triplewire.partition.plan import Partitioner, partitioner
+from triplewire.partition.plan import partitioner
 
 PERCENTS = (50, 70, 90, 99)
 NODES: tuple[int, ...] = (1, 2, 3, 4, 5, 6)
 NODES_OF_10: tuple[int, ...] = (2, 4)
 _PERCENT_OF_9I = 70
-_RUNS = 5
+_RUNS = 3
 
 
 @dataclass
@@ -59,8 +65,36 @@ class _Recorded(Placement):
 
 
 @dataclass(frozen=True, slots=True)
+class _Cost:
+    """Processor seconds of an engine for some publications: from Arrow columns to encoded ones, to pairs, to rows of
+    matches. What is handed on encoded costs no encoding, and no hashing in its rows."""
+
+    encoding: float = 0.0
+    matching: float = 0.0
+    rows: float = 0.0
+
+    @property
+    def whole(self) -> float:
+        """What a task of the pipeline does."""
+        return self.encoding + self.matching + self.rows
+
+    @property
+    def pairs(self) -> float:
+        """What it takes to know what matches."""
+        return self.encoding + self.matching
+
+
+@dataclass(frozen=True, slots=True)
+class _Node:
+    """What a node costs that encodes its publications again, and one that has them handed on."""
+
+    again: _Cost = _Cost()
+    handed: _Cost = _Cost()
+
+
+@dataclass(frozen=True, slots=True)
 class _Work:
-    """Processor seconds for some publications: of the server, and of each node for what is routed to it."""
+    """What some publications cost the server, and each node for what is routed to it."""
 
     server: float
     nodes: tuple[float, ...]
@@ -76,94 +110,147 @@ class _Work:
         return self.server / len(self.nodes) + max(self.nodes)
 
 
-def measure(
-    label: str,
-    subscriptions: list[Subscription],
-    publications: list[Publication],
-    world: World,
-    matcher: str,
-    number: str,
-    points: Points,
-) -> Iterator[Figure]:
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """A kind of work: what it costs an engine, and a node that publications are routed to. `suffix` is in the names of
+    its figures."""
+
+    suffix: str
+    of_engine: Callable[[_Cost], float]
+    of_node: Callable[[_Node], float]
+
+
+_KINDS = (
+    _Kind("", lambda cost: cost.whole, lambda node: node.handed.whole),
+    _Kind(AGAIN, lambda cost: cost.whole, lambda node: node.again.whole),
+    _Kind(MATCHING, lambda cost: cost.pairs, lambda node: node.handed.pairs),
+)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What is measured: subscriptions, publications, and those that mergers are made by; `number` of the figure."""
+
+    label: str
+    number: str
+    subscriptions: list[Subscription]
+    publications: list[Publication]
+    sample: list[Publication]
+    world: World
+    matcher: str
+
+    def rate(self, seconds: float) -> float:
+        """Publications a second."""
+        return len(self.publications) / seconds
+
+    def engine(self, subscriptions: Sequence[Subscription]) -> Engine:
+        """An engine of some of the subscriptions, or of mergers."""
+        return engine_of(subscriptions, self.world, "none", self.matcher)
+
+
+def measure(given: Measured, points: Points) -> Iterator[Figure]:
     """The figure with this number (9i, 10)."""
-    single = engine_of(subscriptions, world, "none", matcher)
-    alone, result = _seconds(single, publications)
-    rate = len(publications) / alone
-    yield Figure("cluster", f"{label}: one engine", rate, "publications/s")
-    yield _stages(f"{label}: one engine", result)
-    if number == "9i":
+    single = given.engine(given.subscriptions)
+    alone = _cost(single, given.publications)
+    for kind in _KINDS:
+        yield Figure(
+            "cluster", f"{given.label}{kind.suffix}: one engine", given.rate(kind.of_engine(alone)), "publications/s"
+        )
+    yield from _shares(f"{given.label}: one engine", alone)
+    if given.number == "9i":
+        yield from _not_partitioned(given, single, alone, points)
         tried, nodes_of = [(CONTAINMENT, _PERCENT_OF_9I), (MERGING, _PERCENT_OF_9I)], NODES
-        for nodes in nodes_of:
-            share = max(_seconds(single, publications[first::nodes])[0] for first in range(nodes))
-            points.add(number, NONE, nodes, len(publications) / share)
-            yield Figure("cluster", f"{label}: no partitioning, {_over(nodes)}", alone / share, "x")
-        for line in (NONE, *(way + end for way, _ in tried for end in ("", ON_EACH_NODE))):
-            points.add(number, line, 0, rate)
     else:
         tried, nodes_of = [(MERGING, percent) for percent in PERCENTS], NODES_OF_10
     del single
     for way, percent in tried:
-        name = f"{label}: {way} {percent} %" if way == MERGING else f"{label}: {way}"
-        made = partitioner(way, 1, world, sample=publications, percent=percent)
-        recorded = made.placement = _Recorded(1)
-        made.subscribe(subscriptions)
-        server = _server(made, subscriptions, world, matcher)
-        seconds, result = _seconds(server, publications)
-        yield Figure("cluster", f"{name}: server's work over one engine's", seconds / alone, "x")
-        yield _stages(f"{name}: server", result)
-        for nodes in nodes_of:
-            placement = recorded.over(nodes)
-            shards = _shards(placement, subscriptions, world, matcher)
-            work = _Work(seconds, _routed(server, shards, publications, placement))
-            ways = (("", work.one_server), (ON_EACH_NODE, work.on_each_node))
-            for end, slowest in ways:
-                yield Figure("cluster", f"{name}{end}, {_over(nodes)}", alone / slowest, "x")
-                if number == "9i":
-                    points.add(number, way + end, nodes, len(publications) / slowest)
-                else:
-                    points.add(number, "one engine", percent, rate)
-                    points.add(number, f"{nodes} nodes{end}", percent, len(publications) / slowest)
+        yield from _partitioned(given, way, percent, nodes_of, alone, points)
+
+
+def _partitioned(
+    given: Measured, way: str, percent: int, nodes_of: Sequence[int], alone: _Cost, points: Points
+) -> Iterator[Figure]:
+    """One way to partition, over several numbers of nodes."""
+    name = f"{given.label}: {way} {percent} %" if way == MERGING else f"{given.label}: {way}"
+    made = partitioner(way, 1, given.world, sample=given.sample, percent=percent)
+    recorded = made.placement = _Recorded(1)
+    made.subscribe(given.subscriptions)
+    yield Figure("cluster", f"{name}: server's index", recorded.server_size, "entries")
+    server = given.engine([*recorded.mergers.values(), *_placed(recorded, given.subscriptions, SERVER)])
+    cost = _cost(server, given.publications)
+    yield from _shares(f"{name}: server", cost)
+    for kind in _KINDS:
+        share = kind.of_engine(cost) / kind.of_engine(alone)
+        yield Figure("cluster", f"{name}{kind.suffix}: server's work over one engine's", share, "x")
+        if given.number == "10":
+            points.add(given.number + kind.suffix, "one engine", percent, given.rate(kind.of_engine(alone)))
+    for nodes in nodes_of:
+        each = _routed(server, recorded.over(nodes), given)
+        for kind in _KINDS:
+            work = _Work(kind.of_engine(cost), tuple(map(kind.of_node, each)))
+            for end, slowest in (("", work.one_server), (ON_EACH_NODE, work.on_each_node)):
+                times = kind.of_engine(alone) / slowest
+                yield Figure("cluster", f"{name}{kind.suffix}{end}, {_over(nodes)}", times, "x")
+                line, place = (way + end, nodes) if given.number == "9i" else (f"{nodes} nodes{end}", percent)
+                points.add(given.number + kind.suffix, line, place, given.rate(slowest))
+
+
+def _not_partitioned(given: Measured, single: Engine, alone: _Cost, points: Points) -> Iterator[Figure]:
+    """All subscriptions on each node, which gets its share of the publications; and one engine as the place 0."""
+    for nodes in NODES:
+        costs = [_cost(single, given.publications[first::nodes]) for first in range(nodes)]
+        for kind in _KINDS:
+            slowest = max(kind.of_engine(cost) for cost in costs)
+            points.add(given.number + kind.suffix, NONE, nodes, given.rate(slowest))
+            name = f"{given.label}: no partitioning{kind.suffix}, {_over(nodes)}"
+            yield Figure("cluster", name, kind.of_engine(alone) / slowest, "x")
+    for kind in _KINDS:
+        for line in (NONE, *(way + end for way in (CONTAINMENT, MERGING) for end in ("", ON_EACH_NODE))):
+            points.add(given.number + kind.suffix, line, 0, given.rate(kind.of_engine(alone)))
 
 
 def _over(nodes: int) -> str:
     return f"{nodes} nodes over one machine (slowest node's work)"
 
 
-def _stages(name: str, result: MatchResult) -> Figure:
-    """How much of the work is to encode publications, which no partitioning takes away."""
-    seconds = result.stats.seconds
-    encoding = seconds.get("encode", 0.0)  # the interpreted tier does not encode
-    return Figure("cluster", f"{name}: encoding publications", 100 * encoding / sum(seconds.values()), "%")
+def _shares(name: str, cost: _Cost) -> Iterator[Figure]:
+    for part, seconds in (("encoding", cost.encoding), ("matching", cost.matching), ("rows of matches", cost.rows)):
+        yield Figure("cluster", f"{name}: {part}", 100 * seconds / cost.whole, "%")
 
 
-def _server(made: Partitioner, subscriptions: list[Subscription], world: World, matcher: str) -> Engine:
-    at_server = [s for s in subscriptions if made.placement.place[s.id] == SERVER]
-    return engine_of([*made.placement.mergers.values(), *at_server], world, "none", matcher)
+def _placed(placement: Placement, subscriptions: list[Subscription], where: int) -> list[Subscription]:
+    return [subscription for subscription in subscriptions if placement.place[subscription.id] == where]
 
 
-def _shards(placement: Placement, subscriptions: list[Subscription], world: World, matcher: str) -> list[Engine]:
-    shards: list[list[Subscription]] = [[] for _ in range(placement.nodes)]
-    for subscription in subscriptions:
-        if (node := placement.place[subscription.id]) != SERVER:
-            shards[node].append(subscription)
-    return [engine_of(shard, world, "none", matcher) for shard in shards]
-
-
-def _routed(
-    server: Engine, nodes: list[Engine], publications: list[Publication], placement: Placement
-) -> tuple[float, ...]:
+def _routed(server: Engine, placement: Placement, given: Measured) -> list[_Node]:
     """The work of each node."""
-    seconds = [0.0] * len(nodes)
-    for node, numbers in cluster.routes(server.match(publications), publications, placement):
-        seconds[node] = _seconds(nodes[node], [publications[number] for number in numbers])[0]
-    return tuple(seconds)
+    nodes = [_Node()] * placement.nodes
+    chunks = encoded(server, to_batch(given.publications))
+    result = match_chunks(server, chunks)
+    result.to_arrow()  # by which they are hashed
+    for node, numbers in cluster.routes(result, given.publications, placement):
+        shard = given.engine(_placed(placement, given.subscriptions, node))
+        again = _cost(shard, [given.publications[number] for number in numbers])
+        nodes[node] = _Node(again, _measured(shard, partial(cluster.taken, chunks, numbers), encodes=False))
+    return nodes
 
 
-def _seconds(engine: Engine, publications: Sequence[Publication]) -> tuple[float, MatchResult]:
-    """The processor time of a warm engine: the median of a few runs."""
-    result, seconds = engine.match(publications), []
-    for _ in range(_RUNS):
-        begun = time.process_time()
-        result = engine.match(publications)
-        seconds.append(time.process_time() - begun)
-    return statistics.median(seconds), result
+def _cost(engine: Engine, publications: Sequence[Publication]) -> _Cost:
+    return _measured(engine, partial(encoded, engine, to_batch(publications)))
+
+
+def _measured(engine: Engine, chunks: Callable[[], list[Chunk]], *, encodes: bool = True) -> _Cost:
+    """What publications cost a warm engine: the medians of a few runs. To take some of those that are handed on
+    belongs to their matching."""
+    runs = []
+    for _ in range(1 + _RUNS):
+        times = [time.process_time()]
+        given = chunks()
+        times.append(time.process_time())
+        result = match_chunks(engine, given)
+        times.append(time.process_time())
+        result.to_arrow()
+        times.append(time.process_time())
+        runs.append([after - before for before, after in pairwise(times)])
+    first, matching, rows = (statistics.median(seconds) for seconds in zip(*runs[1:], strict=True))
+    return _Cost(first, matching, rows) if encodes else _Cost(0.0, first + matching, rows)

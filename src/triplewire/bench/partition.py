@@ -39,10 +39,11 @@ SHARES = (20, 40, 60, 80, 100)  # percent of the subscriptions, in 9(c) and 9(f)
 INDEX_SHARE, FALSE_PERCENT = 50, 0.13
 MATCHED = (("9(i)", 0.5), ("10", 1.0))  # percent of the subscriptions that match a publication
 _PUBLICATIONS = 20_000
-_TIMED = 100
+_TIMED = 400
+_SEEN = 1_000  # publications that mergers are made by, where nodes are timed
 _SAMPLED = 10  # one in so many publications
 _INSERTED = 1_000  # subscriptions whose insertion is timed, as in the paper
-_SHARED = 0.7  # of the triples of a publication, those that its next edition has as well
+_NODES_OF_ONE, _EDGES = 30, 90  # nodes and edges of a publication, as in the paper
 
 
 def cases(place: Place) -> list[Case]:
@@ -54,8 +55,7 @@ def cases(place: Place) -> list[Case]:
         for share in SHARES
     ]
     out.append(_case(place, "merging", few, 50, 100))
-    # those that match are all among the half of the subscriptions that no other contains
-    return out + [_case(place, f"figure {name}", size, 50, int(2 * size * share / 100)) for name, share in MATCHED]
+    return out + [_case(place, f"figure {name}", size, 50, int(size * share / 100)) for name, share in MATCHED]
 
 
 def aimed_cases(place: Place) -> list[Case]:
@@ -73,7 +73,7 @@ def aimed(place: Place, given: list[Case], matcher: str) -> Iterator[Figure]:
 
 
 def _case(place: Place, label: str, size: int, percent: int, matches: int) -> Case:
-    workload = graphs.GraphWorkload(30, 90, size, max(1, matches))
+    workload = graphs.GraphWorkload(_NODES_OF_ONE, _EDGES, size, max(1, matches))
     write = partial(_write, workload, size, percent)
     return place.case(label, f"partition-{label.replace(' ', '-').replace('%', '')}", write)
 
@@ -97,8 +97,7 @@ def measure(place: Place, given: list[Case], matcher: str) -> Iterator[Figure]:
         target = FALSE_PERCENT if full and percent == AIMED_PERCENT else None
         yield from _merging(case, world, matcher, percent, target, points)
     for case, number in zip(rest[len(SHARES) + 1 :], ("9i", "10"), strict=True):
-        subscriptions = _subscriptions(case, world)
-        yield from nodes.measure(case.label, subscriptions, _publications(case, _TIMED), world, matcher, number, points)
+        yield from nodes.measure(_for_nodes(case, number, world, matcher), points)
     yield from figures(points, place.figures)
 
 
@@ -107,16 +106,15 @@ def _subscriptions(case: Case, world: World) -> list[Subscription]:
 
 
 def _publications(case: Case, count: int) -> list[Publication]:
-    """Publications of a case, in as many editions as make up `count`: of each later one a part of the triples is
-    those of another publication."""
-    base, dice = list(read(case.publications)), random.Random(SEED)
-    out = base[:count]
-    while len(out) < count:
-        first, other = base[len(out) % len(base)], dice.choice(base)
-        mine = [triple for triple in first.triples if dice.random() < _SHARED]
-        theirs = dice.sample(other.triples, max(0, min(len(other.triples), len(first.triples) - len(mine))))
-        out.append(Publication(f"{first.id}/{len(out)}", triples=tuple(dict.fromkeys([*mine, *theirs]))))
-    return out
+    """So many publications of a case."""
+    return overlap.editions(read(case.publications), count, _EDGES, SEED)
+
+
+def _for_nodes(case: Case, number: str, world: World, matcher: str) -> nodes.Measured:
+    """Mergers are made by other publications than those that are timed."""
+    publications = _publications(case, _SEEN + _TIMED)
+    subscriptions, timed, seen = _subscriptions(case, world), publications[_SEEN:], publications[:_SEEN]
+    return nodes.Measured(case.label, number, subscriptions, timed, seen, world, matcher)
 
 
 def _containment(
@@ -142,7 +140,7 @@ def _sizes(case: Case, world: World, points: Points) -> Iterator[Figure]:
     size = len(subscriptions)
     last = min(_INSERTED, size // 2)
     points.add("9c", NONE, size, size)
-    merged = partitioner(MERGING, 1, world, sample=_publications(case, _TIMED), percent=AIMED_OVERLAP)
+    merged = partitioner(MERGING, 1, world, sample=_publications(case, _SEEN), percent=AIMED_OVERLAP)
     merged.subscribe(subscriptions)
     points.add("9c", MERGING, size, merged.placement.server_size)
     for name, line in (("replicated", NONE), ("containment", CONTAINMENT)):

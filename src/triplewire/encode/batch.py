@@ -106,3 +106,23 @@ class Batch:
         offset.setflags(write=False)  # as that of the whole: else each kernel would be compiled for both
         columns = self.subject[begin:end], self.predicate[begin:end], self.object[begin:end]
         return Batch(self.ids[first:last], offset, *columns, self.terms, self.words)
+
+    def taken(self, numbers: NDArray[np.integer]) -> Batch:
+        """The publications of these numbers, with the same terms and words."""
+        start = self.offset[numbers]
+        counts = self.offset[numbers + 1] - start
+        offset = np.zeros(len(numbers) + 1, np.int64)
+        np.cumsum(counts, out=offset[1:])
+        rows = np.arange(offset[-1]) + np.repeat(start - offset[:-1], counts)
+        offset.setflags(write=False)  # as in `part`
+        subject, predicate, object_ = (
+            _like(column, column[rows]) for column in (self.subject, self.predicate, self.object)
+        )
+        ids = [self.ids[number] for number in numbers.tolist()]
+        return Batch(ids, offset, subject, predicate, object_, self.terms, self.words)
+
+
+def _like(column: Ids, made: Ids) -> Ids:
+    """The new column, to be written to only where the other one is: kernels are compiled for one of both."""
+    made.setflags(write=column.flags.writeable)
+    return made

@@ -235,7 +235,7 @@ class Engine:
         """
         each = given.each_publication(publications)
         snapshot, clock = self._current.for_matching(), Clock()
-        return self._recent.keep(_matched(snapshot, chunks_of(each, self._compiler, clock), clock))
+        return self._recent.keep(matched(snapshot, chunks_of(each, self._compiler, clock), clock))
 
     def match_files(
         self,
@@ -296,7 +296,7 @@ class Engine:
         batches, clock = given.record_batches(batch), Clock()
         snapshot = self._current.for_matching(lambda: sum(part.num_rows for part in batches))
         chunks = chunks_of_batches(batches, self._compiler, clock, on_refusal, snapshot.columnar)
-        result = _matched(snapshot, chunks, clock)
+        result = matched(snapshot, chunks, clock)
         for refusal in result.refusals:
             if on_refusal is None:
                 raise SubscriptionError(refusal.reason, source=refusal.subject, remedy=refusal.remedy)
@@ -381,7 +381,7 @@ class Engine:
         return engine
 
 
-def _matched(snapshot: Snapshot, chunks: Iterable[Chunk], clock: Clock) -> MatchResult:
+def matched(snapshot: Snapshot, chunks: Iterable[Chunk], clock: Clock) -> MatchResult:
     """The matches of chunks, in parts of so many rows."""
     result, portion = MatchResult(snapshot), Portion()
     for whole in chunks:

@@ -3,7 +3,7 @@
 Stage 1 matches publications against the index of the server and says which go to which node; stage 2 matches what
 comes to a node against its shard. Direct and routed matches are united: they are those of one engine with all
 subscriptions. A pair that stage 1 could not decide (a limit was passed, an operator failed) is routed as if it had
-matched.
+matched. What the server has encoded of a publication its nodes need not encode again.
 """
 
 from __future__ import annotations
@@ -11,11 +11,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from triplewire.engine import Engine
 from triplewire.engine.result import MatchResult
+from triplewire.engine.views.handed import chunks_for, match_chunks
 from triplewire.errors import Refusal
 from triplewire.ir.evaluation.evaluate import World
 from triplewire.ir.subscription import Subscription
+from triplewire.matchers import Chunk
 from triplewire.model.match import Match
 from triplewire.model.publication import Publication
 from triplewire.partition.engines import add, engine_of
@@ -71,6 +75,17 @@ def direct(result: MatchResult, placement: Placement) -> Found:
     return Found([match for match in result if match.subscription not in mergers], refusals)
 
 
+def taken(chunks: Sequence[Chunk], numbers: Sequence[int]) -> list[Chunk]:
+    """The publications of these numbers, counted over all chunks and in order, as they are encoded."""
+    out, first, all_numbers = [], 0, np.array(numbers, np.int64)
+    for chunk in chunks:
+        begin, end = np.searchsorted(all_numbers, (first, first + len(chunk)))
+        if begin < end:
+            out.append(chunk.taken(all_numbers[begin:end] - first))
+        first += len(chunk)
+    return out
+
+
 class Cluster:
     """A server and its nodes, all in this process. `partitioner` decides where subscriptions are."""
 
@@ -116,10 +131,11 @@ class Cluster:
     def match(self, publications: Iterable[Publication]) -> Found:
         """Both stages, for all publications."""
         given = list(publications)
-        result = self.server.match(given)
+        chunks = chunks_for(self.server, given)
+        result = match_chunks(self.server, chunks)
         united = direct(result, self.placement)
         for node, numbers in routes(result, given, self.placement):
-            more = self.nodes[node].match([given[number] for number in numbers])
+            more = match_chunks(self.nodes[node], taken(chunks, numbers))
             united.matches.extend(more)
             united.refusals.extend(more.refusals)
         place = {publication.id: number for number, publication in enumerate(given)}

@@ -7,7 +7,7 @@ text says.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from triplewire.config import Settings
@@ -23,25 +23,39 @@ from triplewire.model.terms import IRI, Literal
 Triple = tuple[Position, Position, Position]
 
 LEAST_CONSTANTS = 2
-"""Constants that two patterns have in common, at least, to become one pattern of a merger."""
+"""Constants that two patterns have in common, at least, to become one pattern of a merger, where there are such."""
 
 
 def common(clauses: Sequence[Clause]) -> Clause:
-    """A clause that every one of these is in, but for what merging them one by one misses."""
+    """A clause that every one of these is in, but for what merging them one by one misses. Where no two constants are
+    in the same place of a pattern of each, it may say no more than that a node is there."""
+    clause = _all(clauses, _says_enough)
+    if clause is not None:
+        return clause
+    clause = _all(clauses, _has_node) or Clause((), ())
+    patterns = {tuple(None if isinstance(term, Variable) else term for term in p): p for p in clause.patterns}
+    return Clause(tuple(patterns.values()), clause.tests)  # one for each node: joins of them say little
+
+
+def _all(clauses: Sequence[Clause], are_one: Callable[[Triple, Triple], bool]) -> Clause | None:
+    """What all have in common, if anything: of patterns that are one by this test."""
     first, *others = clauses
     for other in others:
-        first = _both(first, other)
+        first = _both(first, other, are_one)
+        if not first.patterns:
+            return None
     return first
 
 
-def _both(a: Clause, b: Clause) -> Clause:
+def _both(a: Clause, b: Clause, are_one: Callable[[Triple, Triple], bool]) -> Clause:
     """The patterns of `a` that go together with one of `b`, and say what both say: where they differ, there is a
     variable, the same one for the same two terms (the least general generalisation of Plotkin, 1970)."""
     named: dict[tuple[Position, Position], Variable] = {}
     patterns: dict[Triple, None] = {}
     for pattern in a.patterns:
-        target = max(b.patterns, key=partial(_alike, pattern, named), default=None)
-        if target is not None and _alike(pattern, named, target)[0] >= LEAST_CONSTANTS:
+        targets = (target for target in b.patterns if are_one(pattern, target))
+        target = max(targets, key=partial(_alike, pattern, named), default=None)
+        if target is not None:
             s, p, o = (
                 x if x == y and not isinstance(x, Variable) else named.setdefault((x, y), Variable(f"m{len(named)}"))
                 for x, y in zip(pattern, target, strict=True)
@@ -60,8 +74,21 @@ def _both(a: Clause, b: Clause) -> Clause:
 
 def _alike(pattern: Triple, named: dict[tuple[Position, Position], Variable], target: Triple) -> tuple[int, int]:
     """How many constants both have in the same place, and how many other places are joined to what is common."""
-    same = sum(x == y and not isinstance(x, Variable) for x, y in zip(pattern, target, strict=True))
-    return same, sum(pair in named for pair in zip(pattern, target, strict=True))
+    return _same(pattern, target), sum(pair in named for pair in zip(pattern, target, strict=True))
+
+
+def _same(pattern: Triple, target: Triple) -> int:
+    return sum(x == y and not isinstance(x, Variable) for x, y in zip(pattern, target, strict=True))
+
+
+def _says_enough(pattern: Triple, target: Triple) -> bool:
+    """Do both have enough constants in the same places?"""
+    return _same(pattern, target) >= LEAST_CONSTANTS
+
+
+def _has_node(pattern: Triple, target: Triple) -> bool:
+    """Have both the same subject, or the same object?"""
+    return any(pattern[at] == target[at] and not isinstance(pattern[at], Variable) for at in (0, 2))
 
 
 def merger_of(id: str, clause: Clause, settings: Settings) -> Subscription | None:

@@ -25,7 +25,7 @@ from triplewire.partition.containment import Form, contains, form_of
 from triplewire.partition.engines import engine_of
 from triplewire.partition.mergers import common, merger_of
 from triplewire.partition.placement import SERVER, Placement
-from triplewire.partition.sampled import Sample, Shape, shape_of
+from triplewire.partition.sampled import Sample, Shape, shapes_of
 from triplewire.partition.summaries import collect
 from triplewire.partition.trees import specialty
 
@@ -130,7 +130,7 @@ class Merging:
         self._merge_around(forms, work)
 
     def _most(self, percent: float) -> int:
-        return int(len(self._subscriptions) * (1 - percent / 100))
+        return int(len(self._subscriptions) * (100 - percent) / 100)
 
     def _matched(self, engine: Engine) -> dict[str, int]:
         """Subscription -> the publications of the sample that it matches, as `sampled.Sample` numbers them."""
@@ -186,18 +186,22 @@ class Merging:
         sharing: dict[Shape, dict[str, None]] = {}
         for id in ids:
             for pattern in work.forms[id].clauses[0].patterns if id in work.forms else ():
-                shape = shape_of(pattern)
-                if id not in self._merger_of and sum(term is not None for term in shape) > 1:
+                for shape in shapes_of(pattern) if id not in self._merger_of else ():
                     sharing.setdefault(shape, {})[id] = None
-        order = [(-len(members), number, shape) for number, (shape, members) in enumerate(sharing.items())]
+        # of two that as many share, the one that says more
+        order = [
+            (-len(members), shape.count(None), number, shape)
+            for number, (shape, members) in enumerate(sharing.items())
+            if len(members) > 1
+        ]
         heapify(order)
         while order and self.placement.server_size > work.target:
-            size, number, shape = heappop(order)
+            size, open_, number, shape = heappop(order)
             left = [id for id in sharing[shape] if id not in self._merger_of]
             if len(left) < 2:
                 continue
             if len(left) < -size:  # others share their members with it: its turn comes later
-                heappush(order, (-len(left), number, shape))
+                heappush(order, (-len(left), open_, number, shape))
                 continue
             spare = self.placement.server_size - work.target
             self._merge([work.forms[id] for id in left[: spare + 1]], shape, work)
@@ -251,4 +255,4 @@ class _Work:
 
 def _beginning(clause: Clause, shape: Shape) -> Clause:
     """The clause with the pattern of that shape first: what is common is looked for from there."""
-    return Clause(tuple(sorted(clause.patterns, key=lambda pattern: shape_of(pattern) != shape)), clause.tests)
+    return Clause(tuple(sorted(clause.patterns, key=lambda pattern: shape not in shapes_of(pattern))), clause.tests)

@@ -1,14 +1,17 @@
 """How often publications match a merger in vain: though none of its members does. Estimated from a sample.
 
-Where publications of the sample have all patterns of the merger, those that match no member are counted. Where none
-has, its constants are taken for independent of each other: a merger around one rare node is met by chance now and then,
-one around two hardly ever. With a thousand mergers that decides what a merging costs.
+Where publications of the sample that match no member have all patterns of the merger, they are counted. Where none has,
+its constants are taken for independent of each other: a merger around one rare node is met by chance now and then, one
+around two hardly ever. With a thousand mergers that decides what a merging costs, and so does what is taken for chance
+where the sample shows none: that depends on how much of the publications' vocabulary the sample has.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import product
+from math import prod
 
 from triplewire.ir.nodes import Variable
 from triplewire.ir.normal_form.clauses import Clause, Position
@@ -18,13 +21,19 @@ from triplewire.model.terms import IRI, Literal, Triple
 Shape = tuple[IRI | Literal | None, IRI | Literal | None, IRI | Literal | None]
 """A pattern with None in the place of each variable."""
 
-_UNSEEN = 0.5  # how often something counts as seen beyond what was seen
-
 
 def shape_of(pattern: tuple[Position, Position, Position]) -> Shape:
     """The constants of a pattern."""
     s, p, o = (None if isinstance(term, Variable) else term for term in pattern)
     return s, p, o
+
+
+def shapes_of(pattern: tuple[Position, Position, Position]) -> Iterator[Shape]:
+    """What a pattern says, and less: all its constants, its predicate with one node, one node. Each has a node."""
+    s, p, o = shape_of(pattern)
+    for shape in dict.fromkeys(((s, p, o), (s, p, None), (None, p, o), (s, None, None), (None, None, o))):
+        if shape[0] is not None or shape[2] is not None:
+            yield shape
 
 
 class Sample:
@@ -33,39 +42,46 @@ class Sample:
     def __init__(self, publications: Sequence[Publication]) -> None:
         self._size = len(publications)
         self._with: dict[Shape, int] = defaultdict(int)
-        self._named: dict[IRI | Literal, int] = defaultdict(int)
         for number, publication in enumerate(publications):
             for triple in publication.triples:
                 self._record(triple, 1 << number)
+        self._unseen = self._expected_of_unseen()
 
     def _record(self, triple: Triple, bit: int) -> None:
         s, p, o = (term if isinstance(term, IRI | Literal) else None for term in triple)
-        for shape in ((s, p, o), (s, p, None), (None, p, o), (None, p, None), (s, None, o)):
+        for shape in dict.fromkeys(product((s, None), (p, None), (o, None))):
             self._with[shape] |= bit
-        for term in (s, o):
-            if term is not None:
-                self._named[term] |= bit
+
+    def _expected_of_unseen(self) -> float:
+        """How often what the sample lacks is to be counted as seen: as Good and Turing estimate it (1953), if there are
+        as many unseen nodes as seen ones. Where each was seen often, hardly any is missing."""
+        seen = [
+            found.bit_count() for (s, p, o), found in self._with.items() if p is None and (s is None) != (o is None)
+        ]
+        return seen.count(1) / len(seen) if seen else 0.5
 
     def in_vain(self, merger: Clause, matched: Iterable[int]) -> float:
         """The share of publications that match the merger and no member; `matched` are the sets of publications of the
         sample that each member matches. An upper bound, as joins are not looked at."""
-        seen = (1 << self._size) - 1
+        others = (1 << self._size) - 1
+        for publications in matched:
+            others &= ~publications
+        seen = others
         for pattern in merger.patterns:
             seen &= self._with.get(shape_of(pattern), 0)
-        if not seen:
-            return self._by_chance(merger)
-        for publications in matched:
-            seen &= ~publications
-        return (seen.bit_count() + _UNSEEN) / (self._size + 1)
+        return seen.bit_count() / self._size if seen else self._by_chance(merger, others)
 
-    def _by_chance(self, merger: Clause) -> float:
-        shapes = [shape_of(pattern) for pattern in merger.patterns]
-        share = 1.0
-        for node in {term for s, _, o in shapes for term in (s, o) if term is not None}:
-            share *= self._share(self._named.get(node, 0))
-        for _, predicate, _ in shapes:
-            share *= self._share(self._with.get((None, predicate, None), 0)) if predicate is not None else 1.0
-        return share
+    def _by_chance(self, merger: Clause, others: int) -> float:
+        """The share of publications that are among these others, and have all constants of the merger by chance."""
+        shares: dict[IRI | Literal, float] = {}
+        share = (others.bit_count() + self._unseen) / (self._size + 1)
+        for s, p, o in map(shape_of, merger.patterns):
+            for node, shape in ((s, (s, None, None)), (o, (None, None, o))):
+                if node is not None:  # its places are not independent
+                    shares[node] = min(shares.get(node, 1.0), self._share(shape, others))
+            share *= self._share((None, p, None), others)
+        return share * prod(shares.values())
 
-    def _share(self, publications: int) -> float:
-        return (publications.bit_count() + _UNSEEN) / (self._size + 1)
+    def _share(self, shape: Shape, others: int) -> float:
+        found = (self._with.get(shape, 0) & others).bit_count()
+        return (found + self._unseen) / (others.bit_count() + 1)

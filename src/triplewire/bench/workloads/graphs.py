@@ -27,7 +27,7 @@ STARS, WITH_STARS, OVERLAP = 2, 0.9, 0.5
 LABELS, NODES = 100, 10_000  # distinct edge and node labels of all graphs
 UNPUBLISHED = 500  # graphs that the other subscriptions are cut from
 _TRIES = 30
-_CUT_AT_A_TIME = 20_000  # subscriptions; some hundred bytes of memory for each edge of each
+CUT_AT_A_TIME = 20_000  # subscriptions; some hundred bytes of memory for each edge of each
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,20 @@ CLUSTER = GraphWorkload(30, 90, 100_000, 100)
 CLUSTER_MANY = GraphWorkload(30, 90, 100_000, 1_000)
 
 
-class _Graphs:
+@dataclass(frozen=True, slots=True)
+class Cuts:
+    """Pieces of graphs. `chosen`: the edges of each; `starred`: the nodes that are variables; -1 for none."""
+
+    graph: NDArray[np.int64]
+    chosen: NDArray[np.int64]
+    starred: NDArray[np.int64]
+
+    def part(self, first: int, last: int) -> Cuts:
+        """Some of the pieces."""
+        return Cuts(self.graph[first:last], self.chosen[first:last], self.starred[first:last])
+
+
+class Graphs:
     """Many random graphs of one size: `node[g, i]` is the label of a node, `edge[g, j]` (subject, label, object)."""
 
     def __init__(self, random: np.random.Generator, count: int, nodes: int, edges: int) -> None:
@@ -66,85 +79,113 @@ class _Graphs:
 
     def cut(self, random: np.random.Generator, graph: NDArray[np.int64], size: int) -> NDArray[np.int64]:
         """For each row a connected piece of its graph: edge numbers, shape (rows, size); -1 where none was found."""
-        edges = self.edge[graph]
         chosen = np.full((len(graph), size), -1, np.int64)
-        chosen[:, 0] = random.integers(0, edges.shape[1], len(graph))
+        chosen[:, 0] = random.integers(0, self.edge.shape[1], len(graph))
         for step in range(1, size):
-            open_ = np.arange(len(graph))
-            for _ in range(_TRIES):
-                from_ = chosen[open_, random.integers(0, step, len(open_))]
-                node = edges[open_, np.maximum(from_, 0), 2 * random.integers(0, 2, len(open_))]
-                touches = (edges[open_, :, 0] == node[:, None]) | (edges[open_, :, 2] == node[:, None])
-                edge = (touches * random.random(touches.shape)).argmax(axis=1)
-                new = (from_ >= 0) & (chosen[open_, :step] != edge[:, None]).all(axis=1)
-                chosen[open_[new], step] = edge[new]
-                open_ = open_[~new]
-                if not len(open_):
-                    break
+            chosen[:, step] = self.touching(random, graph, chosen[:, :step])
         return chosen
+
+    def touching(
+        self, random: np.random.Generator, graph: NDArray[np.int64], chosen: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """For each row an edge of its graph that touches those chosen, and is not one of them; -1 where none was
+        found."""
+        edges, step = self.edge[graph], chosen.shape[1]
+        found, open_ = np.full(len(graph), -1, np.int64), np.arange(len(graph))
+        for _ in range(_TRIES):
+            from_ = chosen[open_, random.integers(0, step, len(open_))]
+            node = edges[open_, np.maximum(from_, 0), 2 * random.integers(0, 2, len(open_))]
+            touches = (edges[open_, :, 0] == node[:, None]) | (edges[open_, :, 2] == node[:, None])
+            edge = (touches * random.random(touches.shape)).argmax(axis=1)
+            new = (from_ >= 0) & (chosen[open_] != edge[:, None]).all(axis=1)
+            found[open_[new]] = edge[new]
+            open_ = open_[~new]
+            if not len(open_):
+                break
+        return found
+
+    def pieces(self, random: np.random.Generator, graph: NDArray[np.int64]) -> Cuts:
+        """A piece of each of these graphs: 5 edges in even rows of pairs, 10 in odd ones."""
+        size, most = len(graph), max(EDGES)
+        chosen = np.full((size, most), -1, np.int64)
+        for at, edges in enumerate(EDGES):
+            rows = np.flatnonzero(np.arange(size) // 2 % len(EDGES) == at)
+            chosen[rows, :edges] = self.cut(random, graph[rows], edges)
+        there = chosen >= 0
+        ends = self.edge[graph[:, None], np.maximum(chosen, 0)][:, :, ::2]
+        starred = np.empty((size, STARS), np.int64)
+        for variable in range(STARS):
+            at = (random.random((size, most)) * there).argmax(axis=1)  # one of the edges
+            starred[:, variable] = ends[np.arange(size), at, random.integers(0, 2, size)]
+            starred[random.random(size) >= WITH_STARS, variable] = -1
+        return Cuts(graph, chosen, starred)
+
+    def documents(self, count: int) -> list[Document]:
+        """The first graphs as publications."""
+        names, labels = node_names(), label_names()
+        out: list[Document] = []
+        for number in range(count):
+            own = [names[n] for n in self.node[number]]
+            statements = dict.fromkeys((own[s], labels[p], own[o]) for s, p, o in self.edge[number].tolist())
+            out.append((iri("graph", str(number)), list(statements)))
+        return out
+
+
+def node_names() -> list[str]:
+    """The node labels of all graphs."""
+    return [iri("node", name(n)) for n in range(NODES)]
+
+
+def label_names() -> list[str]:
+    """The edge labels of all graphs."""
+    return [iri("property", name(n)) for n in range(LABELS)]
 
 
 def write_graphs(workload: GraphWorkload, path: Path, subscriptions: int, seed: int) -> list[Document]:
     """Write the subscriptions to `path`; returns the publications."""
     random = np.random.default_rng(seed)
     published = workload.published(subscriptions)
-    graphs = _Graphs(random, published + UNPUBLISHED, workload.nodes, workload.edges)
+    graphs = Graphs(random, published + UNPUBLISHED, workload.nodes, workload.edges)
     pieces = Pieces()
     row = SubscriptionRows(pieces, "gql", "g", "SELECT * WHERE ")
-    labels = [iri("property", name(n)) for n in range(LABELS)]
-    nodes = [iri("node", name(n)) for n in range(NODES)]
-    query = _Gql(pieces, nodes, labels)
+    query = Gql(pieces)
 
     def chunks() -> Iterator[Rows]:
-        for first in range(0, subscriptions, _CUT_AT_A_TIME):
-            number = np.arange(first, min(first + _CUT_AT_A_TIME, subscriptions))
+        for first in range(0, subscriptions, CUT_AT_A_TIME):
+            number = np.arange(first, min(first + CUT_AT_A_TIME, subscriptions))
             own = number % 2 == 0  # every second one overlaps, and every publication has its turn
             graph = np.where(own, number // 2 % published, published + random.integers(0, UNPUBLISHED, len(number)))
-            yield row.around(query.rows(random, graphs, graph), first)
+            yield row.around(query.rows(graphs, graphs.pieces(random, graph)), first)
 
     write_rows(path, pieces, chunks())
-    return [_document(graphs, g, nodes, labels) for g in range(published)]
+    return graphs.documents(published)
 
 
-class _Gql:
+class Gql:
     """Writes pieces of graphs as tuples of GQL."""
 
-    def __init__(self, pieces: Pieces, nodes: list[str], labels: list[str]) -> None:
+    def __init__(self, pieces: Pieces) -> None:
+        nodes = node_names()
         self._subject = pieces.add_all([f"({n}, " for n in nodes] + [f"(?x{v}, " for v in range(STARS)])
-        self._label = pieces.add_all(f"{label}, " for label in labels)
+        self._label = pieces.add_all(f"{label}, " for label in label_names())
         self._object = pieces.add_all([f"{n})" for n in nodes] + [f"?x{v})" for v in range(STARS)])
         self._and = pieces.add(" AND ")
 
-    def rows(self, random: np.random.Generator, graphs: _Graphs, graph: NDArray[np.int64]) -> Rows:
-        """Queries cut from these graphs: 5 edges in even rows of pairs, 10 in odd ones."""
-        size, most = len(graph), max(EDGES)
-        chosen = np.full((size, most), -1, np.int64)
-        for at, edges in enumerate(EDGES):
-            rows = np.flatnonzero(np.arange(size) // 2 % len(EDGES) == at)
-            chosen[rows, :edges] = graphs.cut(random, graph[rows], edges)
-        there = chosen >= 0
-        edge = graphs.edge[graph[:, None], np.maximum(chosen, 0)]
+    def rows(self, graphs: Graphs, cuts: Cuts) -> Rows:
+        """The tuples of these pieces."""
+        there = cuts.chosen >= 0
+        edge = graphs.edge[cuts.graph[:, None], np.maximum(cuts.chosen, 0)]
         ends = edge[:, :, ::2]
-        node = graphs.node[graph[:, None, None], ends]
+        node = graphs.node[cuts.graph[:, None, None], ends]
         for variable in range(STARS):
-            at = (random.random((size, most)) * there).argmax(axis=1)  # one of the edges
-            starred = ends[np.arange(size), at, random.integers(0, 2, size)]
-            starred[random.random(size) >= WITH_STARS] = -1
-            node[ends == starred[:, None, None]] = NODES + variable
-        out = np.zeros((size, most, 4), np.int32)
+            node[ends == cuts.starred[:, variable, None, None]] = NODES + variable
+        out = np.zeros((*there.shape, 4), np.int32)
         out[:, 1:, 0] = self._and
         out[:, :, 1] = self._subject[node[:, :, 0]]
         out[:, :, 2] = self._label[edge[:, :, 1]]
         out[:, :, 3] = self._object[node[:, :, 1]]
         out[~there] = 0
-        return out.reshape(size, -1)
-
-
-def _document(graphs: _Graphs, number: int, nodes: list[str], labels: list[str]) -> Document:
-    """A graph as a publication."""
-    names = [nodes[n] for n in graphs.node[number]]
-    statements = dict.fromkeys((names[s], labels[p], names[o]) for s, p, o in graphs.edge[number].tolist())
-    return iri("graph", str(number)), list(statements)
+        return out.reshape(len(there), -1)
 
 
 # --- same structure, different constraints --------------------------------------------------------------------------
