@@ -56,7 +56,9 @@ class Sample:
         """How often what the sample lacks is to be counted as seen: as Good and Turing estimate it (1953), if there are
         as many unseen nodes as seen ones. Where each was seen often, hardly any is missing."""
         seen = [
-            found.bit_count() for (s, p, o), found in self._with.items() if p is None and (s is None) != (o is None)
+            publications.bit_count()
+            for (s, p, o), publications in self._with.items()
+            if p is None and (s is None) != (o is None)
         ]
         return seen.count(1) / len(seen) if seen else 0.5
 
@@ -83,5 +85,5 @@ class Sample:
         return share * prod(shares.values())
 
     def _share(self, shape: Shape, others: int) -> float:
-        found = (self._with.get(shape, 0) & others).bit_count()
-        return (found + self._unseen) / (others.bit_count() + 1)
+        publications = (self._with.get(shape, 0) & others).bit_count()
+        return (publications + self._unseen) / (others.bit_count() + 1)

@@ -91,18 +91,18 @@ class Graphs:
         """For each row an edge of its graph that touches those chosen, and is not one of them; -1 where none was
         found."""
         edges, step = self.edge[graph], chosen.shape[1]
-        found, open_ = np.full(len(graph), -1, np.int64), np.arange(len(graph))
+        edge_of, open_ = np.full(len(graph), -1, np.int64), np.arange(len(graph))
         for _ in range(_TRIES):
             from_ = chosen[open_, random.integers(0, step, len(open_))]
             node = edges[open_, np.maximum(from_, 0), 2 * random.integers(0, 2, len(open_))]
             touches = (edges[open_, :, 0] == node[:, None]) | (edges[open_, :, 2] == node[:, None])
             edge = (touches * random.random(touches.shape)).argmax(axis=1)
             new = (from_ >= 0) & (chosen[open_] != edge[:, None]).all(axis=1)
-            found[open_[new]] = edge[new]
+            edge_of[open_[new]] = edge[new]
             open_ = open_[~new]
             if not len(open_):
                 break
-        return found
+        return edge_of
 
     def pieces(self, random: np.random.Generator, graph: NDArray[np.int64]) -> Cuts:
         """A piece of each of these graphs: 5 edges in even rows of pairs, 10 in odd ones."""
