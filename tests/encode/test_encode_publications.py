@@ -16,13 +16,14 @@ from hypothesis import strategies as st
 
 import shared_data
 from amounts import examples
+from any_triples import TEXTS, TRIPLES
 from triplewire.encode import publications
 from triplewire.encode.batch import BLANK_KIND, Terms
 from triplewire.encode.decode import Decoder
 from triplewire.encode.publications import encode
 from triplewire.model.packed import pack
 from triplewire.model.publication import Publication
-from triplewire.model.terms import IRI, LANG_STRING, XSD, BlankNode, Literal, Node, Term, Triple
+from triplewire.model.terms import IRI, LANG_STRING, XSD, BlankNode, Literal, Term, Triple
 from triplewire.read import read_document
 
 S, P = IRI("a:s"), IRI("a:p")
@@ -159,38 +160,30 @@ def _copy(term: Term) -> Term:
     return IRI(term.value) if isinstance(term, IRI) else BlankNode(term.label)
 
 
-_texts = st.text(st.characters(codec=None, categories=None), max_size=6)
-_nodes: st.SearchStrategy[Node] = st.one_of(_texts.map(IRI), _texts.map(BlankNode))
-_literals = st.one_of(
-    st.builds(Literal, _texts, _texts), st.builds(Literal.tagged, _texts, st.sampled_from(["en", "a-B"]))
-)
-_triples = st.builds(Triple, _nodes, _texts.map(IRI), st.one_of(_nodes, _literals))
-
-
-@settings(max_examples=examples(200), deadline=None)
-@given(st.lists(st.builds(Publication, _texts, st.lists(_triples, max_size=5).map(tuple)), max_size=4))
-def test_any(some: list[Publication]) -> None:
-    batch = encode(some)
-    assert said_by(batch) == said(some)
+def are_right(publications: Sequence[Publication], meant: Sequence[Publication]) -> None:
+    """Together and each alone, they say what is meant."""
+    batch = encode(publications)
+    assert said_by(batch) == said(meant)
     check(batch)
     with pytest.MonkeyPatch.context() as patch:
-        for publication in some:
+        for publication in publications:
             is_right_alone(publication, patch)
 
 
 @settings(max_examples=examples(200), deadline=None)
-@given(st.lists(st.tuples(st.lists(_triples, max_size=5).map(tuple), st.booleans()), max_size=4))
+@given(st.lists(st.builds(Publication, TEXTS, st.lists(TRIPLES, max_size=5).map(tuple)), max_size=4))
+def test_any(made: list[Publication]) -> None:
+    are_right(made, made)
+
+
+@settings(max_examples=examples(200), deadline=None)
+@given(st.lists(st.tuples(st.lists(TRIPLES, max_size=5).map(tuple), st.booleans()), max_size=4))
 def test_any_that_were_read(some: list[tuple[tuple[Triple, ...], bool]]) -> None:
-    """Publications that are bytes yet, and others between them."""
+    """Publications that are bytes yet, others between them, and the same ones again."""
     made = [Publication(f"p{number}", triples) for number, (triples, _) in enumerate(some)]
     mixed = [
         Publication.of_packed(one.id, pack(one.triples)) if was_read else one
         for one, (_, was_read) in zip(made, some, strict=True)
     ]
-    batch = encode(mixed)
-    assert said_by(batch) == said(made)
-    check(batch)
-    with pytest.MonkeyPatch.context() as patch:
-        for publication in mixed:
-            is_right_alone(publication, patch)
+    are_right(mixed, made)
     assert said_by(encode(mixed + mixed)) == said(made + made)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import struct
 from dataclasses import replace
 
 import pytest
@@ -11,9 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from amounts import examples
+from any_triples import TRIPLES
 from triplewire.model.packed import PAD, Packed, pack, unpack
 from triplewire.model.publication import Publication
-from triplewire.model.terms import IRI, XSD, BlankNode, Literal, Node, Triple
+from triplewire.model.terms import IRI, XSD, BlankNode, Literal, Triple
 from triplewire.read import read_document
 
 S, P = IRI("http://a/s"), IRI("http://a/p")
@@ -25,19 +27,11 @@ SEVERAL = (
     Triple(S, P, Literal("")),
 )
 
-_texts = st.text(st.characters(codec=None, categories=None), max_size=6)
-_nodes: st.SearchStrategy[Node] = st.one_of(_texts.map(IRI), _texts.map(BlankNode))
-_literals = st.one_of(
-    st.builds(Literal, _texts, _texts), st.builds(Literal.tagged, _texts, st.sampled_from(["en", "a-b"]))
-)
-_triples = st.builds(Triple, _nodes, _texts.map(IRI), st.one_of(_nodes, _literals))
 
-
-@pytest.mark.parametrize("each_once", [True, False])
 @settings(max_examples=examples(200), deadline=None)
-@given(triples=st.lists(_triples, max_size=8))
-def test_bytes_and_back(each_once: bool, triples: list[Triple]) -> None:
-    packed = pack(triples, each_once=each_once)
+@given(st.lists(TRIPLES, max_size=8))
+def test_bytes_and_back(triples: list[Triple]) -> None:
+    packed = pack(triples)
     packed.check()
     assert unpack(packed) == tuple(triples)
     assert packed.statements == len(triples)
@@ -46,7 +40,6 @@ def test_bytes_and_back(each_once: bool, triples: list[Triple]) -> None:
 
 def test_a_term_object_is_packed_once() -> None:
     assert pack(SEVERAL).terms == 7
-    assert pack(SEVERAL, each_once=False).terms == 15
 
 
 def test_what_does_not_fit_is_refused() -> None:
@@ -68,22 +61,26 @@ def test_what_does_not_fit_is_refused() -> None:
     assert refused > len(changed) * 3 // 4
 
 
+GOOD = pack(SEVERAL)
+CUT_IN_A_CHARACTER = Packed("é".encode() + PAD, struct.pack("5i", 1, 1, 0, 2, 2), ("",), 2, 2)
+
+
 @pytest.mark.parametrize(
-    "damaged",
+    ("damaged", "why"),
     [
-        pack(SEVERAL)._replace(text=b""),
-        pack(SEVERAL)._replace(text=pack(SEVERAL).text[:-1] + b"x"),
-        pack(SEVERAL)._replace(text=pack(SEVERAL).text.replace("ß".encode(), b"\xc3\x41")),
-        pack(SEVERAL)._replace(numbers=pack(SEVERAL).numbers[:-4]),
-        pack(SEVERAL)._replace(numbers=pack(SEVERAL).numbers[:-2]),
-        pack(SEVERAL)._replace(suffixes=()),
-        pack(SEVERAL)._replace(literals=3),
-        Packed("é".encode() + PAD, bytes(b"\1\0\0\0\1\0\0\0\0\0\0\0" + b"\2\0\0\0" * 2), ("",), 2, 2),
+        (GOOD._replace(text=b""), "texts and their lengths"),
+        (GOOD._replace(text=GOOD.text[:-1] + b"x"), "texts and their lengths"),
+        (GOOD._replace(text=GOOD.text.replace("ß".encode(), b"\xc3\x41")), "invalid continuation byte"),
+        (GOOD._replace(numbers=GOOD.numbers[:-4]), "a term of a triple is not there"),
+        (GOOD._replace(numbers=GOOD.numbers[:-2]), "a number is cut"),
+        (GOOD._replace(suffixes=()), "texts and their lengths"),
+        (GOOD._replace(literals=3), "literals have more bytes"),
+        (CUT_IN_A_CHARACTER, "a text ends within a character"),
     ],
     ids=["no text", "no pad", "no UTF-8", "part of a triple", "part of a number", "no suffix", "bytes", "characters"],
 )
-def test_what_is_damaged_is_refused(damaged: Packed) -> None:
-    with pytest.raises(ValueError, match=r"."):
+def test_what_is_damaged_is_refused(damaged: Packed, why: str) -> None:
+    with pytest.raises(ValueError, match=why):
         damaged.check()
 
 

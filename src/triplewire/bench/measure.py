@@ -28,7 +28,7 @@ from triplewire.operators.order import GREEDY
 
 RUNS = 5
 _PROFILED = 5  # functions that a profile names
-_WARM_UP = 10_000  # subscriptions: as many call all kernels that a load calls
+_WARM_UP = 10_000  # subscriptions: with 1,000, some 3 MB of kernels were counted as memory of the index
 BUDGET_SECONDS = 20.0  # for all runs of one figure; slow matchers see fewer publications
 INCOMING = ("read", "encode")  # the stages before there is a batch
 

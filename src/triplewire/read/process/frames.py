@@ -20,7 +20,7 @@ from triplewire.config import Settings
 from triplewire.errors import ReadError
 from triplewire.model.packed import Packed, pack
 from triplewire.model.publication import Publication
-from triplewire.model.terms import IRI, BlankNode, Node, Triple, text_of
+from triplewire.model.terms import Node, Triple, parse_term
 from triplewire.read.decoded import Problem
 from triplewire.read.process.pieces import Piece, RefusedLine
 from triplewire.read.syntax import Syntax
@@ -80,14 +80,14 @@ class _Parts:
         return [len(packed.text), len(packed.numbers), packed.suffixes, packed.terms, packed.literals]
 
 
-def _node(graph: Node | None) -> list[Any] | None:
-    """A node, or no node, as JSON."""
-    return None if graph is None else [isinstance(graph, BlankNode), text_of(graph)]
+def _name(graph: Node | None) -> str | None:
+    """The name of a graph for the header."""
+    return None if graph is None else str(graph)
 
 
-def _node_of(said: list[Any] | None) -> Node | None:
-    """The node of what `_node` says."""
-    return None if said is None else (BlankNode if said[0] else IRI)(said[1])
+def _node(name: str | None) -> Any:
+    """The node of such a name; None for none."""
+    return None if name is None else parse_term(name)
 
 
 def publications_frame(publications: Iterable[Publication], *, end: bool, problems: Iterable[Problem] = ()) -> bytes:
@@ -104,8 +104,8 @@ def publications_frame(publications: Iterable[Publication], *, end: bool, proble
 def piece_frame(graphs: Mapping[Node | None, Iterable[Triple]], refused: Iterable[RefusedLine]) -> bytes:
     """The triples and malformed lines of a piece of an N-Quads file, as a frame."""
     parts = _Parts()
-    rows = [[_node(graph), parts.add(triples)] for graph, triples in graphs.items()]
-    lines = [[_error(r.error), r.named, _node(r.graph)] for r in refused]
+    rows = [[_name(graph), parts.add(triples)] for graph, triples in graphs.items()]
+    lines = [[_error(r.error), r.named, _name(r.graph)] for r in refused]
     return _frame({"graphs": rows, "refused": lines, "end": True}, parts)
 
 
@@ -171,9 +171,9 @@ class Reply:
             Problem(self._read_error(error), subject, is_warning)
             for error, subject, is_warning in header.get("problems", ())
         )
-        self.piece.graphs.extend((_node_of(graph), frame.packed(said)) for graph, said in header.get("graphs", ()))
+        self.piece.graphs.extend((_node(graph), frame.packed(said)) for graph, said in header.get("graphs", ()))
         self.piece.refused.extend(
-            RefusedLine(self._read_error(error), named, _node_of(graph))
+            RefusedLine(self._read_error(error), named, _node(graph))
             for error, named, graph in header.get("refused", ())
         )
 
