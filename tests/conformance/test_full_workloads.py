@@ -113,7 +113,7 @@ def test_rtf(share: str, tmp_path: Path) -> None:
     counts = Counter(rows.subscriptions[number] for number in rows.subscription.tolist())
     assert counts == {str(key): count for key, count, _ in queries if count}
     assert stats.candidates <= 1.05 * stats.matches
-    assert stats.join_steps <= 0.01 * stats.matches  # what a count of triples decides is not joined
+    assert stats.join_steps <= 0.1 * stats.matches  # what the index proves is not joined
 
 
 @pytest.mark.xdist_group("full-graph")

@@ -10,7 +10,6 @@ import rdflib
 from rdflib.compare import to_isomorphic
 
 from triplewire.kernels.joins.network.columns import ABSENT, NO_STEP, SEVERAL
-from triplewire.kernels.joins.network.decide import PRESENT
 from verify.columns import Columns
 from verify.patterns import PREDICATES, connected, query_of, renamed, world_of
 
@@ -18,9 +17,8 @@ from verify.patterns import PREDICATES, connected, query_of, renamed, world_of
 def _last_steps(columns: Columns) -> list[tuple[int, ...]]:
     """The last steps of the components of each clause, ascending."""
     steps, found = columns.columnar._shared._steps, []
-    for mark, root, second, _ in steps.clause.tolist():
+    for _, root, second, _ in steps.clause.tolist():
         several = steps.roots[second + 1 : second + 1 + steps.roots[second]].tolist() if root == SEVERAL else []
-        several = several if mark & PRESENT else [NO_STEP]
         found.append(tuple(sorted(several or [last for last in (root, second) if last not in (SEVERAL, ABSENT)])))
     return found
 

@@ -12,7 +12,6 @@ from triplewire.clauses.calls import check_asked
 from triplewire.clauses.facts import components_of
 from triplewire.clauses.node_tests.checks import check_tests
 from triplewire.clauses.node_tests.columns import under
-from triplewire.clauses.node_tests.table import RESIDUAL
 from triplewire.clauses.schema import Column, Schema, blocks, check, check_names, require
 from triplewire.clauses.table import ASK, CALLS, DISTINCT, EXACT, ClauseTable
 from triplewire.kernels.trie.stars import CHECK
@@ -33,7 +32,6 @@ _TABLE: Schema = {
 _FACTS: Schema = {
     "owner": Column("i4", ("clauses",), below="subscriptions"),
     "status": Column("u1", ("clauses",), below=CHECK + 1),
-    "loose": Column("u1", ("clauses",), below=2),
     "component_offset": Column("i4", ("clauses+1",), offsets="components"),
     "component": Column("u1|i4", ("components", 4)),
     "member": Column("u1|i4", ("patterns",)),
@@ -56,8 +54,7 @@ def check_clauses(arrays: Mapping[str, NDArray[Any]], part: str, subscriptions: 
     for begin, end in blocks(sizes["clauses"]):
         _check_variables(table, begin, end, part)
     columns: dict[str, Any] = dict(table)
-    is_residual = np.asarray(under("tests", arrays)["kind"]) == RESIDUAL
-    for name, column in components_of(ClauseTable(**columns), np.asarray(facts["owner"]), is_residual).items():
+    for name, column in components_of(ClauseTable(**columns), np.asarray(facts["owner"])).items():
         same = facts[name].dtype == column.dtype and np.array_equal(facts[name], column)
         require(same, f"{part}.facts.{name} is not that of the clauses")
 

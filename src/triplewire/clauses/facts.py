@@ -34,7 +34,6 @@ class Facts:
 
     owner: Ids  # clause -> subscription
     status: Bytes
-    loose: Bytes  # clause -> is it a product of stars, without residual predicates?
     component_offset: Ids  # clause -> its slice of `component`
     component: Counts  # shape (components, 4): a slice of the clause's members, selected variables, has it no others?
     member: Counts  # the patterns of each clause, by component
@@ -53,22 +52,20 @@ class Facts:
     def of(cls, table: ClauseTable, tests: Tests) -> Facts:
         """The facts of the clauses of a table."""
         owner = table.owners()
-        return cls(owner, _status(table, tests, owner), **components_of(table, owner, tests.is_residual))
+        return cls(owner, _status(table, tests, owner), **components_of(table, owner))
 
 
-def components_of(table: ClauseTable, owner: Ids, is_residual: NDArray[np.bool_]) -> dict[str, Any]:
-    """The columns of `Facts` from `loose` on, by name. `is_residual`: test -> is it a residual predicate?"""
-    clauses, patterns = len(table.variables), len(table.pattern)
-    loose, offset = np.zeros(clauses, np.uint8), np.zeros(clauses + 1, np.int32)
+def components_of(table: ClauseTable, owner: Ids) -> dict[str, Any]:
+    """The columns of `Facts` from `component_offset` on, by name."""
+    patterns, offset = len(table.pattern), np.zeros(len(table.variables) + 1, np.int32)
     pattern_offset, pattern, width = fixed(table.pattern_offset, table.pattern, table.width[owner])
     largest = max(int(np.diff(pattern_offset).max(initial=0)), int(width.max(initial=0)))
     kind = np.uint8 if largest <= _MOST_IN_BYTES else np.int32
     component, member = untouched((patterns, 4), kind), untouched(patterns, kind)
     most = int(table.variables.max(initial=0)) + 1
-    component_kernels.components(pattern_offset, pattern, width, most, offset, component, member, loose)
-    loose[residual_clauses(table, is_residual)] = 0
+    component_kernels.components(pattern_offset, pattern, width, most, offset, component, member)
     component = component[: offset[-1]]
-    return {"loose": loose, "component_offset": offset, "component": component, "member": member}
+    return {"component_offset": offset, "component": component, "member": member}
 
 
 def residual_clauses(table: ClauseTable, is_residual: NDArray[np.bool_]) -> NDArray[np.int64]:

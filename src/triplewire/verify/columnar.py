@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +20,7 @@ from triplewire.clauses.clauses import Clauses
 from triplewire.clauses.node_tests.columns import ends
 from triplewire.clauses.table import CALLS, DISTINCT, EXACT
 from triplewire.clauses.view import View
-from triplewire.encode.batch import Ids
+from triplewire.encode.batch import Bytes, Ids
 from triplewire.encode.decode import Decoder
 from triplewire.errors import LimitError, TriplewireError
 from triplewire.ir.evaluation.evaluate import Answer, CallResults, World, evaluate
@@ -32,7 +31,6 @@ from triplewire.kernels.shared.columns import fixed_array
 from triplewire.kernels.shared.outcomes import LEFT, MATCH, MISS, TRUNCATED, UNKNOWN
 from triplewire.model.publication import Publication
 from triplewire.verify.answers import ResidualTests
-from triplewire.verify.counts import Counted, StarCounts
 from triplewire.verify.cut import Cuts
 from triplewire.verify.operators import CallTable
 from triplewire.verify.rows import Bindings, bindings_of, distinct
@@ -75,11 +73,6 @@ class Verified:
         )
 
 
-def _joined_columns(columns: list[NDArray[Any]]) -> NDArray[Any]:
-    """Columns one behind the other; where there is one, itself: most publications alone have no more."""
-    return columns[0] if len(columns) == 1 else np.concatenate(columns)
-
-
 class Columnar:
     """Verifies for one segment. Any thread may ask it.
 
@@ -102,9 +95,8 @@ class Columnar:
         self._has_alternatives = clauses.has_alternatives if clauses.have_alternatives else None
         self._tests = clauses.tests
         self._residual = ResidualTests(len(clauses.tests), expression, lambda test: clauses.place(test)[0], world)
-        self._counts = StarCounts(clauses)
         self._solver = Solver(clauses, self._residual, world)
-        self._shared = SharedJoins(clauses, self._solver.stars, proven)
+        self._shared = SharedJoins(clauses, self._solver.stated, proven)
 
     def ready(self) -> None:
         """Make what else the first pairs would have to wait for."""
@@ -118,44 +110,31 @@ class Columnar:
         """Which pairs (publication, subscription) match, of these pairs (publication, clause)? `publications` gives a
         publication by its number, with all that is known of it; without it, with what the batch holds.
 
-        First joins that clauses share, then what a count decides, then what has to be joined by itself.
+        The join network decides first, and what it leaves is searched.
         """
         if not len(clause):
             return Verified(publication, clause, np.zeros(0, np.bool_))
-        most = self._most
-        shared, join_steps = self._shared.decide(view, publication, clause, most)
-        verdicts: list[Counted | Verified] = [shared]
+        shared, join_steps = self._shared.decide(view, publication, clause, self._most)
         verdict = Verified(shared.publication, shared.subscription, shared.truncated, join_steps=join_steps)
         if len(shared.left_clause):
-            counted = self._counts.count(view, shared.left_publication, shared.left_clause, most)
-            verdicts.append(counted)
-            if len(counted.left_clause):
-                joined = self._joined(view, counted.left_publication, counted.left_clause, publications)
-                verdict.failures, verdict.waiting = joined.failures, joined.waiting
-                verdicts.append(joined)
-            matched = [part for part in verdicts if len(part.publication)] or verdicts[:1]
-            verdict.publication = _joined_columns([part.publication for part in matched])
-            verdict.subscription = _joined_columns([part.subscription for part in matched])
-            verdict.truncated = _joined_columns([part.truncated for part in matched])
+            joined = self._joined(view, shared.left_publication, shared.left_clause, publications)
+            verdict.failures, verdict.waiting = joined.failures, joined.waiting
+            verdict.publication = np.concatenate([shared.publication, joined.publication])
+            verdict.subscription = np.concatenate([shared.subscription, joined.subscription])
+            verdict.truncated = np.concatenate([shared.truncated, joined.truncated])
         return verdict.distinct(self._has_alternatives) if self._has_alternatives is not None else verdict
 
     def _joined(self, view: View, publication: Ids, clause: Ids, publications: Publications | None) -> Verified:
-        """The verdict on pairs (publication, clause) that a count does not decide."""
-        if not len(clause):
-            return Verified(publication, clause, np.zeros(0, np.bool_))
-        batch, features = view.batch, view.features
-        publications = publications or Decoder(batch).publication
+        """The verdict on pairs (publication, clause) that the join network does not decide by counting."""
+        publications = publications or Decoder(view.batch).publication
         pairs, subscription = self._grouped(publication, clause)
         exact = (self._table.flags[subscription] & EXACT) != 0
-        outcome = self._solver.solve(batch, features, pairs, False, publications).outcome
+        outcome = self._listed_outcomes(view, pairs, exact)
+        left = np.flatnonzero(outcome == LEFT)
+        if len(left):
+            searched = pairs if len(left) == len(pairs) else pairs.taken(left)
+            outcome[left] = self._searched_outcomes(view, searched, subscription[left], publications)
         truncated = outcome == TRUNCATED
-        unsure = np.flatnonzero(truncated & ~self._counted(pairs, subscription))
-        step = max(_ROWS // self._most, 1)
-        for again in (unsure[start : start + step] for start in range(0, len(unsure), step)):
-            portion = pairs.taken(again)
-            solved = self._solver.solve(batch, features, portion, True, publications)
-            outcome[again] = solved.outcome
-            truncated[again] = bindings_of(solved, portion, self._most).more
         matches = exact & ((outcome == MATCH) | (outcome == TRUNCATED))
         failures: list[Failure] = []
         left = (outcome != MISS) & ~matches
@@ -167,6 +146,33 @@ class Columnar:
             matches[at] = answer is not None and bool(answer.bindings)
             truncated[at] = answer is not None and answer.truncated
         return Verified(pairs.publication[matches], subscription[matches], truncated[matches], failures, waiting)
+
+    def _listed_outcomes(self, view: View, pairs: Pairs, exact: NDArray[np.bool_]) -> Bytes:
+        """The outcome of pairs whose solutions the join network lists: several may be one binding. LEFT of others."""
+        outcome = np.full(len(pairs), LEFT, np.uint8)
+        for portion in self._portions(np.flatnonzero(exact & (pairs.width > 0))):
+            own = pairs.taken(portion)
+            solved = self._shared.listed(view, own, self._most, self._world.settings.max_steps)
+            more = bindings_of(solved, own, self._most).more
+            outcome[portion] = np.where((solved.outcome == MATCH) & more, TRUNCATED, solved.outcome)
+        return outcome
+
+    def _searched_outcomes(self, view: View, pairs: Pairs, subscription: Ids, publications: Publications) -> Bytes:
+        """The outcome of pairs by the search."""
+        batch, features = view.batch, view.features
+        outcome = self._solver.solve(batch, features, pairs, False, publications).outcome
+        for portion in self._portions(np.flatnonzero((outcome == TRUNCATED) & ~self._counted(pairs, subscription))):
+            own = pairs.taken(portion)
+            solved = self._solver.solve(batch, features, own, True, publications)
+            more = bindings_of(solved, own, self._most).more
+            is_match = (solved.outcome == MATCH) | (solved.outcome == TRUNCATED)
+            outcome[portion] = np.where(is_match, np.where(more, TRUNCATED, MATCH), solved.outcome)
+        return outcome
+
+    def _portions(self, pairs: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+        """Pairs in portions whose rows are not too many to be put together at once."""
+        step = max(_ROWS // self._most, 1)
+        return [pairs[start : start + step] for start in range(0, len(pairs), step)]
 
     def bindings(
         self,

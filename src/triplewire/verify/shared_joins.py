@@ -1,10 +1,11 @@
-"""Clauses whose patterns join, or have several components, are decided together: each join step once for all of them.
+"""Clauses are decided together: each step of a join, and each pattern, once for all that have it.
 
 The network: `triplewire.kernels.joins.network.build`. What is not decided is left to `triplewire.verify.solve`.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -17,7 +18,7 @@ from triplewire.clauses.table import ASK, DISTINCT, EXACT
 from triplewire.clauses.untouched import spared, untouched
 from triplewire.clauses.view import View
 from triplewire.encode.batch import Bytes, Ids
-from triplewire.kernels.joins.columns import StarClauses
+from triplewire.kernels.joins.columns import StatedClauses
 from triplewire.kernels.joins.network import decide as kernels
 from triplewire.kernels.joins.network import direct, listing, walk
 from triplewire.kernels.joins.network.build import build, count_rows, pack
@@ -41,10 +42,8 @@ from triplewire.kernels.joins.network.steps import Frequency
 from triplewire.kernels.pool import Pool
 from triplewire.kernels.shared.columns import fixed
 from triplewire.kernels.shared.lending import Lent
-from triplewire.kernels.shared.outcomes import LEFT
-from triplewire.kernels.trie.stars import CHECK
+from triplewire.kernels.shared.outcomes import LEFT, Verdicts
 from triplewire.memory import give_back
-from triplewire.verify.counts import Counted
 from triplewire.verify.solve import Pairs, Solved, together, with_variables
 
 _ROOM = 1 << 17  # numbers in the rows of all steps, and in all sets, for a publication: one and a half megabytes
@@ -53,19 +52,27 @@ _PLACE_BITS = 31 - MARKS  # of a place in the order of columns: where there are 
 _MOST_STAMPS = 0x3FFFFFFF  # that a scratch has used, which is let go then; there are twice as many
 
 
+@dataclass(slots=True)
+class Decided:
+    """Matches as columns, and the pairs (publication, clause) that are left."""
+
+    publication: Ids
+    subscription: Ids
+    truncated: NDArray[np.bool_]
+    left_publication: Ids
+    left_clause: Ids
+
+
 class SharedJoins:
     """Decides pairs for the clauses of one segment. Any thread may ask. `proven`: nobody asks of a pair whose
     publication lacks a pattern without variables, so that these need not be in the network."""
 
-    def __init__(self, clauses: Clauses, components: StarClauses, proven: bool = False) -> None:
+    def __init__(self, clauses: Clauses, components: StatedClauses, proven: bool = False) -> None:
         self._clauses = clauses
-        several = np.diff(components.component_offset) > 1
         self._stated, self._proven = components, proven
-        self._chosen = (several | (np.asarray(clauses.facts.status) == CHECK)).view(np.uint8)
-        self._has_any = bool(self._chosen.any())
         self._scratch: Pool[Lent] = Pool()
 
-    def _components(self) -> StarClauses:
+    def _components(self) -> StatedClauses:
         """The components that the network is made of. Bindings are asked of all clauses of a subscription, of which
         the index may have named one."""
         stated, is_alone = self._stated, ~self._clauses.has_alternatives[self._clauses.facts.owner]
@@ -73,29 +80,27 @@ class SharedJoins:
 
     def ready(self) -> None:
         """Make the network, which takes a while where there are many clauses."""
-        if self._has_any:
-            _ = self._steps
+        _ = self._steps
 
-    def decide(self, view: View, publication: Ids, clause: Ids, most: int) -> tuple[Counted, int]:
+    def decide(self, view: View, publication: Ids, clause: Ids, most: int) -> tuple[Decided, int]:
         """Of pairs (publication, clause): those that are matches, with at most `most` bindings or truncated, and those
         that are left. What is in neither is no match. Also how many steps and nodes of the network were solved. It is
         quickest when the pairs of a publication follow each other."""
-        if not self._has_any or not len(clause):
-            return Counted(clause[:0], clause[:0], np.zeros(0, np.bool_), publication, clause), 0
-        features, triples = view.features, view.batch.triples
+        features, triples, pairs = view.features, view.batch.triples, len(clause)
         columns, node_key = features.columns, together(features.node_term, features.node_test)
+        matched, left = np.empty((2, 2, pairs), np.int32)
+        verdicts = Verdicts(matched, np.empty(pairs, np.bool_), left)
         work = self._scratch.take(self._new_scratch)
         state = _state(work)
         before = state.item(VISITED)
-        counted = Counted.of(
-            len(clause),
-            lambda verdicts: kernels.decide(
-                publication, clause, work.table, triples, columns, node_key, most, verdicts
-            ),
-        )
+        matches, others = kernels.decide(
+            publication, clause, work.table, triples, columns, node_key, most, verdicts
+        )  # fmt: skip
         visited = state.item(VISITED) - before
         self._give(work)
-        return counted, visited
+        of_publication, of_subscription = matched[:, :matches]
+        decided = Decided(of_publication, of_subscription, verdicts.truncated[:matches], *left[:, :others])
+        return decided, visited
 
     def _give(self, work: Lent) -> None:
         """Keep a scratch for the next call, if it has stamps for many more publications."""
@@ -116,7 +121,7 @@ class SharedJoins:
         work = self._scratch.take(self._new_scratch)
         while done < len(pairs):
             done = listing.list_pairs(
-                done, columns, work.table, triples, features.columns, node_key, most, most_steps, self._stated,
+                done, columns, work.table, triples, features.columns, node_key, most, most_steps,
                 outcome, lists,
             )  # fmt: skip
             if done < len(pairs):
@@ -131,7 +136,7 @@ class SharedJoins:
     def _steps(self) -> StepColumns:
         """The network, which is made when it is first asked for."""
         components, tests = self._components(), self._clauses.tests.columns
-        patterns = len(components.pattern) if self._has_any else 0
+        patterns = len(components.pattern)
         variables = self._clauses.table.variables
         step = untouched((2 * patterns + 2, COLUMNS), np.int32)
         tested = untouched((self._most_tested(components) + 1, 2), np.int32)
@@ -143,12 +148,24 @@ class SharedJoins:
         )
         work_area = np.zeros((5, int(variables.max(initial=0)) + 1), np.int64)
         own_order = components._replace(member=components.member.copy())
-        order, begins = self._room_for_order(components), np.zeros(len(self._chosen), np.int32)
+        order, begins = self._room_for_order(components), np.zeros(self._clauses.count, np.int32)
+        selected = self._clauses.table.selected[self._clauses.facts.owner]
         steps, used, nodes, ordered = build(
-            self._chosen, own_order, tests, work_area, often, step, tested, node_offset, node, last, order, begins
+            own_order,
+            selected,
+            tests,
+            work_area,
+            often,
+            step,
+            tested,
+            node_offset,
+            node,
+            last,
+            order,
+            begins,
         )
         if ordered >> _PLACE_BITS:
-            ordered, begins = 1, np.zeros(len(self._chosen), np.int32)
+            ordered, begins = 2, np.zeros(self._clauses.count, np.int32)
         place, is_plain = np.empty(nodes, np.int32), np.zeros(steps, np.uint8)
         size = max(count_rows(node_offset, nodes, place), 1)  # a row is fetched without a look, even of no node
         rows, step = np.zeros(ROW * size, np.int32), step[:steps]
@@ -165,30 +182,24 @@ class SharedJoins:
             give_back()
         return made
 
-    def _room_for_order(self, components: StarClauses) -> Bytes:
-        """Room for a number of each component that is in the network, of each of its variables, and one more."""
-        chosen = self._chosen.view(np.bool_)
-        count = np.diff(components.component_offset)[chosen].sum(dtype=np.int64)
-        variables = np.asarray(self._clauses.table.variables)[chosen].sum(dtype=np.int64)
-        return untouched(int(count + variables) + 1, np.uint8)
+    def _room_for_order(self, components: StatedClauses) -> Bytes:
+        """Room for a number of each clause, of each component and each of its variables, and two more."""
+        variables = self._clauses.table.variables.sum(dtype=np.int64)
+        return untouched(self._clauses.count + len(components.component) + int(variables) + 2, np.uint8)
 
-    def _clause_rows(self, components: StarClauses, last: Ids, begins: Ids) -> tuple[Ids, Ids]:
-        """The columns `clause` and `roots`. All 0 of a clause that is not in the network, so that no memory is taken
-        for most of an index that hardly needs one. `last`: of each component, what stands in `roots`."""
-        chosen = np.flatnonzero(self._chosen)
+    def _clause_rows(self, components: StatedClauses, last: Ids, begins: Ids) -> tuple[Ids, Ids]:
+        """The columns `clause` and `roots`. `last`: of each component, what stands in `roots`."""
         offset, owner = components.component_offset, self._clauses.facts.owner
-        begin, size = offset[chosen], offset[chosen + 1] - offset[chosen]
-        root, second = np.full(len(chosen), SEVERAL, np.int32), np.full(len(chosen), ABSENT, np.int32)
+        begin, size = offset[:-1], np.diff(offset)
+        root, second = np.full(len(owner), SEVERAL, np.int32), np.full(len(owner), ABSENT, np.int32)
         few, two = (size == 1) | (size == 2), size == 2
         root[few], second[two] = last[begin[few]], last[begin[two] + 1]
-        own, places = slices(offset, chosen[~few])
+        own, places = slices(offset, np.flatnonzero(~few))
         roots = np.insert(last[places], own[:-1], size[~few])
         second[~few] = own[:-1] + np.arange(len(own) - 1)
-        rows = untouched((len(self._chosen), 4), np.int32)
-        rows[chosen] = np.column_stack([self._marks()[chosen] | begins[chosen] << MARKS, root, second, owner[chosen]])
-        return rows, roots
+        return np.column_stack([self._marks() | begins << MARKS, root, second, owner]), roots
 
-    def _most_tested(self, components: StarClauses) -> int:
+    def _most_tested(self, components: StatedClauses) -> int:
         """In how many places of patterns do tested variables stand, each as often as it has tests?"""
         variables = self._clauses.table.variables.astype(np.int64)
         begin = np.cumsum(variables) - variables
@@ -206,7 +217,7 @@ class SharedJoins:
         of_subscription |= np.where(table.flags & ASK != 0, np.uint8(kernels.ASK), np.uint8(0))
         of_subscription |= np.where(table.flags & DISTINCT != 0, np.uint8(kernels.DISTINCT), np.uint8(0))
         of_subscription |= np.where(self._clauses.has_alternatives, np.uint8(0), np.uint8(kernels.ALONE))
-        marks: Bytes = of_subscription[owner] | self._chosen * np.uint8(kernels.PRESENT)
+        marks: Bytes = of_subscription[owner]
         marks[residual_clauses(table, self._clauses.tests.is_residual)] &= ~np.uint8(kernels.EXACT)
         return marks
 

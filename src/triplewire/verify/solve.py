@@ -31,7 +31,7 @@ from triplewire.kernels.joins.columns import (
     SearchState,
     SolutionRows,
     SortedTriples,
-    StarClauses,
+    StatedClauses,
 )
 from triplewire.kernels.pool import Pool
 from triplewire.kernels.shared.columns import Triples, fixed, fixed_array
@@ -124,11 +124,11 @@ class Solver:
         self._variables = int(table.variables.max(initial=0)) + 1
         parts = facts.component_offset, facts.component, facts.member
         tested = table.test_offset, table.test_variable, table.test
-        self.stars = StarClauses(*fixed(facts.loose, table.pattern_offset, table.pattern, *parts, *tested))
+        self.stated = StatedClauses(*fixed(table.pattern_offset, table.pattern, *parts, *tested))
         self._owner, self._has_alternatives = facts.owner, clauses.has_alternatives
         self._inverses = Pool[_Inverse]()
 
-    def _resolved(self, clauses: Ids, components: StarClauses, term: Ids) -> JoinedClauses:
+    def _resolved(self, clauses: Ids, components: StatedClauses, term: Ids) -> JoinedClauses:
         """Some clauses as the join takes them, their constants as the batch's terms."""
         stated = self._table
         code_offset, places = slices(stated.pattern_offset, clauses)
@@ -149,9 +149,9 @@ class Solver:
         return _Inverse(int(self._table.pattern.max(initial=0)) + 1)
 
     @cached_property
-    def _of_matches(self) -> StarClauses:
+    def _of_matches(self) -> StatedClauses:
         """The clauses with what is to be solved where a subscription with one clause is known to match."""
-        return with_variables(self.stars, ~self._has_alternatives[self._owner])
+        return with_variables(self.stated, ~self._has_alternatives[self._owner])
 
     def solve(
         self,
@@ -164,13 +164,13 @@ class Solver:
     ) -> Solved:
         """The outcome of each pair. Residual predicates are answered in between; pairs that wait are tried again.
         `matched`: the subscriptions of all pairs are known to match."""
-        stars = self._of_matches if matched else self.stars
+        components = self._of_matches if matched else self.stated
         columns = batch.offset, together(batch.subject, batch.predicate), batch.object
         facts, decoder = node_features(features), Decoder(batch)
         outcome, parts = np.zeros(len(pairs), np.uint8), []
         used, clauses = np.unique(pairs.clauses, return_inverse=True)
         joined = replace(pairs, clauses=clauses.astype(np.int32))
-        joined_clauses = self._resolved(used, stars, features.term)
+        joined_clauses = self._resolved(used, components, features.term)
         triples = SortedTriples(*fixed(*columns, *_sort_triples(batch, joined.publication)))
         is_residual = (joined_clauses.condition[:, kernels.KIND] == RESIDUAL).any()
         groups = [np.arange(len(joined))]
@@ -227,7 +227,7 @@ class Solver:
                 slots = np.zeros((2 * len(slots), 2), np.int64)
 
 
-def with_variables(clauses: StarClauses, chosen: NDArray[np.bool_]) -> StarClauses:
+def with_variables(clauses: StatedClauses, chosen: NDArray[np.bool_]) -> StatedClauses:
     """The same without the components that have no variables, in the clauses that are `chosen` and have others."""
     has_variables = (clauses.component[:, 2] > 0) | (clauses.component[:, 3] == 0)
     offset, size = clauses.component_offset, np.diff(clauses.component_offset)

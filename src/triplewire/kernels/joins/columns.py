@@ -35,10 +35,9 @@ class PairColumns(NamedTuple):
     width: Any  # how many variables are selected; 0 where one solution is enough
 
 
-class StarClauses(NamedTuple):
+class StatedClauses(NamedTuple):
     """The clauses of a segment and their components (`triplewire.kernels.joins.components`)."""
 
-    loose: Any  # clause -> is it a product of stars?
     pattern_offset: Any
     pattern: Any
     component_offset: Any

@@ -1,7 +1,6 @@
 """Which patterns of a clause hang together? Those that share a variable do; others are solved apart.
 
-Used once for the clauses of a segment. `triplewire.kernels.joins.stars` lists the components where all of a clause are
-stars, `triplewire.kernels.joins.solutions` any.
+Used once for the clauses of a segment.
 """
 
 from __future__ import annotations
@@ -48,42 +47,22 @@ def _number(first: Any, end: Any, pattern: Any, parent: Any, number: Any, part: 
     return count
 
 
-@called_helper
-def _is_star(first: Any, begin: Any, end: Any, width: Any, pattern: Any, member: Any, mark: Any, stamp: Any) -> bool:
-    """Do the patterns of a component share their subject alone? Their predicates are constants, or not selected."""
-    subject = pattern[first + member[begin], 0]
-    for m in range(begin, end):
-        i = first + member[m]
-        if pattern[i, 0] != subject or 0 <= -1 - pattern[i, 1] < width:
-            return False
-        for k in range(1, 3):
-            variable = -1 - pattern[i, k]
-            if variable >= 0:
-                if mark[variable] == stamp or pattern[i, k] == subject:
-                    return False
-                mark[variable] = stamp
-    return True
-
-
 @allocating_kernel
 def components(pattern_offset: Any, pattern: Any, width: Any, variables: int, offset: Any, component: Any,
-               member: Any, loose: Any) -> None:  # fmt: skip
+               member: Any) -> None:  # fmt: skip
     """The components of each clause: its slice in `offset` of the rows of `component`, which are (where its patterns
     begin among the clause's in `member`, how many they are, how many selected variables they have, have they no
     others?). A member is the number of a pattern in its clause. `component` and `member` have a row for each pattern.
-    loose[clause]: are there any, and all of them stars?
 
     `pattern` has a variable v as -1 - v; it is selected if v < width[clause]. `variables` is the largest number of
     variables of a clause.
     """
     parent, number = np.empty(variables, np.int64), np.empty(variables, np.int64)
     part, seen = np.empty(member.size, np.int64), np.empty(variables, np.int64)
-    mark = np.empty(variables, np.int64)
-    seen[:], mark[:] = -1, -1
+    seen[:] = -1
     rows, members, offset[0] = 0, 0, 0
     for clause in range(width.size):
         first, end = pattern_offset[clause], pattern_offset[clause + 1]
-        loose[clause] = first < end
         for k in range(_number(first, end, pattern, parent, number, part)):
             begin, needed, alone = members, 0, 1
             for i in range(first, end):
@@ -100,7 +79,6 @@ def components(pattern_offset: Any, pattern: Any, width: Any, variables: int, of
                         needed += 1
             component[rows, 0], component[rows, 1] = begin - first, members - begin
             component[rows, 2], component[rows, 3] = needed, alone
-            loose[clause] &= _is_star(first, begin, members, width[clause], pattern, member, mark, rows)
             rows += 1
         offset[clause + 1] = rows
 

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from triplewire.kernels.shared.compiled import called_helper
-
 MISS, MATCH, TRUNCATED = 0, 1, 2
 """There is no solution; there are at most as many as a match may have; there are more."""
 
@@ -23,21 +21,6 @@ class Verdicts(NamedTuple):
     """Room for what becomes of pairs: matches, as publications and subscriptions, and whether they are truncated; and
     the pairs that are left."""
 
-    outcome: Any  # scratch, a byte a pair
     matched: Any  # shape (2, pairs)
     truncated: Any
     left: Any  # shape (2, pairs)
-
-
-@called_helper
-def write_outcomes(publication: Any, clause: Any, owner: Any, verdicts: Verdicts) -> Any:
-    """Matches go to `matched`, pairs that are not decided to `left`; how many each."""
-    (outcome, matched, truncated, left), matches, others = verdicts, 0, 0
-    for k in range(clause.size):
-        if outcome[k] == LEFT:
-            left[0, others], left[1, others], others = publication[k], clause[k], others + 1
-        elif outcome[k] != MISS:
-            matched[0, matches], matched[1, matches] = publication[k], owner[clause[k]]
-            truncated[matches] = outcome[k] == TRUNCATED
-            matches += 1
-    return matches, others

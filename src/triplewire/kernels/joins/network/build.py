@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from triplewire.kernels.joins.columns import StarClauses
+from triplewire.kernels.joins.columns import StatedClauses
 from triplewire.kernels.joins.network.columns import (
     ALWAYS,
     APART,
@@ -22,7 +22,7 @@ from triplewire.kernels.joins.network.columns import (
     SUBJECT,
     UNLISTED,
 )
-from triplewire.kernels.joins.network.order import Order, order_nothing
+from triplewire.kernels.joins.network.order import Order, order_clause, order_nothing
 from triplewire.kernels.joins.network.paths import Orders, add_path
 from triplewire.kernels.joins.network.steps import NODES, STEPS, TESTS, USES, Component, Frequency, Network
 from triplewire.kernels.joins.network.trees import Tree, add_tree
@@ -42,7 +42,7 @@ def _room(rows: int) -> int:
 
 
 @called_helper
-def _add(own: Component, clauses: StarClauses, tests: TestColumns, often: Frequency, variables: Any, tree: Tree,
+def _add(own: Component, clauses: StatedClauses, tests: TestColumns, often: Frequency, variables: Any, tree: Tree,
          orders: Orders, network: Network, order: Order) -> int:  # fmt: skip
     """What stands in `last` for a component. Its columns are put down, too."""
     pattern, member = clauses.pattern, clauses.member
@@ -60,11 +60,11 @@ def _add(own: Component, clauses: StarClauses, tests: TestColumns, often: Freque
 
 
 @allocating_kernel
-def build(chosen: Any, clauses: StarClauses, tests: TestColumns, variables: Any, often: Frequency, step: Any,
+def build(clauses: StatedClauses, selected: Any, tests: TestColumns, variables: Any, often: Frequency, step: Any,
           tested: Any, node_offset: Any, node: Any, last: Any, variable: Any, begins: Any) -> Any:  # fmt: skip
-    """Write down the network of the clauses that are `chosen` (1 by clause), without their residual predicates. Returns
-    how many steps, tests and nodes there are, and how much of `variable` is used: for each component a number and one
-    for each variable (`StepColumns.variable`), those of a clause from where `begins` says.
+    """Write down the network of clauses, without their residual predicates. Returns
+    how many steps, tests and nodes there are, and how much of `variable` is used (`StepColumns.variable`): what is of a
+    clause, from where `begins` says. `selected`: how many variables each clause selects.
 
     `step` has two rows for each pattern and two more, `tested` one for each test and pattern of the tested variable,
     `last` one for each component, `node_offset` two for each pattern and two more, `node` five for each pattern (see
@@ -79,21 +79,21 @@ def build(chosen: Any, clauses: StarClauses, tests: TestColumns, variables: Any,
     orders = Orders(of_order[0], of_order[1], of_order[2:], codes)
     network = Network(step, tested, slots, node_offset, node, node_slots, used)
     order = Order(
-        variable, np.ones(1, np.int64), np.empty(MOST_PATTERNS + 1, np.int32), np.empty(MOST_PATTERNS, np.uint8)
+        variable, np.full(1, 2, np.int64), np.empty(MOST_PATTERNS + 1, np.int32), np.empty(MOST_PATTERNS, np.uint8)
     )
-    variable[0] = UNLISTED
+    variable[:2] = UNLISTED
     node_offset[0], used[STEPS] = 0, ALWAYS + 1
     step[ALWAYS, :], step[ALWAYS, PARENT], step[ALWAYS, SUBJECT : OBJECT + 1] = 0, APART, LEAF
-    for c in range(chosen.size):
+    for c in range(begins.size):
         first, t0, t1 = clauses.pattern_offset[c], clauses.test_offset[c], clauses.test_offset[c + 1]
-        begins[c] = order.used[0]
+        begins[c] = order_clause(selected[c], order)
         for k in range(clauses.component_offset[c], clauses.component_offset[c + 1]):
             begin, size = first + clauses.component[k, 0], clauses.component[k, 1]
             last[k] = NO_STEP
-            if chosen[c] > 0 and size <= MOST_PATTERNS:
+            if size <= MOST_PATTERNS:
                 own = Component(first, begin, begin + size, t0, t1)
                 last[k] = _add(own, clauses, tests, often, variables, tree, orders, network, order)
-            elif chosen[c] > 0:
+            else:
                 order_nothing(order)
     return used[STEPS], used[TESTS], used[NODES], order.used[0]
 

@@ -45,7 +45,8 @@ number of them. As SECOND: it has one component."""
 
 MARKS = 5  # bits of MARK; above them is where the clause's components begin in `variable`
 UNLISTED = 255
-"""In `variable`, in place of a number of columns: solutions are not listed. That stands in its first place, too."""
+"""In `variable`, in place of a number: there are more, or solutions are not listed. That stands in its first two
+places, too."""
 
 
 class StepColumns(NamedTuple):
@@ -59,7 +60,8 @@ class StepColumns(NamedTuple):
     clause: Any  # shape (clauses, 4)
     roots: Any  # of components: the root of its tree, or -2 - the last step of its path, or NO_STEP
     plain: Any  # hash table of the plain steps (`triplewire.kernels.joins.network.direct`)
-    variable: Any  # by component: how many columns its solutions have, and the variable of each (`.order`)
+    variable: Any  # by clause: how many variables it selects; then by component: how many columns its solutions have,
+    # and the variable of each (`.order`)
 
 
 class Scratch(NamedTuple):

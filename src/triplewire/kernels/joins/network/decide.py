@@ -22,12 +22,14 @@ from triplewire.kernels.joins.network.columns import (
     KEPT,
     KIND,
     MARK,
+    MARKS,
     NO_STEP,
     OWNER,
     ROOT,
     ROW,
     SECOND,
     SEVERAL,
+    UNLISTED,
     Scratch,
     StepColumns,
 )
@@ -62,6 +64,7 @@ from triplewire.kernels.joins.network.publication import (
     prepare,
     value_words,
 )
+from triplewire.kernels.joins.network.selected import count_selected
 from triplewire.kernels.joins.network.semijoin import OF_SUBJECT, count_tree, solve_tree
 from triplewire.kernels.prefetch import prefetch
 from triplewire.kernels.shared.columns import TEST_FIELDS, TermFeatures, TestColumns, Triples
@@ -69,9 +72,9 @@ from triplewire.kernels.shared.compiled import called_helper, helper, kernel
 from triplewire.kernels.shared.lending import Field, borrowed, places
 from triplewire.kernels.shared.outcomes import LEFT, MATCH, MISS, TRUNCATED, Verdicts
 
-EXACT, ALONE, ASK, DISTINCT, PRESENT = 1, 2, 4, 8, 16
+EXACT, ALONE, ASK, DISTINCT = 1, 2, 4, 8
 """Bits of a clause's mark. EXACT: its subscription is equivalent to its clauses, and it has no residual predicate. Its
-subscription has no other clause; is an ASK query; has a binding for each solution. PRESENT: it is in the network."""
+subscription has no other clause; is an ASK query; has a binding for each solution."""
 
 AHEAD = 32  # pairs whose steps are fetched together
 _int: Any = np.int64
@@ -190,19 +193,47 @@ def root_of(c: int, j: int, steps: StepColumns) -> Any:
     return steps.roots[j] if root == SEVERAL else root if j == 0 else steps.clause[c, SECOND]
 
 
+@helper
+def _exactly_of(root: int, triples: int, steps: StepColumns, work: Scratch) -> Any:
+    """How many solutions has a component that is solved, and has some? TOO_MANY where nothing is known."""
+    if root >= 0 and is_direct(root, steps, work):
+        is_plain = steps.node[ROW * root] >> KIND == PLAIN
+        return count_plain(root, steps, work) if is_plain else work.direct[root] & _LOW
+    return count_tree(root, triples, steps, work) if root >= 0 else _int(work.memo[-2 - root, TOTAL])
+
+
 @called_helper
 def _exactly(c: int, triples: int, steps: StepColumns, work: Scratch) -> Any:
     """How many solutions has a clause whose components are solved, and have some? TOO_MANY where nothing is known."""
     total, (first, last) = _int(1), components_of(c, steps)
     for j in range(first, last):
-        root = root_of(c, j, steps)
-        if root >= 0 and is_direct(root, steps, work):
-            is_plain = steps.node[ROW * root] >> KIND == PLAIN
-            count = count_plain(root, steps, work) if is_plain else work.direct[root] & _LOW
-        else:
-            count = count_tree(root, triples, steps, work) if root >= 0 else _int(work.memo[-2 - root, TOTAL])
+        count = _exactly_of(root_of(c, j, steps), triples, steps, work)
         total = min(total * count, MOST_SOLUTIONS) if total >= 0 and count >= 0 else _int(TOO_MANY)
     return total
+
+
+@called_helper
+def _selected(c: int, triples: int, steps: StepColumns, work: Scratch) -> Any:
+    """How many solutions that differ in what it selects has a clause whose components are solved, and have some? At
+    least, and at most."""
+    at, least, most, (first, last) = _int(steps.clause[c, MARK] >> MARKS), _int(1), _int(1), components_of(c, steps)
+    width, at = _int(steps.variable[at]), at + 1
+    for j in range(first, last):
+        root, columns, asked = root_of(c, j, steps), _int(steps.variable[at]), _int(0)
+        if width == UNLISTED or columns == UNLISTED:
+            return _int(0), _int(MOST_SOLUTIONS)
+        for k in range(columns):
+            asked |= _int(steps.variable[at + 1 + k] < width) << k
+        own_least, own_most = _int(1), _int(1)
+        if asked != 0 and (root < 0 or is_direct(root, steps, work)):
+            own_most = _exactly_of(root, triples, steps, work)
+            own_most = own_most if own_most >= 0 else _int(MOST_SOLUTIONS)
+            own_least = own_most if asked == (1 << columns) - 1 else own_least
+        elif asked != 0:
+            own_least, own_most = count_selected(root, asked, triples, steps, work)
+        least, most = min(least * own_least, MOST_SOLUTIONS), min(most * own_most, MOST_SOLUTIONS)
+        at += columns + 1
+    return least, most
 
 
 @helper
@@ -215,9 +246,12 @@ def _outcome(c: int, total: Any, cap: int, triples: int, steps: StepColumns, wor
         return MATCH
     if mark & ALONE > 0 and total > cap:
         total = _exactly(c, triples, steps, work)
+    least = total if mark & DISTINCT > 0 else 0
+    if mark & ALONE > 0 and mark & DISTINCT == 0 and total > cap:
+        least, total = _selected(c, triples, steps, work)
     if mark & ALONE > 0 and 0 <= total <= cap:
         return MATCH
-    return TRUNCATED if mark & ALONE > 0 and mark & DISTINCT > 0 and total > cap and cap < MOST_SOLUTIONS else LEFT
+    return TRUNCATED if mark & ALONE > 0 and least > cap and cap < MOST_SOLUTIONS else LEFT
 
 
 @helper
@@ -234,7 +268,7 @@ def begin_publication(p: int, batch: Triples, known: Any, features: NodeFeatures
 @helper
 def _write(outcome: int, p: int, c: int, owner: int, verdicts: Verdicts, matches: int, others: int) -> Any:
     """A match goes to `matched`, a pair that is not decided to `left`. Returns how many these are now."""
-    (_, matched, truncated, left) = verdicts
+    matched, truncated, left = verdicts
     if outcome == LEFT:
         left[0, others], left[1, others], others = p, c, others + 1
     elif outcome != MISS:
@@ -258,7 +292,7 @@ def _decide(publication: Any, clause: Any, steps: StepColumns, batch: Triples, k
             if triples <= FEW:
                 begin_publication(p, batch, known, features, work)
         outcome, total, is_known = _int(LEFT), _int(1), True
-        if triples <= FEW and steps.clause[c, MARK] & PRESENT > 0:
+        if triples <= FEW:
             first, last = components_of(c, steps)
             for j in range(first, last):
                 if total > 0:

@@ -69,7 +69,7 @@ def _add_leaves(s: int, column: int, count: int, steps: StepColumns, level: Any)
 
 
 @helper
-def _of_variable(n: int, steps: StepColumns) -> Any:
+def of_variable(n: int, steps: StepColumns) -> Any:
     """Has a node a variable, or just one pattern whose variables are LEAF?"""
     has_variable = False
     for k in range(steps_of(n, steps)):
@@ -86,7 +86,7 @@ def _tree(root: int, steps: StepColumns, levels: Levels) -> int:
     step, level, queue = steps.step, levels.level, levels.queue
     count, column, head, tail = 0, 0, 0, 1
     queue[0, 0], queue[1, 0] = root, NONE
-    if _of_variable(root, steps):
+    if of_variable(root, steps):
         count = _add(VALUES, root, NONE, 0, NONE, count, level)
         level[0, COLUMN], queue[1, 0], column = 0, 0, 1
     while head < tail:

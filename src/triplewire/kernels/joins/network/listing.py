@@ -11,15 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from triplewire.kernels.joins.columns import NodeFeatures, PairColumns, StarClauses
+from triplewire.kernels.joins.columns import NodeFeatures, PairColumns
 from triplewire.kernels.joins.network.columns import MARK, MARKS, UNLISTED, Scratch, StepColumns
 from triplewire.kernels.joins.network.decide import (
     AHEAD,
     EXACT,
-    PRESENT,
     SCRATCH,
     STEPS,
-    TESTS,
     begin_publication,
     components_of,
     fetch,
@@ -27,7 +25,6 @@ from triplewire.kernels.joins.network.decide import (
     root_of,
     take_scratch,
     take_steps,
-    take_tests,
 )
 from triplewire.kernels.joins.network.direct import NOWHERE, is_direct, values_of
 from triplewire.kernels.joins.network.join import FIRST_ROW
@@ -38,7 +35,9 @@ from triplewire.kernels.joins.network.walk import (
     FIRST,
     KEY,
     LISTS,
+    NO_ROOM,
     NUMBER,
+    OVER,
     PIECES,
     ROWS,
     SIZE,
@@ -47,7 +46,6 @@ from triplewire.kernels.joins.network.walk import (
     Lists,
     walk_component,
 )
-from triplewire.kernels.joins.stars import MOST_PATTERNS, NO_ROOM, OVER, list_star
 from triplewire.kernels.prefetch import prefetch
 from triplewire.kernels.shared.bits import count_bits, lowest_bit
 from triplewire.kernels.shared.columns import TermFeatures, Triples
@@ -128,36 +126,16 @@ def _add_values(pair: int, clause: int, width: int, bits: Any, variable: int, li
     return True
 
 
-@called_helper
-def _star(pair: int, clause: int, c: int, width: int, limit: int, most_steps: int, p: int, triples: int, network: Any,
-          features: NodeFeatures, lists: Lists, work: Scratch) -> int:  # fmt: skip
-    """Make a piece of a clause that is not in the network. Returns as `_clause` does."""
-    (_, tests, clauses), state = network, lists.state
-    size = clauses.pattern_offset[c + 1] - clauses.pattern_offset[c]
-    if clauses.loose[c] == 0 or size > MOST_PATTERNS:
-        return OVER
-    room = lists.rows, state[ROWS], lists.star_slots, most_steps
-    count = list_star(c, width, limit, p, triples, clauses, tests, features, lists.stars, room, work)
-    if count < 0:
-        return count
-    if count > 0:
-        _end_piece(pair, clause, state[ROWS], count, width, lists)
-    return MATCH if count > 0 else MISS
-
-
 # --- pairs -----------------------------------------------------------------------------------------------------------
 
 
 @called_helper
 def _clause(pair: int, clause: int, c: int, width: int, limit: int, most_steps: int, p: int, triples: int,
-            network: Any, features: NodeFeatures, lists: Lists, work: Scratch) -> int:  # fmt: skip
+            steps: StepColumns, features: NodeFeatures, lists: Lists, work: Scratch) -> int:  # fmt: skip
     """Make pieces of a clause. Returns MATCH or MISS, NO_ROOM, or OVER: it is left."""
-    steps, _, _ = network
-    if steps.clause[c, MARK] & PRESENT == 0:
-        return _star(pair, clause, c, width, limit, most_steps, p, triples, network, features, lists, work)
     if steps.clause[c, MARK] & EXACT == 0:
         return OVER
-    at, pieces, rows = _int(steps.clause[c, MARK] >> MARKS), lists.state[PIECES], lists.state[ROWS]
+    at, pieces, rows = _int(steps.clause[c, MARK] >> MARKS) + 1, lists.state[PIECES], lists.state[ROWS]
     first, last = components_of(c, steps)
     for j in range(first, last):
         root, columns, asked = _int(root_of(c, j, steps)), _int(steps.variable[at]), _int(0)
@@ -189,14 +167,14 @@ def _clause(pair: int, clause: int, c: int, width: int, limit: int, most_steps: 
 
 @kernel
 def list_pairs(done: int, pairs: PairColumns, lent: Any, batch: Triples, features: TermFeatures, node_key: Any,
-               cap: int, most_steps: int, stars: StarClauses, outcome: Any, lists: Lists) -> int:  # fmt: skip
+               cap: int, most_steps: int, outcome: Any, lists: Lists) -> int:  # fmt: skip
     """List the solutions of pairs that match, from `done` on; outcome: LEFT where that is not done here. `lent`: as for
-    `triplewire.kernels.joins.network.decide`; `stars`: the clauses. Returns the first pair for which there is no room,
+    `triplewire.kernels.joins.network.decide`. Returns the first pair for which there is no room,
     else their number."""
     of_nodes = NodeFeatures(
         features.offset, features.test, features.low, features.high, features.node_offset, node_key
     )  # fmt: skip
-    steps, tests, work = take_steps(lent, STEPS), take_tests(lent, TESTS), take_scratch(lent, SCRATCH)
+    steps, work = take_steps(lent, STEPS), take_scratch(lent, SCRATCH)
     (publication, clause_offset, clauses, width), state = pairs, lists.state
     work.rows[FIRST_ROW] = 1
     for i in range(done, publication.size):
@@ -216,7 +194,7 @@ def list_pairs(done: int, pairs: PairColumns, lent: Any, batch: Triples, feature
         for j in range(clause_offset[i], clause_offset[i + 1] if width[i] > 0 else clause_offset[i]):
             if own >= 0:
                 told = _clause(
-                    i, j, _int(clauses[j]), _int(width[i]), cap + 1, most_steps, p, triples, (steps, tests, stars),
+                    i, j, _int(clauses[j]), _int(width[i]), cap + 1, most_steps, p, triples, steps,
                     of_nodes, lists, work,
                 )  # fmt: skip
                 own = told if told < 0 else max(own, told)

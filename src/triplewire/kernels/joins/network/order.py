@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from triplewire.kernels.joins.columns import StarClauses
+from triplewire.kernels.joins.columns import StatedClauses
 from triplewire.kernels.joins.network.columns import CHILD, EDGE, LINK, PARENT, UNLISTED
 from triplewire.kernels.joins.network.steps import NONE, USES, VALUE, Component, Network
 from triplewire.kernels.shared.compiled import called_helper, helper
@@ -24,7 +24,7 @@ MOST_COLUMNS = 60  # of a component whose solutions are listed: a set of columns
 class Order(NamedTuple):
     """What the order of columns is worked out with. It may be used again."""
 
-    variable: Any  # by component: how many columns, or UNLISTED; then the variable of each
+    variable: Any  # as in `StepColumns`
     used: Any  # one number: how much of `variable`
     queue: Any  # vertices whose steps come next
     is_done: Any  # pattern -> has it had its turn?
@@ -56,6 +56,14 @@ def _end(begin: int, at: int, order: Order) -> None:
     order.used[0] = begin + 1 if order.variable[begin] == UNLISTED else at
 
 
+@helper
+def order_clause(selected: int, order: Order) -> Any:
+    """Begin a clause that selects so many variables. Returns where it begins."""
+    begin = order.used[0]
+    order.variable[begin], order.used[0] = min(selected, UNLISTED), begin + 1
+    return begin
+
+
 @called_helper
 def order_nothing(order: Order) -> None:
     """The component at hand is not in the network."""
@@ -74,7 +82,7 @@ def _is_next(s: int, vertex: int, m: int, tree: Any, step: Any) -> Any:
 
 
 @called_helper
-def order_tree(root: int, count: int, own: Component, clauses: StarClauses, variables: Any, tree: Any,
+def order_tree(root: int, count: int, own: Component, clauses: StatedClauses, variables: Any, tree: Any,
                network: Network, order: Order) -> None:  # fmt: skip
     """Put down the columns of a tree of `count` vertices, whose nodes are known."""
     pattern, step, begin = clauses.pattern, network.step, order.used[0]
@@ -105,7 +113,7 @@ def order_tree(root: int, count: int, own: Component, clauses: StarClauses, vari
 
 
 @called_helper
-def order_path(width: int, own: Component, clauses: StarClauses, variables: Any, order: Order) -> None:
+def order_path(width: int, own: Component, clauses: StatedClauses, variables: Any, order: Order) -> None:
     """Put down the columns of a path whose members are in order, and that lists `width` variables."""
     pattern, begin = clauses.pattern, order.used[0]
     at = begin + 1 + width

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from triplewire.kernels.joins.columns import StarClauses
+from triplewire.kernels.joins.columns import StatedClauses
 from triplewire.kernels.joins.network.columns import NO_STEP
 from triplewire.kernels.joins.network.order import Order, order_nothing, order_path
 from triplewire.kernels.joins.network.steps import COLOUR, NEXT_COLOUR, NONE, USES, VALUE, Component, Network, add_step
@@ -54,7 +54,7 @@ def _colour(code: int, own: int, variables: Any) -> Any:
 
 
 @called_helper
-def _refine(first: int, begin: int, end: int, t0: int, t1: int, clauses: StarClauses, variables: Any) -> None:
+def _refine(first: int, begin: int, end: int, t0: int, t1: int, clauses: StatedClauses, variables: Any) -> None:
     """Colour the variables of a component by their tests, their places and their neighbours."""
     pattern, member = clauses.pattern, clauses.member
     for m in range(begin, end):
@@ -101,7 +101,7 @@ def _cost(at: int, is_first: bool, pattern: Any, variables: Any) -> Any:
 
 
 @called_helper
-def _next(begin: int, own: Component, choice: int, clauses: StarClauses, frequency: Any, variables: Any) -> Any:
+def _next(begin: int, own: Component, choice: int, clauses: StatedClauses, frequency: Any, variables: Any) -> Any:
     """The place in `member`, of those from `begin` on, of the pattern whose turn it is; and among how many that are
     alike this is a `choice`. Without a new variable that is listed, any of them will do."""
     pattern, member = clauses.pattern, clauses.member
@@ -125,7 +125,7 @@ def _next(begin: int, own: Component, choice: int, clauses: StarClauses, frequen
 
 
 @called_helper
-def _forget(own: Component, clauses: StarClauses, variables: Any) -> None:
+def _forget(own: Component, clauses: StatedClauses, variables: Any) -> None:
     """No variable has a value."""
     for m in range(own.begin, own.end):
         for k in range(3):
@@ -135,7 +135,7 @@ def _forget(own: Component, clauses: StarClauses, variables: Any) -> None:
 
 
 @called_helper
-def _code(at: int, width: int, clauses: StarClauses, variables: Any, codes: Any) -> int:
+def _code(at: int, width: int, clauses: StatedClauses, variables: Any, codes: Any) -> int:
     """Write down the codes of a pattern, whose new variables get values. Returns how many have one then."""
     codes[3] = 0
     for k in range(3):
@@ -149,7 +149,7 @@ def _code(at: int, width: int, clauses: StarClauses, variables: Any, codes: Any)
 
 
 @called_helper
-def _try(own: Component, clauses: StarClauses, frequency: Any, variables: Any, orders: Orders, count: int) -> int:
+def _try(own: Component, clauses: StatedClauses, frequency: Any, variables: Any, orders: Orders, count: int) -> int:
     """Put the patterns in the order of the choices, and keep it where it is the first or the smallest. Returns -1 where
     it was the last one to be tried, or else `count` and how many patterns were looked at."""
     member, size, width, is_less = clauses.member, own.end - own.begin, 0, _int(count == 0)
@@ -176,7 +176,7 @@ def _try(own: Component, clauses: StarClauses, frequency: Any, variables: Any, o
 
 
 @called_helper
-def add_path(own: Component, clauses: StarClauses, tests: TestColumns, frequency: Any, variables: Any, orders: Orders,
+def add_path(own: Component, clauses: StatedClauses, tests: TestColumns, frequency: Any, variables: Any, orders: Orders,
              network: Network, order: Order) -> int:  # fmt: skip
     """Add what is new of the path of a component, and its columns. Returns its last step, or NO_STEP where it has too
     many variables.

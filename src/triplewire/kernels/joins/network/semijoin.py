@@ -232,7 +232,7 @@ def solve_tree(root: int, publication: int, triples: int, steps: StepColumns,
 
 
 @helper
-def _triples_of(s: int, value: int, words: int, size: int, steps: StepColumns, work: Scratch) -> Any:
+def triples_of(s: int, value: int, words: int, size: int, steps: StepColumns, work: Scratch) -> Any:
     """How many triples fit the pattern of a step that is APART, with the value of its variable, if it has one?"""
     position, count = 2 if steps.step[s, SUBJECT] != -1 and steps.step[s, SUBJECT + 2] == -1 else 0, _int(0)
     has_value = position == 2 or steps.step[s, SUBJECT] == -1
@@ -270,7 +270,7 @@ def _count_node(n: int, triples: int, begin: int, steps: StepColumns, work: Scra
             if steps.step[s, PARENT] == LINK:
                 count = min(count * _below(s, value, words, size, steps, work), MOST_SOLUTIONS)
             else:
-                count = min(count * _triples_of(s, value, words, size, steps, work), MOST_SOLUTIONS)
+                count = min(count * triples_of(s, value, words, size, steps, work), MOST_SOLUTIONS)
         work.rows[begin + value] = count
         total = min(total + count, MOST_SOLUTIONS)
     return total

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from triplewire.kernels.joins.columns import StarClauses
+from triplewire.kernels.joins.columns import StatedClauses
 from triplewire.kernels.joins.network.columns import (
     CHILD,
     EDGE,
@@ -71,7 +71,7 @@ def _is_before(position: int, number: int, tested: Any, at: int) -> Any:
 
 
 @called_helper
-def _state_step(at: int, parent: int, width: int, t0: int, t1: int, clauses: StarClauses, tests: TestColumns,
+def _state_step(at: int, parent: int, width: int, t0: int, t1: int, clauses: StatedClauses, tests: TestColumns,
                 network: Network, variables: Any) -> Any:  # fmt: skip
     """Write down the step of a pattern behind those that are there, and its tests, which are not residual. Returns how
     many variables have values then, and a hash of the step."""
@@ -134,7 +134,7 @@ def _shared(new: int, seen: Any, tests: int, network: Network) -> Any:
 
 
 @called_helper
-def add_step(at: int, parent: int, width: int, own: Component, clauses: StarClauses, tests: TestColumns,
+def add_step(at: int, parent: int, width: int, own: Component, clauses: StatedClauses, tests: TestColumns,
              network: Network, variables: Any) -> Any:  # fmt: skip
     """The step of a pattern, written down if it is new; and how many variables have values then."""
     step, used = network.step, network.used

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from triplewire.kernels.joins.columns import StarClauses
+from triplewire.kernels.joins.columns import StatedClauses
 from triplewire.kernels.joins.network.columns import APART, NO_STEP
 from triplewire.kernels.joins.network.order import Order, order_tree
 from triplewire.kernels.joins.network.steps import (
@@ -49,7 +49,7 @@ class Tree(NamedTuple):
 
 
 @called_helper
-def _vertices(own: Component, clauses: StarClauses, variables: Any, tree: Tree) -> int:
+def _vertices(own: Component, clauses: StatedClauses, variables: Any, tree: Tree) -> int:
     """Number the vertices, and write down those of each pattern. Returns how many they are, or NONE where the component
     has a cycle, or a predicate that stands in another place, too."""
     pattern, member, count, edges = clauses.pattern, clauses.member, 0, 0
@@ -152,7 +152,9 @@ def _strip(patterns: int, count: int, tree: Tree, network: Network) -> int:
 
 
 @called_helper
-def _rarest(vertex: int, own: Component, clauses: StarClauses, tests: TestColumns, often: Frequency, tree: Tree) -> Any:
+def _rarest(
+    vertex: int, own: Component, clauses: StatedClauses, tests: TestColumns, often: Frequency, tree: Tree
+) -> Any:
     """How often does the rarest constant or test in the patterns of a vertex alone occur?"""
     least = _int(_OFTEN)
     for m in range(own.end - own.begin):
@@ -168,8 +170,8 @@ def _rarest(vertex: int, own: Component, clauses: StarClauses, tests: TestColumn
 
 
 @called_helper
-def _root(count: int, left: int, own: Component, clauses: StarClauses, tests: TestColumns, often: Frequency, tree: Tree,
-          network: Network) -> int:  # fmt: skip
+def _root(count: int, left: int, own: Component, clauses: StatedClauses, tests: TestColumns, often: Frequency,
+          tree: Tree, network: Network) -> int:  # fmt: skip
     """The vertex that becomes the root. Where two are left, the other one gets its node."""
     patterns = own.end - own.begin
     root = child = NONE
@@ -193,7 +195,7 @@ def _root(count: int, left: int, own: Component, clauses: StarClauses, tests: Te
 
 
 @called_helper
-def add_tree(own: Component, clauses: StarClauses, tests: TestColumns, often: Frequency, variables: Any, tree: Tree,
+def add_tree(own: Component, clauses: StatedClauses, tests: TestColumns, often: Frequency, variables: Any, tree: Tree,
              network: Network, order: Order) -> int:  # fmt: skip
     """Add what is new of the tree of a component, and its columns. Returns its root, or NO_STEP where it is no tree.
     USES is known of its variables."""

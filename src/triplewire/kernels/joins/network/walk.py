@@ -56,11 +56,7 @@ from triplewire.kernels.joins.network.publication import (
     triple_words,
     value_words,
 )
-from triplewire.kernels.joins.network.publication import (
-    WORDS as SET_WORDS,
-)
 from triplewire.kernels.joins.network.semijoin import has_value
-from triplewire.kernels.joins.stars import MOST_PATTERNS, NO_ROOM, OVER, StarSets
 from triplewire.kernels.shared.bits import lowest_bit
 from triplewire.kernels.shared.compiled import called_helper, helper
 from triplewire.kernels.shared.hashing import is_new_row
@@ -71,6 +67,9 @@ KEY, ASKED, FIRST, SIZE = 0, 1, 2, 3
 USED, ROWS, PIECES, LISTS, WALKED, NUMBER = 0, 1, 2, 3, 4, 5
 """Places in `state`: how much of `values`, `rows` and `pieces` is used; lists that were made; steps of the pair; 1
 more than the number of the publication that is begun."""
+
+NO_ROOM, OVER = -1, -2
+"""In place of a number of rows: a table is too small; it takes too many steps."""
 
 WORDS = 9  # of a set of values; behind them, how many there are
 _FIRST_ROOM = 1 << 12  # numbers
@@ -87,8 +86,6 @@ class Lists(NamedTuple):
     levels: Levels
     rest: Any  # level -> what it has not come to, as bits
     value: Any  # column -> its value, as a term of the publication
-    stars: StarSets
-    star_slots: Any  # hash table of the rows of a star
     rows: Any  # of all pieces, as wide as what is selected; -1 where another piece has the value
     pieces: Any  # shape (components, 4): pair, clause, begin in `rows`, number of rows
     state: Any
@@ -96,8 +93,7 @@ class Lists(NamedTuple):
     def grown(self) -> Lists:
         """The same with twice the room."""
         values, rows = _doubled(self.values), _doubled(self.rows)
-        return self._replace(values=values, rows=rows, row_slots=np.zeros(2 * len(self.row_slots), np.int64),
-                             star_slots=np.zeros(2 * len(self.row_slots), np.int64))  # fmt: skip
+        return self._replace(values=values, rows=rows, row_slots=np.zeros(2 * len(self.row_slots), np.int64))
 
 
 def lists(of_publication: int, pieces: int) -> Lists:
@@ -105,11 +101,9 @@ def lists(of_publication: int, pieces: int) -> Lists:
     levels = Levels(
         np.empty((MOST_LEVELS, COLUMN_END), np.int64), np.empty((2, MOST_LEVELS), np.int64), np.empty(128, np.int64)
     )
-    fit, rest = np.zeros((2, MOST_PATTERNS, SET_WORDS), np.int64)
     return Lists(
         np.zeros((1 << (2 * of_publication + 2).bit_length(), 4), np.int64), np.empty(_FIRST_ROOM, np.int32),
         np.zeros(_FIRST_ROOM, np.int64), levels, np.zeros((MOST_LEVELS, WORDS + 1), np.int64), np.empty(128, np.int64),
-        StarSets(fit, rest, np.zeros(MOST_PATTERNS, np.int64)), np.zeros(_FIRST_ROOM, np.int64),
         np.empty(max(_FIRST_ROOM, 4 * pieces), np.int32), np.empty((pieces, 4), np.int64), np.zeros(8, np.int64),
     )  # fmt: skip
 
