@@ -17,13 +17,13 @@ from triplewire.matchers import Chunk
 from triplewire.partition.cluster import taken
 
 
-def sizes(portion: Portion, chunk: Chunk, rows: int) -> list[int]:
-    """Of the parts, where a publication has so many rows."""
+def sizes(portion: Portion, chunk: Chunk, rows: int, verified: int = 0) -> list[int]:
+    """Of the parts, where a publication has so many rows, and pairs that are verified."""
     found, names = list[int](), list[str]()
     for part in portion.parts(chunk):
         found.append(len(part))
         names += part.ids
-        portion.record(len(part), rows * len(part))
+        portion.record(len(part), rows * len(part), verified * len(part))
     assert names == list(chunk.ids)
     return found
 
@@ -35,6 +35,7 @@ def test_parts_have_about_so_many_rows() -> None:
     assert few[0] < 100 < few[-2]
     many = sizes(portion, chunk, ROWS // 90)
     assert set(many[1:-1]) == {90}
+    assert set(sizes(portion, chunk, ROWS // 360, ROWS // 360)[1:-1]) == {90}  # rows that had to be verified
     assert set(sizes(portion, chunk, 100 * ROWS)[1:-1]) == {64}
 
 

@@ -64,6 +64,7 @@ REFUSED = {
     "ends between": (gzip.compress(b"x") + gzip.compress(b"y")[:-1], "it ends too early"),
     "more": (gzip.compress(b"x") + b"\0\0y", "other bytes follow it"),
     "noise": (b"\x1f\x8b" + _random(100), "damaged gzip"),
+    "reserved flags": (gzip.compress(b"x")[:3] + b"\x20" + gzip.compress(b"x")[4:], "reserved flags are set"),
     "bomb": (gzip.compress(bytes(LIMIT + 1)), "more than 16,777,216 bytes"),
     "many small": (gzip.compress(bytes(1 << 20)) * 17, "more than 16,777,216 bytes"),
 }

@@ -264,7 +264,7 @@ class Engine:
         for whole in chunks_of_files(sources, reading, self._compiler, mine, on_refusal, snapshot.columnar):
             for chunk in portion.parts(whole):
                 rows = snapshot.match(chunk, mine)
-                portion.record(len(chunk), len(rows))
+                portion.record(len(chunk), len(rows), rows.verified)
                 result = MatchResult(snapshot)
                 result.add(chunk, rows)
                 if clock is None:
@@ -387,7 +387,7 @@ def matched(snapshot: Snapshot, chunks: Iterable[Chunk], clock: Clock) -> MatchR
     for whole in chunks:
         for chunk in portion.parts(whole):
             rows = snapshot.match(chunk, clock)
-            portion.record(len(chunk), len(rows))
+            portion.record(len(chunk), len(rows), rows.verified)
             result.add(chunk, rows)
     result.stats.seconds = clock.seconds()
     return result

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 CHUNK = 1_024  # publications that are encoded together, where they come one by one
-ROWS = 1 << 20  # match rows that are made at a time: with fewer, the calls take longer, with more, the memory does
+ROWS = 1 << 19  # match rows that are made at a time: with fewer, the calls take longer, with more, the memory does
+_VERIFIED = 3  # rows that take as much memory as a pair that is verified
 _LEAST, _MOST = 64, 2_048  # publications that are matched together: fewer, and the calls take longer than the work
 _RECENT = 256  # publications of an Arrow batch that are kept as objects, where matching needs them
 
@@ -50,7 +51,8 @@ def size_of(sources: Iterable[Source]) -> int:
 
 
 class Portion:
-    """How many publications are matched together: as many as give about `ROWS` rows, going by those before."""
+    """How many publications are matched together: as many as take the memory of about `ROWS` rows, going by those
+    before."""
 
     def __init__(self) -> None:
         self._publications = _LEAST
@@ -66,9 +68,9 @@ class Portion:
             yield chunk.part(first, last)
             first = last
 
-    def record(self, publications: int, rows: int) -> None:
-        """So many publications had so many rows."""
-        fitting = ROWS * publications // max(rows, 1)
+    def record(self, publications: int, rows: int, verified: int) -> None:
+        """So many publications had so many rows, and pairs that were verified."""
+        fitting = ROWS * publications // max(rows + _VERIFIED * verified, 1)
         self._publications = max(_LEAST, min(fitting, 4 * self._publications, _MOST))
 
 

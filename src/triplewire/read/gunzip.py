@@ -7,16 +7,19 @@ import zlib
 from collections.abc import Iterator
 
 import numpy as np
+from isal import isal_zlib
 from numpy.typing import NDArray
 
 from triplewire.errors import ReadError
 
 MAGIC = b"\x1f\x8b"
-_FIRST, _GIVEN = 1 << 10, 1 << 16  # bytes given to zlib at once: for a new member, and at most
-_STEP = 1 << 18  # bytes that zlib returns at once, at most
+_FIRST, _GIVEN = 1 << 10, 1 << 16  # bytes given to the unpacker at once: for a new member, and at most
+_STEP = 1 << 18  # bytes that it returns at once, at most
 _SIZE = slice(-4, None)  # the size of the last member, modulo 2 ** 32 (RFC 1952, section 2.3.1)
-_MOST = 1_032  # bytes that zlib unpacks from one byte, at most
+_MOST = 1_032  # bytes that it unpacks from one byte, at most
 _ZEROS = re.compile(rb"\x00*+")
+_RESERVED = re.compile(MAGIC + rb".[\x20-\xff]", re.DOTALL)  # flags that no member may have (section 2.3.1.2)
+_DAMAGED: type[Exception] = isal_zlib.IsalError  # type: ignore[assignment]  # its stub takes the class for an exception
 
 
 def gunzip(data: bytes, limit: int) -> bytes:
@@ -56,15 +59,17 @@ def _unpacked(data: bytes, limit: int) -> Iterator[bytes]:
     """The content of a gzipped file, in pieces. Raises `ReadError` where it is damaged or longer than `limit` bytes."""
     view, at, size = memoryview(data), 0, 0
     while data.startswith(MAGIC, at):
-        member, given = zlib.decompressobj(zlib.MAX_WBITS | 16), _FIRST
+        if _RESERVED.match(data, at):
+            raise ReadError("damaged gzip: reserved flags are set")
+        member, given = isal_zlib.decompressobj(zlib.MAX_WBITS | 16), _FIRST
         rest: bytes | memoryview = b""
         while not member.eof:
             if not rest:
-                rest = view[at : at + given]  # not all of it: zlib copies its unused input in each call
+                rest = view[at : at + given]  # not all of it: what is unused is copied in each call
                 at, given = at + len(rest), min(2 * given, _GIVEN)
             try:
                 part = member.decompress(rest, _STEP)
-            except zlib.error as error:
+            except _DAMAGED as error:
                 raise ReadError(f"damaged gzip: {error}") from None
             rest = member.unconsumed_tail
             if not (part or rest or member.eof) and at == len(data):
