@@ -71,15 +71,18 @@ def type_triples(triples: Triples, text: Any, start: Any, end: Any, kind: Any, n
 
 
 @kernel
-def spread_sets(sets: Any, offset: Any, flat: Any, pair_term: Any, pair_test: Any) -> int:
-    """The pairs (term, test) of the sets of all terms; returns how many there are."""
-    count = 0
+def spread_sets(sets: Any, offset: Any, flat: Any, term_offset: Any, test: Any) -> Any:
+    """The tests of the sets of all terms, as slices of `test`; returns how many there are."""
+    count = _int(0)
     for term in range(sets.size):
-        for at in range(offset[sets[term]], offset[sets[term] + 1]):
-            if count < pair_term.size:
-                pair_term[count] = term
-                pair_test[count] = flat[at]
-            count += 1
+        begin = offset[sets[term]]
+        size = offset[sets[term] + 1] - begin
+        term_offset[term] = count
+        if count + size <= test.size:
+            for i in range(size):
+                test[count + i] = flat[begin + i]
+        count += size
+    term_offset[sets.size] = count
     return count
 
 
@@ -169,10 +172,10 @@ class KnownSets(NamedTuple):
 
 
 class ClassTests(NamedTuple):
-    """Room for the tests of terms, as pairs, and for those of the nodes of publications (`node_tests`)."""
+    """Room for the tests of terms, as slices, and for those of the nodes of publications (`node_tests`)."""
 
-    pair_term: Any
-    pair_test: Any
+    offset: Any
+    test: Any
     node_offset: Any
     node_term: Any
     node_test: Any
@@ -190,8 +193,8 @@ class Scratch(NamedTuple):
 @kernel
 def known_tests(triples: Triples, texts: TermTexts, names: StringTable, seed: int, known: KnownSets, type_name: Any,
                 work: Scratch, out: ClassTests) -> Any:  # fmt: skip
-    """How many pairs and tests of nodes there are, where all is known that has to be: else NOT_KNOWN. Those beyond the
-    room are not written. `seed`: of the hashes of `names`."""
+    """How many tests of terms and of nodes there are, where all is known that has to be: else NOT_KNOWN. Those beyond
+    the room are not written. `seed`: of the hashes of `names`."""
     text, start, end, kind = texts
     text_hash, named, sets, types = work.text_hash, work.terms[0], work.terms[1], work.types
     for term in range(kind.size):
@@ -213,7 +216,7 @@ def known_tests(triples: Triples, texts: TermTexts, names: StringTable, seed: in
         types[ADDED, row] = added
     if literals_like(kind, text_hash, named, known.is_name, types[SUBJECT, :count], work.slots):
         return NOT_KNOWN
-    pairs = spread_sets(sets, known.offset, known.flat, out.pair_term, out.pair_test)
+    tests = spread_sets(sets, known.offset, known.flat, out.offset, out.test)
     nodes = node_tests(types, count, types[ADDED], known.offset, known.flat, out.node_offset, out.node_term,
                        out.node_test)  # fmt: skip
-    return _int(pairs), _int(nodes)
+    return _int(tests), _int(nodes)

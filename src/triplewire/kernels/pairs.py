@@ -1,4 +1,5 @@
-"""Pairs (term, test) in the making, and as slices by term: straight from the words of terms, or gathered from pairs.
+"""Pairs (term, test) in the making, and as slices by term: straight from the words of terms, gathered from pairs, or
+joined of slices.
 
 Slices hold a test once. Only long ones are ascending (`triplewire.kernels.listed`): to sort the others as well would
 take longer than all else here.
@@ -170,4 +171,28 @@ def gather(pair_term: Any, pair_test: Any, seen: Any, offset: Any, test: Any) ->
         if count - offset[term] > LONG:
             sort_numbers(test, offset[term], count)
     offset[offset.size - 1] = count
+    return count
+
+
+@kernel
+def join_slices(offset: Any, tests: Any, other_offset: Any, others: Any, seen: Any, out_offset: Any, out: Any) -> int:
+    """The two slices of each term as one of `out`, which has room for all. `seen`: a number for each test, all 0.
+    Returns how many are left, as a test that is in both is left once."""
+    count = 0
+    for term in range(offset.size - 1):
+        begin, size = offset[term], offset[term + 1] - offset[term]
+        other_begin, other_size = other_offset[term], other_offset[term + 1] - other_offset[term]
+        out_offset[term] = count
+        for i in range(size):
+            out[count + i] = tests[begin + i]
+        for i in range(size if other_size > 0 else 0):
+            seen[tests[begin + i]] = term + 1
+        count += size
+        for i in range(other_size):
+            number = others[other_begin + i]
+            out[count] = number
+            count += seen[number] != term + 1
+        if other_size > 0 and count - out_offset[term] > LONG:
+            sort_numbers(out, out_offset[term], count)
+    out_offset[offset.size - 1] = count
     return count

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from triplewire.clauses.node_tests.classes import ClassIndex
 from triplewire.clauses.node_tests.columns import to_bytes
 from triplewire.clauses.node_tests.lookup import TEXT_SEED
-from triplewire.clauses.node_tests.substrings import Pairs
 from triplewire.clauses.node_tests.views import text_of
+from triplewire.clauses.node_tests.words import Slices
 from triplewire.encode.batch import IRI_KIND, LITERAL_KIND, Batch, Hashes, Ids, Offsets
 from triplewire.encode.names import Names
 from triplewire.kernels import classes as kernels
@@ -52,16 +52,17 @@ class ClassFeatures:
         count = kernels.type_triples(batch.triples, terms.text, terms.start, terms.end, terms.kind, _TYPE, types)
         return types[:, :count]
 
-    def known(self) -> tuple[Pairs, tuple[Offsets, Ids, Ids]] | None:
-        """What `pairs` and `stated` say, in one call; None where something has to be found out first, and for large
+    def known(self) -> tuple[Slices, tuple[Offsets, Ids, Ids]] | None:
+        """What `slices` and `stated` say, in one call; None where something has to be found out first, and for large
         batches, whose work takes longer than the calls."""
         batch, terms, index = self.batch, self.batch.terms, self.index
         if max(len(terms), len(batch.subject)) > _FEW or index.names[1] > 0 or index.has_labels:
             return None
         sets = index.sets_of_iris, index.sets_of_literals, index.sets_of_classes, index.is_name
         room, triples = index.tests_a_term * len(terms) + 1, len(batch.subject)
-        places = np.empty((4, room), np.int32)
-        out = kernels.ClassTests(places[0], places[1], np.empty(len(batch) + 1, np.int64), places[2], places[3])
+        offset, node_offset = np.empty(len(terms) + 1, np.int64), np.empty(len(batch) + 1, np.int64)
+        test, node_term, node_test = np.empty((3, room), np.int32)
+        out = kernels.ClassTests(offset, test, node_offset, node_term, node_test)
         work = kernels.Scratch(
             np.empty(len(terms), np.uint64), np.empty((3, len(terms)), np.int32), np.empty((4, triples), np.int32),
             np.zeros(1 << (2 * triples).bit_length(), np.uint64),
@@ -69,15 +70,15 @@ class ClassFeatures:
         texts = kernels.TermTexts(terms.text, terms.start, terms.end, terms.kind)
         known = kernels.KnownSets(*sets, *index.sets.flat())
         with wrapping():
-            pairs, nodes = kernels.known_tests(
+            count, nodes = kernels.known_tests(
                 batch.triples, texts, index.names[0].table, TEXT_SEED, known, _TYPE, work, out
             )
-        if pairs < 0:
+        if count < 0:
             return None
-        if max(pairs, nodes) > room:
-            index.tests_a_term = 1 + max(pairs, nodes) // len(terms)
+        if max(count, nodes) > room:
+            index.tests_a_term = 1 + max(count, nodes) // len(terms)
             return self.known()
-        return (places[0, :pairs], places[1, :pairs]), (out.node_offset, places[2, :nodes], places[3, :nodes])
+        return (offset, test[:count]), (node_offset, node_term[:nodes], node_test[:nodes])
 
     # --- by the taxonomy ---------------------------------------------------------------------------------------------
 
@@ -102,13 +103,12 @@ class ClassFeatures:
                 sets[row] = index.set_of(text, False)
         return sets
 
-    def pairs(self) -> Pairs:
-        """The terms with the tests that hold of them whatever the publication says."""
-        sets, (offset, flat) = self.static, self.index.sets.flat()
-        count = int(np.diff(offset)[sets].sum())
-        pairs = np.empty(count, np.int32), np.empty(count, np.int32)
-        kernels.spread_sets(sets, offset, flat, *pairs)
-        return pairs
+    def slices(self) -> Slices:
+        """The tests that hold of each term whatever the publication says."""
+        sets, known = self.static, self.index.sets.flat()
+        offset, test = np.empty(len(sets) + 1, np.int64), np.empty(int(np.diff(known[0])[sets].sum()), np.int32)
+        kernels.spread_sets(sets, *known, offset, test)
+        return offset, test
 
     def _literals(self, named: NDArray[np.bool_], longest: int) -> Iterator[tuple[int, str]]:
         """The literals that may stand for something: those that are named, and the others of at most so many bytes."""

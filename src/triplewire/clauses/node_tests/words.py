@@ -97,19 +97,21 @@ class WordTests:
 
 def gathered(slices: Sequence[Slices], pairs: Sequence[Pairs], terms: int, tests: int) -> Slices:
     """Slices and pairs as slices, one a term, each test once; `terms`, `tests`: how many there are."""
-    pairs = [part for part in pairs if len(part[0])]
-    if len(slices) == 1 and not pairs:
-        return slices[0]
-    if slices:
-        of_term = np.arange(terms, dtype=np.int32)
-        pairs += [(np.repeat(of_term, np.diff(offset)), test) for offset, test in slices]
-    if len(pairs) != 1:
-        pairs.append((np.zeros(0, np.int32), np.zeros(0, np.int32)))
+    parts, pairs = [part for part in slices if len(part[1])], [part for part in pairs if len(part[0])]
+    if len(pairs) > 1:
         pairs = [(np.concatenate([term for term, _ in pairs]), np.concatenate([test for _, test in pairs]))]
-    pair_term, pair_test = pairs[0]
-    offset, test = np.zeros(terms + 1, np.int64), np.empty(len(pair_test), np.int32)
-    count = pair_kernels.gather(pair_term, pair_test, np.zeros(tests, np.int32), offset, test)
-    return offset, test[:count]
+    for pair_term, pair_test in pairs:
+        offset, test = np.zeros(terms + 1, np.int64), np.empty(len(pair_test), np.int32)
+        count = pair_kernels.gather(pair_term, pair_test, np.zeros(tests, np.int32), offset, test)
+        parts.append((offset, test[:count]))
+    if not parts:
+        return np.zeros(terms + 1, np.int64), np.zeros(0, np.int32)
+    joined = parts[0]
+    for part in parts[1:]:
+        offset, test = np.empty(terms + 1, np.int64), np.empty(len(joined[1]) + len(part[1]), np.int32)
+        count = pair_kernels.join_slices(*joined, *part, np.zeros(tests, np.int32), offset, test)
+        joined = offset, test[:count]
+    return joined
 
 
 def collect_words(single: tuple[Strings, Ids], pairs: Sequence[tuple[Posting, int]]) -> tuple[WordTests, ...]:

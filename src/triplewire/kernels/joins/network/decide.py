@@ -49,6 +49,7 @@ from triplewire.kernels.joins.network.publication import (
     COUNT,
     FEW,
     FULL,
+    LISTING,
     LOOKED_UP,
     MOST_SOLUTIONS,
     MOST_TERMS,
@@ -255,10 +256,11 @@ def _outcome(c: int, total: Any, cap: int, triples: int, steps: StepColumns, wor
 
 
 @helper
-def begin_publication(p: int, batch: Triples, known: Any, features: NodeFeatures, work: Scratch) -> None:
-    """Nothing is solved of a publication, but that the step ALWAYS has all values."""
+def begin_publication(p: int, batch: Triples, known: Any, features: NodeFeatures, has_many: bool,
+                      work: Scratch) -> None:  # fmt: skip
+    """Nothing is solved of a publication, but that the step ALWAYS has all values. `has_many`: as in `prepare`."""
     work.state[STAMP] += 1
-    prepare(p, batch, known, features, work)
+    prepare(p, batch, known, features, has_many, work)
     size = value_words(work)
     work.state[USED], work.state[BITS_USED], work.state[FULL] = FIRST_ROW + 1, size, 0
     work.memo[ALWAYS, SOLVED], work.memo[ALWAYS, BEGIN], work.memo[ALWAYS, OF_SUBJECT] = work.state[STAMP], 0, 1
@@ -290,7 +292,8 @@ def _decide(publication: Any, clause: Any, steps: StepColumns, batch: Triples, k
         if p != now:
             now, triples = p, batch.offset[p + 1] - batch.offset[p]
             if triples <= FEW:
-                begin_publication(p, batch, known, features, work)
+                has_many = k + LISTING <= clause.size and publication[k + LISTING - 1] == p
+                begin_publication(p, batch, known, features, has_many, work)
         outcome, total, is_known = _int(LEFT), _int(1), True
         if triples <= FEW:
             first, last = components_of(c, steps)

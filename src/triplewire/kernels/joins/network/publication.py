@@ -27,6 +27,7 @@ WORD, WORDS = 62, 4  # triples or terms whose bits are one number; numbers of a 
 FEW = WORD * WORDS  # triples of a publication
 MOST_TERMS = 3 * FEW
 MOST_TESTS = 1024  # that hold of the terms of a publication; where there are more, each is asked of each term
+LISTING = 16  # pairs of a publication for which its tests are listed; for fewer, to ask takes less time
 SLOTS = 2048  # a power of two, at least twice as many as a publication has terms
 MOST_SOLUTIONS = 1 << 30  # counts stay there
 STAMP, USED, LISTED, VISITED, ENDS, BITS_USED, FULL, LOOKED_UP = 0, 1, 2, 3, 4, 5, 6, 7
@@ -89,9 +90,9 @@ def _list_test(test: int, own: int, words: int, end: int, most: int, work: Scrat
 
 
 @called_helper
-def prepare(p: int, batch: Triples, known: Any, features: NodeFeatures, work: Scratch) -> None:
-    """Write down the triples of a publication: which of them have which term where, and a term of which test.
-    Subjects and objects get the first numbers."""
+def prepare(p: int, batch: Triples, known: Any, features: NodeFeatures, has_many: bool, work: Scratch) -> None:
+    """Write down the triples of a publication: which of them have which term where, and, if it `has_many` pairs, a
+    term of which test. Subjects and objects get the first numbers."""
     first, last = batch.offset[p], batch.offset[p + 1]
     stamp, count, words = work.state[STAMP], 0, triple_words(last - first)
     for k in (0, 2, 1):
@@ -103,16 +104,16 @@ def prepare(p: int, batch: Triples, known: Any, features: NodeFeatures, work: Sc
         if k == 2:
             work.state[ENDS] = count
     end, most = count, count + MOST_TESTS
-    for own in range(count):
+    for own in range(count if has_many else 0):
         term = work.terms[OF_BATCH, own]
         for t in range(features.offset[term], features.offset[term + 1]):
             if end <= most:
                 end = _list_test(features.test[t], own, words, end, most, work)
     for t in range(features.node_offset[p], features.node_offset[p + 1]):
-        if end <= most:
+        if has_many and end <= most:
             own, count = _term(features.node_key[t] >> 32, stamp, count, known, work)
             end = _list_test(features.node_key[t] & _LOW, own, words, end, most, work)
-    work.state[LISTED] = end <= most
+    work.state[LISTED] = has_many and end <= most
 
 
 @helper
