@@ -105,8 +105,8 @@ def _merged(lines: Lines) -> Said:
     """9(g)."""
     line, whole = lines[MERGING], next(iter(lines[NONE].values()))
     yield "the index shrinks as more is to be merged", _told(line), _falls(line)
-    least = min(size / (whole * (1 - percent / 100)) for percent, size in line.items())
-    name = "the index stays larger than subscriptions * (1 - percentage)"
+    least = min(100 * size / (whole * (100 - percent)) for percent, size in line.items())
+    name = "the index stays larger than subscriptions * (1 - percentage), or as large"
     yield name, f"{least:.2f} times at least", least >= 1
     if 99 in line and whole == 10_000:
         yield "629 entries at 99 %", f"{line[99]:,.0f}", line[99] <= 1.1 * 629
