@@ -41,7 +41,6 @@ INDEX_SUBSCRIPTIONS = 1_000_000
 EXECUTOR_MEGABYTES = 2_048
 
 _PUBLICATIONS, _A_FILE = 4_096, 16  # each publication has some thousand matches
-_ROUNDS = 2  # so often executors get all files at once: what a stream begins and ends with is no throughput
 _RUNS, _SAMPLES, _WARM = 5, 15, 5
 _PATIENCE, _PATIENCE_AT_THE_END = 600, 60  # seconds that anything may take, and the end of a stream
 _LOOK, _LOOK_AT_MANY, _PAUSE = 0.005, 0.05, 0.6  # seconds between looks for matches of a file, of many; between files
@@ -246,7 +245,7 @@ def _embedded(case: Case, files: list[bytes], matcher: str, threads: int) -> tup
 
 def _executors(place: Place, case: Case, files: list[bytes], full: bool) -> Iterator[Figure]:
     """Two executors against one, each a process of its own with one core, by turns, while the other is paused."""
-    publications = _ROUNDS * sum(to_batch(read(content)).num_rows for content in files)
+    publications = sum(to_batch(read(content)).num_rows for content in files)
     with ExitStack() as open_streams:
         single, double = (
             open_streams.enter_context(
@@ -265,7 +264,7 @@ def _executors(place: Place, case: Case, files: list[bytes], full: bool) -> Iter
 
         def seconds(measured: Stream, other: Stream) -> float:
             with other.paused():
-                return measured.seconds(_ROUNDS * files, publications)
+                return measured.seconds(files, publications)
 
         rates = _rates([partial(seconds, single, double), partial(seconds, double, single)], publications)
     for executors, rate in enumerate(rates, 1):
