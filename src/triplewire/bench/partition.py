@@ -7,7 +7,6 @@ Figures 9(c) to 9(h) of 001; 9(i) and 10: `triplewire.bench.nodes`; what the pap
 from __future__ import annotations
 
 import random
-import statistics
 import time
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -30,7 +29,7 @@ from triplewire.model.publication import Publication
 from triplewire.partition import cluster
 from triplewire.partition.cluster import Cluster
 from triplewire.partition.merging import Merging
-from triplewire.partition.plan import Partitioner, partitioner
+from triplewire.partition.plan import partitioner
 from triplewire.read import read
 
 SUBSCRIPTIONS, FEW = 100_000, 10_000
@@ -43,7 +42,7 @@ _PUBLICATIONS = 20_000
 _TIMED = 400
 _SEEN = 1_000  # publications that mergers are made by, where nodes are timed
 _SAMPLED = 10  # one in so many publications
-_INSERTED, _PARTS = 1_000, 20  # subscriptions whose insertion is timed, as in the paper; in so many parts
+_INSERTED = 1_000  # subscriptions whose insertion is timed, as in the paper
 _NODES_OF_ONE, _EDGES = 30, 90  # nodes and edges of a publication, as in the paper
 
 
@@ -147,22 +146,13 @@ def _sizes(case: Case, world: World, points: Points) -> Iterator[Figure]:
     for name, line in (("replicated", NONE), ("containment", CONTAINMENT)):
         made = partitioner(name, 1, world)
         made.subscribe(subscriptions[:-last])
-        micros = _median_micros(made, subscriptions[-last:])
+        begun = time.process_time()
+        made.subscribe(subscriptions[-last:])
+        micros = (time.process_time() - begun) / last * 1e6
         points.add("9f", line, size, micros)
         yield Figure("cluster", f"{size:,} subscriptions, {line}: one more", micros, "us/subscription")
     points.add("9c", CONTAINMENT, size, made.placement.server_size)
     yield Figure("cluster", f"{size:,} subscriptions: server index", made.placement.server_size, "entries")
-
-
-def _median_micros(made: Partitioner, subscriptions: list[Subscription]) -> float:
-    """Microseconds of one more subscription: the median of as many parts, as something else may run meanwhile."""
-    each, micros = max(1, len(subscriptions) // _PARTS), []
-    for first in range(0, len(subscriptions), each):
-        part = subscriptions[first : first + each]
-        begun = time.process_time()
-        made.subscribe(part)
-        micros.append((time.process_time() - begun) / len(part) * 1e6)
-    return statistics.median(micros)
 
 
 def _merging(

@@ -1,5 +1,4 @@
-"""Pairs (term, test) in the making, and as slices by term: straight from the words of terms, gathered from pairs, or
-joined of slices.
+"""The tests of each term, as slices by term: from the words of terms, gathered from pairs (term, test), or joined.
 
 Slices hold a test once. Only long ones are ascending (`triplewire.kernels.listed`): to sort the others as well would
 take longer than all else here.

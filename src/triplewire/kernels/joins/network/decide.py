@@ -49,7 +49,6 @@ from triplewire.kernels.joins.network.publication import (
     COUNT,
     FEW,
     FULL,
-    LISTING,
     LOOKED_UP,
     MOST_SOLUTIONS,
     MOST_TERMS,
@@ -62,6 +61,7 @@ from triplewire.kernels.joins.network.publication import (
     USED,
     WORD,
     WORDS,
+    has_many_pairs,
     prepare,
     value_words,
 )
@@ -292,8 +292,7 @@ def _decide(publication: Any, clause: Any, steps: StepColumns, batch: Triples, k
         if p != now:
             now, triples = p, batch.offset[p + 1] - batch.offset[p]
             if triples <= FEW:
-                has_many = k + LISTING <= clause.size and publication[k + LISTING - 1] == p
-                begin_publication(p, batch, known, features, has_many, work)
+                begin_publication(p, batch, known, features, has_many_pairs(publication, k), work)
         outcome, total, is_known = _int(LEFT), _int(1), True
         if triples <= FEW:
             first, last = components_of(c, steps)

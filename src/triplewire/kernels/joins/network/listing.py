@@ -29,7 +29,7 @@ from triplewire.kernels.joins.network.decide import (
 from triplewire.kernels.joins.network.direct import NOWHERE, is_direct, values_of
 from triplewire.kernels.joins.network.join import FIRST_ROW
 from triplewire.kernels.joins.network.levels import NONE
-from triplewire.kernels.joins.network.publication import FEW, LISTING, OF_BATCH, STAMP
+from triplewire.kernels.joins.network.publication import FEW, OF_BATCH, STAMP, has_many_pairs
 from triplewire.kernels.joins.network.walk import (
     ASKED,
     FIRST,
@@ -187,8 +187,7 @@ def list_pairs(done: int, pairs: PairColumns, lent: Any, batch: Triples, feature
         if p + 1 != state[NUMBER]:
             state[NUMBER] = p + 1
             if triples <= FEW:
-                has_many = i + LISTING <= publication.size and publication[i + LISTING - 1] == p
-                begin_publication(p, batch, features.term, of_nodes, has_many, work)
+                begin_publication(p, batch, features.term, of_nodes, has_many_pairs(publication, i), work)
         own, state[WALKED] = _int(MATCH if width[i] == 0 else MISS), 0
         if triples > FEW:
             own = _int(OVER)

@@ -89,6 +89,13 @@ def _list_test(test: int, own: int, words: int, end: int, most: int, work: Scrat
     return end + (place >> 32 != stamp)
 
 
+@helper
+def has_many_pairs(publication: Any, at: int) -> Any:
+    """Has the publication whose pairs begin at a place so many that its tests are listed?"""
+    last = at + LISTING - 1
+    return last < publication.size and publication[last] == publication[at]
+
+
 @called_helper
 def prepare(p: int, batch: Triples, known: Any, features: NodeFeatures, has_many: bool, work: Scratch) -> None:
     """Write down the triples of a publication: which of them have which term where, and, if it `has_many` pairs, a
