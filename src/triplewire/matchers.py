@@ -11,7 +11,8 @@ import datetime as dt
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from functools import cache
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -175,11 +176,8 @@ class Chunk:
             whole, first, last = self.whole
             self._batch = whole.batch.part(first, last)
         if self._batch is None:
-            # compiled kernels, which the reference matcher does without
-            from triplewire.encode.publications import encode
-
             assert self._publications is not None
-            self._batch = encode(self._publications)
+            self._batch = _encoding().encode(self._publications)
         return self._batch
 
     def publication(self, number: int) -> Publication:
@@ -210,7 +208,7 @@ class Chunk:
             return self.whole[0].contents(numbers + self.whole[1])
         new = [number for number in numbers.tolist() if number not in self._contents]
         if new:
-            from triplewire.encode.contents import content_hashes  # as `encode` above
+            from triplewire.encode.contents import content_hashes  # compiled kernels
 
             self._contents.update(zip(new, content_hashes(self.batch, np.array(new), self.decoder), strict=True))
         return [self._contents[number] for number in numbers.tolist()]
@@ -219,10 +217,18 @@ class Chunk:
     def decoder(self) -> Decoder:
         """From the ids of the batch back to terms."""
         if self._decoder is None:
-            from triplewire.encode.decode import Decoder  # as `encode` above
+            from triplewire.encode.decode import Decoder  # compiled kernels
 
             self._decoder = Decoder(self.batch)
         return self._decoder
+
+
+@cache
+def _encoding() -> Any:
+    """The module that encodes publications: compiled kernels, which the reference matcher does without."""
+    from triplewire.encode import publications
+
+    return publications
 
 
 @dataclass(slots=True)

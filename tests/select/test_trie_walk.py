@@ -146,11 +146,11 @@ def test_a_workspace_is_kept_unless_it_has_grown_large(monkeypatch: pytest.Monke
         assert accepted(selected(built, [about("word")]), 0) == [0]
         assert len(workspaces.idle) == 1
     first = workspaces.idle[0]
-    workspaces.idle.extend([Workspace(index.trie, clauses) for _ in range(pool.MOST)])
-    selected(built, [about("word")])
+    workspaces.idle.extendleft([Workspace(index.trie, clauses) for _ in range(pool.MOST - 1)])
+    workspaces.give(Workspace(index.trie, clauses))
     assert len(workspaces.idle) == pool.MOST
-    assert workspaces.idle[0] is first
-    del workspaces.idle[1:]
+    workspaces.idle.clear()
+    workspaces.give(first)
     monkeypatch.setattr(trie_index, "_LARGEST", len(first.checks) - 1)
     assert accepted(selected(built, [about("word")]), 0) == [0]
-    assert workspaces.idle == []
+    assert not workspaces.idle

@@ -26,6 +26,8 @@ from triplewire.ir.evaluation.evaluate import World
 from triplewire.kernels.shared.columns import TermFeatures
 from triplewire.kernels.text.names import hash_spans
 
+_NO_PLACES, _NO_IDS = np.empty((0, 0), np.int32), np.empty(0, np.int32)
+
 
 @dataclass(slots=True)
 class Features:
@@ -50,8 +52,8 @@ class Features:
     @classmethod
     def of_words(cls, publications: int, term: Ids, offset: Offsets, test: Ids) -> Features:
         """Where no test but those for words is there."""
-        no_places, no_ids = np.empty((0, len(term)), np.int32), np.empty(0, np.int32)
-        return cls(term, offset, test, no_places, no_places, np.zeros(publications + 1, np.int64), no_ids, no_ids)
+        node_offset = np.zeros(publications + 1, np.int64)
+        return cls(term, offset, test, _NO_PLACES, _NO_PLACES, node_offset, _NO_IDS, _NO_IDS)
 
     @property
     def columns(self) -> TermFeatures:

@@ -18,7 +18,6 @@ from triplewire.encode.batch import IRI_KIND, LITERAL_KIND, Batch, Bytes, Ids, O
 from triplewire.encode.columns import made, sorted_triples
 from triplewire.encode.interning import Interner
 from triplewire.encode.schema import as_bytes, as_instants, is_text
-from triplewire.kernels.shared.compiled import wrapping
 from triplewire.kernels.text import scan as kernels
 
 _CHUNK = 16_384  # terms between scanner and tables: what fits a processor's cache
@@ -34,23 +33,22 @@ def encode_arrow(batch: pa.RecordBatch, settings: Settings | None = None) -> Bat
     ids, counts, columns = stated
     if int(counts.max(initial=0)) > (settings or Settings()).max_triples:
         return None
-    with wrapping():
-        text, offset = _joined(columns)
-        interner = Interner(text, MOST, MOST)
-        numbers = _numbers(text, offset, interner)
-        if numbers is None or not all(map(_is_iri, interner.odd_iris())):
-            return None
-        try:
-            terms = interner.columns()
-        except UnicodeDecodeError:
-            return None
-        if any(_UNUSUAL.intersection(suffix.encode()) for suffix in terms.suffixes):
-            return None
-        subject, predicate, object_ = numbers.reshape(3, -1)
-        if (terms.kind[subject] == LITERAL_KIND).any() or (terms.kind[predicate] != IRI_KIND).any():
-            return None
-        publication = np.repeat(np.arange(len(ids), dtype=np.int32), counts)
-        return made(ids, sorted_triples(publication, subject, predicate, object_, len(terms), len(ids)), terms)
+    text, offset = _joined(columns)
+    interner = Interner(text, MOST, MOST)
+    numbers = _numbers(text, offset, interner)
+    if numbers is None or not all(map(_is_iri, interner.odd_iris())):
+        return None
+    try:
+        terms = interner.columns()
+    except UnicodeDecodeError:
+        return None
+    if any(_UNUSUAL.intersection(suffix.encode()) for suffix in terms.suffixes):
+        return None
+    subject, predicate, object_ = numbers.reshape(3, -1)
+    if (terms.kind[subject] == LITERAL_KIND).any() or (terms.kind[predicate] != IRI_KIND).any():
+        return None
+    publication = np.repeat(np.arange(len(ids), dtype=np.int32), counts)
+    return made(ids, sorted_triples(publication, subject, predicate, object_, len(terms), len(ids)), terms)
 
 
 def _columns(batch: pa.RecordBatch) -> tuple[list[str], NDArray[np.int64], list[pa.Array]] | None:

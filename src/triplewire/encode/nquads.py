@@ -18,7 +18,6 @@ from triplewire.encode.columns import Columns, made, sorted_triples
 from triplewire.encode.interning import Interner
 from triplewire.kernels import triples as triple_kernels
 from triplewire.kernels.shared.columns import fixed_array
-from triplewire.kernels.shared.compiled import wrapping
 from triplewire.kernels.text import scan as kernels
 from triplewire.kernels.text.names import copy_strings
 from triplewire.model.terms import RDF, XSD_STRING
@@ -36,24 +35,23 @@ def encode_nquads(text: Bytes, document: str, settings: Settings) -> Batch | Non
     `PADDING`, as `triplewire.read.gunzip.gunzip_padded` puts it there; the batch keeps it."""
     if settings.max_iri_bytes < _STRING_BYTES:
         return None
-    with wrapping():
-        interner = Interner(text, settings.max_iri_bytes, settings.max_literal_bytes)
-        quads = _quads(text, len(text) - kernels.PAD, interner)
-        if quads is None:
+    interner = Interner(text, settings.max_iri_bytes, settings.max_literal_bytes)
+    quads = _quads(text, len(text) - kernels.PAD, interner)
+    if quads is None:
+        return None
+    try:
+        columns = interner.columns()
+        if not all(map(_is_suffix, columns.suffixes[1:])) or not all(map(_is_iri, interner.odd_iris())):
             return None
-        try:
-            columns = interner.columns()
-            if not all(map(_is_suffix, columns.suffixes[1:])) or not all(map(_is_iri, interner.odd_iris())):
-                return None
-        except UnicodeDecodeError:
-            return None
-        subject, predicate, object_, graph = quads
-        number, first = np.full(len(columns) + 1, -1, np.int32), np.empty(len(columns) + 1, np.int32)
-        graphs = first[: triple_kernels.number_graphs(graph, number, first)]
-        triples = sorted_triples(graph, subject, predicate, object_, len(columns), len(graphs))
-        if int(np.diff(triples.offset).max(initial=0)) > settings.max_triples:
-            return None
-        return made(_ids(graphs, columns, document), triples, columns)
+    except UnicodeDecodeError:
+        return None
+    subject, predicate, object_, graph = quads
+    number, first = np.full(len(columns) + 1, -1, np.int32), np.empty(len(columns) + 1, np.int32)
+    graphs = first[: triple_kernels.number_graphs(graph, number, first)]
+    triples = sorted_triples(graph, subject, predicate, object_, len(columns), len(graphs))
+    if int(np.diff(triples.offset).max(initial=0)) > settings.max_triples:
+        return None
+    return made(_ids(graphs, columns, document), triples, columns)
 
 
 def _quads(text: Bytes, size: int, interner: Interner) -> NDArray[np.int32] | None:

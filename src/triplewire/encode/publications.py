@@ -15,7 +15,6 @@ from triplewire.encode.interning import wide
 from triplewire.encode.names import suffix_columns
 from triplewire.encode.text import folding, is_plain, words_of_terms
 from triplewire.kernels.pool import Pool
-from triplewire.kernels.shared.compiled import wrapping
 from triplewire.kernels.shared.lending import Lent
 from triplewire.kernels.text import alone
 from triplewire.kernels.text import publications as kernels
@@ -99,11 +98,10 @@ def _columns(given: kernels.Given, suffixes: tuple[str, ...]) -> tuple[Terms, Tr
         np.empty(publications + 1, np.int64), np.empty(statements, np.int32), np.empty(statements, np.int32),
         np.empty(statements, np.int32),
     )  # fmt: skip
-    with wrapping():
-        count = kernels.number_terms(given, work)
-        if count < 0:
-            count = _number_by_dictionary(given, work)
-        triples = kernels.encode(given, count, work, out)
+    count = kernels.number_terms(given, work)
+    if count < 0:
+        count = _number_by_dictionary(given, work)
+    triples = kernels.encode(given, count, work, out)
     terms = Terms(
         given.text, out.start[:count], out.end[:count], out.kind[:count], out.suffix[:count], suffixes,
         out.hash[:count], out.number[:count], out.number_state[:count],
@@ -163,7 +161,6 @@ def _encoded_alone(publication: Publication) -> Batch | None:
     suffixes = len(packed.suffixes)
     block = np.empty(alone.block_size(terms, statements, suffixes, literals), np.int64)
     room = _ROOMS.take(_new_room)
-    with wrapping():
-        done = alone.encode_one(room.table, text, given, terms, suffixes, literals, block)
+    done = alone.encode_one(room.table, text, given, terms, suffixes, literals, block)
     _ROOMS.give(room)
     return PackedBatch(publication.id, text, packed.suffixes, block) if done else None

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from triplewire.encode.batch import LITERAL_KIND, Bytes, Hashes, Ids, Offsets, Words
 from triplewire.ir.fulltext.analysis import analyse
 from triplewire.ir.fulltext.nodes import Analyzer
-from triplewire.kernels.shared.compiled import wrapping
 from triplewire.kernels.text import words as kernels
 from triplewire.kernels.text.names import hash_spans
 
@@ -50,13 +49,12 @@ def words_of_terms(text: Bytes, start: Offsets, end: Offsets, wanted: NDArray[np
     offset = np.zeros(len(start) + 1, np.int64)
     state = np.zeros(kernels.STATE, np.int64)
     status = kernels.MORE
-    with wrapping():
-        while status == kernels.MORE:
-            table = kernels.WordTable(room.text, room.bounds[1:], room.hash, room.slots)
-            status = kernels.cut(text, start, end, wanted, folding(), offset, room.ids, table, state)
-            if status == kernels.MORE:
-                at = int(state[kernels.TERM])
-                room.reserve(state, int(end[at] - start[at]))
+    while status == kernels.MORE:
+        table = kernels.WordTable(room.text, room.bounds[1:], room.hash, room.slots)
+        status = kernels.cut(text, start, end, wanted, folding(), offset, room.ids, table, state)
+        if status == kernels.MORE:
+            at = int(state[kernels.TERM])
+            room.reserve(state, int(end[at] - start[at]))
     if status == kernels.STOP:
         return _words_by_dictionary(text, start, end, wanted)
     ids, count, used = (int(state[i]) for i in (kernels.IDS, kernels.WORDS, kernels.BYTES))

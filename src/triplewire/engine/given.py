@@ -139,12 +139,13 @@ def subscription_files(
 _ONLY_PUBLICATIONS = frozenset((Publication,))
 
 
-def each_publication(given: object) -> Iterator[Publication]:
-    """One publication, or those of an iterable. Raises `ArgumentError` where it is, or gives, something else."""
+def each_publication(given: object) -> tuple[Publication, ...] | Iterator[Publication]:
+    """One publication, or those of an iterable: a tuple where all are there. Raises `ArgumentError` where it is, or
+    gives, something else."""
     if isinstance(given, Publication):
-        return iter((given,))
+        return (given,)
     if type(given) is list and _ONLY_PUBLICATIONS.issuperset(map(type, given)):
-        return iter(given)
+        return tuple(given)
     wanted = "a publication, or an iterable of them"
     if isinstance(given, str | bytes | os.PathLike) or not isinstance(given, Iterable):
         raise refuse("match(publications)", wanted, given, _READ)

@@ -69,13 +69,23 @@ class Portion:
             first = last
 
     def record(self, publications: int, rows: int, verified: int) -> None:
-        """So many publications had so many rows, and pairs that were verified."""
+        """So many publications had so many rows, and pairs that were verified. Few tell nothing."""
+        if publications < _LEAST:
+            return
         fitting = ROWS * publications // max(rows + _VERIFIED * verified, 1)
         self._publications = max(_LEAST, min(fitting, 4 * self._publications, _MOST))
 
 
-def chunks_of(publications: Iterator[Publication], compiler: Compiler, clock: Clock) -> Iterator[Chunk]:
+def chunks_of(
+    publications: tuple[Publication, ...] | Iterator[Publication], compiler: Compiler, clock: Clock
+) -> Iterable[Chunk]:
     """Publications as chunks, with all that follows from them where entailment is on."""
+    if isinstance(publications, tuple) and len(publications) <= CHUNK and compiler.entailment == "none":
+        return (Chunk(publications),) if publications else ()
+    return _each_chunk(iter(publications), compiler, clock)
+
+
+def _each_chunk(publications: Iterator[Publication], compiler: Compiler, clock: Clock) -> Iterator[Chunk]:
     while True:
         outer = clock.switch("read")
         try:

@@ -98,7 +98,10 @@ def test_two_publications_of_one_id(engine: Engine) -> None:
 
 
 def test_nothing_is_kept_alive(engine: Engine) -> None:
-    for number in range(50):
-        engine.match(item(f"urn:{number}"))
+    held = engine.match(item("urn:held", "gull"))
+    for number in range(1_000):
+        engine.match(item(f"urn:{number}", "gull"))
     gc.collect()
-    assert len(engine._recent) == 0
+    assert len(engine._recent) == len(held.parts) == 1
+    assert len(engine._recent._parts) < 100
+    assert engine.explain(held[0]).matched

@@ -22,7 +22,6 @@ from triplewire.encode.batch import IRI_KIND, LITERAL_KIND, Batch, Hashes, Ids, 
 from triplewire.encode.names import Names
 from triplewire.kernels import classes as kernels
 from triplewire.kernels.shared.columns import fixed_array
-from triplewire.kernels.shared.compiled import wrapping
 from triplewire.kernels.text.names import hash_spans
 from triplewire.model.terms import RDF_TYPE
 
@@ -69,10 +68,9 @@ class ClassFeatures:
         )  # fmt: skip
         texts = kernels.TermTexts(terms.text, terms.start, terms.end, terms.kind)
         known = kernels.KnownSets(*sets, *index.sets.flat())
-        with wrapping():
-            count, nodes = kernels.known_tests(
-                batch.triples, texts, index.names[0].table, TEXT_SEED, known, _TYPE, work, out
-            )
+        count, nodes = kernels.known_tests(
+            batch.triples, texts, index.names[0].table, TEXT_SEED, known, _TYPE, work, out
+        )
         if count < 0:
             return None
         if max(count, nodes) > room:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from weakref import WeakSet
+from weakref import ref
 
 import numpy as np
 
@@ -18,24 +18,33 @@ from triplewire.model.match import Match
 from triplewire.model.publication import Publication
 
 _WHERE = "explain(match)"
+_MANY = 64  # parts that are remembered, held or not
 
 
 class Recent:
     """The match results of an engine that are still held elsewhere. It keeps none of them alive."""
 
     def __init__(self) -> None:
-        self._parts: WeakSet[Part] = WeakSet()
+        self._parts: list[ref[Part]] = []
+        self._most = _MANY  # before those that nobody holds are let go
         self._lock = threading.Lock()
 
     def keep(self, result: MatchResult) -> MatchResult:
         """Remember a result for as long as it is held; returns it."""
         with self._lock:
-            self._parts.update(result.parts)
+            self._parts += map(ref, result.parts)
+            if len(self._parts) > self._most:
+                self._parts = [part for part in self._parts if part() is not None]
+                self._most = max(2 * len(self._parts), _MANY)
         return result
+
+    def _held(self) -> list[Part]:
+        with self._lock:
+            return [part for part in (known() for known in self._parts) if part is not None]
 
     def __len__(self) -> int:
         """How many parts of match results are held."""
-        return len(self._parts)
+        return len(self._held())
 
     def pair(
         self, snapshot: Snapshot, subscription: str | Match, publication: Publication | None
@@ -92,8 +101,7 @@ class Recent:
 
     def _part_of(self, match: Match) -> Part | None:
         """The part of a match result that has the match."""
-        with self._lock:
-            parts = [part for part in self._parts if part.matched_at == match.matched_at]
+        parts = (part for part in self._held() if part.matched_at == match.matched_at)
         return next((part for part in parts if _numbers(part, match)), None)
 
 

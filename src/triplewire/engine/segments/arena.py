@@ -54,14 +54,17 @@ class Arena:
         self._pieces = [_Piece(_FIRST)]
         self._columns = self._pieces[0].columns()
         self._begin = self._end = 0  # the rows that nobody has taken yet
+        self._room = len(self._columns[0])
         self._publications = 1  # of this part
         self._usual = 0.0  # rows of a publication in the part that had most of it, and some more
         self._largest = 0.0  # rows of the part that had most, and some more
 
     def begin(self, publications: int) -> None:
         """A part begins: make room for as many rows as others had, so that they need not be moved on the way."""
-        self._publications = max(publications, 1)
-        self.more(int(min(self._usual * publications, self._largest)), 0)
+        self._publications = publications or 1
+        least = min(self._usual * publications, self._largest)
+        if self._room - self._end < least:
+            self.more(int(least), 0)
 
     @property
     def free(self) -> Ids:
@@ -70,14 +73,14 @@ class Arena:
 
     def more(self, least: int, used: int) -> None:
         """Have room for so many subscriptions; the first `used` of those in `free` are kept."""
-        if len(self.free) >= least:
+        if self._room - self._end >= least:
             return
         rows = self._end - self._begin
         larger = self._piece(rows + least).columns()
         for column, old in zip(larger, self._columns, strict=True):
             column[:rows] = old[self._begin : self._end]
         larger[1][rows : rows + used] = self._columns[1][self._end : self._end + used]
-        self._columns, self._begin, self._end = larger, 0, rows
+        self._columns, self._begin, self._end, self._room = larger, 0, rows, len(larger[0])
 
     def _piece(self, rows: int) -> _Piece:
         """Memory for so many rows: an idle piece, which is still near the processor, or a new one."""
@@ -94,11 +97,12 @@ class Arena:
         """Add rows: of publication p those of the slice `offset` of `accepted`, none of them truncated, and `columns`.
         The numbers of the subscriptions are raised by `start`."""
         count = len(accepted)
-        self.more(count + len(columns[0]), 0)
-        first, second, third = self._columns
-        publication, subscription, truncated = first[self._end :], second[self._end :], third[self._end :]
-        kernels.fill(offset, accepted, start, publication, subscription, truncated)
         end = count + len(columns[0])
+        if self._room - self._end < end:
+            self.more(end, 0)
+        begin, (first, second, third) = self._end, self._columns
+        publication, subscription, truncated = first[begin:], second[begin:], third[begin:]
+        kernels.fill(offset, accepted, start, publication, subscription, truncated)
         if end > count:
             publication[count:end], truncated[count:end] = columns[0], columns[2]
             subscription[count:end] = columns[1] + np.int32(start)
@@ -107,9 +111,11 @@ class Arena:
     def taken(self) -> Columns:
         """The rows that were added since the last time."""
         publication, subscription, truncated = self._columns
-        rows, count = slice(self._begin, self._end), self._end - self._begin
-        self._usual = max(self._usual, _SPARE * count / self._publications)
-        self._largest = max(self._largest, _SPARE * count)
+        rows, count = slice(self._begin, self._end), _SPARE * (self._end - self._begin)
+        if count > self._usual * self._publications:
+            self._usual = count / self._publications
+        if count > self._largest:
+            self._largest = count
         self._begin = self._end
         return publication[rows], subscription[rows], truncated[rows]
 

@@ -57,8 +57,7 @@ class Layer:
         of a larger one, such a segment looks at a window of many publications at once, and the parts to come have their
         matches from there. What was counted then is counted with the part that was first.
         """
-        size = min(PAIRS // len(self.segment), MOST)
-        if chunk.whole is None or size < LEAST:
+        if chunk.whole is None or (size := min(PAIRS // len(self.segment), MOST)) < LEAST:
             return (self.segment.match(chunk, self.is_removed, stage, arena),)
         whole, first, last = chunk.whole
         numbers = range(first // size, (last - 1) // size + 1)

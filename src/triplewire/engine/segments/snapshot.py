@@ -165,10 +165,10 @@ class SegmentSnapshot:
 
     def match(self, chunk: Chunk, stage: Stage) -> Rows:
         """See `triplewire.matchers.Snapshot`."""
-        arena = self.home.arenas.take(Arena)
-        with stage("encode"):
-            rows = self._matched(chunk, stage, arena)
+        outer, arena = stage.switch("encode"), self.home.arenas.take(Arena)
+        rows = self._matched(chunk, stage, arena)
         self.home.arenas.give(arena)
+        stage.switch(outer)
         return rows
 
     def _matched(self, chunk: Chunk, stage: Stage, arena: Arena) -> Rows:
@@ -178,27 +178,26 @@ class SegmentSnapshot:
         if layers is None:
             stage.switch("load")
             layers = self._all_layers
-        looked_at: tuple[int, ...] = 0, 0, 0, 0
+        atoms, candidates, verified, steps = 0, 0, 0, 0
         failures, waiting = list[tuple[int, int, TriplewireError]](), list[tuple[int, int]]()
         for layer, start in zip(layers, self._starts, strict=False):  # the last start is the end
             size = len(layer.segment)
             for rows in layer.match(chunk, stage, arena):
-                if not start and self._starts[-1] < _SHARE * size:  # what the first has tells what all will
+                if not start and size < self._starts[-1] < _SHARE * size:  # what the first has tells what all will
                     arena.more(self._starts[-1] * len(rows.accepted) // size, len(rows.accepted))
                 arena.add(rows.offset, rows.accepted, rows.columns, start)
-                failures += [(p, s + start, error) for p, s, error in rows.failures]
-                waiting += [(p, s + start) for p, s in rows.waiting]
-                looked_at = tuple(map(add, looked_at, rows.counts))
-        (atoms, candidates, verified, join_steps), counts = looked_at, None
+                if rows.failures or rows.waiting:
+                    failures += [(p, s + start, error) for p, s, error in rows.failures]
+                    waiting += [(p, s + start) for p, s in rows.waiting]
+                atoms, candidates, verified, steps = map(add, (atoms, candidates, verified, steps), rows.counts)
+        counts = None
         if waiting or len(self._called.alone):
             stage.switch("operators")
             columns, undecided, counts = self.home.operators.decided(chunk, self._called, waiting, self._meant)
             arena.add(np.zeros(len(chunk) + 1, np.int64), NONE, columns, 0)
             failures += undecided
-        return Rows(
-            *arena.taken(), tuple(failures), batch.sizes.triples, atoms, candidates, verified, join_steps,
-            compiled=True, operators=counts,
-        )  # fmt: skip
+        looked_at = batch.sizes.triples, atoms, candidates, verified, steps
+        return Rows(*arena.taken(), tuple(failures), *looked_at, None, True, counts)
 
     @cached_property
     def _called(self) -> Called:

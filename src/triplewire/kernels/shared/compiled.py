@@ -10,7 +10,6 @@ neither make arrays nor return any. Called from Python, a helper runs as plain P
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar
 
 import numba
@@ -32,14 +31,6 @@ _HELPER = {"nopython": True, "forceinline": True, "no_cpython_wrapper": True, "_
 IS_COMPILED = not getattr(config, "DISABLE_JIT", False) and kernel_cache.folder() is not None
 """Are kernels compiled in this process? Numba's own setting does not say so: it reads it anew with each compilation of
 other code, and it holds for other code, too."""
-
-
-def wrapping() -> AbstractContextManager[Any]:
-    """A `with` block in which hashes may wrap around: NumPy warns of that where kernels run as plain Python."""
-    return _NOTHING if IS_COMPILED else np.errstate(over="ignore")
-
-
-_NOTHING: AbstractContextManager[Any] = nullcontext()
 
 
 class _Part(JITCodeLibrary):
@@ -126,19 +117,23 @@ def _helper(function: _Function, options: dict[str, Any]) -> _Function:
 
 def kernel(function: _Function) -> _Function:
     """Compile a function that Python calls, and keep its machine code on disk. It makes no arrays."""
-    made: Any = _njit(cache=True, _nrt=False, **_SHARED)(function) if IS_COMPILED else function
-    return made  # type: ignore[no-any-return]
+    return _kernel(function, {"_nrt": False, **_SHARED})
 
 
 def short_kernel(function: _Function) -> _Function:
     """The same for a function that does little, and that many threads call at once: no other thread runs Python
     meanwhile. To let them takes two changes of threads where all of them are busy, which is longer."""
-    made: Any = _njit(cache=True, _nrt=False, **_SHARED | {"nogil": False})(function) if IS_COMPILED else function
-    return made  # type: ignore[no-any-return]
+    return _kernel(function, {"_nrt": False, **_SHARED, "nogil": False})
 
 
 def allocating_kernel(function: _Function) -> _Function:
     """The same for a function that makes arrays. It counts references to them, which takes time in loops: those belong
     into helpers."""
-    made: Any = _njit(cache=True, **_SHARED)(function) if IS_COMPILED else function
-    return made  # type: ignore[no-any-return]
+    return _kernel(function, _SHARED)
+
+
+def _kernel(function: _Function, options: dict[str, Any]) -> _Function:
+    """The kernel; where it runs as plain Python, NumPy does not warn that hashes wrap around."""
+    compiled: Any = _njit(cache=True, **options)
+    plain: Any = np.errstate(over="ignore")
+    return (compiled if IS_COMPILED else plain)(function)  # type: ignore[no-any-return]

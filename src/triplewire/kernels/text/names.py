@@ -12,7 +12,7 @@ import numpy as np
 
 from triplewire.kernels.prefetch import prefetch
 from triplewire.kernels.shared.columns import fixed
-from triplewire.kernels.shared.compiled import called_helper, helper, kernel, wrapping
+from triplewire.kernels.shared.compiled import called_helper, helper, kernel
 from triplewire.kernels.shared.eight_bytes import eight
 from triplewire.kernels.shared.hashing import enter, hash_bytes, mixed
 
@@ -80,8 +80,7 @@ def hash_terms(text: Any, start: Any, end: Any, kind: Any, suffix: Any, suffix_t
 
 def _hashes(texts: Spans, seed: int) -> Any:
     out = np.empty(len(texts.start), np.uint64)
-    with wrapping():
-        hash_texts(texts, seed, out)
+    hash_texts(texts, seed, out)
     return out
 
 

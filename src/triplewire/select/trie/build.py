@@ -18,7 +18,6 @@ from triplewire.clauses.schema import blocks
 from triplewire.clauses.table import ASK, ClauseTable
 from triplewire.encode.batch import Bytes, Ids, Offsets
 from triplewire.kernels.shared.columns import TestColumns
-from triplewire.kernels.shared.compiled import wrapping
 from triplewire.kernels.trie import atoms as atom_kernels
 from triplewire.kernels.trie import bounds as bound_kernels
 from triplewire.kernels.trie import set_trie
@@ -73,11 +72,6 @@ class Trie:
 
 def build_trie(clauses: Clauses) -> Trie:
     """The tries of the clauses."""
-    with wrapping():
-        return _built(clauses)
-
-
-def _built(clauses: Clauses) -> Trie:
     table, tests = clauses.table, clauses.tests
     set_clause, set_offset, key, rank = _sets(table, tests.columns)
     keys, atom = _numbered(key)

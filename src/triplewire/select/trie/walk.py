@@ -19,7 +19,6 @@ from triplewire.clauses.untouched import untouched
 from triplewire.encode.batch import Batch, Ids, Offsets
 from triplewire.encode.columns import table_of
 from triplewire.kernels.shared.columns import fixed, fixed_array
-from triplewire.kernels.shared.compiled import wrapping
 from triplewire.kernels.shared.lending import Lent
 from triplewire.kernels.trie import atoms as atom_kernels
 from triplewire.kernels.trie import few, set_trie
@@ -167,17 +166,16 @@ def select_few(
     that takes more room than there is."""
     publications = len(batch)
     ends, free = np.zeros((2, publications + 1), np.int64), room.free
-    with wrapping():
-        atoms = few.select_few(
-            space.lent,
-            table_of(batch),
-            features.columns,
-            space.marks(publications + 1),
-            cap,
-            trie.may_repeat,
-            free,
-            ends,
-        )
+    atoms = few.select_few(
+        space.lent,
+        table_of(batch),
+        features.columns,
+        space.marks(publications + 1),
+        cap,
+        trie.may_repeat,
+        free,
+        ends,
+    )
     if atoms == few.NO_ROOM:
         return None
     offset, check_offset = ends[0], ends[1]
@@ -196,10 +194,7 @@ def subject_atoms(trie: Trie, batch: Batch, features: Features, space: Workspace
     while True:
         sink = Sink(space.atom_seen, space.wanted, space.atoms)
         runs = RunAtoms(first, publication_run, offset, space.atoms, span_offset, *space.spans, most, multi, *values)
-        with wrapping():
-            done = atom_kernels.batch_atoms(
-                done, batch.triples, features.columns, space.table, space.ranges, sink, runs
-            )
+        done = atom_kernels.batch_atoms(done, batch.triples, features.columns, space.table, space.ranges, sink, runs)
         if done == len(batch):
             break
         more = len(trie.keys) - trie.first_range
