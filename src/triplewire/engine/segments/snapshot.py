@@ -178,8 +178,9 @@ class SegmentSnapshot:
         if layers is None:
             stage.switch("load")
             layers = self._all_layers
-        atoms, candidates, verified, steps = 0, 0, 0, 0
-        failures, waiting = list[tuple[int, int, TriplewireError]](), list[tuple[int, int]]()
+        atoms, candidates, verified, steps, counts = 0, 0, 0, 0, None
+        failures: list[tuple[int, int, TriplewireError]] = []
+        waiting: list[tuple[int, int]] = []
         for layer, start in zip(layers, self._starts, strict=False):  # the last start is the end
             size = len(layer.segment)
             for rows in layer.match(chunk, stage, arena):
@@ -190,7 +191,6 @@ class SegmentSnapshot:
                     failures += [(p, s + start, error) for p, s, error in rows.failures]
                     waiting += [(p, s + start) for p, s in rows.waiting]
                 atoms, candidates, verified, steps = map(add, (atoms, candidates, verified, steps), rows.counts)
-        counts = None
         if waiting or len(self._called.alone):
             stage.switch("operators")
             columns, undecided, counts = self.home.operators.decided(chunk, self._called, waiting, self._meant)

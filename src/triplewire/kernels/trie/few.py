@@ -79,8 +79,8 @@ def select_few(lent: Any, batch_table: Any, features: TermFeatures, mark: int, c
     `batch_table`: those of the batch. `ends`, shape (2, publications + 1) and 0: their slices of `subscription`, and of
     what is to be checked.
 
-    Returns how many atoms the publications have, or NO_ROOM: what was written is nonsense then. How many nodes were
-    visited is the first of `visited`.
+    Returns how many atoms the publications have, or NO_ROOM: what was written is nonsense then. `visited` has how many
+    nodes were visited, how many subscriptions there are, and how many clauses to check.
     """
     columns = take_batch(batch_table, 0)
     batch = Triples(columns.offset, columns.subject, columns.predicate, columns.object)
@@ -103,4 +103,5 @@ def select_few(lent: Any, batch_table: Any, features: TermFeatures, mark: int, c
         0, publications, mark, cap, may_repeat, runs, facts, tries, _take_bounds(lent, _BOUNDS),
         _take_space(lent, _SPACE), out, room.sure,
     )  # fmt: skip
+    room.visited[1], room.visited[2] = ends[0, publications], ends[1, publications]
     return _int(room.atom_offset[room.publication_run[publications]]) if done == publications else NO_ROOM

@@ -7,7 +7,6 @@ Law: never too few. A publication's clause is accepted (it matches, and its bind
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from operator import is_
 from typing import Any
 
 import numpy as np
@@ -136,17 +135,26 @@ class Workspace:
             np.empty(FEW + 1, np.int64), *self.spans, np.empty((FEW, _MOST), np.int32), np.empty(FEW, np.bool_),
             self.checks, self.star_list, self.star_stamp, self.visited, np.zeros((2, 256), np.uint8),
         )  # fmt: skip
-        self._lent: tuple[tuple[Any, ...], Lent] | None = None
+        self._lent: Lent | None = None
 
     @property
     def lent(self) -> NDArray[np.int64]:
         """The addresses of all of it (`triplewire.kernels.trie.few.LENT`), until any of it grows."""
-        grows = self.wanted, self.atoms, *self.spans, self.checks
-        if self._lent is None or not all(map(is_, self._lent[0], grows)):
+        if self._lent is None:
             runs = self._runs._replace(span_atom=self.spans[0], span_ends=self.spans[1], check=self.checks)
             sink = Sink(self.atom_seen, self.wanted, self.atoms)
-            self._lent = grows, Lent(LENT, self.table, self.ranges, *self.tries, self.bounds, self.marked, sink, runs)
-        return self._lent[1].table
+            self._lent = Lent(LENT, self.table, self.ranges, *self.tries, self.bounds, self.marked, sink, runs)
+        return self._lent.table
+
+    def more_atoms(self, atoms: int, spans: int) -> None:
+        """Have room for so many more atoms, and spans of them."""
+        self.wanted, self.atoms = _larger(self.wanted, 0), _larger(self.atoms, atoms)
+        self.spans = _larger(self.spans[0], spans), _larger(self.spans[1], spans)
+        self._lent = None
+
+    def more_checks(self, more: int) -> None:
+        """Have room for so many more clauses to check."""
+        self.checks, self._lent = _larger(self.checks, more), None
 
     def marks(self, count: int) -> int:
         """A number below which all marks so far are, and above which `count` are free."""
@@ -178,9 +186,8 @@ def select_few(
     )
     if atoms == few.NO_ROOM:
         return None
-    offset, check_offset = ends[0], ends[1]
-    checks = space.checks[: check_offset[-1]].copy()
-    return Selected(offset, free[: offset[-1]], check_offset, checks, atoms, int(space.visited[0]))
+    nodes, accepted, checks = space.visited.tolist()
+    return Selected(ends[0], free[:accepted], ends[1], space.checks[:checks].copy(), atoms, nodes)
 
 
 def subject_atoms(trie: Trie, batch: Batch, features: Features, space: Workspace) -> SubjectAtoms:
@@ -197,9 +204,7 @@ def subject_atoms(trie: Trie, batch: Batch, features: Features, space: Workspace
         done = atom_kernels.batch_atoms(done, batch.triples, features.columns, space.table, space.ranges, sink, runs)
         if done == len(batch):
             break
-        more = len(trie.keys) - trie.first_range
-        space.wanted, space.atoms = _larger(space.wanted, 0), _larger(space.atoms, len(trie.keys))
-        space.spans = _larger(space.spans[0], more), _larger(space.spans[1], more)
+        space.more_atoms(len(trie.keys), len(trie.keys) - trie.first_range)
     count = int(publication_run[-1])
     return SubjectAtoms(
         first[: count + 1], publication_run, offset[: count + 1], space.atoms, span_offset[: count + 1], *space.spans,
@@ -247,7 +252,7 @@ def walk(trie: Trie, features: Features, atoms: SubjectAtoms, cap: int, space: W
         if rows >= len(room.free):
             room.more(int(1.2 * share * rows) + 1, int(offset[done]))
         if checks >= len(space.checks):
-            space.checks = _larger(space.checks, int(1.2 * share * checks) + 1 - len(space.checks))
+            space.more_checks(int(1.2 * share * checks) + 1 - len(space.checks))
     return Selected(
         offset,
         room.free[: offset[-1]],
