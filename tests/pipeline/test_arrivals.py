@@ -148,6 +148,29 @@ def test_many_files_go_to_many_tasks(source: Path, state: Path) -> None:
     assert sorted(name for task in tasks for name in task) == sorted(f"{number}.ttl" for number in range(20))
 
 
+def test_tasks_have_about_as_many_bytes_the_first_most(source: Path, state: Path) -> None:
+    sizes = [900, 10, 20, 500, 400, 30, 40, 700, 800, 50]
+    for number, size in enumerate(sizes):
+        write(source, f"{number}.ttl", "#" * size)
+    arrivals = Arrivals(str(source), state, tasks=2)
+    looked(arrivals)
+    (batch,) = arrivals.batches(-1)
+    loads = [sum(size for _, size in task) for task in batch.tasks]
+    assert loads == sorted(loads, reverse=True)
+    assert sum(loads) == sum(sizes)
+    assert max(loads) - min(loads) <= 90
+
+
+def test_no_task_has_too_many_files(source: Path, state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("triplewire.pipeline.connect.arrivals._OF_A_TASK", 3)
+    write(source, "large.ttl", "#" * 1_000)
+    for number in range(11):
+        write(source, f"{number}.ttl", "#" * 10)
+    looked(Arrivals(str(source), state))
+    (tasks,) = batches(state)
+    assert [len(task) for task in tasks] == [3, 3, 3, 3]
+
+
 def test_very_many_files_go_to_several_micro_batches(
     source: Path, state: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

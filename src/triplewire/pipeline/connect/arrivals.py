@@ -9,12 +9,13 @@ the files that it had. What is known lies in a SQLite file. Decisions 034, 078.
 from __future__ import annotations
 
 import contextlib
+import heapq
 import itertools
 import os
 import sqlite3
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
@@ -129,7 +130,7 @@ class Arrivals:
         with self._connected() as connection:
             (last,) = connection.execute("SELECT max(batch) FROM last").fetchone()
             first = 0 if last is None else last + 1
-            places = self._places(len(look.ready), first)
+            places = self._places([state.size for _, state in look.ready], first)
             taken = [(path, state, *place) for (path, state), place in zip(look.ready, places, strict=True)]
             rows = ((os.fsencode(path), *state, batch, task, now) for path, state, batch, task in (*taken, *passed))
             connection.executemany("INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?)", rows)
@@ -138,13 +139,13 @@ class Arrivals:
                 connection.execute("INSERT INTO last VALUES (?)", (taken[-1][2],))
         self._seen.update((path, Seen(state, batch is not None)) for path, state, batch, _ in (*taken, *passed))
 
-    def _places(self, files: int, first: int) -> Iterator[tuple[int, int]]:
-        """The micro-batch and the task of each file. `first`: the number of the first micro-batch."""
-        for begin in range(0, files, _OF_A_BATCH):
-            count = min(files - begin, _OF_A_BATCH)
-            tasks = max(-(-count // _OF_A_TASK), min(count, 2 * self._tasks))
-            for number in range(count):
-                yield first + begin // _OF_A_BATCH, number % tasks
+    def _places(self, sizes: Sequence[int], first: int) -> Iterator[tuple[int, int]]:
+        """The micro-batch and the task of each file, by their sizes. `first`: the number of the first micro-batch."""
+        for begin in range(0, len(sizes), _OF_A_BATCH):
+            own = sizes[begin : begin + _OF_A_BATCH]
+            tasks = max(-(-len(own) // _OF_A_TASK), min(len(own), 2 * self._tasks))
+            for task in _dealt(own, tasks):
+                yield first + begin // _OF_A_BATCH, task
 
     def batches(self, after: int) -> list[MicroBatch]:
         """The micro-batches with a higher number than `after`, in their order."""
@@ -215,3 +216,19 @@ class Arrivals:
         with contextlib.closing(sqlite3.connect(self._file)) as connection, connection:
             connection.executescript(_TABLES)
             yield connection
+
+
+def _dealt(sizes: Sequence[int], tasks: int) -> list[int]:
+    """The task of each file: about as many bytes for each task, and that with most of them first. The largest file goes
+    to the task that has least so far, then the next one."""
+    dealt, files, load = [0] * len(sizes), [0] * tasks, [0] * tasks
+    least = [(0, task) for task in range(tasks)]  # a heap of those that have room
+    for file in sorted(range(len(sizes)), key=lambda file: -sizes[file]):
+        _, task = heapq.heappop(least)
+        dealt[file] = task
+        files[task] += 1
+        load[task] += sizes[file]
+        if files[task] < _OF_A_TASK:
+            heapq.heappush(least, (load[task], task))
+    place = {task: at for at, task in enumerate(sorted(range(tasks), key=lambda task: -load[task]))}
+    return [place[task] for task in dealt]
