@@ -6,7 +6,7 @@ from dataclasses import fields
 
 import numpy as np
 import pytest
-from features_twin import KINDS, TERMS, WORLD, X, batches, check, check_shape, check_tests
+from features_twin import IRIS, KINDS, TERMS, WORLD, X, batches, check, check_shape, check_tests
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -34,7 +34,7 @@ from triplewire.ir.nodes import (
 from triplewire.ir.normal_form.clauses import normal_form
 from triplewire.languages import parse
 from triplewire.model.publication import Publication
-from triplewire.model.terms import IRI, Literal, Term, Triple
+from triplewire.model.terms import IRI, XSD, Literal, Term, Triple
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -52,42 +52,64 @@ def test_words_are_found_among_many_that_nothing_asks_for(monkeypatch: pytest.Mo
     test_each_kind_is_what_evaluation_says("words")
 
 
-@settings(max_examples=examples(100), deadline=None)
-@given(
-    st.lists(st.sampled_from(["one", "two", "three", "sport", "final", "日本語", "x"]), min_size=1, max_size=6),
-    st.lists(st.sampled_from(TERMS), max_size=6),
-    st.lists(batches, min_size=1, max_size=3),
-    st.sampled_from([2, MOST_WORDS]),
-)
-def test_words_alone_are_looked_up_in_one_call(
-    asked: list[str], constants: list[Term], some: list[list[Publication]], most: int
-) -> None:
-    table = TestTable()
-    for word in asked:
-        table.add(FullText(X, Word(word)))
-        table.add(FullText(X, TextOr((Word(word), Word("one")))))
-    tests, names = build(table.specs()), term_names(list(dict.fromkeys(constants)))
-    few_terms = FewTerms.of(names, tests)
-    assert few_terms is not None
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(few, "MOST_WORDS", most)
-        for publications in some:
-            batch = encode(publications)
-            meant, looked_up = features(batch, names, tests, WORLD), few_terms.look_up(batch)
-            assert looked_up is not None or len(batch.words) > most or len(meant.test) > len(batch.words.ids)
-            if looked_up is not None:
-                what = Features.of_words(len(batch), *looked_up)
-                check_shape(what, tests)
-                for field in fields(what):
-                    assert getattr(what, field.name).tolist() == getattr(meant, field.name).tolist()
+FEW: dict[str, st.SearchStrategy[Expression]] = {
+    "words": st.builds(
+        lambda text, other: FullText(X, TextOr((Word(text), Word(other))) if other else Word(text)),
+        st.sampled_from(["one", "two", "three", "sport", "final", "日本語", "x"]),
+        st.sampled_from(["one", ""]),
+    ),
+    "numbers": st.builds(
+        lambda op, text: Compare(op, X, Literal(text), Coercion.LENIENT),
+        st.sampled_from(["=", "<", "<=", ">", ">="]),
+        st.sampled_from(["1", "01", "2", "-3.5", "100", "0.1", "9007199254740993"]),
+    ),
+    "classes": st.builds(
+        lambda relation, iri: InstanceOf(X, relation, iri), st.sampled_from(Relation), st.sampled_from(IRIS)
+    ),
+}
+FEW["all"] = st.one_of(*FEW.values())
+
+
+@pytest.mark.parametrize("kind", FEW)
+def test_few_publications_are_looked_up_in_one_call(kind: str) -> None:
+    @settings(max_examples=examples(100), deadline=None)
+    @given(
+        st.lists(FEW[kind], min_size=1, max_size=9),
+        st.lists(st.sampled_from(TERMS), max_size=6),
+        st.lists(batches, min_size=1, max_size=3),
+        st.sampled_from([2, MOST_WORDS]),
+    )
+    def run(asked: list[Expression], constants: list[Term], some: list[list[Publication]], most: int) -> None:
+        table = TestTable()
+        for test in asked:
+            table.add(test)
+        tests, names = build(table.specs()), term_names(list(dict.fromkeys(constants)))
+        few_terms = FewTerms.of(names, tests)
+        assert few_terms is not None
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(few, "MOST_WORDS", most)
+            for publications in some:
+                batch = encode(publications)
+                meant, found = features(batch, names, tests, WORLD), few_terms.look_up(batch, WORLD.taxonomy)
+                assert found is not None or kind in ("numbers", "classes", "all") or len(batch.words) > most
+                if found is not None:
+                    looked_up.append(kind)
+                    what = Features(*found)
+                    check_shape(what, tests)
+                    for field in fields(what):
+                        assert getattr(what, field.name).tolist() == getattr(meant, field.name).tolist()
+
+    looked_up: list[str] = []
+    run()
+    assert looked_up
 
 
 OTHERS: list[Expression] = [
     TextTest(TextRelation.CONTAINS, X, "one"),
     Compare("=", Function("LANG", (X,)), Literal("en")),
-    Compare(">", X, Literal("1"), Coercion.LENIENT),
+    Compare(">", X, Literal("2020-01-01"), Coercion.LENIENT),
+    Compare(">", X, Literal("1", XSD + "integer")),
     Compare("=", X, Literal("one")),
-    InstanceOf(X, Relation.DESCENDANT, IRI("urn:c")),
     FullText(X, Prefix("on")),
 ]
 

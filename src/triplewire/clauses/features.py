@@ -26,8 +26,6 @@ from triplewire.ir.evaluation.evaluate import World
 from triplewire.kernels.shared.columns import TermFeatures
 from triplewire.kernels.text.names import hash_spans
 
-_NO_PLACES, _NO_IDS = np.empty((0, 0), np.int32), np.empty(0, np.int32)
-
 
 @dataclass(slots=True)
 class Features:
@@ -48,12 +46,6 @@ class Features:
     node_offset: Offsets  # publication -> its slice of `node_term` and `node_test`; all zero where no test asks for it
     node_term: Ids  # batch terms, ascending within a slice: what holds of a node in this publication only (classes)
     node_test: Ids  # ascending for each term
-
-    @classmethod
-    def of_words(cls, publications: int, term: Ids, offset: Offsets, test: Ids) -> Features:
-        """Where no test but those for words is there."""
-        node_offset = np.zeros(publications + 1, np.int64)
-        return cls(term, offset, test, _NO_PLACES, _NO_PLACES, node_offset, _NO_IDS, _NO_IDS)
 
     @property
     def columns(self) -> TermFeatures:

@@ -185,8 +185,8 @@ class Scratch(NamedTuple):
     """Work areas. `slots`: as in `literals_like`, for as many subjects as there are triples."""
 
     text_hash: Any
-    terms: Any  # shape (3, terms)
-    types: Any  # shape (4, triples)
+    terms: Any  # shape (3, at least terms)
+    types: Any  # shape (4, at least triples)
     slots: Any
 
 
@@ -196,7 +196,8 @@ def known_tests(triples: Triples, texts: TermTexts, names: StringTable, seed: in
     """How many tests of terms and of nodes there are, where all is known that has to be: else NOT_KNOWN. Those beyond
     the room are not written. `seed`: of the hashes of `names`."""
     text, start, end, kind = texts
-    text_hash, named, sets, types = work.text_hash, work.terms[0], work.terms[1], work.types
+    terms, text_hash, types = kind.size, work.text_hash, work.types
+    named, sets = work.terms[0][:terms], work.terms[1][:terms]
     for term in range(kind.size):
         text_hash[term] = hash_bytes(text, start[term], end[term], seed)
     find_rows(Spans(text, start, end, kind[:0], named[:0], text[:0], start[:0]), text_hash, names, named)

@@ -1,4 +1,4 @@
-"""What the terms of a few publications are to clauses that ask for nothing but terms and words.
+"""What the terms of a few publications are to clauses that ask for terms, words, classes and numbers alone.
 
 It is what `triplewire.clauses.features` says of any number of publications, and any tests: in one call, in work areas
 that stay, since for a publication alone the calls take longer than the work.
@@ -6,57 +6,130 @@ that stay, since for a publication alone the calls take longer than the work.
 
 from __future__ import annotations
 
+from typing import NamedTuple, TypeAlias
+
 import numpy as np
 
-from triplewire.clauses.node_tests.lookup import Lookup
+from triplewire.clauses.node_tests.classes import ClassIndex
+from triplewire.clauses.node_tests.columns import to_bytes
+from triplewire.clauses.node_tests.lookup import TEXT_SEED
 from triplewire.clauses.node_tests.postings import DEFAULT
+from triplewire.clauses.node_tests.ranges import ScaleTests
 from triplewire.clauses.node_tests.table import Tests
 from triplewire.encode.batch import Batch, Ids, Offsets
 from triplewire.encode.columns import table_of
 from triplewire.encode.names import Names
+from triplewire.ir.taxonomy import Taxonomy
+from triplewire.kernels import asked as kernels
+from triplewire.kernels.asked import MOST_TERMS, MOST_TRIPLES
+from triplewire.kernels.classes import KnownSets
 from triplewire.kernels.pool import Pool
 from triplewire.kernels.shared.columns import fixed
 from triplewire.kernels.shared.lending import Lent
-from triplewire.kernels.text import asked as kernels
+from triplewire.model.terms import RDF_TYPE
 
-MOST_TERMS, MOST_WORDS = 1 << 10, 1 << 12
-"""Of a batch for which there is room; `MOST_WORDS` are distinct ones."""
+MOST_WORDS = 1 << 12
+"""Distinct words of a batch for which there is room."""
 
-_NOTHING = fixed(np.zeros(0, np.uint8), np.zeros(0, np.int32), np.zeros(0, np.int64))
+_ROOM = 1 << 16  # tests, and numbers of nodes, for which there is room
+_BYTES, _IDS, _LONGS = np.zeros(0, np.uint8), np.zeros(0, np.int32), np.zeros(0, np.int64)
+_NO_STRINGS = Names.build([], TEXT_SEED)
+_NO_RANKS = np.empty((2, 0, 0), np.int32)
+_TYPE = np.frombuffer(to_bytes(RDF_TYPE.value), np.uint8)
+
+
+Found: TypeAlias = tuple[Ids, Offsets, Ids, Ids, Ids, Offsets, Ids, Ids]
+"""The fields of `triplewire.clauses.features.Features`, in their order."""
+
+
+class _Work(NamedTuple):
+    """The tables and work areas of one call, and the sets of tests of classes that are known in them."""
+
+    lent: Lent
+    areas: kernels.Areas
+    known: Ids
 
 
 class FewTerms:
-    """The constants and the words of some clauses, ready to be looked up. Any thread may ask it."""
+    """The constants and tests of some clauses, ready to be looked up. Any thread may ask it."""
 
-    def __init__(self, constants: Names, words: Lookup, tests: int) -> None:
-        self._constants, self._words, self._tests = constants, words, tests
-        self._areas: Pool[Lent] = Pool()
+    def __init__(self, constants: Names, tests: Tests) -> None:
+        self._constants, self._tests = constants, tests
+        self._words = tests.words[0].words if tests.words else None
+        self._numbers = tests.scales[0] if tests.scales else None
+        self._pool: Pool[_Work] = Pool()
 
     @classmethod
     def of(cls, constants: Names, tests: Tests) -> FewTerms | None:
-        """None where tests ask for more than words by the default analyser."""
-        others = tests.substrings, tests.literals, tests.languages, tests.classes
-        if tests.scales or len(tests.words) != 1 or any(other is not None for other in others):
+        """None where tests ask for more than words by the default analyser, classes, and numbers."""
+        others = tests.substrings, tests.literals, tests.languages
+        if any(other is not None for other in others) or len(tests.words) > 1 or len(tests.scales) > 1:
             return None
-        words = tests.words[0]
-        if words.analyzer != DEFAULT or words.prefixes is not None or words.words is None:
-            return None
-        return cls(constants, words.words, len(tests))
+        for words in tests.words:
+            if words.analyzer != DEFAULT or words.prefixes is not None or words.words is None:
+                return None
+        return cls(constants, tests) if all(scale.scale.key[0] == "n" for scale in tests.scales) else None
 
-    def look_up(self, batch: Batch) -> tuple[Ids, Offsets, Ids] | None:
-        """`term`, `offset` and `test` of Features; None where the batch is too large."""
-        _, terms, words, word_ids = batch.sizes
-        if terms > MOST_TERMS or words > MOST_WORDS:
+    def look_up(self, batch: Batch, taxonomy: Taxonomy) -> Found | None:
+        """What the batch is to the clauses; None where it is too large, or something has to be found out first."""
+        triples, terms, words, _ = batch.sizes
+        if terms > MOST_TERMS or words > MOST_WORDS or triples > MOST_TRIPLES:
+            return None
+        classes = self._tests.classes.index(taxonomy) if self._tests.classes is not None else None
+        if classes is not None and (classes.names[1] > 0 or classes.has_labels):
             return None
         term, offset = np.empty(terms, np.int32), np.empty(terms + 1, np.int64)
-        test = np.empty(word_ids + 1, np.int32)  # seldom more: a word is seldom in two tests
-        areas = self._areas.take(self._new_areas)
-        count = kernels.look_up(areas.table, table_of(batch), term, offset, test)
-        self._areas.give(areas)
-        return (term, offset, test[:count]) if count < len(test) else None
+        node_offset, groups = np.empty(len(batch) + 1, np.int64), self._tests.groups
+        ranks = np.empty((2, groups, terms), np.int32) if groups else _NO_RANKS
+        work = self._pool.take(lambda: self._new_work(classes))
+        if classes is not None and work.known is not classes.sets.flat()[1]:
+            work = self._new_work(classes)
+        tests, nodes = kernels.look_up(work.lent.table, table_of(batch), term, offset, node_offset, ranks)
+        areas, node_term, node_test = work.areas, _IDS, _IDS
+        test = areas.test[: max(tests, 0)].copy()
+        if nodes > 0:
+            node_term, node_test = areas.node_term[:nodes].copy(), areas.node_test[:nodes].copy()
+        self._pool.give(work)
+        return (term, offset, test, ranks[0], ranks[1], node_offset, node_term, node_test) if tests >= 0 else None
 
-    def _new_areas(self) -> Lent:
-        words, seen = self._words, np.zeros(self._tests + 1, np.int32)
-        areas = kernels.Areas(np.empty(MOST_WORDS, np.int32), np.empty(MOST_WORDS, np.int32), seen, *_NOTHING)
-        postings = kernels.WordPostings(*fixed(words.offset, words.test))
-        return Lent(kernels.LENT, self._constants.table, words.names.table, postings, areas)
+    def _new_work(self, classes: ClassIndex | None) -> _Work:
+        kinds, none = 0, _NO_STRINGS.table
+        words, postings, names = none, kernels.WordPostings(_LONGS, _IDS), none
+        sets, scale, group = KnownSets(_IDS, _IDS, _IDS, _BYTES, _LONGS, _IDS), _NO_SCALE, -1
+        if self._words is not None:
+            kinds |= kernels.WORDS
+            words = self._words.names.table
+            postings = kernels.WordPostings(*fixed(self._words.offset, self._words.test))
+        if classes is not None:
+            kinds |= kernels.CLASSES
+            names = classes.names[0].table
+            of_names = classes.sets_of_iris, classes.sets_of_literals, classes.sets_of_classes, classes.is_name
+            sets = KnownSets(*of_names, *classes.sets.flat())
+        if self._numbers is not None:
+            kinds |= kernels.NUMBERS
+            scale, group = _scale_of(self._numbers), self._numbers.later
+        areas = _new_areas(len(self._tests))
+        asked = kernels.Asked(kinds, TEXT_SEED, _TYPE, group)
+        parts = asked, self._constants.table, words, postings, names, sets, scale, areas
+        return _Work(Lent(kernels.LENT, *parts), areas, sets.flat)
+
+
+_NO_SCALE = kernels.NumberScale(np.zeros(0), _LONGS, _LONGS, _IDS)
+
+
+def _scale_of(numbers: ScaleTests) -> kernels.NumberScale:
+    scale = numbers.scale
+    return kernels.NumberScale(*fixed(scale.keys, scale.inexact, numbers.point_offset, numbers.point_test))
+
+
+def _new_areas(tests: int) -> kernels.Areas:
+    def ids(size: int) -> Ids:
+        return np.empty(size, np.int32)
+
+    return kernels.Areas(
+        ids(MOST_WORDS), ids(MOST_WORDS), np.zeros(tests + 1, np.int32), _BYTES, _IDS, _LONGS,
+        np.empty(MOST_TERMS + 1, np.int64), ids(_ROOM), np.empty(MOST_TERMS, np.uint64),
+        np.empty((3, MOST_TERMS), np.int32), np.empty((4, MOST_TRIPLES), np.int32),
+        np.zeros(4 * MOST_TRIPLES, np.uint64), np.empty(MOST_TERMS + 1, np.int64), ids(_ROOM), ids(MOST_TERMS),
+        ids(MOST_TERMS), ids(MOST_TERMS), ids(_ROOM), ids(_ROOM), ids(_ROOM),
+    )  # fmt: skip
