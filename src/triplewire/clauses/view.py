@@ -20,9 +20,9 @@ class View:
     @classmethod
     def of(cls, batch: Batch, clauses: Clauses, world: World) -> View:
         """The batch as these clauses see it."""
-        found = clauses.few_terms.look_up(batch, world.taxonomy) if clauses.few_terms is not None else None
-        if found is not None:
-            return cls(batch, Features(*found))
+        looked_up = clauses.few_terms.look_up(batch, world.taxonomy) if clauses.few_terms is not None else None
+        if looked_up is not None:
+            return cls(batch, Features(*looked_up))
         return cls(batch, features(batch, clauses.constants, clauses.tests, world))
 
     def __len__(self) -> int:
