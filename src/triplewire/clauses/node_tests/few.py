@@ -83,7 +83,7 @@ class FewTerms:
         ranks = np.empty((2, groups, terms), np.int32) if groups else _NO_RANKS
         work = self._pool.take(lambda: self._new_work(classes))
         if classes is not None and work.known is not classes.sets.flat()[1]:
-            work = self._new_work(classes)
+            work = self._new_work(classes, work.areas)
         tests, nodes = kernels.look_up(work.lent.table, table_of(batch), term, offset, node_offset, ranks)
         areas, node_term, node_test = work.areas, _IDS, _IDS
         test = areas.test[: max(tests, 0)].copy()
@@ -92,7 +92,8 @@ class FewTerms:
         self._pool.give(work)
         return (term, offset, test, ranks[0], ranks[1], node_offset, node_term, node_test) if tests >= 0 else None
 
-    def _new_work(self, classes: ClassIndex | None) -> _Work:
+    def _new_work(self, classes: ClassIndex | None, areas: kernels.Areas | None = None) -> _Work:
+        """The tables of all that is asked for, with these work areas or new ones."""
         kinds, none = 0, _NO_STRINGS.table
         words, postings, names = none, kernels.WordPostings(_LONGS, _IDS), none
         sets, scale, group = KnownSets(_IDS, _IDS, _IDS, _BYTES, _LONGS, _IDS), _NO_SCALE, -1
@@ -108,7 +109,7 @@ class FewTerms:
         if self._numbers is not None:
             kinds |= kernels.NUMBERS
             scale, group = _scale_of(self._numbers), self._numbers.later
-        areas = _new_areas(len(self._tests))
+        areas = areas or _new_areas(len(self._tests))
         asked = kernels.Asked(kinds, TEXT_SEED, _TYPE, group)
         parts = asked, self._constants.table, words, postings, names, sets, scale, areas
         return _Work(Lent(kernels.LENT, *parts), areas, sets.flat)
