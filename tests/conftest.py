@@ -9,6 +9,7 @@ take minutes come next, so that none is left alone at the end.
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -24,6 +25,10 @@ os.environ.setdefault("TRIPLEWIRE_TIER", "compiled")
 # a hundred processes that tests start read the package's bytecode; else each compiles all of its modules again
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+# processes that tests interrupt would wait for ever where a shell has started all this in the background
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile("triplewire", deadline=None, max_examples=usually(30, 100))
 settings.load_profile("triplewire")
