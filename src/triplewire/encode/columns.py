@@ -14,7 +14,7 @@ from triplewire.encode.names import suffix_columns
 from triplewire.encode.text import has_text, words_of_terms
 from triplewire.kernels import triples as triple_kernels
 from triplewire.kernels.shared.columns import BATCH_FIELDS, BatchColumns
-from triplewire.kernels.shared.lending import WORDS, Lent, addresses
+from triplewire.kernels.shared.lending import WORDS, Lent
 from triplewire.kernels.text import numbers as number_kernels
 
 _TABLE = WORDS * len(BATCH_FIELDS)
@@ -152,8 +152,3 @@ def table_of(batch: Batch) -> NDArray[np.int64]:
         columns = BatchColumns(*batch.triples, *of_terms, *of_numbers, *of_words)
         batch.lent = Lent(((BatchColumns, BATCH_FIELDS),), columns)
     return batch.lent.table
-
-
-def triples_table(batch: Batch) -> NDArray[np.int64]:
-    """The same of the triples alone, for `take_triples`."""
-    return batch.table if isinstance(batch, PackedBatch) else addresses(batch.triples)

@@ -18,7 +18,6 @@ from triplewire.clauses.table import ASK, DISTINCT, EXACT
 from triplewire.clauses.untouched import spared, untouched
 from triplewire.clauses.view import View
 from triplewire.encode.batch import Bytes, Ids
-from triplewire.encode.columns import triples_table
 from triplewire.kernels.joins.columns import StatedClauses
 from triplewire.kernels.joins.network import decide as kernels
 from triplewire.kernels.joins.network import direct, listing, walk
@@ -87,7 +86,7 @@ class SharedJoins:
         """Of pairs (publication, clause): those that are matches, with at most `most` bindings or truncated, and those
         that are left. What is in neither is no match. Also how many steps and nodes of the network were solved. It is
         quickest when the pairs of a publication follow each other."""
-        features, pairs = view.features, len(clause)
+        features, triples, pairs = view.features, view.batch.triples, len(clause)
         columns, node_key = features.columns, together(features.node_term, features.node_test)
         matched, left = np.empty((2, 2, pairs), np.int32)
         verdicts = Verdicts(matched, np.empty(pairs, np.bool_), left)
@@ -95,7 +94,7 @@ class SharedJoins:
         state = _state(work)
         before = state.item(VISITED)
         matches, others = kernels.decide(
-            publication, clause, work.table, triples_table(view.batch), columns, node_key, most, verdicts
+            publication, clause, work.table, triples, columns, node_key, most, verdicts
         )  # fmt: skip
         visited = state.item(VISITED) - before
         self._give(work)

@@ -25,6 +25,7 @@ from triplewire.encode.names import Names
 from triplewire.ir.entailment import NONE
 from triplewire.ir.nodes import Label, Relation
 from triplewire.ir.taxonomy import Taxonomy
+from triplewire.kernels.classes import KnownSets
 from triplewire.model.namespaces import beside
 from triplewire.model.terms import IRI, Literal
 
@@ -188,6 +189,13 @@ class ClassIndex:
     def has_labels(self) -> bool:
         """Are there classes that are named by a label in a namespace?"""
         return any(self.views)
+
+    def known_sets(self) -> KnownSets | None:
+        """What is known of names so far, as kernels take it; None where other texts may stand for classes, too."""
+        if self.names[1] > 0 or self.has_labels:
+            return None
+        of_names = self.sets_of_iris, self.sets_of_literals, self.sets_of_classes
+        return KnownSets(*of_names, self.is_name, *self.sets.flat())
 
     def prepare(self, most: int) -> None:
         """Find out which tests hold of so many of the names, which is else done for each when a batch first has it."""

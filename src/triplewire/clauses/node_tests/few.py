@@ -1,4 +1,4 @@
-"""What the terms of a few publications are to clauses that ask for terms, words, classes and numbers alone.
+"""The terms of a few publications, looked up for clauses that ask for constants, words, classes and numbers alone.
 
 It is what `triplewire.clauses.features` says of any number of publications, and any tests: in one call, in work areas
 that stay, since for a publication alone the calls take longer than the work.
@@ -11,22 +11,21 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from triplewire.clauses.node_tests.classes import ClassIndex
-from triplewire.clauses.node_tests.columns import to_bytes
 from triplewire.clauses.node_tests.lookup import TEXT_SEED
 from triplewire.clauses.node_tests.postings import DEFAULT
 from triplewire.clauses.node_tests.ranges import ScaleTests
+from triplewire.clauses.node_tests.stated import TYPE_NAME
 from triplewire.clauses.node_tests.table import Tests
 from triplewire.encode.batch import Batch, Ids, Offsets
 from triplewire.encode.columns import table_of
 from triplewire.encode.names import Names
 from triplewire.ir.taxonomy import Taxonomy
-from triplewire.kernels import asked as kernels
-from triplewire.kernels.asked import MOST_TERMS, MOST_TRIPLES
+from triplewire.kernels import few_terms as kernels
 from triplewire.kernels.classes import KnownSets
+from triplewire.kernels.few_terms import MOST_TERMS, MOST_TRIPLES
 from triplewire.kernels.pool import Pool
 from triplewire.kernels.shared.columns import fixed
 from triplewire.kernels.shared.lending import Lent
-from triplewire.model.terms import RDF_TYPE
 
 MOST_WORDS = 1 << 12
 """Distinct words of a batch for which there is room."""
@@ -35,7 +34,8 @@ _ROOM = 1 << 16  # tests, and numbers of nodes, for which there is room
 _BYTES, _IDS, _LONGS = np.zeros(0, np.uint8), np.zeros(0, np.int32), np.zeros(0, np.int64)
 _NO_STRINGS = Names.build([], TEXT_SEED)
 _NO_RANKS = np.empty((2, 0, 0), np.int32)
-_TYPE = np.frombuffer(to_bytes(RDF_TYPE.value), np.uint8)
+_NO_SETS = KnownSets(_IDS, _IDS, _IDS, _BYTES, _LONGS, _IDS)
+_NO_SCALE = kernels.NumberScale(np.zeros(0), _LONGS, _LONGS, _IDS)
 
 
 Found: TypeAlias = tuple[Ids, Offsets, Ids, Ids, Ids, Offsets, Ids, Ids]
@@ -43,11 +43,11 @@ Found: TypeAlias = tuple[Ids, Offsets, Ids, Ids, Ids, Offsets, Ids, Ids]
 
 
 class _Work(NamedTuple):
-    """The tables and work areas of one call, and the sets of tests of classes that are known in them."""
+    """The table of all that a call takes, with its work areas, and what is known of classes in it."""
 
     lent: Lent
     areas: kernels.Areas
-    known: Ids
+    known: KnownSets
 
 
 class FewTerms:
@@ -76,14 +76,15 @@ class FewTerms:
         if terms > MOST_TERMS or words > MOST_WORDS or triples > MOST_TRIPLES:
             return None
         classes = self._tests.classes.index(taxonomy) if self._tests.classes is not None else None
-        if classes is not None and (classes.names[1] > 0 or classes.has_labels):
+        known = classes.known_sets() if classes is not None else _NO_SETS
+        if known is None:
             return None
         term, offset = np.empty(terms, np.int32), np.empty(terms + 1, np.int64)
         node_offset, groups = np.empty(len(batch) + 1, np.int64), self._tests.groups
         ranks = np.empty((2, groups, terms), np.int32) if groups else _NO_RANKS
-        work = self._pool.take(lambda: self._new_work(classes))
-        if classes is not None and work.known is not classes.sets.flat()[1]:
-            work = self._new_work(classes, work.areas)
+        work = self._pool.take(lambda: self._new_work(classes, known))
+        if work.known.flat is not known.flat:  # more has been found out since, or the taxonomy is another one
+            work = self._new_work(classes, known)
         tests, nodes = kernels.look_up(work.lent.table, table_of(batch), term, offset, node_offset, ranks)
         areas, node_term, node_test = work.areas, _IDS, _IDS
         test = areas.test[: max(tests, 0)].copy()
@@ -92,11 +93,10 @@ class FewTerms:
         self._pool.give(work)
         return (term, offset, test, ranks[0], ranks[1], node_offset, node_term, node_test) if tests >= 0 else None
 
-    def _new_work(self, classes: ClassIndex | None, areas: kernels.Areas | None = None) -> _Work:
-        """The tables of all that is asked for, with these work areas or new ones."""
+    def _new_work(self, classes: ClassIndex | None, known: KnownSets) -> _Work:
         kinds, none = 0, _NO_STRINGS.table
         words, postings, names = none, kernels.WordPostings(_LONGS, _IDS), none
-        sets, scale, group = KnownSets(_IDS, _IDS, _IDS, _BYTES, _LONGS, _IDS), _NO_SCALE, -1
+        scale, group = _NO_SCALE, -1
         if self._words is not None:
             kinds |= kernels.WORDS
             words = self._words.names.table
@@ -104,18 +104,12 @@ class FewTerms:
         if classes is not None:
             kinds |= kernels.CLASSES
             names = classes.names[0].table
-            of_names = classes.sets_of_iris, classes.sets_of_literals, classes.sets_of_classes, classes.is_name
-            sets = KnownSets(*of_names, *classes.sets.flat())
         if self._numbers is not None:
             kinds |= kernels.NUMBERS
             scale, group = _scale_of(self._numbers), self._numbers.later
-        areas = areas or _new_areas(len(self._tests))
-        asked = kernels.Asked(kinds, TEXT_SEED, _TYPE, group)
-        parts = asked, self._constants.table, words, postings, names, sets, scale, areas
-        return _Work(Lent(kernels.LENT, *parts), areas, sets.flat)
-
-
-_NO_SCALE = kernels.NumberScale(np.zeros(0), _LONGS, _LONGS, _IDS)
+        areas, asked = _new_areas(len(self._tests)), kernels.Asked(kinds, TEXT_SEED, TYPE_NAME, group)
+        parts = asked, self._constants.table, words, postings, names, known, scale, areas
+        return _Work(Lent(kernels.LENT, *parts), areas, known)
 
 
 def _scale_of(numbers: ScaleTests) -> kernels.NumberScale:

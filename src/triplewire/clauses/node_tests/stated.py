@@ -26,7 +26,7 @@ from triplewire.kernels.text.names import hash_spans
 from triplewire.model.terms import RDF_TYPE
 
 _FEW = 1 << 10  # terms, and triples, of a batch whose tests are found in one call if all is known
-_TYPE = fixed_array(np.frombuffer(to_bytes(RDF_TYPE.value), np.uint8))
+TYPE_NAME = fixed_array(np.frombuffer(to_bytes(RDF_TYPE.value), np.uint8))
 
 
 @dataclass(frozen=True)
@@ -48,16 +48,16 @@ class ClassFeatures:
         """The rdf:type triples whose class is an IRI, as columns: publication, subject, class."""
         batch, terms = self.batch, self.batch.terms
         types = np.empty((3, len(batch.subject)), np.int32)
-        count = kernels.type_triples(batch.triples, terms.text, terms.start, terms.end, terms.kind, _TYPE, types)
+        count = kernels.type_triples(batch.triples, terms.text, terms.start, terms.end, terms.kind, TYPE_NAME, types)
         return types[:, :count]
 
     def known(self) -> tuple[Slices, tuple[Offsets, Ids, Ids]] | None:
         """What `slices` and `stated` say, in one call; None where something has to be found out first, and for large
         batches, whose work takes longer than the calls."""
         batch, terms, index = self.batch, self.batch.terms, self.index
-        if max(len(terms), len(batch.subject)) > _FEW or index.names[1] > 0 or index.has_labels:
+        known = index.known_sets() if max(len(terms), len(batch.subject)) <= _FEW else None
+        if known is None:
             return None
-        sets = index.sets_of_iris, index.sets_of_literals, index.sets_of_classes, index.is_name
         room, triples = index.tests_a_term * len(terms) + 1, len(batch.subject)
         offset, node_offset = np.empty(len(terms) + 1, np.int64), np.empty(len(batch) + 1, np.int64)
         test, node_term, node_test = np.empty((3, room), np.int32)
@@ -67,9 +67,8 @@ class ClassFeatures:
             np.zeros(1 << (2 * triples).bit_length(), np.uint64),
         )  # fmt: skip
         texts = kernels.TermTexts(terms.text, terms.start, terms.end, terms.kind)
-        known = kernels.KnownSets(*sets, *index.sets.flat())
         count, nodes = kernels.known_tests(
-            batch.triples, texts, index.names[0].table, TEXT_SEED, known, _TYPE, work, out
+            batch.triples, texts, index.names[0].table, TEXT_SEED, known, TYPE_NAME, work, out
         )
         if count < 0:
             return None

@@ -54,7 +54,6 @@ BATCH_FIELDS = (
     _longs, _ids, _bytes, _longs, _longs, _hashes,
 )  # fmt: skip
 take_batch = borrowed(BatchColumns, BATCH_FIELDS)
-take_triples = borrowed(Triples, BATCH_FIELDS[: len(Triples._fields)])  # with which the columns of a batch begin
 
 
 class TermFeatures(NamedTuple):

@@ -220,7 +220,7 @@ class Arrivals:
 
 def _dealt(sizes: Sequence[int], tasks: int) -> list[int]:
     """The task of each file: about as many bytes for each task, and that with most of them first. The largest file goes
-    to the task that has least so far, then the next one."""
+    to the task that has least so far, then the next one. `tasks` are enough for all (`_OF_A_TASK`). Decision 092."""
     dealt, files, load = [0] * len(sizes), [0] * tasks, [0] * tasks
     least = [(0, task) for task in range(tasks)]  # a heap of those that have room
     for file in sorted(range(len(sizes)), key=lambda file: -sizes[file]):

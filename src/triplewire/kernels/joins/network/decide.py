@@ -68,7 +68,7 @@ from triplewire.kernels.joins.network.publication import (
 from triplewire.kernels.joins.network.selected import count_selected
 from triplewire.kernels.joins.network.semijoin import OF_SUBJECT, count_tree, solve_tree
 from triplewire.kernels.prefetch import prefetch
-from triplewire.kernels.shared.columns import TEST_FIELDS, TermFeatures, TestColumns, Triples, take_triples
+from triplewire.kernels.shared.columns import TEST_FIELDS, TermFeatures, TestColumns, Triples
 from triplewire.kernels.shared.compiled import called_helper, helper, kernel
 from triplewire.kernels.shared.lending import Field, borrowed, places
 from triplewire.kernels.shared.outcomes import LEFT, MATCH, MISS, TRUNCATED, Verdicts
@@ -326,13 +326,12 @@ take_steps, take_tests, take_scratch = (borrowed(kind, fields) for kind, fields 
 
 
 @kernel
-def decide(publication: Any, clause: Any, lent: Any, triples_table: Any, features: TermFeatures, node_key: Any,
-           cap: int, verdicts: Verdicts) -> Any:  # fmt: skip
+def decide(publication: Any, clause: Any, lent: Any, batch: Triples, features: TermFeatures, node_key: Any, cap: int,
+           verdicts: Verdicts) -> Any:  # fmt: skip
     """What becomes of pairs of a publication and a clause, those of a publication one behind the other: how many are
-    matches, and how many are left. `lent`: the addresses of `LENT`; `triples_table`: those of the triples of the
-    batch; `node_key`: as in `NodeFeatures`."""
+    matches, and how many are left. `lent`: the addresses of `LENT`; `node_key`: as in `NodeFeatures`."""
     of_nodes = NodeFeatures(
         features.offset, features.test, features.low, features.high, features.node_offset, node_key
     )  # fmt: skip
-    steps, work, batch = take_steps(lent, STEPS), take_scratch(lent, SCRATCH), take_triples(triples_table, 0)
+    steps, work = take_steps(lent, STEPS), take_scratch(lent, SCRATCH)
     return _decide(publication, clause, steps, batch, features.term, of_nodes, cap, work, verdicts)

@@ -1,5 +1,5 @@
-"""What the terms of a few publications are to clauses, in one call and in work areas that stay: which constants and
-classes they are, which words they have, and where their numbers lie.
+"""The terms of a few publications, looked up in one call and in work areas that stay: which constants and classes of
+some clauses they are, which of their words they have, and where numbers lie among theirs.
 
 What is done: `triplewire.kernels.text.names`, `triplewire.kernels.pairs`, `triplewire.kernels.classes` and
 `triplewire.kernels.places`. Who calls: `triplewire.clauses.node_tests.few`.
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from triplewire.kernels.classes import ClassTests, KnownSets, Scratch, TermTexts, known_tests
+from triplewire.kernels.classes import NOT_KNOWN, ClassTests, KnownSets, Scratch, TermTexts, known_tests
 from triplewire.kernels.listed import LONG
 from triplewire.kernels.pairs import codes_of_words, tests_of_words
 from triplewire.kernels.places import literal_places, number_places
@@ -24,7 +24,6 @@ from triplewire.kernels.text.names import Spans, StringTable, find_rows
 MOST_TERMS, MOST_TRIPLES = 1 << 10, 1 << 10
 WORDS, CLASSES, NUMBERS = 1, 2, 4
 """Bits of `Asked.kinds`."""
-NOT_KNOWN = -1
 _int: Any = np.int64
 _wide: Any = np.uint64
 
@@ -103,9 +102,8 @@ _ASKED, _CONSTANTS, _WORDS, _POSTINGS, _NAMES, _SETS, _SCALE, _AREAS = places(LE
 
 
 @called_helper
-def _of_words(batch: BatchColumns, words: StringTable, postings: WordPostings, areas: Areas, offset: Any,
-              test: Any) -> Any:  # fmt: skip
-    """The tests of the words of each term, as slices of `test`; returns how many there are."""
+def _of_words(batch: BatchColumns, words: StringTable, postings: WordPostings, areas: Areas) -> Any:
+    """The tests of the words of each term, as slices of `word_test`; returns how many there are."""
     count = batch.word_start.size
     row, code = areas.row[:count], areas.code[:count]
     no_suffixes = areas.no_numbers, areas.no_kinds, areas.no_offsets
@@ -113,7 +111,7 @@ def _of_words(batch: BatchColumns, words: StringTable, postings: WordPostings, a
     find_rows(spans, batch.word_hash, words, row)
     codes_of_words(row, postings.offset, postings.test, areas.seen.size - 1, code)
     return _int(tests_of_words(batch.word_offset, batch.word_ids, code, postings.offset, postings.test, areas.seen,
-                               offset, test))  # fmt: skip
+                               areas.word_offset, areas.word_test))  # fmt: skip
 
 
 @called_helper
@@ -164,7 +162,7 @@ def _joined(terms: int, kinds: int, scale: NumberScale, areas: Areas, offset: An
 
 @helper
 def _forget(count: int, seen: Any, test: Any) -> None:
-    """Forget the marks of the tests that were found, or of all where there was no room."""
+    """Forget the marks of the tests that were found; where there was no room for all, of every test."""
     if count < test.size:
         seen[seen.size - 1] = 0
         for i in range(count):
@@ -186,7 +184,7 @@ def look_up(lent: Any, batch_table: Any, term: Any, offset: Any, node_offset: An
     batch, kinds, terms = take_batch(batch_table, 0), asked.kinds, term.size
     texts = Spans(batch.text, batch.start, batch.end, batch.kind, batch.suffix, batch.suffix_text, batch.suffix_offset)
     find_rows(texts, batch.hash, _take_constants(lent, _CONSTANTS), term)
-    tests, of_classes, nodes, left = _int(0), _int(0), _int(0), _int(0)
+    of_classes, nodes, left = _int(0), _int(0), _int(0)
     node_offset[:] = 0
     ranks[:] = -1
     if kinds & CLASSES:
@@ -198,17 +196,10 @@ def look_up(lent: Any, batch_table: Any, term: Any, offset: Any, node_offset: An
         if asked.group >= 0:
             literal_places(batch.kind, areas.below, areas.upto, ranks[0, asked.group], ranks[1, asked.group])
     if left > 0 or not 0 <= of_classes < areas.class_test.size or nodes >= areas.node_test.size:
-        return _int(NOT_KNOWN), _int(NOT_KNOWN)
-    if kinds == WORDS:
-        tests = _of_words(batch, _take_words(lent, _WORDS), _take_postings(lent, _POSTINGS), areas, offset, areas.test)
-        _forget(tests, areas.seen, areas.test)
-        return (tests, nodes) if tests < areas.test.size else (_int(NOT_KNOWN), _int(NOT_KNOWN))
+        return NOT_KNOWN
+    of_words = _int(0)
     if kinds & WORDS:
-        tests = _of_words(batch, _take_words(lent, _WORDS), _take_postings(lent, _POSTINGS), areas, areas.word_offset,
-                          areas.word_test)  # fmt: skip
-        if tests >= areas.word_test.size:
-            _forget(tests, areas.seen, areas.word_test)
-            return _int(NOT_KNOWN), _int(NOT_KNOWN)
-    tests = _joined(terms, kinds, scale, areas, offset)
+        of_words = _of_words(batch, _take_words(lent, _WORDS), _take_postings(lent, _POSTINGS), areas)
+    tests = _joined(terms, kinds, scale, areas, offset) if of_words < areas.word_test.size else of_words
     _forget(tests, areas.seen, areas.test)
-    return (tests, nodes) if tests < areas.test.size else (_int(NOT_KNOWN), _int(NOT_KNOWN))
+    return (tests, nodes) if tests < areas.test.size else NOT_KNOWN
