@@ -45,6 +45,7 @@ _RUNS, _SAMPLES, _WARM = 5, 15, 5
 _PATIENCE, _PATIENCE_AT_THE_END = 600, 60  # seconds that anything may take, and the end of a stream
 _LOOK, _LOOK_AT_MANY, _PAUSE = 0.005, 0.05, 0.6  # seconds between looks for matches of a file, of many; between files
 _WATCH, _WATCH_FOR_MANY = 0.02, 0.25  # seconds between a stream's looks for files: for latencies, for throughput
+_COUNT = "sum(number & 3 for number in range(100_000_000))"
 _ASK = {"language": "sparql", "query": "ASK { ?s <urn:bench:p> ?o }"}
 
 
@@ -266,11 +267,27 @@ def _executors(place: Place, case: Case, files: list[bytes], full: bool) -> Iter
             with other.paused():
                 return measured.seconds(files, publications)
 
-        rates = _rates([partial(seconds, single, double), partial(seconds, double, single)], publications)
-    for executors, rate in enumerate(rates, 1):
+        def computing(processes: int) -> float:
+            with single.paused(), double.paused():
+                return _computing(processes)
+
+        ways = [partial(seconds, single, double), partial(seconds, double, single)]
+        rates = _rates([*ways, partial(computing, 1), partial(computing, 2)], publications)
+    for executors, rate in enumerate(rates[:2], 1):
         yield Figure("spark", f"{executors} executors of one core", rate, "publications/s")
     target = TWO_EXECUTORS if full else None
     yield Figure("spark", "two executors over one", rates[1] / rates[0], "x", target, at_least=True)
+    yield Figure("spark", "two processes that only count over one", 2 * rates[3] / rates[2], "x")
+
+
+def _computing(processes: int) -> float:
+    """Seconds in which so many processes count, all at once. Two of them tell what the machine gives to a second one:
+    cores may share what they compute with."""
+    begun = time.perf_counter()
+    counting = [subprocess.Popen([sys.executable, "-c", _COUNT]) for _ in range(processes)]
+    for process in counting:
+        process.wait()
+    return time.perf_counter() - begun
 
 
 # --- the index -------------------------------------------------------------------------------------------------------

@@ -27,6 +27,7 @@ SETTLE = 2.0
 """Seconds that a file has not changed for, until it counts as complete."""
 
 _OF_A_TASK = 256  # files, at most
+_PARTS = 16  # the last tasks have one of so many of what each processor does
 _OF_A_BATCH = 16_384  # files, at most: what is repeated after a crash
 _REMEDY = "run without --streaming, or give it a name (and content) that a stream takes"
 _TABLES = """
@@ -143,8 +144,7 @@ class Arrivals:
         """The micro-batch and the task of each file, by their sizes. `first`: the number of the first micro-batch."""
         for begin in range(0, len(sizes), _OF_A_BATCH):
             own = sizes[begin : begin + _OF_A_BATCH]
-            tasks = max(-(-len(own) // _OF_A_TASK), min(len(own), 2 * self._tasks))
-            for task in _dealt(own, tasks):
+            for task in _dealt(own, _shares(len(own), self._tasks)):
                 yield first + begin // _OF_A_BATCH, task
 
     def batches(self, after: int) -> list[MicroBatch]:
@@ -218,17 +218,30 @@ class Arrivals:
             yield connection
 
 
-def _dealt(sizes: Sequence[int], tasks: int) -> list[int]:
-    """The task of each file: about as many bytes for each task, and that with most of them first. The largest file goes
-    to the task that has least so far, then the next one. `tasks` are enough for all (`_OF_A_TASK`). Decision 092."""
+def _shares(files: int, at_a_time: int) -> list[int]:
+    """How many of equal files each task is to have: half of its part of those that are left, so that none has much to
+    do when the others are done ("Guided self-scheduling", Polychronopoulos and Kuck, IEEE ToC 36(12), 1987)."""
+    shares: list[int] = []
+    least = max(1, files // (_PARTS * at_a_time))
+    while files:
+        share = min(max(-(-files // (2 * at_a_time)), least), _OF_A_TASK, files)
+        shares.append(share)
+        files -= share
+    return shares
+
+
+def _dealt(sizes: Sequence[int], shares: Sequence[int]) -> list[int]:
+    """The task of each file: as many bytes for each task as goes by its share, and that with most of them first. The
+    largest file goes to the task that has least of its share so far, then the next one. Decision 092."""
+    tasks = len(shares)
     dealt, files, load = [0] * len(sizes), [0] * tasks, [0] * tasks
-    least = [(0, task) for task in range(tasks)]  # a heap of those that have room
+    least = [(0.0, task) for task in range(tasks)]  # a heap of those that have room
     for file in sorted(range(len(sizes)), key=lambda file: -sizes[file]):
         _, task = heapq.heappop(least)
         dealt[file] = task
         files[task] += 1
         load[task] += sizes[file]
         if files[task] < _OF_A_TASK:
-            heapq.heappush(least, (load[task], task))
+            heapq.heappush(least, (load[task] / shares[task], task))
     place = {task: at for at, task in enumerate(sorted(range(tasks), key=lambda task: -load[task]))}
     return [place[task] for task in dealt]
