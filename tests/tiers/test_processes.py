@@ -86,8 +86,17 @@ def test_a_module_is_a_command() -> None:
     assert (done.returncode, done.stdout) == (0, f"triplewire {version('triplewire')}\n")
 
 
-def test_executors_of_a_cluster_have_the_cache_of_the_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(kernel_cache.FOLDER, str(tmp_path / "cache"))
-    monkeypatch.delenv(TIER)
-    names = {name for name in settings_of_spark(tmp_path, "spark://one:7077") if name.startswith("spark.executorEnv")}
-    assert names == {f"spark.executorEnv.{kernel_cache.FOLDER}"}
+@pytest.mark.parametrize(("set_here", "told"), [({}, "-1"), ({"MIMALLOC_PURGE_DELAY": "5"}, "5")])
+def test_executors_of_a_cluster_have_the_settings_of_the_driver(
+    set_here: dict[str, str], told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("MIMALLOC_PURGE_DELAY", raising=False)
+    monkeypatch.delenv(TIER, raising=False)
+    for name, value in ({kernel_cache.FOLDER: str(tmp_path / "cache")} | set_here).items():
+        monkeypatch.setenv(name, value)
+    begin = "spark.executorEnv."
+    settings = settings_of_spark(tmp_path, "spark://one:7077").items()
+    assert {name.removeprefix(begin): value for name, value in settings if name.startswith(begin)} == {
+        kernel_cache.FOLDER: str(tmp_path / "cache"),
+        "MIMALLOC_PURGE_DELAY": told,
+    }
