@@ -135,7 +135,13 @@ class SharedJoins:
     @cached_property
     def _steps(self) -> StepColumns:
         """The network, which is made when it is first asked for."""
-        components, tests = self._components(), self._clauses.tests.columns
+        made = self._network(self._components())
+        if len(self._stated.pattern) > _MANY:
+            give_back()  # here, where what it was made with is gone
+        return made
+
+    def _network(self, components: StatedClauses) -> StepColumns:
+        tests = self._clauses.tests.columns
         patterns = len(components.pattern)
         variables = self._clauses.table.variables
         step = untouched((2 * patterns + 2, COLUMNS), np.int32)
@@ -177,10 +183,7 @@ class SharedJoins:
         width[step[:, PARENT] <= APART] = 0
         columns = spared(width), spared(np.append(step[:, TEST], used).astype(np.int32)), tested[:used].copy(), rows
         of_clauses = self._clause_rows(components, last, begins)
-        made = StepColumns(*fixed(step[:, :KEPT].copy(), *columns, *of_clauses, plain, order[:ordered].copy()))
-        if patterns > _MANY:
-            give_back()
-        return made
+        return StepColumns(*fixed(step[:, :KEPT].copy(), *columns, *of_clauses, plain, order[:ordered].copy()))
 
     def _room_for_order(self, components: StatedClauses) -> Bytes:
         """Room for a number of each clause, of each component and each of its variables, and two more."""
