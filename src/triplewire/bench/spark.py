@@ -267,12 +267,12 @@ def _executors(place: Place, case: Case, files: list[bytes], full: bool) -> Iter
             with other.paused():
                 return measured.seconds(files, publications)
 
-        def computing(processes: int) -> float:
+        def counting(processes: int) -> float:
             with single.paused(), double.paused():
-                return _computing(processes)
+                return _counting(processes)
 
         ways = [partial(seconds, single, double), partial(seconds, double, single)]
-        rates = _rates([*ways, partial(computing, 1), partial(computing, 2)], publications)
+        rates = _rates([*ways, partial(counting, 1), partial(counting, 2)], publications)
     for executors, rate in enumerate(rates[:2], 1):
         yield Figure("spark", f"{executors} executors of one core", rate, "publications/s")
     target = TWO_EXECUTORS if full else None
@@ -280,12 +280,12 @@ def _executors(place: Place, case: Case, files: list[bytes], full: bool) -> Iter
     yield Figure("spark", "two processes that only count over one", 2 * rates[3] / rates[2], "x")
 
 
-def _computing(processes: int) -> float:
+def _counting(processes: int) -> float:
     """Seconds in which so many processes count, all at once. Two of them tell what the machine gives to a second one:
     cores may share what they compute with."""
     begun = time.perf_counter()
-    counting = [subprocess.Popen([sys.executable, "-c", _COUNT]) for _ in range(processes)]
-    for process in counting:
+    started = [subprocess.Popen([sys.executable, "-c", _COUNT]) for _ in range(processes)]
+    for process in started:
         process.wait()
     return time.perf_counter() - begun
 

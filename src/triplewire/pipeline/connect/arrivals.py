@@ -27,7 +27,7 @@ SETTLE = 2.0
 """Seconds that a file has not changed for, until it counts as complete."""
 
 _OF_A_TASK = 256  # files, at most
-_PARTS = 16  # the last tasks have one of so many of what each processor does
+_PARTS = 16  # the smallest task is this part of the files that each processor reads: a sixteenth
 _OF_A_BATCH = 16_384  # files, at most: what is repeated after a crash
 _REMEDY = "run without --streaming, or give it a name (and content) that a stream takes"
 _TABLES = """
