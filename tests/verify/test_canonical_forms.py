@@ -16,7 +16,7 @@ from verify.patterns import PREDICATES, connected, query_of, renamed, world_of
 
 def _last_steps(columns: Columns) -> list[tuple[int, ...]]:
     """The last steps of the components of each clause, ascending."""
-    steps, found = columns.columnar._shared._steps, []
+    steps, found = columns.columnar.network, []
     for _, root, second, _ in steps.clause.tolist():
         several = steps.roots[second + 1 : second + 1 + steps.roots[second]].tolist() if root == SEVERAL else []
         found.append(tuple(sorted(several or [last for last in (root, second) if last not in (SEVERAL, ABSENT)])))

@@ -107,8 +107,8 @@ def test_what_clauses_share_is_solved_once() -> None:
     )
     assert work.state[network.VISITED] == solved - 1  # each of them once, but for the step ALWAYS, which is given
     always, patterns, links, nodes = 1, 2 + 100, 1, 1 + 100
-    assert len(shared._steps.step) == always + patterns + links
-    assert len(_nodes(shared._steps)) == nodes
+    assert len(shared.network.step) == always + patterns + links
+    assert len(_nodes(shared.network)) == nodes
 
 
 def _within(low: int, high: int, number: int, ends: tuple[str, str] = (">=", "<")) -> Subscription:
@@ -138,8 +138,8 @@ def test_a_tree_begins_where_its_rarest_test_is() -> None:
     assert sorted(verdict.subscription.tolist()) == [49, 50]
     shared = columns.columnar._shared
     always, patterns, links, nodes = 1, 2 + 100, 1, 1 + 100
-    assert len(shared._steps.step) == always + patterns + links
-    assert len(_nodes(shared._steps)) == nodes
+    assert len(shared.network.step) == always + patterns + links
+    assert len(_nodes(shared.network)) == nodes
     work = shared._scratch.idle[-1].parts[-1]
     assert work.state[network.VISITED] == patterns + links + nodes  # each once
 
@@ -180,8 +180,8 @@ def test_equal_clauses_take_no_further_steps() -> None:
         work = shared._scratch.idle[-1].parts[-1]
         visited.append(int(work.state[network.VISITED]))
         always, links, nodes = 1, 1, 2
-        assert len(shared._steps.step) == always + len(group) + links
-        assert len(_nodes(shared._steps)) == nodes
+        assert len(shared.network.step) == always + len(group) + links
+        assert len(_nodes(shared.network)) == nodes
     assert 0 < max(visited) <= 8 * (len(group) + links + nodes)
 
 
@@ -194,7 +194,7 @@ def test_patterns_without_variables_are_not_looked_for_where_the_index_has_found
     steps, matches = [], []
     for proven in (False, True):
         columns = Columns.of(publications, [query], world_of(), proven)
-        steps.append(len(columns.columnar._shared._steps.step))
+        steps.append(len(columns.columnar.network.step))
         matches.append(set(columns.verdict().publication.tolist()))
     having = {Triple(*(IRI(term[1:-1]) for term in pattern)) for pattern in constants}
     have = {number for number, publication in enumerate(publications) if having <= set(publication.triples)}
@@ -233,7 +233,7 @@ def test_direct_nodes_have_the_solutions_of_the_reference(others: int) -> None:
             matches.add((s, answer.truncated))
     assert {s for s, _ in matches} == set(range(len(queries)))
     assert {truncated for _, truncated in matches} == {False, True}
-    steps = columns.columnar._shared._steps
+    steps = columns.columnar.network
     assert sum(int(steps.node[begin] >> KIND > 0) for begin in _nodes(steps)) >= len(queries) - 1
 
 

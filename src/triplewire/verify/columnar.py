@@ -27,6 +27,7 @@ from triplewire.ir.evaluation.evaluate import Answer, CallResults, World, evalua
 from triplewire.ir.nodes import Expression
 from triplewire.ir.subscription import Subscription
 from triplewire.kernels.joins.alike import forms
+from triplewire.kernels.joins.network.columns import StepColumns
 from triplewire.kernels.shared.columns import fixed_array
 from triplewire.kernels.shared.outcomes import LEFT, MATCH, MISS, TRUNCATED, UNKNOWN
 from triplewire.model.publication import Publication
@@ -77,7 +78,8 @@ class Columnar:
     """Verifies for one segment. Any thread may ask it.
 
     `expression` gives the residual predicate with a number, `subscription` the subscription with a number, as it is
-    evaluated. `proven`: the pairs are those of an index that proves constants (`triplewire.select.index`).
+    evaluated. `proven`: the pairs are those of an index that proves constants (`triplewire.select.index`). `network`:
+    that of these clauses and this `proven`, where it has been made.
     """
 
     def __init__(
@@ -87,6 +89,7 @@ class Columnar:
         subscription: Callable[[int], Subscription],
         world: World,
         proven: bool = False,
+        network: StepColumns | None = None,
     ) -> None:
         self._table = clauses.table
         self._subscription = subscription
@@ -96,11 +99,13 @@ class Columnar:
         self._tests = clauses.tests
         self._residual = ResidualTests(len(clauses.tests), expression, lambda test: clauses.place(test)[0], world)
         self._solver = Solver(clauses, self._residual, world)
-        self._shared = SharedJoins(clauses, self._solver.stated, proven)
+        self._shared = SharedJoins(clauses, self._solver.stated, proven, network)
 
-    def ready(self) -> None:
-        """Make what else the first pairs would have to wait for."""
-        self._shared.ready()
+    @property
+    def network(self) -> StepColumns:
+        """The join network, which is made when it is first asked for: that takes a while where there are many
+        clauses."""
+        return self._shared.network
 
     def prepare(self, most: int) -> None:
         """Find out what so many of the residual predicates state: a subscription is compiled for each."""

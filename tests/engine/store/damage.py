@@ -50,6 +50,8 @@ def build(many: int) -> Engine:
         "ASK {{ ?s e:title ?t FILTER ftcontains(?t, 'w{m}*') FILTER ftcontains(?t, 'word' USING STEMMING 'en') }}",
         "SELECT ?s {{ ?s e:title ?t FILTER CONTAINS(?t, 'x{n}') FILTER(LANG(?t) = 'en') }}",
         "SELECT ?a ?b {{ ?a e:p{m} ?b . ?b e:q{m} ?c }}",
+        "SELECT ?a ?c {{ ?a e:p{m} ?b . ?b e:back ?a ; ?c ?d }}",
+        "SELECT ?a ?d {{ ?a e:p{m} ?b . ?c e:q{m} ?d . ?e e:title ?f }}",
         "ASK {{ ?s e:p{m} {n} }}",
         "SELECT ?s {{ {{ ?s e:p{m} {n} }} UNION {{ ?s e:q{m} 'v{n}' }} }}",
         "SELECT ?s {{ ?s ?p ?o FILTER(?o >= {n}) FILTER(?o < {m}000) }}",
@@ -84,6 +86,7 @@ def publications() -> list[Publication]:
             triples.append(Triple(subject, IRI(f"{EX}q{m}"), Literal(f"v{drawn.randrange(60)}")))
             triples.append(Triple(subject, IRI(f"{EX}p{m}"), IRI(f"{EX}t{m}")))
             triples.append(Triple(IRI(f"{EX}t{m}"), IRI(f"{EX}q{m}"), Literal("end")))
+            triples.append(Triple(IRI(f"{EX}t{m}"), IRI(f"{EX}back"), subject))
         title = " ".join(f"w{drawn.randrange(60)} x{drawn.randrange(60)}" for _ in range(5)) + " words"
         triples += [
             Triple(subject, IRI(f"{EX}title"), Literal(title, language="en") if number % 2 else Literal(title)),
@@ -210,7 +213,8 @@ def arrays(folder: Path, right: Sequence[object], count: int, drawn: random.Rand
     """Numbers of each array, with hashes that fit."""
     manifest = read_manifest(folder)
     (file,) = folder.glob("index.*")
-    content, whole = file.read_bytes(), map_arrays(file, manifest["index"]["arrays"]).arrays
+    content, mapped = file.read_bytes(), map_arrays(file, manifest["index"]["arrays"]).arrays
+    whole = {name: array.copy() for name, array in mapped.items()}  # the file changes
     cases = [(name, place, drawn.randrange(1 << 30)) for name in whole if whole[name].size for place in range(count)]
 
     def attempt(case: tuple[str, int, int]) -> str:

@@ -14,8 +14,10 @@ from engine.store.manifests import change, make_old
 from triplewire import Engine, plugins
 from triplewire.engine.store import directory
 from triplewire.errors import StoreError
+from triplewire.kernels.joins.network.columns import StepColumns
 from triplewire.select.everything import EverythingMaker
 from triplewire.select.index import CheckedMaker, IndexMaker
+from triplewire.verify import network, shared_joins
 
 
 def saved(folder: Path, matcher: str) -> Engine:
@@ -58,6 +60,27 @@ def test_a_newer_version_is_refused_by_its_number(matcher: str, tmp_path: Path) 
     change(tmp_path, lambda manifest: manifest.update(version=3))
     with pytest.raises(StoreError, match="it has version 3, and this Triplewire reads up to 2"):
         Engine.load(tmp_path)
+
+
+def _networks(engine: Engine) -> list[StepColumns]:
+    """The join networks of the segments."""
+    return [layer.segment.network for layer in engine._current.snapshot._all_layers]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("matcher", ["everything", "trie"])
+@pytest.mark.parametrize("version", [network.VERSION, network.VERSION + 1, None])
+def test_a_network_is_opened_where_it_is_of_this_version(
+    matcher: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: int | None
+) -> None:
+    engine, made, make = saved(tmp_path, matcher), [], network.made_network
+    matches, (before,) = list(engine.match(item("p", "w3 w4"))), _networks(engine)
+    monkeypatch.setattr(shared_joins, "made_network", lambda *given: made.append(given) or make(*given))
+    change(tmp_path, lambda manifest: manifest["index"].update(network=version))
+    loaded = Engine.load(tmp_path)
+    assert list(loaded.match(item("p", "w3 w4"))) == matches
+    (after,) = _networks(loaded)
+    assert all(np.array_equal(own, other) for own, other in zip(before, after, strict=True))
+    assert len(made) == (version != network.VERSION)
 
 
 # --- matchers of somebody else ---------------------------------------------------------------------------------------

@@ -29,6 +29,7 @@ from triplewire.ir.nodes import Call, Expression
 from triplewire.ir.normal_form.clauses import NormalForm, normal_form
 from triplewire.ir.subscription import Subscription, revision_of
 from triplewire.ir.walk import walk
+from triplewire.kernels.joins.network.columns import StepColumns
 from triplewire.matchers import Chunk, Details, Meaning, Stage
 from triplewire.select.index import Index, Prepared, Selected, owners, proves_constants
 from triplewire.verify.columnar import Columnar, Verified
@@ -90,6 +91,7 @@ class Segment:
     construct: Bytes = field(repr=False)
     pinned: Mapping[int, Subscription] = field(repr=False)  # those that their text does not give by itself
     operators: frozenset[tuple[str, int]] = frozenset()  # those called, with the number of arguments
+    saved_network: StepColumns | None = field(repr=False, default=None)  # what `network` was when it was saved
 
     def __len__(self) -> int:
         return len(self.selection)
@@ -149,7 +151,14 @@ class Segment:
     @cached_property
     def _verifier(self) -> Columnar:
         world = self.home.meaning.world
-        return Columnar(self.clauses, self._expression, self.meant, world, proves_constants(self.index))
+        proven = proves_constants(self.index)
+        return Columnar(self.clauses, self._expression, self.meant, world, proven, self.saved_network)
+
+    @property
+    def network(self) -> StepColumns:
+        """The join network (`triplewire.verify.network`). Where it was not saved it is made when it is first asked
+        for."""
+        return self._verifier.network
 
     def _expression(self, test: int) -> Expression:
         """A residual predicate, as one of the subscriptions with it states it."""
@@ -300,7 +309,7 @@ class Segment:
 
     def ready(self) -> Segment:
         """The same, with what else the first match would have to work out."""
-        self._verifier.ready()
+        _ = self.network
         return self
 
 

@@ -5,7 +5,7 @@
     subscriptions.<hash>.jsonl       a subscription file: {"id", "language", "query", "prefixes", "base"} a line,
                                      and "rules": the other MDV rules that a rule names (`rows`)
     taxonomy.<hash>.json             the class hierarchy
-    index.<hash>.bin                 of matchers that have one: the index, as flat arrays (`arrays`)
+    index.<hash>.bin                 of matchers that have one: index and join network, as flat arrays (`arrays`)
     learned.<hash>.json              where operators were called: what was learned of their calls
     .lock                            locked by whoever saves
 

@@ -36,6 +36,7 @@ from triplewire.ir.subscription import Subscription
 from triplewire.matchers import Snapshot
 from triplewire.memory import give_back
 from triplewire.select.index import CheckedMaker, IndexMaker
+from triplewire.verify import network
 
 
 class StoredSegment:
@@ -65,7 +66,9 @@ class StoredSegment:
 
     def manifest(self) -> dict[str, Any]:
         """The entry of the manifest, once the parts are written."""
-        return {"index": {"version": VERSION, "made_by": _made_by(self._segment.home.maker), "arrays": self._directory}}
+        made_by = _made_by(self._segment.home.maker)
+        entry = {"version": VERSION, "made_by": made_by, "network": network.VERSION, "arrays": self._directory}
+        return {"index": entry}
 
     def _write_texts(self, stream: IO[bytes]) -> None:
         texts, start = self._segment.texts, 0
@@ -92,14 +95,15 @@ class StoredSegment:
             "operators": _to_array(sorted(segment.operators)),
         }
         arrays = prefixed("clauses", segment.clauses.arrays()) | prefixed("index", segment.index.arrays())
-        arrays |= prefixed("ids", segment.ids.names.arrays())
+        arrays |= prefixed("ids", segment.ids.names.arrays()) | prefixed("network", segment.network._asdict())
         self._directory = write_arrays(stream, arrays | own)
 
 
 def opened(saved: Saved, compiler: Compiler, maker: IndexMaker, source: str) -> SegmentSnapshot | None:
     """The snapshot of a saved engine; None where its clauses are of another version.
 
-    An index that another maker, or another version of this one, has saved is made anew from the clauses.
+    An index that another maker, or another version of this one, has saved is made anew from the clauses. So is a
+    network of another version, when it is first needed.
 
     Raises `StoreError` where an operator is missing, or something does not fit together.
     """
@@ -107,7 +111,7 @@ def opened(saved: Saved, compiler: Compiler, maker: IndexMaker, source: str) -> 
     if mapped is None or not isinstance(entry, Mapping) or entry.get("version") != VERSION:
         return None
     try:
-        segment = _segment(saved, mapped, Home(compiler, maker), entry.get("made_by") == _made_by(maker))
+        segment = _segment(saved, mapped, Home(compiler, maker), entry)
     except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
         what = f"its index does not fit together ({type(error).__name__}: {error})"
         raise damaged(Path(source), what) from error
@@ -117,16 +121,17 @@ def opened(saved: Saved, compiler: Compiler, maker: IndexMaker, source: str) -> 
     return SegmentSnapshot(segment.home, [Layer(segment, NONE)])
 
 
-def _segment(saved: Saved, mapped: MappedArrays, home: Home, has_index: bool) -> Segment:
-    """The segment of the arrays, each checked before anything uses it. `has_index`: the maker can open what is there of
-    an index. Raises `ValueError`, or another error of Python, where something does not fit together."""
+def _segment(saved: Saved, mapped: MappedArrays, home: Home, entry: Mapping[str, Any]) -> Segment:
+    """The segment of the arrays, each checked before anything uses it. `entry` says in the manifest who made the index
+    and the network. Raises `ValueError`, or another error of Python, where something does not fit together."""
     arrays, texts, maker = mapped.arrays, TextFile(saved.subscriptions), home.maker
     subscriptions = check_segment(arrays, texts.size)
     mapped.release()  # all that is checked is read once, and seldom soon again
     check_clauses(under("clauses", arrays), "clauses", subscriptions)
     mapped.release()
     clauses, own = Clauses.from_arrays(under("clauses", arrays)), under("index", arrays)
-    if not has_index:
+    of_network = None
+    if entry.get("made_by") != _made_by(maker):
         index = maker.build(clauses)
     else:
         if isinstance(maker, CheckedMaker):
@@ -135,6 +140,9 @@ def _segment(saved: Saved, mapped: MappedArrays, home: Home, has_index: bool) ->
             raise ValueError("the SHA-256 of the index differs")
         mapped.release()
         index = maker.open(clauses, own)
+        if entry.get("network") == network.VERSION:  # it goes by what the index proves
+            of_network = network.opened_network(clauses, under("network", arrays))
+            mapped.release()
     start = arrays["start"]
     return Segment(
         home,
@@ -147,6 +155,7 @@ def _segment(saved: Saved, mapped: MappedArrays, home: Home, has_index: bool) ->
         arrays["construct"],
         {},
         operators_of(arrays),
+        of_network,
     )
 
 

@@ -86,6 +86,8 @@ def run_kernels(compiled: Callable[[str], None] = lambda name: None) -> None:
                 )
             )
             engine.load_subscriptions(file)
+            engine.save(Path(folder, "saved"))
+            Engine.load(Path(folder, "saved"))
         _match(engine)
         _match_alone(engine)
         for order in ORDERS:

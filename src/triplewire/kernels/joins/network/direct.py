@@ -109,13 +109,20 @@ def _key_of(s: int, step: Any) -> Any:
     return _key(step[s, PREDICATE], end if end >= 0 else LOOP, subject >= 0)
 
 
+@helper
+def step_bits(steps: int) -> int:
+    """How many bits does the number of one of so many steps take?"""
+    bits = 1
+    while steps >> bits > 0:
+        bits += 1
+    return bits
+
+
 @kernel
 def enter_plain(step: Any, is_plain: Any, plain: Any) -> None:
     """Fill the hash table of the plain steps, a power of two of places, all 0 before, and one more, which says how many
     bits a step takes. A place is a step, and above it some bits of its hash; or 0."""
-    mask, shift = plain.size - 2, 1
-    while step.shape[0] >> shift > 0:
-        shift += 1
+    mask, shift = plain.size - 2, step_bits(step.shape[0])
     plain[plain.size - 1] = shift
     for s in range(step.shape[0]):
         if is_plain[s] > 0:

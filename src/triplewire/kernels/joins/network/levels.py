@@ -2,7 +2,7 @@
 
 The first level of a tree is the variable of its root, that of a path its rows. Any other level is a pattern, whose
 triples have the value of a column before it at one end, or (below a path) those of all. The order of columns is that of
-`triplewire.kernels.joins.network.order`. What is not asked for, nor leads to it, has no level.
+`triplewire.kernels.joins.network.making.order`. What is not asked for, nor leads to it, has no level.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The join network of a segment: trees (`triplewire.kernels.joins.network.trees`), and paths where there are cycles."""
+"""The join network of a segment: trees, and paths where there are cycles.
+
+Trees: `triplewire.kernels.joins.network.making.trees`. Paths: `triplewire.kernels.joins.network.making.paths`.
+"""
 
 from __future__ import annotations
 
@@ -22,10 +25,10 @@ from triplewire.kernels.joins.network.columns import (
     SUBJECT,
     UNLISTED,
 )
-from triplewire.kernels.joins.network.order import Order, order_clause, order_nothing
-from triplewire.kernels.joins.network.paths import Orders, add_path
-from triplewire.kernels.joins.network.steps import NODES, STEPS, TESTS, USES, Component, Frequency, Network
-from triplewire.kernels.joins.network.trees import Tree, add_tree
+from triplewire.kernels.joins.network.making.order import Order, order_clause, order_nothing
+from triplewire.kernels.joins.network.making.paths import Orders, add_path
+from triplewire.kernels.joins.network.making.steps import NODES, STEPS, TESTS, USES, Component, Frequency, Network
+from triplewire.kernels.joins.network.making.trees import Tree, add_tree
 from triplewire.kernels.shared.columns import TestColumns
 from triplewire.kernels.shared.compiled import allocating_kernel, called_helper, helper, kernel
 
@@ -68,8 +71,8 @@ def build(clauses: StatedClauses, selected: Any, tests: TestColumns, variables: 
 
     `step` has two rows for each pattern and two more, `tested` one for each test and pattern of the tested variable,
     `last` one for each component, `node_offset` two for each pattern and two more, `node` five for each pattern (see
-    `triplewire.kernels.joins.network.trees`); `variables` has five rows and a column for each variable of a clause.
-    The members of components with cycles are put in order.
+    `triplewire.kernels.joins.network.making.trees`). `variables` has five rows and a column for each variable of a
+    clause. The members of components with cycles are put in order.
     """
     slots, used = np.full(_room(step.shape[0]), -1, np.int32), np.zeros(3, np.int64)
     node_slots = np.full(_room(node_offset.size), -1, np.int32)
@@ -99,7 +102,7 @@ def build(clauses: StatedClauses, selected: Any, tests: TestColumns, variables: 
 
 
 @helper
-def _rows(steps: int) -> int:
+def rows_of(steps: int) -> int:
     """Rows of a node of so many steps."""
     return (FIRST_STEP + max(steps, AT_HAND) + ROW - 1) // ROW
 
@@ -110,7 +113,7 @@ def count_rows(node_offset: Any, nodes: int, place: Any) -> int:
     rows = 0
     for n in range(nodes):
         place[n] = rows
-        rows += _rows(node_offset[n + 1] - node_offset[n] - 1)
+        rows += rows_of(node_offset[n + 1] - node_offset[n] - 1)
     return rows
 
 

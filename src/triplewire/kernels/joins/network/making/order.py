@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from triplewire.kernels.joins.columns import StatedClauses
 from triplewire.kernels.joins.network.columns import CHILD, EDGE, LINK, PARENT, UNLISTED
-from triplewire.kernels.joins.network.steps import NONE, USES, VALUE, Component, Network
+from triplewire.kernels.joins.network.making.steps import NONE, USES, VALUE, Component, Network
 from triplewire.kernels.shared.compiled import called_helper, helper
 
 MOST_COLUMNS = 60  # of a component whose solutions are listed: a set of columns is the bits of a number

@@ -19,8 +19,17 @@ import numpy as np
 
 from triplewire.kernels.joins.columns import StatedClauses
 from triplewire.kernels.joins.network.columns import NO_STEP
-from triplewire.kernels.joins.network.order import Order, order_nothing, order_path
-from triplewire.kernels.joins.network.steps import COLOUR, NEXT_COLOUR, NONE, USES, VALUE, Component, Network, add_step
+from triplewire.kernels.joins.network.making.order import Order, order_nothing, order_path
+from triplewire.kernels.joins.network.making.steps import (
+    COLOUR,
+    NEXT_COLOUR,
+    NONE,
+    USES,
+    VALUE,
+    Component,
+    Network,
+    add_step,
+)
 from triplewire.kernels.shared.columns import TestColumns
 from triplewire.kernels.shared.compiled import called_helper, helper
 from triplewire.kernels.shared.hashing import mix_bits

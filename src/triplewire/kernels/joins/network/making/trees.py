@@ -17,8 +17,8 @@ import numpy as np
 
 from triplewire.kernels.joins.columns import StatedClauses
 from triplewire.kernels.joins.network.columns import APART, NO_STEP
-from triplewire.kernels.joins.network.order import Order, order_tree
-from triplewire.kernels.joins.network.steps import (
+from triplewire.kernels.joins.network.making.order import Order, order_tree
+from triplewire.kernels.joins.network.making.steps import (
     NODES,
     NONE,
     USES,

@@ -1,0 +1,1 @@
+"""The join network of a segment is made from its clauses: each step and each node is written down once."""

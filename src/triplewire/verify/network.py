@@ -1,0 +1,188 @@
+"""The join network of a segment: made from its clauses, saved with them, and checked before it is used again.
+
+What it consists of: `triplewire.kernels.joins.network.columns`. Who asks it: `triplewire.verify.shared_joins`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from triplewire.clauses.clauses import Clauses
+from triplewire.clauses.facts import residual_clauses
+from triplewire.clauses.node_tests.columns import slices
+from triplewire.clauses.schema import Column, Schema, check, require
+from triplewire.clauses.table import ASK, DISTINCT, EXACT
+from triplewire.clauses.untouched import spared, untouched
+from triplewire.encode.batch import Bytes, Ids
+from triplewire.kernels.joins.columns import StatedClauses
+from triplewire.kernels.joins.network import checks, decide, direct
+from triplewire.kernels.joins.network.columns import (
+    ABSENT,
+    APART,
+    COLUMNS,
+    KEPT,
+    MARKS,
+    NEW_WIDTH,
+    PARENT,
+    ROW,
+    SEVERAL,
+    TEST,
+    WIDTH,
+    StepColumns,
+)
+from triplewire.kernels.joins.network.making.build import build, count_rows, pack
+from triplewire.kernels.joins.network.making.steps import Frequency
+from triplewire.kernels.shared.columns import fixed
+from triplewire.memory import give_back
+from triplewire.verify.solve import with_variables
+
+VERSION = 1
+"""Of the arrays, which are saved: another network of the same clauses has another number."""
+
+_MANY = 1 << 16  # patterns: while their network is made, much more memory is needed than it keeps
+_PLACE_BITS = 31 - MARKS  # of a place in the order of columns: where there are more, no solutions are listed
+
+_ARRAYS: Schema = {
+    "step": Column("i4", ("steps", KEPT), least=np.iinfo(np.int32).min),
+    "width": Column("u1", ("steps", 2)),
+    "test_offset": Column("i4", ("steps+1",), offsets="tested"),
+    "tested": Column("i4", ("tested", 2), least=np.iinfo(np.int32).min),
+    "node": Column("i4", ("numbers",)),
+    "clause": Column("i4", ("clauses", 4), least=np.iinfo(np.int32).min),
+    "roots": Column("i4", ("roots",), least=np.iinfo(np.int32).min),
+    "plain": Column("u4", ("places",)),
+    "variable": Column("u1", ("bytes",)),
+}
+_PARTS = {
+    checks.STEP: "steps",
+    checks.TESTED: "tests",
+    checks.NODE: "nodes",
+    checks.PLAIN_STEP: "plain steps",
+    checks.CLAUSE: "clauses",
+}
+
+
+# --- saved -----------------------------------------------------------------------------------------------------------
+
+
+def opened_network(clauses: Clauses, arrays: Mapping[str, NDArray[Any]]) -> StepColumns:
+    """The network of clauses from the arrays of `StepColumns`, which may be memory maps. They are read once, from end
+    to end. Raises `ValueError` where they would lead a kernel out of them."""
+    constants, tests = len(clauses.constants), clauses.tests
+    sizes = check(_ARRAYS, arrays, "network", {"clauses": clauses.count})
+    steps, numbers = sizes["steps"], sizes["numbers"]
+    require(steps > 0 and numbers % ROW == 0 and sizes["places"] > 0, "the arrays of the network are no network")
+    network = StepColumns(*fixed(*(arrays[name] for name in StepColumns._fields)))
+    of_steps, of_rows = np.zeros((2, steps), np.uint8), np.zeros((3, numbers // ROW), np.uint8)
+    limits, extents = checks.Limits(constants, len(tests), tests.groups), checks.Extents(*of_steps, *of_rows)
+    component_offset, owner = fixed(clauses.facts.component_offset, clauses.facts.owner)
+    wrong = checks.check_network(network, limits, component_offset, owner, extents)
+    require(wrong == checks.RIGHT, f"the {_PARTS.get(wrong)} of the network lead out of it")
+    return network
+
+
+# --- made ------------------------------------------------------------------------------------------------------------
+
+
+def made_network(clauses: Clauses, stated: StatedClauses, proven: bool) -> StepColumns:
+    """The network of clauses. `stated` are their patterns and components, `proven` is as in
+    `triplewire.verify.shared_joins.SharedJoins`."""
+    # bindings are asked of all clauses of a subscription, of which the index may have named one
+    is_alone = ~clauses.has_alternatives[clauses.facts.owner]
+    network = _made(clauses, with_variables(stated, is_alone) if proven else stated)
+    if len(stated.pattern) > _MANY:
+        give_back()  # here, where what it was made with is gone
+    return network
+
+
+def _made(clauses: Clauses, components: StatedClauses) -> StepColumns:
+    tests = clauses.tests.columns
+    patterns = len(components.pattern)
+    variables = clauses.table.variables
+    step = untouched((2 * patterns + 2, COLUMNS), np.int32)
+    tested = untouched((_most_tested(clauses, components) + 1, 2), np.int32)
+    node_offset, node = untouched(2 * patterns + 2, np.int32), untouched(5 * patterns, np.int32)
+    last = untouched(len(components.component), np.int32)
+    often = Frequency(
+        np.bincount(components.pattern[components.pattern >= 0], minlength=len(clauses.constants) + 1),
+        np.bincount(components.test, minlength=len(clauses.tests)),
+    )
+    work_area = np.zeros((5, int(variables.max(initial=0)) + 1), np.int64)
+    own_order = components._replace(member=components.member.copy())
+    order, begins = _room_for_order(clauses, components), np.zeros(clauses.count, np.int32)
+    selected = clauses.table.selected[clauses.facts.owner]
+    steps, used, nodes, ordered = build(
+        own_order,
+        selected,
+        tests,
+        work_area,
+        often,
+        step,
+        tested,
+        node_offset,
+        node,
+        last,
+        order,
+        begins,
+    )
+    if ordered >> _PLACE_BITS:
+        ordered, begins = 2, np.zeros(clauses.count, np.int32)
+    place, is_plain = np.empty(nodes, np.int32), np.zeros(steps, np.uint8)
+    size = max(count_rows(node_offset, nodes, place), 1)  # a row is fetched without a look, even of no node
+    rows, step = np.zeros(ROW * size, np.int32), step[:steps]
+    pack(node_offset, node, nodes, place, step, last, rows)
+    slots = int(direct.mark_direct(step, place, rows, is_plain)) * 4 // 3 + 1
+    plain = np.zeros((1 << slots.bit_length()) + 1, np.uint32)  # a quarter stays free: most look-ups end there
+    direct.enter_plain(step, is_plain, plain)
+    width = step[:, [WIDTH, NEW_WIDTH]].astype(np.uint8)
+    width[step[:, PARENT] <= APART] = 0
+    columns = spared(width), spared(np.append(step[:, TEST], used).astype(np.int32)), tested[:used].copy(), rows
+    of_clauses = _clause_rows(clauses, components, last, begins)
+    return StepColumns(*fixed(step[:, :KEPT].copy(), *columns, *of_clauses, plain, order[:ordered].copy()))
+
+
+def _room_for_order(clauses: Clauses, components: StatedClauses) -> Bytes:
+    """Room for a number of each clause, of each component and each of its variables, and two more."""
+    variables = clauses.table.variables.sum(dtype=np.int64)
+    return untouched(clauses.count + len(components.component) + int(variables) + 2, np.uint8)
+
+
+def _clause_rows(clauses: Clauses, components: StatedClauses, last: Ids, begins: Ids) -> tuple[Ids, Ids]:
+    """The columns `clause` and `roots`. `last`: of each component, what stands in `roots`."""
+    offset, owner = components.component_offset, clauses.facts.owner
+    begin, size = offset[:-1], np.diff(offset)
+    root, second = np.full(len(owner), SEVERAL, np.int32), np.full(len(owner), ABSENT, np.int32)
+    few, two = (size == 1) | (size == 2), size == 2
+    root[few], second[two] = last[begin[few]], last[begin[two] + 1]
+    own, places = slices(offset, np.flatnonzero(~few))
+    roots = np.insert(last[places], own[:-1], size[~few])
+    second[~few] = own[:-1] + np.arange(len(own) - 1)
+    return np.column_stack([_marks(clauses) | begins << MARKS, root, second, owner]), roots
+
+
+def _most_tested(clauses: Clauses, components: StatedClauses) -> int:
+    """In how many places of patterns do tested variables stand, each as often as it has tests?"""
+    variables = clauses.table.variables.astype(np.int64)
+    begin = np.cumsum(variables) - variables
+    clause, position = np.repeat(begin, np.diff(components.pattern_offset)), components.pattern
+    is_variable = position < 0
+    places = np.bincount((clause[:, None] - 1 - position)[is_variable], minlength=int(variables.sum()))
+    tested = np.repeat(begin, np.diff(components.test_offset)) + components.test_variable
+    return int(places[tested].sum())
+
+
+def _marks(clauses: Clauses) -> Bytes:
+    """Clause -> what its solutions say of its subscription."""
+    table, owner = clauses.table, clauses.facts.owner
+    of_subscription = np.zeros(len(table), np.uint8)
+    of_subscription |= np.where(table.flags & EXACT != 0, np.uint8(decide.EXACT), np.uint8(0))
+    of_subscription |= np.where(table.flags & ASK != 0, np.uint8(decide.ASK), np.uint8(0))
+    of_subscription |= np.where(table.flags & DISTINCT != 0, np.uint8(decide.DISTINCT), np.uint8(0))
+    of_subscription |= np.where(clauses.has_alternatives, np.uint8(0), np.uint8(decide.ALONE))
+    marks: Bytes = of_subscription[owner]
+    marks[residual_clauses(table, clauses.tests.is_residual)] &= ~np.uint8(decide.EXACT)
+    return marks
