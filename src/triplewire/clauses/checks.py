@@ -52,7 +52,7 @@ def check_clauses(arrays: Mapping[str, NDArray[Any]], part: str, subscriptions: 
     for begin, end in blocks(subscriptions):
         _check_owners(table, facts["owner"], begin, end, part)
     for begin, end in blocks(sizes["clauses"]):
-        _check_variables(table, begin, end, part)
+        _check_variables(table, facts["owner"], begin, end, part)
     columns: dict[str, Any] = dict(table)
     for name, column in components_of(ClauseTable(**columns), np.asarray(facts["owner"])).items():
         same = facts[name].dtype == column.dtype and np.array_equal(facts[name], column)
@@ -69,10 +69,13 @@ def _check_owners(table: Mapping[str, NDArray[Any]], owner: NDArray[Any], begin:
     require(enough.all(), f"a clause in {part}.table.variables has less than what its subscription selects")
 
 
-def _check_variables(table: Mapping[str, NDArray[Any]], begin: int, end: int, part: str) -> None:
-    """The patterns and tests of the clauses begin .. end have no other variables than these have."""
+def _check_variables(table: Mapping[str, NDArray[Any]], owner: NDArray[Any], begin: int, end: int, part: str) -> None:
+    """The patterns and tests of the clauses begin .. end have no other variables than these have, which are no more
+    than there are places for."""
     variables = table["variables"][begin:end]
     offset = table["pattern_offset"][begin : end + 1]
+    places = 3 * np.diff(offset).astype(np.int64) + table["selected"][owner[begin:end]]
+    require((variables <= places).all(), f"a clause in {part}.table.variables has more than its patterns have places")
     least = (-variables).repeat(np.diff(offset))
     pattern = table["pattern"][offset[0] : offset[-1]]
     has_all = all((pattern[:, place] >= least).all() for place in range(3))

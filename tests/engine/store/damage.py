@@ -213,8 +213,7 @@ def arrays(folder: Path, right: Sequence[object], count: int, drawn: random.Rand
     """Numbers of each array, with hashes that fit."""
     manifest = read_manifest(folder)
     (file,) = folder.glob("index.*")
-    content, mapped = file.read_bytes(), map_arrays(file, manifest["index"]["arrays"]).arrays
-    whole = {name: array.copy() for name, array in mapped.items()}  # the file changes
+    content, whole = file.read_bytes(), map_arrays(file, manifest["index"]["arrays"]).arrays
     cases = [(name, place, drawn.randrange(1 << 30)) for name in whole if whole[name].size for place in range(count)]
 
     def attempt(case: tuple[str, int, int]) -> str:
@@ -224,7 +223,9 @@ def arrays(folder: Path, right: Sequence[object], count: int, drawn: random.Rand
         for place in places:
             array[place] = _other(array[place], array, own)
         begin = manifest["index"]["arrays"][name][2]
-        file.write_bytes(content[:begin] + array.tobytes() + content[begin + array.nbytes :])
+        aside = folder.with_name("changed.bin")
+        aside.write_bytes(content[:begin] + array.tobytes() + content[begin + array.nbytes :])
+        os.replace(aside, file)  # an engine that is still open has mapped the other one
         size, sha, crc = directory._hashes(file)
         entry = {**manifest["files"]["index"], "bytes": size, "sha256": sha, "crc32": crc}
         files = {**manifest["files"], "index": entry}

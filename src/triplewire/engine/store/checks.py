@@ -45,6 +45,16 @@ def check_segment(arrays: Mapping[str, NDArray[Any]], text_bytes: int) -> int:
     return count
 
 
+def check_selected(arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Check that clauses, which are right by themselves, select as many variables as their subscriptions name. Raises
+    `ValueError`."""
+    names = np.array([len(set(selection or ())) for selection in selections_of(arrays)], np.int64)
+    selected, selection = arrays["clauses.table.selected"], arrays["selection"]
+    for begin, end in blocks(len(selected)):
+        same = np.array_equal(selected[begin:end], names[selection[begin:end]])
+        require(same, "the array clauses.table.selected is not that of the selections")
+
+
 def selections_of(arrays: Mapping[str, NDArray[Any]]) -> tuple[Selection, ...]:
     """The selected variables that occur. Raises `ValueError` where the array says something else."""
     selections = from_json(arrays["selections"], "selections")

@@ -27,7 +27,7 @@ from triplewire.engine.segments.segment import Segment
 from triplewire.engine.segments.snapshot import SegmentSnapshot
 from triplewire.engine.segments.texts import TextFile, Texts
 from triplewire.engine.store.arrays import MappedArrays, write_arrays
-from triplewire.engine.store.checks import check_segment, operators_of, selections_of
+from triplewire.engine.store.checks import check_segment, check_selected, operators_of, selections_of
 from triplewire.engine.store.directory import Part, Saved
 from triplewire.engine.store.manifest import damaged
 from triplewire.engine.store.rows import checked, compiled_rows, named_by, parsed_row, proved_row
@@ -128,6 +128,7 @@ def _segment(saved: Saved, mapped: MappedArrays, home: Home, entry: Mapping[str,
     subscriptions = check_segment(arrays, texts.size)
     mapped.release()  # all that is checked is read once, and seldom soon again
     check_clauses(under("clauses", arrays), "clauses", subscriptions)
+    check_selected(arrays)
     mapped.release()
     clauses, own = Clauses.from_arrays(under("clauses", arrays)), under("index", arrays)
     of_network = None
