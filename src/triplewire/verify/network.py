@@ -100,6 +100,7 @@ def made_network(clauses: Clauses, stated: StatedClauses, proven: bool) -> StepC
 
 
 def _made(clauses: Clauses, components: StatedClauses) -> StepColumns:
+    """The network of these components of the clauses."""
     tests = clauses.tests.columns
     patterns = len(components.pattern)
     variables = clauses.table.variables

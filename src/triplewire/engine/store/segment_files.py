@@ -1,4 +1,4 @@
-"""A snapshot of segments as the files of a saved engine, and back: texts, and the index as arrays.
+"""A snapshot of segments as the files of a saved engine, and back: texts, and index and join network as arrays.
 
 The directory they lie in: `triplewire.engine.store.directory`. Rules that name other rules are compiled when they are
 opened; nothing else is.

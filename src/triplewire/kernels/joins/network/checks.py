@@ -1,8 +1,8 @@
-"""Does a network that comes from a file keep kernels within its arrays, and let them end?
+"""The arrays of a join network that was saved, checked: no kernel may leave them, or run through them without end.
 
-What is asked for here is what kernels rely on without a look: that steps and nodes lead to what is there and was
-written down before them, that nothing is deeper or wider than what is kept for it, and that the columns of components
-are as many as their solutions have. Whether it is the network of the clauses is not asked.
+Kernels rely on this without testing it: steps and nodes lead to others that exist and were written before them, no
+tree is deeper or wider than the scratch arrays allow, and a component has as many columns as its solutions. Whether it
+is the network of these clauses is not checked.
 """
 
 from __future__ import annotations
@@ -46,9 +46,11 @@ from triplewire.kernels.joins.network.columns import (
     StepColumns,
 )
 from triplewire.kernels.joins.network.direct import LINKED, MOST_STEPS, PLAIN, step_bits
+from triplewire.kernels.joins.network.levels import of_variable
 from triplewire.kernels.joins.network.making.build import MOST_PATTERNS, rows_of
 from triplewire.kernels.joins.network.making.order import MOST_COLUMNS
 from triplewire.kernels.joins.network.making.paths import MOST_VARIABLES
+from triplewire.kernels.joins.network.selected import leaves_of
 from triplewire.kernels.shared.compiled import called_helper, helper, kernel
 
 RIGHT, STEP, TESTED, NODE, PLAIN_STEP, CLAUSE = 0, 1, 2, 3, 4, 5
@@ -73,15 +75,6 @@ class Extents(NamedTuple):
     size: Any  # row -> 1 more than the steps of the tree below the node that begins there; 0 where none does
     below: Any  # row of a node -> columns of the tree below it, without that of its own variable
     of_tree: Any  # row of a node -> columns of its solutions
-
-
-@helper
-def _leaves(s: int, step: Any) -> Any:
-    """How many columns does a step give that no other step has?"""
-    count = _int(0)
-    for k in range(SUBJECT, OBJECT + 1):
-        count += step[s, k] == LEAF
-    return count
 
 
 @helper
@@ -111,7 +104,7 @@ def _are_steps(steps: StepColumns, limits: Limits, extents: Extents) -> bool:
             else:
                 holds &= before == 0
             extents.length[s] += 1
-            extents.of_path[s] += _leaves(s, step)
+            extents.of_path[s] += leaves_of(s, steps)
             holds &= extents.length[s] <= MOST_PATTERNS and bool(_has_codes(s, after, limits.constants, step))
     return bool(holds)
 
@@ -160,7 +153,7 @@ def _is_node(n: int, steps: StepColumns, extents: Extents) -> bool:
     """Has the node whose first row is `n` the steps that it says, which lead to nodes before it? What it keeps of the
     node is put down."""
     step, node, count = steps.step, steps.node, steps.node[ROW * n] & COUNT_MASK
-    size, below, has_variable = _int(1), _int(0), False
+    size, below = _int(1), _int(0)
     for k in range(max(count, AT_HAND)):
         s = node[ROW * n + FIRST_STEP + k]
         if not 0 <= s < step.shape[0] or (k >= count and s != ALWAYS):
@@ -176,13 +169,12 @@ def _is_node(n: int, steps: StepColumns, extents: Extents) -> bool:
             return False
         if s != ALWAYS:
             size += step[s, PARENT] != LINK
-            below += _leaves(edge, step)
-            has_variable |= step[edge, SUBJECT] == -1 or step[edge, OBJECT] == -1
+            below += leaves_of(edge, steps)
         if size > MOST_PATTERNS + 1:
             return False
-    extents.size[n], extents.below[n], extents.of_tree[n] = size, below, below + has_variable
-    sort = node[ROW * n] >> KIND
-    return bool(sort == 0 or _is_direct(n, count, sort, below + has_variable, steps))
+    sort, columns = node[ROW * n] >> KIND, below + of_variable(n, steps)
+    extents.size[n], extents.below[n], extents.of_tree[n] = size, below, columns
+    return bool(sort == 0 or _is_direct(n, count, sort, columns, steps))
 
 
 @called_helper
@@ -226,12 +218,12 @@ def _columns_of(root: int, steps: StepColumns, extents: Extents) -> Any:
 
 
 @helper
-def _is_listed(columns: int, at: int, variable: Any) -> Any:
-    """Are the variables of a component with so many columns at a place? Returns where those of the next one are; -1
-    where these are wrong, and 0 where no more are looked at."""
+def _behind(columns: int, at: int, variable: Any) -> Any:
+    """Where the variables of the next component are, behind those of one with so many columns at a place; 0 where
+    kernels look at no more of them, which is so behind an UNLISTED one, and -1 where these are wrong."""
     if columns < 0 or at >= variable.size:
         return _int(-1)
-    if variable[at] == UNLISTED:
+    if at == 0 or variable[at] == UNLISTED:
         return _int(0)
     if variable[at] != columns or columns > MOST_COLUMNS or at + columns >= variable.size:
         return _int(-1)
@@ -257,8 +249,7 @@ def _are_clauses(steps: StepColumns, component_offset: Any, owner: Any, extents:
             return False
         for j in range(count):
             own = roots[used + 1 + j] if is_several else root if j == 0 else second
-            columns = _columns_of(own, steps, extents)
-            at = _is_listed(columns, at, variable) if at > 0 else at if columns >= 0 else _int(-1)
+            at = _behind(_columns_of(own, steps, extents), at, variable)
             if at < 0:
                 return False
         used += (1 + count) * is_several

@@ -22,7 +22,7 @@ _ONE = _int(1)
 
 
 @helper
-def _leaves(s: int, steps: StepColumns) -> Any:
+def leaves_of(s: int, steps: StepColumns) -> Any:
     """How many variables of a step stand in no other place?"""
     count = _int(0)
     for k in range(3):
@@ -87,7 +87,7 @@ def count_selected(root: int, asked: int, triples: int, steps: StepColumns, work
             if s != ALWAYS:
                 own_least, own_most = _of_step(s, value, asked >> column, words, size, steps, work)
                 least, most = min(least * own_least, MOST_SOLUTIONS), min(most * own_most, MOST_SOLUTIONS)
-                column += _leaves(s, steps)
+                column += leaves_of(s, steps)
         largest, at_least = max(largest, least), min(at_least + least, MOST_SOLUTIONS)
         at_most = min(at_most + most, MOST_SOLUTIONS)
     return at_least if not has_variable or asked & 1 != 0 else largest, at_most
