@@ -36,7 +36,7 @@ from triplewire.kernels.joins.network.columns import (
 )
 from triplewire.kernels.joins.network.publication import CONSTANT, ENDS, FEW, STAMP, VISITED, WORD, triple_words
 from triplewire.kernels.prefetch import prefetch
-from triplewire.kernels.shared.bits import count_bits
+from triplewire.kernels.shared.bits import count_bits, lowest_bit
 from triplewire.kernels.shared.compiled import called_helper, helper, kernel
 from triplewire.kernels.shared.hashing import mix_bits
 
@@ -218,11 +218,11 @@ def count_plain(n: int, steps: StepColumns, work: Scratch) -> Any:
 
 
 @helper
-def count_linked(n: int, triples: int, steps: StepColumns, work: Scratch) -> Any:
-    """How many solutions has any other direct node?"""
-    step, linked, total = steps.step, linked_step(n, steps), _int(0)
+def link_of(n: int, steps: StepColumns, work: Scratch) -> Any:
+    """Of a direct node with a link: the values that its other steps allow, those that what it leads to allows, whether
+    the link leads from object to subject, and the set of its triples in `sets`, or NOWHERE."""
+    step, linked = steps.step, linked_step(n, steps)
     own = values_of(n, linked, steps, work)
-    work.state[VISITED] += 1
     s, back, theirs = steps.node[ROW * n + FIRST_STEP + linked], _int(0), _int(_ALL)
     if step[s, PARENT] == LINK:
         back, theirs = _int(step[s, EDGE] & 1), values_of(step[s, CHILD], _int(NOWHERE), steps, work)
@@ -230,13 +230,26 @@ def count_linked(n: int, triples: int, steps: StepColumns, work: Scratch) -> Any
     else:
         back = _int(step[s, SUBJECT] == LEAF)
     place = work.constants[step[s, PREDICATE]]
-    if own != 0 and theirs != 0 and place >> 32 == work.state[STAMP]:
-        for w in range(triple_words(triples)):
-            rest = work.sets[place & _LOW, 1, w]
-            while rest != 0:
-                triple = w * WORD + count_bits((rest & -rest) - 1)
-                rest &= rest - 1
-                total += own >> work.triples[2 * back, triple] & theirs >> work.triples[2 - 2 * back, triple] & 1
+    is_there = own != 0 and theirs != 0 and place >> 32 == work.state[STAMP]
+    return own, theirs, back, place & _LOW if is_there else _int(NOWHERE)
+
+
+@helper
+def fits_link(own: int, theirs: int, back: int, triple: int, work: Scratch) -> Any:
+    """Has a triple of a link, 1 or 0, values that are allowed at both ends (`link_of`)?"""
+    return own >> work.triples[2 * back, triple] & theirs >> work.triples[2 - 2 * back, triple] & 1
+
+
+@helper
+def count_linked(n: int, triples: int, steps: StepColumns, work: Scratch) -> Any:
+    """How many solutions has any other direct node?"""
+    (own, theirs, back, place), total = link_of(n, steps, work), _int(0)
+    work.state[VISITED] += 1
+    for w in range(triple_words(triples) if place >= 0 else 0):
+        rest = work.sets[place, 1, w]
+        while rest != 0:
+            total += fits_link(own, theirs, back, w * WORD + lowest_bit(rest), work)
+            rest &= rest - 1
     return total
 
 

@@ -14,7 +14,6 @@ from triplewire.kernels.joins.network.columns import (
     ALWAYS,
     CHILD,
     EDGE,
-    FIRST_STEP,
     LEAF,
     LINK,
     NO_STEP,
@@ -22,10 +21,6 @@ from triplewire.kernels.joins.network.columns import (
     SUBJECT,
     StepColumns,
 )
-from triplewire.kernels.joins.network.columns import (
-    ROW as NODE_ROW,
-)
-from triplewire.kernels.joins.network.direct import linked_step
 from triplewire.kernels.joins.network.semijoin import needs, steps_of
 from triplewire.kernels.shared.compiled import called_helper, helper
 
@@ -33,9 +28,9 @@ KIND, STEP, AT, SIDE, CHILD_NODE, COLUMN, COLUMN_END = 0, 1, 2, 3, 4, 5, 8
 """Columns of `level`: what it walks; the step or node; the column that its triples have a value of, or NONE, and in
 which place; the node that has the value at the other end, or NONE; by place of a triple, the column that it gives."""
 
-VALUES, TRIPLES, PAIRS, ROWS, FITTING = 0, 1, 2, 3, 4
-"""Kinds: the values of a node; the triples of a step that is APART; those of a direct node's link; the rows of a path's
-last step; the triples that fit a step with the row's values."""
+VALUES, TRIPLES, ROWS, FITTING = 0, 1, 2, 3
+"""Kinds: the values of a node; the triples of a step that is APART; the rows of a path's last step; the triples that
+fit a step with the row's values."""
 
 NONE = -1
 MOST_LEVELS = 72  # a component has at most 32 patterns, and there is one for the root
@@ -123,35 +118,14 @@ def _path(last: int, steps: StepColumns, levels: Levels) -> int:
     return count
 
 
-@helper
-def _direct(root: int, steps: StepColumns, levels: Levels) -> int:
-    """The level of a direct node: it gives the value of its variable or LEAF, and that at the other end of its link."""
-    level, step = levels.level, steps.step
-    linked = linked_step(root, steps)
-    if linked < 0:
-        _add(VALUES, root, NONE, 0, NONE, 0, level)
-        level[0, COLUMN] = 0
-        return 1
-    s = steps.node[NODE_ROW * root + FIRST_STEP + linked]
-    back = step[s, EDGE] & 1 if step[s, PARENT] == LINK else int(step[s, SUBJECT] == LEAF)
-    _add(PAIRS, root, NONE, 0, NONE, 0, level)
-    level[0, COLUMN + 2 * back], level[0, COLUMN + 2 - 2 * back] = 0, 1
-    return 1
-
-
 @called_helper
-def plan(root: int, is_direct: bool, columns: int, asked: int, steps: StepColumns, levels: Levels) -> Any:
+def plan(root: int, columns: int, asked: int, steps: StepColumns, levels: Levels) -> Any:
     """Write down the levels of a component, of those of its columns that are `asked` for, as bits. Returns how many
     levels there are, and whether two walks through them may give these columns the same values."""
-    level, wanted, count = levels.level, levels.wanted, 0
+    level, wanted = levels.level, levels.wanted
     for c in range(columns):
         wanted[c] = (asked >> c) & 1
-    if root < NO_STEP:
-        count = _path(-2 - root, steps, levels)
-    elif is_direct:
-        count = _direct(root, steps, levels)
-    else:
-        count = _tree(root, steps, levels)
+    count = _path(-2 - root, steps, levels) if root < NO_STEP else _tree(root, steps, levels)
     level_count, repeats = 0, False
     for n in range(count - 1, -1, -1):
         is_kept = level[n, KIND] == ROWS

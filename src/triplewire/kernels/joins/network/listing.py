@@ -26,10 +26,10 @@ from triplewire.kernels.joins.network.decide import (
     take_scratch,
     take_steps,
 )
-from triplewire.kernels.joins.network.direct import NOWHERE, is_direct, values_of
+from triplewire.kernels.joins.network.direct import NOWHERE, fits_link, is_direct, link_of, linked_step, values_of
 from triplewire.kernels.joins.network.join import FIRST_ROW
 from triplewire.kernels.joins.network.levels import NONE
-from triplewire.kernels.joins.network.publication import FEW, OF_BATCH, STAMP, has_many_pairs
+from triplewire.kernels.joins.network.publication import FEW, OF_BATCH, STAMP, WORD, has_many_pairs, triple_words
 from triplewire.kernels.joins.network.walk import (
     ASKED,
     FIRST,
@@ -126,6 +126,37 @@ def _add_values(pair: int, clause: int, width: int, bits: Any, variable: int, li
     return True
 
 
+@helper
+def _add_link(pair: int, clause: int, width: int, root: int, at: int, limit: int, triples: int, steps: StepColumns,
+              lists: Lists, work: Scratch) -> bool:  # fmt: skip
+    """Make a piece of the solutions of a direct node with a link, whose columns are the variables at `at`. False: there
+    is no room."""
+    (own, theirs, back, place), state, rows = link_of(root, steps, work), lists.state, lists.rows
+    near, far, begin, count, ends = _int(steps.variable[at]), _int(steps.variable[at + 1]), state[ROWS], 0, _int(0)
+    for w in range(triple_words(triples) if place >= 0 else 0):
+        rest = work.sets[place, 1, w]
+        while rest != 0 and count < limit:
+            triple = w * WORD + lowest_bit(rest)
+            rest &= rest - 1
+            if fits_link(own, theirs, back, triple, work) == 0:
+                continue
+            own_end, other_end = work.triples[2 * back, triple], work.triples[2 - 2 * back, triple]
+            if near >= width or far >= width:
+                ends |= _int(1) << (own_end if near < width else other_end)
+                continue
+            row = begin + count * width
+            if row + width > rows.size:
+                return False
+            for v in range(width):
+                rows[row + v] = NONE
+            rows[row + near], rows[row + far] = work.terms[OF_BATCH, own_end], work.terms[OF_BATCH, other_end]
+            count += 1
+    if near >= width or far >= width:
+        return bool(_add_values(pair, clause, width, ends, min(near, far), limit, lists, work))
+    _end_piece(pair, clause, begin, count, width, lists)
+    return True
+
+
 # --- pairs -----------------------------------------------------------------------------------------------------------
 
 
@@ -149,9 +180,13 @@ def _clause(pair: int, clause: int, c: int, width: int, limit: int, most_steps: 
             return OVER
         for k in range(columns):
             asked |= _int(steps.variable[at + 1 + k] < width) << k
-        if asked != 0 and columns == 1 and root >= 0 and is_direct(root, steps, work):
-            bits = values_of(root, _int(NOWHERE), steps, work)
-            if not _add_values(pair, clause, width, bits, _int(steps.variable[at + 1]), limit, lists, work):
+        if asked != 0 and root >= 0 and is_direct(root, steps, work):
+            if linked_step(root, steps) >= 0:
+                is_there = _add_link(pair, clause, width, root, at + 1, limit, triples, steps, lists, work)
+            else:
+                bits = values_of(root, _int(NOWHERE), steps, work)
+                is_there = _add_values(pair, clause, width, bits, _int(steps.variable[at + 1]), limit, lists, work)
+            if not is_there:
                 return NO_ROOM
         elif asked != 0:
             place = _list(root, columns, asked, limit, most_steps, p, triples, steps, features, lists, work)

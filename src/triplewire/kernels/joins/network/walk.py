@@ -13,20 +13,12 @@ import numpy as np
 from triplewire.kernels.joins.columns import NodeFeatures
 from triplewire.kernels.joins.network.columns import (
     AFTER,
-    CHILD,
-    EDGE,
-    FIRST_STEP,
-    LINK,
     NO_STEP,
-    PARENT,
     POSITION,
-    PREDICATE,
     RANGED,
-    ROW,
     Scratch,
     StepColumns,
 )
-from triplewire.kernels.joins.network.direct import NOWHERE, is_direct, linked_step, values_of
 from triplewire.kernels.joins.network.levels import (
     AT,
     CHILD_NODE,
@@ -34,7 +26,6 @@ from triplewire.kernels.joins.network.levels import (
     COLUMN_END,
     KIND,
     MOST_LEVELS,
-    PAIRS,
     SIDE,
     STEP,
     TRIPLES,
@@ -58,7 +49,7 @@ from triplewire.kernels.joins.network.publication import (
 )
 from triplewire.kernels.joins.network.semijoin import has_value
 from triplewire.kernels.shared.bits import lowest_bit
-from triplewire.kernels.shared.compiled import called_helper, helper
+from triplewire.kernels.shared.compiled import called_helper
 from triplewire.kernels.shared.hashing import is_new_row
 
 KEY, ASKED, FIRST, SIZE = 0, 1, 2, 3
@@ -117,28 +108,6 @@ def _doubled(array: Any) -> Any:
 # --- one level -------------------------------------------------------------------------------------------------------
 
 
-@helper
-def _open_link(depth: int, n: int, triples: int, steps: StepColumns, lists: Lists, work: Scratch) -> None:
-    """The triples of the link of a direct node whose ends have values."""
-    step, linked = steps.step, linked_step(n, steps)
-    s, back, theirs = steps.node[ROW * n + FIRST_STEP + linked], _int(0), ~_int(0)
-    own = values_of(n, linked, steps, work)
-    if step[s, PARENT] == LINK:
-        back, theirs = _int(step[s, EDGE] & 1), values_of(step[s, CHILD], _int(NOWHERE), steps, work)
-        s = step[s, EDGE] >> 1
-    elif lists.levels.level[depth, COLUMN] != 0:
-        back = _int(1)
-    place = work.constants[step[s, PREDICATE]] & _LOW
-    for w in range(triple_words(triples)):
-        rest = fit = work.sets[place, 1, w]
-        while rest != 0:
-            triple = w * WORD + lowest_bit(rest)
-            if own >> work.triples[2 * back, triple] & theirs >> work.triples[2 - 2 * back, triple] & 1 == 0:
-                fit &= ~(rest & -rest)
-            rest &= rest - 1
-        lists.rest[depth, w] = fit
-
-
 @called_helper
 def _open_fitting(depth: int, n: int, p: int, triples: int, row: int, steps: StepColumns,
                   features: NodeFeatures, lists: Lists, work: Scratch) -> None:  # fmt: skip
@@ -163,19 +132,14 @@ def _open(depth: int, p: int, triples: int, row: int, steps: StepColumns, featur
     kind, s, words = level[depth, KIND], level[depth, STEP], triple_words(triples)
     if kind == VALUES:
         words = value_words(work)
-        if is_direct(s, steps, work):
-            words, rest[depth, 0] = _int(1), values_of(s, _int(NOWHERE), steps, work)
-        else:
-            for w in range(words):
-                rest[depth, w] = work.bits[work.node_memo[s, BEGIN] + w]
+        for w in range(words):
+            rest[depth, w] = work.bits[work.node_memo[s, BEGIN] + w]
     elif kind == TRIPLES:
         begin, at, side = work.memo[s, BEGIN] + value_words(work), level[depth, AT], level[depth, SIDE]
         for w in range(words):
             rest[depth, w] = work.bits[begin + w]
             if at >= 0:
                 rest[depth, w] &= work.sets[lists.value[at], side, w]
-    elif kind == PAIRS:
-        _open_link(depth, s, triples, steps, lists, work)
     elif kind == ALL_ROWS:
         words, rest[depth, 0] = _int(1), 0
     else:
@@ -219,7 +183,7 @@ def walk_component(root: int, columns: int, asked: int, limit: int, most_steps: 
                    steps: StepColumns, features: NodeFeatures, lists: Lists,
                    work: Scratch) -> int:  # fmt: skip
     """Put the distinct rows of a component behind `values`, `limit` at the most. Returns how many they are."""
-    last, repeats = plan(root, root >= 0 and is_direct(root, steps, work), columns, asked, steps, lists.levels)
+    last, repeats = plan(root, columns, asked, steps, lists.levels)
     values, begin, count, width, depth, row = lists.values, lists.state[USED], 0, 0, 0, _int(0)
     for c in range(columns):
         width += (asked >> c) & 1
