@@ -83,19 +83,14 @@ def objects(
 
 
 def _ordered(used: UsedTerms, terms: ToTerms) -> tuple[Steps, NDArray[Any]]:
-    """The steps through rows, and the terms by their places in these: in order, as far as that matters. None for
-    unbound, which comes first."""
-    unbound = int(np.count_nonzero(used.ids < 0))
+    """The steps through rows, and the terms in their order, None for unbound."""
+    unbound = int(np.count_nonzero(used.ids < 0))  # it comes first
     stated: list[Term | None] = [*[None] * unbound, *terms(used.ids[unbound:])]
-    order = np.arange(len(stated))
-    order[used.ordered] = sorted(used.ordered.tolist(), key=lambda place: _order_key(stated[place]))
+    keys = [("",) if value is None else term_key(value) for value in stated]
+    order = np.array(sorted(range(len(stated)), key=keys.__getitem__), np.int64)
     every = np.empty(len(stated), object)
     every[:] = stated
     return used.steps(order), every[order]
-
-
-def _order_key(value: Term | None) -> tuple[str, ...]:
-    return ("",) if value is None else term_key(value)
 
 
 def _made(steps: Steps, every: NDArray[Any], start: int, stop: int, selects: Selects) -> list[Made]:

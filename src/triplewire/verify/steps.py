@@ -28,16 +28,14 @@ class Steps:
 
 
 class UsedTerms:
-    """The rows of some pairs, and `ids`: the terms that occur in them, ascending, first -1 where one is unbound;
-    `ordered` are the places in `ids` of those whose order matters, as some pair has more than one row with it."""
+    """The rows of some pairs, and `ids`: the terms that occur in them, ascending, first -1 where one is unbound."""
 
     def __init__(self, bindings: Bindings, pairs: NDArray[np.integer[Any]]) -> None:
         self._rows = bindings.rows
         self._lists = bindings.start[pairs], bindings.count[pairs], bindings.width[pairs]
-        self._seen = np.zeros(bindings.rows.max(initial=-1) + 2, np.uint8)
+        self._seen = np.zeros(bindings.rows.max(initial=-1) + 2, np.bool_)
         self._size = kernels.mark(*self._lists, self._rows, self._seen)
         self.ids: NDArray[np.int64] = np.flatnonzero(self._seen) - 1
-        self.ordered: NDArray[np.int64] = np.flatnonzero(self._seen[self.ids + 1] & kernels.ORDERED)
 
     def steps(self, order: NDArray[np.integer[Any]]) -> Steps:
         """The steps, where `order` says which of `ids` comes first, second ..."""

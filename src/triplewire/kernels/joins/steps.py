@@ -12,21 +12,18 @@ import numpy as np
 from triplewire.kernels.shared.compiled import allocating_kernel, helper, kernel
 
 FEW = 40  # rows that are put in order by insertion
-ALONE, ORDERED = 1, 2
-"""Bits for ids: one is in a list of one row; one is in a list of several rows, which have an order."""
 DIGIT = 11  # bits of a rank that more rows are put in order by at once
 
 
 @kernel
 def mark(start: Any, count: Any, width: Any, rows: Any, seen: Any) -> int:
-    """Set bits of seen[id + 1] for the ids in the rows of each list: ALONE where it has one row, else ORDERED. List i
-    has count[i] rows from start[i] on, each width[i] long. Returns how many ids these are, each as often as it occurs.
-    """
+    """Set seen[id + 1] for the ids in the rows of each list: count[i] rows from start[i] on, each width[i] long.
+    Returns how many ids these are, each as often as it occurs."""
     total = 0
     for i in range(start.size):
         size = count[i] * width[i]
         for at in range(start[i], start[i] + size):
-            seen[rows[at] + 1] |= ALONE if count[i] == 1 else ORDERED
+            seen[rows[at] + 1] = True
         total += size
     return total
 

@@ -219,8 +219,8 @@ def count_plain(n: int, steps: StepColumns, work: Scratch) -> Any:
 
 @helper
 def link_of(n: int, steps: StepColumns, work: Scratch) -> Any:
-    """Of a direct node with a link: the values that its other steps allow, those that what it leads to allows, whether
-    the link leads from object to subject, and the set of its triples in `sets`, or NOWHERE."""
+    """Of a direct node with a link: the values that are allowed at its own end, and at the other end; whether its own
+    end is the object; and where the triples of the link are in `sets`, or NOWHERE."""
     step, linked = steps.step, linked_step(n, steps)
     own = values_of(n, linked, steps, work)
     s, back, theirs = steps.node[ROW * n + FIRST_STEP + linked], _int(0), _int(_ALL)
@@ -230,14 +230,20 @@ def link_of(n: int, steps: StepColumns, work: Scratch) -> Any:
     else:
         back = _int(step[s, SUBJECT] == LEAF)
     place = work.constants[step[s, PREDICATE]]
-    is_there = own != 0 and theirs != 0 and place >> 32 == work.state[STAMP]
-    return own, theirs, back, place & _LOW if is_there else _int(NOWHERE)
+    may_fit = own != 0 and theirs != 0 and place >> 32 == work.state[STAMP]
+    return own, theirs, back, place & _LOW if may_fit else _int(NOWHERE)
 
 
 @helper
-def fits_link(own: int, theirs: int, back: int, triple: int, work: Scratch) -> Any:
-    """Has a triple of a link, 1 or 0, values that are allowed at both ends (`link_of`)?"""
-    return own >> work.triples[2 * back, triple] & theirs >> work.triples[2 - 2 * back, triple] & 1
+def fitting_link(w: int, own: int, theirs: int, back: int, place: int, work: Scratch) -> Any:
+    """The triples of a link (`link_of`), of those with the bits of number w, that have allowed values at both ends."""
+    fit = rest = work.sets[place, 1, w] if place >= 0 else _int(0)
+    while rest != 0:
+        triple = w * WORD + lowest_bit(rest)
+        if own >> work.triples[2 * back, triple] & theirs >> work.triples[2 - 2 * back, triple] & 1 == 0:
+            fit &= ~(rest & -rest)
+        rest &= rest - 1
+    return fit
 
 
 @helper
@@ -245,12 +251,22 @@ def count_linked(n: int, triples: int, steps: StepColumns, work: Scratch) -> Any
     """How many solutions has any other direct node?"""
     (own, theirs, back, place), total = link_of(n, steps, work), _int(0)
     work.state[VISITED] += 1
-    for w in range(triple_words(triples) if place >= 0 else 0):
-        rest = work.sets[place, 1, w]
-        while rest != 0:
-            total += fits_link(own, theirs, back, w * WORD + lowest_bit(rest), work)
-            rest &= rest - 1
+    for w in range(triple_words(triples)):
+        total += count_bits(fitting_link(w, own, theirs, back, place, work))
     return total
+
+
+@helper
+def end_values(n: int, is_other: bool, triples: int, steps: StepColumns, work: Scratch) -> Any:
+    """The values that the solutions of a direct node with a link have at one end: its own, or the other."""
+    (own, theirs, back, place), values = link_of(n, steps, work), _int(0)
+    position = 2 - 2 * back if is_other else 2 * back
+    for w in range(triple_words(triples)):
+        fit = fitting_link(w, own, theirs, back, place, work)
+        while fit != 0:
+            values |= _ONE << work.triples[position, w * WORD + lowest_bit(fit)]
+            fit &= fit - 1
+    return values
 
 
 @helper

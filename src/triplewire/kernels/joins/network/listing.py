@@ -26,7 +26,15 @@ from triplewire.kernels.joins.network.decide import (
     take_scratch,
     take_steps,
 )
-from triplewire.kernels.joins.network.direct import NOWHERE, fits_link, is_direct, link_of, linked_step, values_of
+from triplewire.kernels.joins.network.direct import (
+    NOWHERE,
+    end_values,
+    fitting_link,
+    is_direct,
+    link_of,
+    linked_step,
+    values_of,
+)
 from triplewire.kernels.joins.network.join import FIRST_ROW
 from triplewire.kernels.joins.network.levels import NONE
 from triplewire.kernels.joins.network.publication import FEW, OF_BATCH, STAMP, WORD, has_many_pairs, triple_words
@@ -53,6 +61,7 @@ from triplewire.kernels.shared.compiled import called_helper, helper, kernel
 from triplewire.kernels.shared.hashing import mix_bits
 from triplewire.kernels.shared.outcomes import LEFT, MATCH, MISS
 
+OTHER, BOTH = 0b10, 0b11  # which ends of a direct node's link are asked for, as bits; its own is the first
 _int: Any = np.int64
 _LOW = _int(0xFFFFFFFF)
 
@@ -129,32 +138,38 @@ def _add_values(pair: int, clause: int, width: int, bits: Any, variable: int, li
 @helper
 def _add_link(pair: int, clause: int, width: int, root: int, at: int, limit: int, triples: int, steps: StepColumns,
               lists: Lists, work: Scratch) -> bool:  # fmt: skip
-    """Make a piece of the solutions of a direct node with a link, whose columns are the variables at `at`. False: there
-    is no room."""
+    """Make a piece of the solutions of a direct node with a link, whose ends are the two variables at `at`. False:
+    there is no room."""
     (own, theirs, back, place), state, rows = link_of(root, steps, work), lists.state, lists.rows
-    near, far, begin, count, ends = _int(steps.variable[at]), _int(steps.variable[at + 1]), state[ROWS], 0, _int(0)
-    for w in range(triple_words(triples) if place >= 0 else 0):
-        rest = work.sets[place, 1, w]
-        while rest != 0 and count < limit:
-            triple = w * WORD + lowest_bit(rest)
-            rest &= rest - 1
-            if fits_link(own, theirs, back, triple, work) == 0:
-                continue
-            own_end, other_end = work.triples[2 * back, triple], work.triples[2 - 2 * back, triple]
-            if near >= width or far >= width:
-                ends |= _int(1) << (own_end if near < width else other_end)
-                continue
-            row = begin + count * width
+    begin, count = state[ROWS], 0
+    for w in range(triple_words(triples)):
+        fit = fitting_link(w, own, theirs, back, place, work)
+        while fit != 0 and count < limit:
+            row, triple = begin + count * width, w * WORD + lowest_bit(fit)
             if row + width > rows.size:
                 return False
             for v in range(width):
                 rows[row + v] = NONE
-            rows[row + near], rows[row + far] = work.terms[OF_BATCH, own_end], work.terms[OF_BATCH, other_end]
-            count += 1
-    if near >= width or far >= width:
-        return bool(_add_values(pair, clause, width, ends, min(near, far), limit, lists, work))
+            rows[row + steps.variable[at]] = work.terms[OF_BATCH, work.triples[2 * back, triple]]
+            rows[row + steps.variable[at + 1]] = work.terms[OF_BATCH, work.triples[2 - 2 * back, triple]]
+            fit, count = fit & (fit - 1), count + 1
     _end_piece(pair, clause, begin, count, width, lists)
     return True
+
+
+@helper
+def _add_direct(pair: int, clause: int, width: int, root: int, at: int, asked: int, limit: int, triples: int,
+                steps: StepColumns, lists: Lists, work: Scratch) -> bool:  # fmt: skip
+    """Make a piece of the solutions of a direct node, whose columns are the variables at `at`. False: there is no
+    room."""
+    if linked_step(root, steps) < 0:
+        bits, is_other = values_of(root, _int(NOWHERE), steps, work), False
+    elif asked == BOTH:
+        return bool(_add_link(pair, clause, width, root, at, limit, triples, steps, lists, work))
+    else:
+        is_other = asked == OTHER
+        bits = end_values(root, is_other, triples, steps, work)
+    return bool(_add_values(pair, clause, width, bits, _int(steps.variable[at + is_other]), limit, lists, work))
 
 
 # --- pairs -----------------------------------------------------------------------------------------------------------
@@ -181,12 +196,7 @@ def _clause(pair: int, clause: int, c: int, width: int, limit: int, most_steps: 
         for k in range(columns):
             asked |= _int(steps.variable[at + 1 + k] < width) << k
         if asked != 0 and root >= 0 and is_direct(root, steps, work):
-            if linked_step(root, steps) >= 0:
-                is_there = _add_link(pair, clause, width, root, at + 1, limit, triples, steps, lists, work)
-            else:
-                bits = values_of(root, _int(NOWHERE), steps, work)
-                is_there = _add_values(pair, clause, width, bits, _int(steps.variable[at + 1]), limit, lists, work)
-            if not is_there:
+            if not _add_direct(pair, clause, width, root, at + 1, asked, limit, triples, steps, lists, work):
                 return NO_ROOM
         elif asked != 0:
             place = _list(root, columns, asked, limit, most_steps, p, triples, steps, features, lists, work)
