@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from triplewire.encode.batch import BLANK_KIND, IRI_KIND, Batch
 from triplewire.encode.buffers import of_numbers, of_strings, of_text
 from triplewire.encode.decode import Decoder
-from triplewire.kernels.shared.columns import fixed_array
-from triplewire.kernels.text.names import copy_strings
+from triplewire.encode.names import gathered
 from triplewire.model.canonical import canonical_term, content_hash
 from triplewire.model.packed import literal_with
 from triplewire.model.terms import BlankNode
@@ -97,11 +96,7 @@ def _lines(batch: Batch, rows: NDArray[np.int64], owner: NDArray[np.int64], deco
 def _texts(batch: Batch, used: NDArray[np.int32], decoder: Decoder) -> pa.LargeBinaryArray:
     """Some terms of a batch, none of them a blank node, in canonical N-Triples."""
     terms = batch.terms
-    start = terms.start[used]
-    offset = np.zeros(len(used) + 1, np.int64)
-    np.cumsum(terms.end[used] - start, out=offset[1:])
-    text = np.empty(offset[-1], np.uint8)
-    copy_strings(fixed_array(terms.text), fixed_array(start), fixed_array(offset), text)
+    text, offset = gathered(terms.text, terms.start[used], terms.end[used])
     is_iri = terms.kind[used] == IRI_KIND
     unsafe = np.zeros(len(text) + 1, np.int64)
     np.cumsum(_UNSAFE[np.repeat(is_iri, np.diff(offset)).astype(np.int8), text], out=unsafe[1:])

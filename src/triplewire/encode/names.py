@@ -25,6 +25,16 @@ _NO_SUFFIXES = np.zeros(0, np.int32), np.zeros(0, np.uint8), np.zeros(0, np.int6
 _SMALL = 1 << 12  # strings: a table of fewer has much room
 
 
+def gathered(text: Bytes, start: Offsets, end: Offsets) -> tuple[Bytes, Offsets]:
+    """Strings of a text, each from `start` to `end`, one behind the other in a text of their own, and where each begins
+    there and the last one ends."""
+    offset = np.zeros(len(start) + 1, np.int64)
+    np.cumsum(end - start, out=offset[1:])
+    own = np.empty(offset[-1], np.uint8)
+    kernels.copy_strings(fixed_array(text), fixed_array(start), fixed_array(offset), own)
+    return own, offset
+
+
 @dataclass(frozen=True)
 class Names:
     """The strings 0 .. n-1. `kind` is that of terms (their key is text, then 0xFF and the suffix where there is one),
@@ -56,14 +66,14 @@ class Names:
 
     def taken(self, numbers: NDArray[np.integer[Any]]) -> Names:
         """The table of some of the strings, numbered in that order."""
-        text, offset = _gathered(self, numbers)
+        text, offset = self.texts(numbers)
         hashes = self.hash[numbers]
         kind = self.kind[numbers] if len(self.kind) else self.kind
         return Names(text, offset, hashes, _slots(hashes), self.seed, kind)
 
     def texts(self, numbers: NDArray[np.integer[Any]]) -> tuple[Bytes, Offsets]:
         """Some of the strings in one text, and where each begins and the last one ends."""
-        return _gathered(self, numbers)
+        return gathered(self.text, self.offset[numbers], self.offset[numbers + 1])
 
     def extended(self, other: Names, numbers: NDArray[np.integer[Any]]) -> tuple[Names, Ids]:
         """This table with some strings of another one of its sort behind its own, as far as they are new; and the
@@ -113,16 +123,6 @@ class Names:
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Names:
         """What `arrays` gave. Raises `KeyError` where something is missing."""
         return cls(**{f.name: arrays[f.name] for f in fields(cls)})
-
-
-def _gathered(names: Names, numbers: NDArray[np.integer[Any]]) -> tuple[Bytes, Offsets]:
-    lengths = np.diff(names.offset)[numbers]
-    offset = np.zeros(len(numbers) + 1, np.int64)
-    np.cumsum(lengths, out=offset[1:])
-    text = np.empty(offset[-1], np.uint8)
-    start = names.offset[:-1][numbers]
-    kernels.copy_strings(fixed_array(names.text), fixed_array(start), fixed_array(offset), text)
-    return text, offset
 
 
 def _slots(hashes: Hashes) -> Ids:

@@ -16,10 +16,9 @@ from triplewire.config import Settings
 from triplewire.encode.batch import BLANK_KIND, Batch, Bytes, Ids
 from triplewire.encode.columns import Columns, made, sorted_triples
 from triplewire.encode.interning import Interner
+from triplewire.encode.names import gathered
 from triplewire.kernels import triples as triple_kernels
-from triplewire.kernels.shared.columns import fixed_array
 from triplewire.kernels.text import scan as kernels
-from triplewire.kernels.text.names import copy_strings
 from triplewire.model.terms import RDF, XSD_STRING
 
 _CHUNK = 2_048  # statements between scanner and tables: what fits a processor's cache
@@ -95,10 +94,7 @@ def _is_iri(text: bytes) -> bool:
 def _ids(graphs: Ids, columns: Columns, document: str) -> Sequence[str]:
     """The ids of the publications, as `triplewire.read.rdf.split.graph_id` gives them."""
     start, named = columns.start[graphs], graphs >= 0
-    offset = np.zeros(len(graphs) + 1, np.int64)
-    np.cumsum(np.where(named, columns.end[graphs] - start + 1, 1), out=offset[1:])
-    joined = np.empty(offset[-1], np.uint8)
-    copy_strings(fixed_array(columns.text), fixed_array(start), fixed_array(offset), joined)
+    joined, offset = gathered(columns.text, start, np.where(named, columns.end[graphs], start) + 1)
     joined[offset[1:] - 1] = 10  # which is in no name
     ids = joined.tobytes().decode().split("\n")[:-1]
     for row in np.flatnonzero(~named | (columns.kind[graphs] == BLANK_KIND)).tolist():

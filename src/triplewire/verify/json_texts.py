@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 
 from triplewire.encode.batch import BLANK_KIND, IRI_KIND, LITERAL_KIND, Bytes, Ids, Offsets, Terms
 from triplewire.encode.buffers import of_numbers, of_strings, of_text
+from triplewire.encode.names import gathered
 from triplewire.encode.strings import TextColumn, joined, utf8
 from triplewire.kernels.joins import row_texts as rows_kernels
-from triplewire.kernels.shared.columns import fixed, fixed_array
+from triplewire.kernels.shared.columns import fixed
 from triplewire.kernels.text import json_strings as kernels
-from triplewire.kernels.text.names import copy_strings
 from triplewire.model.match import bindings_text
 from triplewire.model.packed import literal_with
 from triplewire.model.terms import IRI, BlankNode, Term, term_to_json
@@ -60,7 +60,7 @@ def _lists(
     used = UsedTerms(bindings, pairs)
     unbound = int(len(used.ids) > 0 and used.ids[0] < 0)
     ids = used.ids[unbound:]
-    text, offset = _gathered(terms, ids)
+    text, offset = gathered(terms.text, terms.start[ids], terms.end[ids])
     order = term_order(terms, ids, of_text(text, offset))
     steps = used.steps(np.concatenate((np.zeros(unbound, np.int64), unbound + order)))
     term_text, term_offset = _term_texts(terms, ids, text, offset, order)
@@ -79,16 +79,6 @@ def _lists(
     out = np.empty(out_offset[-1], np.uint8)
     rows_kernels.write_rows(*given, *lists, out_offset, out)
     return out, out_offset
-
-
-def _gathered(terms: Terms, ids: NDArray[np.int64]) -> tuple[Bytes, Offsets]:
-    """The texts of some terms, one behind the other."""
-    start = terms.start[ids]
-    offset = np.zeros(len(ids) + 1, np.int64)
-    np.cumsum(terms.end[ids] - start, out=offset[1:])
-    text = np.empty(offset[-1], np.uint8)
-    copy_strings(fixed_array(terms.text), fixed_array(start), fixed_array(offset), text)
-    return text, offset
 
 
 def term_order(terms: Terms, ids: NDArray[np.int64], texts: pa.LargeBinaryArray) -> NDArray[np.int64]:

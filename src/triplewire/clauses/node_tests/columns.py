@@ -11,9 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from triplewire.encode.batch import Bytes, Ids, Offsets
-from triplewire.encode.names import Names
-from triplewire.kernels.shared.columns import fixed_array
-from triplewire.kernels.text.names import copy_strings
+from triplewire.encode.names import Names, gathered
 
 Arrays: TypeAlias = dict[str, NDArray[np.generic]]
 
@@ -52,12 +50,7 @@ class Strings(Sequence[bytes]):
 
     def taken(self, rows: NDArray[np.integer[Any]]) -> Strings:
         """Some of the strings, in this order."""
-        counts = self.offset[rows + 1] - self.offset[rows]
-        offset = np.zeros(len(rows) + 1, np.int64)
-        np.cumsum(counts, out=offset[1:])
-        text = np.empty(int(offset[-1]), np.uint8)
-        copy_strings(fixed_array(self.text), fixed_array(self.offset[:-1][rows]), fixed_array(offset), text)
-        return Strings(text, offset)
+        return Strings(*gathered(self.text, self.offset[rows], self.offset[rows + 1]))
 
     def names(self, seed: int) -> Names:
         """The table of these strings, which are distinct."""
