@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from triplewire.bench import joins, measure, partition, spark
+from triplewire.bench import measure, partition, spark
+from triplewire.bench.joins import figures as joins
 from triplewire.bench.loaded import GIGA, MEGA, MICROS, allowed_micros, explained, inputs_of, load_case
 from triplewire.bench.measure import Timed
 from triplewire.bench.operators import targets
