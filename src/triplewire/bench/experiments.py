@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from triplewire.bench import measure, partition, spark
-from triplewire.bench.joins import figures as joins
+from triplewire.bench.joins.figures import graph_cases, graph_figures, latency_cases, latency_figures
 from triplewire.bench.loaded import GIGA, MEGA, MICROS, allowed_micros, explained, inputs_of, load_case
 from triplewire.bench.measure import Timed
 from triplewire.bench.operators import targets
@@ -320,8 +320,8 @@ def _reference_cases(place: Place) -> list[Case]:
 
 EXPERIMENTS: dict[str, Experiment] = {
     **{name: _plain(name) for name in WORKLOADS},
-    "graph": Experiment("graph", "patterns that join", joins.graph_cases, joins.graph_figures),
-    "latency": Experiment("latency", "one publication at a time", joins.latency_cases, joins.latency_figures),
+    "graph": Experiment("graph", "patterns that join", graph_cases, graph_figures),
+    "latency": Experiment("latency", "one publication at a time", latency_cases, latency_figures),
     "rtf-reference": Experiment("rtf", "against matcher reference", _reference_cases, _over_reference),
     "cluster-same": Experiment("cluster", "same structure, other constraints", _same_structure_cases, _same_structure),
     "rtf-growth": Experiment("rtf", "a million queries, and one at a time", _grown_cases, _growth),

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from triplewire.encode.batch import BLANK_KIND, IRI_KIND, Batch
 from triplewire.encode.buffers import of_numbers, of_strings, of_text
 from triplewire.encode.decode import Decoder
-from triplewire.encode.names import gathered
+from triplewire.encode.names import strings_at
 from triplewire.model.canonical import canonical_term, content_hash
 from triplewire.model.packed import literal_with
 from triplewire.model.terms import BlankNode
@@ -96,7 +96,7 @@ def _lines(batch: Batch, rows: NDArray[np.int64], owner: NDArray[np.int64], deco
 def _texts(batch: Batch, used: NDArray[np.int32], decoder: Decoder) -> pa.LargeBinaryArray:
     """Some terms of a batch, none of them a blank node, in canonical N-Triples."""
     terms = batch.terms
-    text, offset = gathered(terms.text, terms.start[used], terms.end[used])
+    text, offset = strings_at(terms.text, terms.start[used], terms.end[used])
     is_iri = terms.kind[used] == IRI_KIND
     unsafe = np.zeros(len(text) + 1, np.int64)
     np.cumsum(_UNSAFE[np.repeat(is_iri, np.diff(offset)).astype(np.int8), text], out=unsafe[1:])

@@ -25,7 +25,7 @@ _NO_SUFFIXES = np.zeros(0, np.int32), np.zeros(0, np.uint8), np.zeros(0, np.int6
 _SMALL = 1 << 12  # strings: a table of fewer has much room
 
 
-def gathered(text: Bytes, start: Offsets, end: Offsets) -> tuple[Bytes, Offsets]:
+def strings_at(text: Bytes, start: Offsets, end: Offsets) -> tuple[Bytes, Offsets]:
     """Strings of a text, each from `start` to `end`, one behind the other in a text of their own, and where each begins
     there and the last one ends."""
     offset = np.zeros(len(start) + 1, np.int64)
@@ -73,7 +73,7 @@ class Names:
 
     def texts(self, numbers: NDArray[np.integer[Any]]) -> tuple[Bytes, Offsets]:
         """Some of the strings in one text, and where each begins and the last one ends."""
-        return gathered(self.text, self.offset[numbers], self.offset[numbers + 1])
+        return strings_at(self.text, self.offset[numbers], self.offset[numbers + 1])
 
     def extended(self, other: Names, numbers: NDArray[np.integer[Any]]) -> tuple[Names, Ids]:
         """This table with some strings of another one of its sort behind its own, as far as they are new; and the

@@ -16,7 +16,7 @@ from triplewire.config import Settings
 from triplewire.encode.batch import BLANK_KIND, Batch, Bytes, Ids
 from triplewire.encode.columns import Columns, made, sorted_triples
 from triplewire.encode.interning import Interner
-from triplewire.encode.names import gathered
+from triplewire.encode.names import strings_at
 from triplewire.kernels import triples as triple_kernels
 from triplewire.kernels.text import scan as kernels
 from triplewire.model.terms import RDF, XSD_STRING
@@ -94,7 +94,7 @@ def _is_iri(text: bytes) -> bool:
 def _ids(graphs: Ids, columns: Columns, document: str) -> Sequence[str]:
     """The ids of the publications, as `triplewire.read.rdf.split.graph_id` gives them."""
     start, named = columns.start[graphs], graphs >= 0
-    joined, offset = gathered(columns.text, start, np.where(named, columns.end[graphs], start) + 1)
+    joined, offset = strings_at(columns.text, start, np.where(named, columns.end[graphs], start) + 1)
     joined[offset[1:] - 1] = 10  # which is in no name
     ids = joined.tobytes().decode().split("\n")[:-1]
     for row in np.flatnonzero(~named | (columns.kind[graphs] == BLANK_KIND)).tolist():

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from triplewire.encode.batch import BLANK_KIND, IRI_KIND, LITERAL_KIND, Bytes, Ids, Offsets, Terms
 from triplewire.encode.buffers import of_numbers, of_strings, of_text
-from triplewire.encode.names import gathered
+from triplewire.encode.names import strings_at
 from triplewire.encode.strings import TextColumn, joined, utf8
 from triplewire.kernels.joins import row_texts as rows_kernels
 from triplewire.kernels.shared.columns import fixed
@@ -60,7 +60,7 @@ def _lists(
     used = UsedTerms(bindings, pairs)
     unbound = int(len(used.ids) > 0 and used.ids[0] < 0)
     ids = used.ids[unbound:]
-    text, offset = gathered(terms.text, terms.start[ids], terms.end[ids])
+    text, offset = strings_at(terms.text, terms.start[ids], terms.end[ids])
     order = term_order(terms, ids, of_text(text, offset))
     steps = used.steps(np.concatenate((np.zeros(unbound, np.int64), unbound + order)))
     term_text, term_offset = _term_texts(terms, ids, text, offset, order)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from triplewire.encode.batch import Bytes, Ids, Offsets
-from triplewire.encode.names import Names, gathered
+from triplewire.encode.names import Names, strings_at
 
 Arrays: TypeAlias = dict[str, NDArray[np.generic]]
 
@@ -50,7 +50,7 @@ class Strings(Sequence[bytes]):
 
     def taken(self, rows: NDArray[np.integer[Any]]) -> Strings:
         """Some of the strings, in this order."""
-        return Strings(*gathered(self.text, self.offset[rows], self.offset[rows + 1]))
+        return Strings(*strings_at(self.text, self.offset[rows], self.offset[rows + 1]))
 
     def names(self, seed: int) -> Names:
         """The table of these strings, which are distinct."""
