@@ -192,7 +192,8 @@ def found(number: int, term: int, publication: int, tests: Tests, what: Features
         rank = tests.rank[number]
         if low < 0:
             return False
-        return bool({"<": rank >= high, "<=": rank >= low, ">": rank < low, ">=": rank < high}[OPS[tests.op[number]]])
+        orders = {"<": rank >= high, "<=": rank >= low, ">": rank < low, ">=": rank < high}
+        return bool({**orders, "!=": rank < low or rank >= high}[OPS[tests.op[number]]])
     if number in what.test[what.offset[term] : what.offset[term + 1]]:
         return True
     slice_ = slice(what.node_offset[publication], what.node_offset[publication + 1])

@@ -182,10 +182,11 @@ BY_KIND = {
     ],
     RANGE: [
         "?x > 5", "5 >= ?x", "?x < 2.5", "?x <= 1e3", "?x > '2020-01-01'^^xsd:date",
-        "?x < '2020-01-01T00:00:00Z'^^xsd:dateTime",
+        "?x < '2020-01-01T00:00:00Z'^^xsd:dateTime", "?x != 5", "5.0 != ?x", "?x != '2020-01-01'^^xsd:date",
     ],
     RESIDUAL: [
-        "?x != 5", "?x > 'a'", "!(?x = 5)", "?x NOT IN (5)", "isIRI(?x)", "contains(?x, '')",
+        "?x != 'a'", "?x != <urn:a>", "?x != true", "?x != 'NaN'^^xsd:double", "?x > 'a'", "!(?x = 5)", "?x NOT IN (5)",
+        "isIRI(?x)", "contains(?x, '')",
         "contains(lcase(?x), 'a')",
         "regex(?x, 'a.b')", "regex(?x, 'a', 'i')", "regex(?x, 'a|b')", "ftcontains(?x, ftNOT 'a')", "strlen(?x) > 5",
     ],

@@ -51,14 +51,14 @@ def compared(op: str, constants: Iterable[Any], coercion: Coercion = Coercion.LE
     return [Compare(op, X, constant, coercion) for constant in constants]
 
 
-@pytest.mark.parametrize("op", ["=", "<", "<=", ">", ">="])
+@pytest.mark.parametrize("op", ["=", "!=", "<", "<=", ">", ">="])
 @pytest.mark.parametrize("coercion", Coercion)
 def test_all_pairs_of_numbers(op: str, coercion: Coercion) -> None:
     tests = check(distinct(compared(op, NUMERIC + PLAIN, coercion)), facts(*NUMERIC, *PLAIN))
     assert (tests.kind == (INDEXED if op == "=" else RANGE)).sum() > 20
 
 
-@pytest.mark.parametrize("op", ["=", "<", "<=", ">", ">="])
+@pytest.mark.parametrize("op", ["=", "!=", "<", "<=", ">", ">="])
 @pytest.mark.parametrize("coercion", Coercion)
 def test_all_pairs_of_dates(op: str, coercion: Coercion) -> None:
     check(distinct(compared(op, MOMENTS, coercion)), facts(*MOMENTS))

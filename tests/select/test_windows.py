@@ -42,7 +42,7 @@ def window(language: str, dice: random.Random, constants: list[Literal], predica
     """The text of a subscription with one to four bounds on the objects under a predicate, and maybe on others."""
 
     def bounds(variable: str) -> str:
-        ops = [dice.choice((">", ">=")), dice.choice(("<", "<=")), dice.choice(("<", "<=", ">", ">="))]
+        ops = [dice.choice((">", ">=")), dice.choice(("<", "<=")), dice.choice(("<", "<=", ">", ">=", "!="))]
         chosen = [(op, dice.choice(constants)) for op in ops[: dice.choice((1, 2, 2, 2, 3))]]
         if language == "gql":
             return " AND ".join(f'{variable} {op} "{constant.lexical}"' for op, constant in chosen)

@@ -351,3 +351,28 @@ def test_what_leads_nowhere_is_no_match(size: int) -> None:
         assert (p, s) in left or matches == ((p, s) in told), subscriptions[s].text
     assert left
     assert len(left) < len(pairs) or size > 4
+
+
+@pytest.mark.parametrize("condition", ["?c != 3", "3.0 != ?c", "?c != 3 && ?c != 4", "?c > 1 && ?c < 6 && ?c != 3"])
+def test_unequal_values_are_left_to_nobody(condition: str) -> None:
+    """The join network decides `!=` with a number, and the index does not name a clause by it."""
+    values = [Literal(str(n), XSD + "integer") for n in range(8)] + [
+        Literal("3"),
+        IRI("urn:3"),
+        Literal("x", XSD + "byte"),
+    ]
+    publications = [
+        Publication(
+            f"urn:{n}", (Triple(IRI("urn:a"), IRI("urn:p"), IRI("urn:b")), Triple(IRI("urn:b"), IRI("urn:q"), value))
+        )
+        for n, value in enumerate(values)
+    ]
+    query = parse(f"SELECT * WHERE {{ ?a <urn:p> ?b . ?b <urn:q> ?c FILTER({condition}) }}", "sparql", id="x")
+    columns = Columns.of(publications, [query], world_of())
+    assert not columns.clauses.tests.is_residual.any()
+    every = np.arange(len(publications), dtype=np.int32)
+    decided, _ = columns.columnar._shared.decide(columns.view, every, np.zeros(len(every), np.int32), 1000)
+    assert not len(decided.left_clause)
+    meant = [n for n in every.tolist() if evaluate(query, publications[n], world_of()).bindings]
+    assert sorted(decided.publication.tolist()) == meant
+    assert 0 < len(meant) < len(every)

@@ -35,7 +35,8 @@ class Features:
     Range tests: each belongs to a range group and has a rank, the place of its constant among the group's distinct
     constants in ascending order. `low` counts the constants below the term's value, `high` those below or equal;
     both are -1 where the term has no value of the group's kind. So `> c` holds for ranks < low, `>= c` for ranks <
-    high, `< c` for ranks >= high, `<= c` for ranks >= low. A test for `=` is no range test.
+    high, `< c` for ranks >= high, `<= c` for ranks >= low, `!= c` for all but low .. high - 1. A test for `=` is no
+    range test.
     """
 
     term: Ids  # batch term -> the segment's term id, or -1

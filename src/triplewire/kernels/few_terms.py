@@ -14,7 +14,7 @@ import numpy as np
 from triplewire.kernels.classes import NOT_KNOWN, ClassTests, KnownSets, Scratch, TermTexts, known_tests
 from triplewire.kernels.listed import LONG
 from triplewire.kernels.pairs import codes_of_words, tests_of_words
-from triplewire.kernels.places import literal_places, number_places
+from triplewire.kernels.places import group_places, number_places
 from triplewire.kernels.shared.columns import BatchColumns, Triples, take_batch
 from triplewire.kernels.shared.compiled import called_helper, helper, kernel
 from triplewire.kernels.shared.lending import NUMBER, Field, borrowed, places
@@ -34,7 +34,8 @@ class Asked(NamedTuple):
     kinds: Any
     seed: Any  # of the hashes of the names of classes
     type_name: Any  # the IRI of rdf:type
-    group: Any  # the range group of numbers, or -1
+    group: Any  # the range group of the orders of numbers, or -1
+    unlike: Any  # that of `!=`, or -1
 
 
 class WordPostings(NamedTuple):
@@ -82,7 +83,7 @@ class Areas(NamedTuple):
 _bytes, _ids, _longs, _hashes = Field(np.uint8), Field(np.int32), Field(np.int64), Field(np.uint64)
 _STRINGS = (_bytes, _longs, _bytes, _hashes, _ids)
 LENT = (
-    (Asked, (NUMBER, NUMBER, _bytes, NUMBER)),
+    (Asked, (NUMBER, NUMBER, _bytes, NUMBER, NUMBER)),
     (StringTable, _STRINGS),
     (StringTable, _STRINGS),
     (WordPostings, (_longs, _ids)),
@@ -194,7 +195,9 @@ def look_up(lent: Any, batch_table: Any, term: Any, offset: Any, node_offset: An
         left = number_places(batch.kind, batch.number_state, batch.number, scale.keys, scale.inexact, areas.below,
                              areas.upto, areas.left)  # fmt: skip
         if asked.group >= 0:
-            literal_places(batch.kind, areas.below, areas.upto, ranks[0, asked.group], ranks[1, asked.group])
+            group_places(batch.kind, areas.below, areas.upto, False, ranks[0, asked.group], ranks[1, asked.group])
+        if asked.unlike >= 0:
+            group_places(batch.kind, areas.below, areas.upto, True, ranks[0, asked.unlike], ranks[1, asked.unlike])
     if left > 0 or not 0 <= of_classes < areas.class_test.size or nodes >= areas.node_test.size:
         return NOT_KNOWN
     of_words = _int(0)

@@ -36,11 +36,13 @@ def number_places(kind: Any, state: Any, number: Any, keys: Any, inexact: Any, b
 
 
 @kernel
-def literal_places(kind: Any, below: Any, upto: Any, low: Any, high: Any) -> None:
-    """The places of literals alone: an IRI may be equal to a number, but is not in order with it."""
+def group_places(kind: Any, below: Any, upto: Any, has_iris: bool, low: Any, high: Any) -> None:
+    """The places in a range group: of literals, and of IRIs where it has any. An IRI may be equal to a number, but is
+    not in order with it."""
     for term in range(kind.size):
-        low[term] = below[term] if kind[term] == _LITERAL else -1
-        high[term] = upto[term] if kind[term] == _LITERAL else -1
+        is_there = has_iris or kind[term] == _LITERAL
+        low[term] = below[term] if is_there else -1
+        high[term] = upto[term] if is_there else -1
 
 
 @kernel

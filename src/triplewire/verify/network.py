@@ -40,7 +40,7 @@ from triplewire.kernels.shared.columns import fixed
 from triplewire.memory import give_back
 from triplewire.verify.solve import with_variables
 
-VERSION = 1
+VERSION = 2
 """Of the arrays, which are saved: another network of the same clauses has another number."""
 
 _MANY = 1 << 16  # patterns: while their network is made, much more memory is needed than it keeps

@@ -61,9 +61,9 @@ def check_tests(arrays: Mapping[str, NDArray[Any]], part: str) -> int:
         require(np.array_equal(ranged, is_range), f"the array {part}.{name} does not fit to {part}.kind")
     for number in range(len(meta["words"])):
         _check_words(_part(arrays, f"words{number}"), f"{part}.words{number}", tests)
-    for number, (key, *of_orders) in enumerate(meta["scales"]):
-        is_group = all(type(group) is int and -1 <= group < groups for group in of_orders)
-        require(is_group and len(of_orders) == 2, f"{part}.meta has a wrong scale")
+    for number, (key, *of_groups) in enumerate(meta["scales"]):
+        is_group = all(type(group) is int and -1 <= group < groups for group in of_groups)
+        require(is_group and len(of_groups) == 3, f"{part}.meta has a wrong scale")
         _check_scale(_part(arrays, f"scales{number}"), f"{part}.scales{number}", str(key[0]), tests)
     if substrings := _part(arrays, "substrings"):
         _check_substrings(substrings, f"{part}.substrings", tests)

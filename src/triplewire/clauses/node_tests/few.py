@@ -96,7 +96,7 @@ class FewTerms:
     def _new_work(self, classes: ClassIndex | None, known: KnownSets) -> _Work:
         kinds, none = 0, _NO_STRINGS.table
         words, postings, names = none, kernels.WordPostings(_LONGS, _IDS), none
-        scale, group = _NO_SCALE, -1
+        scale, groups = _NO_SCALE, (-1, -1)
         if self._words is not None:
             kinds |= kernels.WORDS
             words = self._words.names.table
@@ -106,8 +106,8 @@ class FewTerms:
             names = classes.names[0].table
         if self._numbers is not None:
             kinds |= kernels.NUMBERS
-            scale, group = _scale_of(self._numbers), self._numbers.later
-        areas, asked = _new_areas(len(self._tests)), kernels.Asked(kinds, TEXT_SEED, TYPE_NAME, group)
+            scale, groups = _scale_of(self._numbers), (self._numbers.later, self._numbers.unlike)
+        areas, asked = _new_areas(len(self._tests)), kernels.Asked(kinds, TEXT_SEED, TYPE_NAME, *groups)
         parts = asked, self._constants.table, words, postings, names, known, scale, areas
         return _Work(Lent(kernels.LENT, *parts), areas, known)
 

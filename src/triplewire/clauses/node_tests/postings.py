@@ -15,7 +15,7 @@ only ever evaluated (`triplewire.ir.evaluation.expressions.holds`). The postings
     ("N", op, lexical, datatype)  ("M", ...)       strict numbers, strict dates and times
     ("c", relation, IRI)  ("c", relation, IRI, name)   a class, by its IRI or by a label
 
-`op` is one of = < <= > >=, the node on its left. An order is a test of its own, never one of several postings.
+`op` is one of = != < <= > >=, the node on its left. All but = are tests of their own, never one of several postings.
 """
 
 from __future__ import annotations
@@ -56,7 +56,10 @@ text with half a surrogate pair, HALVED. The number of a suffix is in the bits f
 
 DEFAULT = Analyzer()
 ORDERS = ("<", "<=", ">", ">=")
-_FLIPPED = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+RANKED = (*ORDERS, "!=")
+"""The operators of range tests (`triplewire.kernels.shared.ranks`)."""
+
+_FLIPPED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _PLACES = {TextRelation.CONTAINS: "c", TextRelation.STARTS: "s", TextRelation.ENDS: "e"}
 _FUNCTIONS = {"CONTAINS": "c", "STRSTARTS": "s", "STRENDS": "e"}
 _ANCHORED = {"": "c", "^": "s", "$": "e", "^$": "b"}
@@ -92,7 +95,7 @@ def postings(test: Test) -> tuple[Posting, ...] | None:
 def _merged(parts: Iterable[tuple[Posting, ...] | None]) -> tuple[Posting, ...] | None:
     merged: list[Posting] = []
     for part in parts:
-        if part is None or any(posting[1] in ORDERS for posting in part if posting[0] in ("n", "i", "N", "M")):
+        if part is None or any(posting[1] in RANKED for posting in part if posting[0] in ("n", "i", "N", "M")):
             return None
         merged += part
     return tuple(dict.fromkeys(merged))
@@ -176,7 +179,7 @@ def _language(constant: Test) -> tuple[Posting, ...] | None:
 
 def _lenient(op: str, constant: IRI | Literal | Label) -> tuple[Posting, ...] | None:
     text = label_of(constant)
-    if text.strip() == "NaN" or (op != "=" and isinstance(constant, IRI)):
+    if text.strip() == "NaN" or (op in ORDERS and isinstance(constant, IRI)):
         return ()
     if lenient_number(text) is not None:
         return (("n", op, text.strip()),)
@@ -191,10 +194,12 @@ def _lenient(op: str, constant: IRI | Literal | Label) -> tuple[Posting, ...] | 
 
 def _strict(op: str, constant: IRI | Literal) -> tuple[Posting, ...] | None:
     if isinstance(constant, IRI):
-        return (_this(constant),) if op == "=" else ()
+        return (_this(constant),) if op == "=" else () if op in ORDERS else None
     value = value_of(constant)
     if isinstance(value, Number):
-        return () if value.value != value.value else (("N", op, constant.lexical, constant.datatype),)
+        if value.value != value.value:  # NaN
+            return None if op == "!=" else ()
+        return (("N", op, constant.lexical, constant.datatype),)
     if isinstance(value, Moment):
         return (("M", op, constant.lexical, constant.datatype),)
     if op != "=":

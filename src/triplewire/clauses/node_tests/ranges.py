@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from triplewire.clauses.node_tests.columns import Arrays, Strings, grouped, to_bytes, to_text
-from triplewire.clauses.node_tests.postings import ORDERS, Posting
+from triplewire.clauses.node_tests.postings import ORDERS, RANKED, Posting
 from triplewire.encode.batch import Ids, Offsets
 from triplewire.ir.values.compare import Value, value_of
 from triplewire.ir.values.dates import Moment, lenient_instant
@@ -140,12 +140,14 @@ class Scale:
 
 @dataclass(frozen=True)
 class ScaleTests:
-    """A scale with its tests. `later` and `earlier` are the range groups of `> >=` and of `< <=`, -1 without any; two
-    groups where a place on the scale can be uncertain. `point_*`: rank -> its slice of the tests for `=`."""
+    """A scale with its tests. `later`, `earlier` and `unlike` are the range groups of `> >=`, of `< <=` and of `!=`, -1
+    without any; the first two are one where every place on the scale is certain. `point_*`: rank -> its slice of the
+    tests for `=`."""
 
     scale: Scale
     later: int
     earlier: int
+    unlike: int
     point_offset: Offsets
     point_test: Ids
     known: dict[Literal, StrictPlaces | None] = field(default_factory=dict, compare=False, repr=False)
@@ -153,7 +155,7 @@ class ScaleTests:
 
     def meta(self) -> list[Any]:
         """What is not in `arrays`, for JSON."""
-        return [list(self.scale.key), self.later, self.earlier]
+        return [list(self.scale.key), self.later, self.earlier, self.unlike]
 
     def arrays(self) -> Arrays:
         """The rest."""
@@ -167,39 +169,43 @@ class ScaleTests:
     def from_arrays(cls, arrays: Arrays, meta: Sequence[Any]) -> ScaleTests:
         """What `arrays` and `meta` gave."""
         a: dict[str, Any] = dict(arrays)
-        key, later, earlier = meta
+        key, later, earlier, unlike = meta
         lexical, datatype = (Strings(a[name], a[f"{name}_offset"]) for name in ("lexical", "datatype"))
         scale = Scale(tuple(key), lexical, datatype, a["keys"], a["exact"])
-        return cls(scale, later, earlier, a["point_offset"], a["point_test"])
+        return cls(scale, later, earlier, unlike, a["point_offset"], a["point_test"])
 
 
-Order: TypeAlias = tuple[int, int, str, int]
+RangeTest: TypeAlias = tuple[int, int, str, int]
 """A range test: its number, group, operator and rank."""
 
 
-def collect_scales(pairs: Iterable[tuple[Posting, int]]) -> tuple[tuple[ScaleTests, ...], list[Order]]:
-    """The scales of postings with their tests, and the tests that are orders."""
+def collect_scales(pairs: Iterable[tuple[Posting, int]]) -> tuple[tuple[ScaleTests, ...], list[RangeTest]]:
+    """The scales of postings with their tests, and the range tests."""
     rows: dict[ScaleKey, list[tuple[Any, Posting, int]]] = {}
     for posting, test in pairs:
         key, value = read_constant(posting)
         rows.setdefault(key, []).append((value, posting, test))
     scales: list[ScaleTests] = []
-    orders: list[Order] = []
+    range_tests: list[RangeTest] = []
     groups = 0
     for key in sorted(rows, key=str):
         scale, ranks = _build_scale(key, rows[key])
         ranked = [(test, str(posting[1]), rank) for (_, posting, test), rank in zip(rows[key], ranks, strict=True)]
         ordered = [row for row in ranked if row[1] in ORDERS]
-        points = [row for row in ranked if row[1] not in ORDERS]
-        later = earlier = -1
+        points = [row for row in ranked if row[1] not in RANKED]
+        different = [row for row in ranked if row[1] == "!="]
+        later = earlier = unlike = -1
         if ordered:
             later, earlier = groups, groups + (key[0] == "M")
             groups = earlier + 1
-            orders += [(test, later if op[0] == ">" else earlier, op, rank) for test, op, rank in ordered]
+            range_tests += [(test, later if op[0] == ">" else earlier, op, rank) for test, op, rank in ordered]
+        if different:
+            unlike, groups = groups, groups + 1
+            range_tests += [(test, unlike, op, rank) for test, op, rank in different]
         order, offset = grouped((rank for _, _, rank in points), len(scale.lexical))
         tests = np.array([test for test, _, _ in points], np.int32)[order]
-        scales.append(ScaleTests(scale, later, earlier, offset, tests))
-    return tuple(scales), orders
+        scales.append(ScaleTests(scale, later, earlier, unlike, offset, tests))
+    return tuple(scales), range_tests
 
 
 def _build_scale(key: ScaleKey, rows: Sequence[tuple[Any, Posting, int]]) -> tuple[Scale, list[int]]:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from triplewire.clauses.node_tests.classes import Classes
 from triplewire.clauses.node_tests.columns import Arrays, Strings, prefixed, to_bytes, under
 from triplewire.clauses.node_tests.lookup import Literals, collect_literals
-from triplewire.clauses.node_tests.postings import DEFAULT, ORDERS, Posting, postings
+from triplewire.clauses.node_tests.postings import DEFAULT, RANKED, Posting, postings
 from triplewire.clauses.node_tests.ranges import ScaleTests, collect_scales
 from triplewire.clauses.node_tests.substrings import Substrings, collect_substrings
 from triplewire.clauses.node_tests.tags import Languages
@@ -35,7 +35,7 @@ RESIDUAL, INDEXED, RANGE = 0, 1, 2
 
 _WORD = ord("w")
 
-OPS = ("", *ORDERS)
+OPS = ("", *RANKED)
 """By the number in `Tests.op`."""
 
 
@@ -211,15 +211,15 @@ def build(specs: Strings) -> Tests:
 
     group, rank = np.full(len(specs), -1, np.int32), np.full(len(specs), -1, np.int32)
     op = np.zeros(len(specs), np.uint8)
-    scales, orders = collect_scales(of("n", "i", "N", "M"))
-    for test, its_group, its_op, its_rank in orders:
+    scales, range_tests = collect_scales(of("n", "i", "N", "M"))
+    for test, its_group, its_op, its_rank in range_tests:
         kind[test], group[test], op[test], rank[test] = RANGE, its_group, OPS.index(its_op), its_rank
     return Tests(
         kind,
         group,
         op,
         rank,
-        1 + max((scale.earlier for scale in scales), default=-1),
+        1 + max((max(scale.earlier, scale.unlike) for scale in scales), default=-1),
         specs,
         collect_words(_words(specs, np.flatnonzero(first == _WORD)), of("w", "p", "W", "P")),
         collect_substrings(of("s")),

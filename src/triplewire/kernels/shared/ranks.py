@@ -8,23 +8,33 @@ from __future__ import annotations
 
 from typing import Any
 
+from triplewire.kernels.shared.columns import RESIDUAL, TestColumns
 from triplewire.kernels.shared.compiled import helper
 
-LESS, AT_MOST, GREATER = 1, 2, 3
-"""Operators of range tests: `value < constant`, `value <= constant`, `value > constant`. Any other number above 0 is
-`value >= constant`; 0 is no range test."""
+LESS, AT_MOST, GREATER, AT_LEAST, UNEQUAL = 1, 2, 3, 4, 5
+"""Operators of range tests: `value < constant`, `value <= constant`, `value > constant`, `value >= constant`,
+`value != constant`; 0 is no range test."""
 
 
 @helper
 def range_holds(op: int, rank: int, below: int, upto: int) -> Any:
     """Does the range test with this operator and the rank of its constant hold of a value?"""
+    if op == UNEQUAL:
+        return below >= 0 and (rank < below or rank >= upto)
     bound = below if (op == AT_MOST) | (op == GREATER) else upto
     return below >= 0 and (rank >= bound if op <= AT_MOST else rank < bound)
 
 
 @helper
+def is_found(test: int, tests: TestColumns) -> Any:
+    """Do look-ups find the nodes of which a test holds? A residual test does not hold before it is evaluated, and `!=`
+    holds of nearly all nodes: these are only asked of nodes that something else has found."""
+    return (tests.kind[test] != RESIDUAL) & (tests.op[test] != UNEQUAL)
+
+
+@helper
 def first_rank(op: int, below: int, upto: int) -> Any:
-    """The lowest rank for which the test holds."""
+    """The lowest rank for which the test holds; not for UNEQUAL, whose ranks are no interval."""
     return (upto if op == LESS else below) if op <= AT_MOST else 0
 
 

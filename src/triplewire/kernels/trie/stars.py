@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from triplewire.kernels.shared.columns import RESIDUAL, ClauseColumns, TestColumns
+from triplewire.kernels.shared.columns import ClauseColumns, TestColumns
 from triplewire.kernels.shared.compiled import called_helper, helper, kernel
-from triplewire.kernels.shared.ranks import AT_MOST
+from triplewire.kernels.shared.ranks import AT_MOST, is_found
 
 TERM, TEST, ANY, RANGE = 0, 1, 2, 3
 SUBJECT, WILD = -2, -1  # in place of a predicate
@@ -45,7 +45,7 @@ def _status(clauses: ClauseColumns, tests: TestColumns, p0: int, p1: int, t0: in
     """SURE, MULTI or CHECK for the clause with the patterns p0 .. p1 and the tests t0 .. t1."""
     pattern, status = clauses.pattern, SURE
     for t in range(t0, t1):
-        if tests.kind[clauses.test[t]] == RESIDUAL:
+        if not is_found(clauses.test[t], tests):
             return CHECK
     for i in range(p0, p1):
         for place in range(3):
@@ -94,7 +94,7 @@ def _bound(code: int, t0: int, t1: int, is_upper: bool, clauses: ClauseColumns, 
     asked, rank = _int(-1), _int(-1)
     for t in range(t0, t1):
         number = clauses.test[t]
-        if clauses.test_variable[t] == -1 - code and tests.op[number] != 0:
+        if clauses.test_variable[t] == -1 - code and tests.op[number] != 0 and is_found(number, tests):
             own = _asked(number, tests)
             if (tests.op[number] <= AT_MOST) == is_upper and own >> LAST == 0 and (asked < 0 or asked == own):
                 closest = rank < 0 or (tests.rank[number] < rank) == is_upper
@@ -115,7 +115,7 @@ def _object_atoms(predicate: int, code: int, t0: int, t1: int, clauses: ClauseCo
         at = _add(out_key, out_rank, at, first, atom_key(predicate, RANGE, upper << LAST | lower), low << LOW | high)
     for t in range(t0, t1):
         number = clauses.test[t]
-        if clauses.test_variable[t] == -1 - code and tests.kind[number] != RESIDUAL:
+        if clauses.test_variable[t] == -1 - code and is_found(number, tests):
             is_tested = True
             key, rank = atom_key(predicate, TEST, number), _int(-1)
             if tests.op[number] != 0:
@@ -138,7 +138,7 @@ def _star(i: int, p1: int, t0: int, t1: int, clauses: ClauseColumns, tests: Test
     else:
         for t in range(t0, t1):
             number = clauses.test[t]
-            if clauses.test_variable[t] == -1 - subject and tests.kind[number] != RESIDUAL and not tests.op[number]:
+            if clauses.test_variable[t] == -1 - subject and is_found(number, tests) and not tests.op[number]:
                 at = _add(out_key, out_rank, at, first, atom_key(SUBJECT, TEST, number), -1)
     for j in range(i, p1):
         if pattern[j, 0] == subject:

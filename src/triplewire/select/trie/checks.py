@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from triplewire.clauses.clauses import Clauses
 from triplewire.clauses.node_tests.columns import under
-from triplewire.clauses.node_tests.table import OPS
 from triplewire.clauses.schema import Column, Schema, Sizes, blocks, check, is_ascending, is_within, require
+from triplewire.kernels.shared.ranks import UNEQUAL
 from triplewire.kernels.trie.atoms import HASHED, NOTHING
 from triplewire.kernels.trie.bounds import NUMBER, STATUS
 from triplewire.kernels.trie.stars import ANY, CHECK, RANGE, TERM, TEST
@@ -114,8 +114,8 @@ def _check_ranges(asks: NDArray[Any], keys: NDArray[Any], sizes: Sizes) -> None:
     require(sizes["ranged"] == len(keys), "the array trie.range_atom has not each range atom once")
     require(np.array_equal(asks, range_tests(keys)), "the array trie.range_test asks what no key says")
     is_window = asks[:, LAST_OP] > 0
-    require(is_within(asks[:, OP], 1, len(OPS)), "a range atom in trie.range_test has no operator")
-    require(is_within(asks[:, LAST_OP], 0, len(OPS)), "a range atom in trie.range_test has a wrong operator")
+    require(is_within(asks[:, OP], 1, UNEQUAL), "a range atom in trie.range_test has no operator")
+    require(is_within(asks[:, LAST_OP], 0, UNEQUAL), "a range atom in trie.range_test has a wrong operator")
     groups = np.append(asks[:, GROUP], asks[is_window, LAST_GROUP])
     require(is_within(groups, 0, sizes["groups"]), "a range atom in trie.range_test has no group")
 

@@ -30,9 +30,10 @@ from triplewire.kernels.joins.network.making.steps import (
     add_link,
     add_step,
 )
-from triplewire.kernels.shared.columns import RESIDUAL, TestColumns
+from triplewire.kernels.shared.columns import TestColumns
 from triplewire.kernels.shared.compiled import called_helper
 from triplewire.kernels.shared.hashing import mix_bits
+from triplewire.kernels.shared.ranks import is_found
 
 _OFTEN = 1 << 62  # more than any constant occurs
 _int: Any = np.int64
@@ -164,7 +165,7 @@ def _rarest(
                 code = clauses.pattern[own.first + clauses.member[own.begin + m], k]
                 least = min(least, often.constant[code]) if code >= 0 else least
                 for t in range(own.test if code < 0 else own.test_end, own.test_end):
-                    if clauses.test_variable[t] == -1 - code and tests.kind[clauses.test[t]] != RESIDUAL:
+                    if clauses.test_variable[t] == -1 - code and is_found(clauses.test[t], tests):
                         least = min(least, often.test[clauses.test[t]])
     return least
 
