@@ -106,7 +106,6 @@ class WalkOutput(NamedTuple):
     subscription: Any  # accepted; those of a publication are the slice `offset`
     check: Any  # clauses to check; those of a publication are the slice `check_offset`
     star_list: Any
-    star_stamp: Any
     offset: Any
     check_offset: Any
     visited: Any  # nodes; and the two ends that the last publication had, or would have had

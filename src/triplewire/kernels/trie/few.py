@@ -44,7 +44,6 @@ class RunRoom(NamedTuple):
     multi: Any
     check: Any  # (`WalkOutput`)
     star_list: Any
-    star_stamp: Any
     visited: Any
     sure: Any  # (`triplewire.kernels.trie.set_trie.match`)
 
@@ -61,8 +60,8 @@ LENT = (
     (Bounds, (_ids, _ids, _longs, _ids, _ids)),
     (WalkSpace, (_bits, _bits, _ids, _longs, _ids, _ids, _ids, _ids, _bytes, _ids, _bytes, _bytes)),
     (Sink, (_bits, Field(np.int64, (2,)), _ids)),
-    (RunRoom, (_longs, _ids, _longs, _longs, _ids, Field(np.int32, (2,)), _four, Field(np.bool_), _ids, _ids, _ids,
-               _longs, Field(np.uint8, (256,)))),
+    (RunRoom, (_longs, _ids, _longs, _longs, _ids, Field(np.int32, (2,)), _four, Field(np.bool_), _ids, _ids, _longs,
+               Field(np.uint8, (256,)))),
 )  # fmt: skip
 """What is in the table of addresses, in its order."""
 
@@ -96,7 +95,7 @@ def select_few(lent: Any, batch_table: Any, features: TermFeatures, mark: int, c
     table, ranges = _take_table(lent, _TABLE), _take_ranges(lent, _RANGES)
     if find_atoms(0, batch, features, table, ranges, sink, runs) < publications:
         return NO_ROOM
-    out = WalkOutput(subscription, room.check, room.star_list, room.star_stamp, ends[0], ends[1], room.visited)
+    out = WalkOutput(subscription, room.check, room.star_list, ends[0], ends[1], room.visited)
     facts = Predicates(batch.subject, batch.predicate, features.term)
     tries = _take_trie(lent, _FIRST), _take_trie(lent, _SECOND)
     done = matched(

@@ -184,8 +184,9 @@ def _emit_aside(trie: TrieArrays, rest: Any, others: int, sure: Any, multi: int,
 
 
 @helper
-def _stars(trie: TrieArrays, space: WalkSpace, hit: int, out: WalkOutput, mark: int, count: int) -> Any:
-    """Add the stars of the nodes reached to those of the publication; returns how many there are."""
+def _stars(trie: TrieArrays, space: WalkSpace, hit: int, out: WalkOutput, count: int) -> Any:
+    """Add the stars of the nodes reached to those of the publication, and set their bits; returns how many it has."""
+    bits = space.star_bits
     for i in range(hit):
         node = _int(space.hits[_wide(i)])
         block = trie.star[_wide(node >> BLOCK)]
@@ -194,8 +195,9 @@ def _stars(trie: TrieArrays, space: WalkSpace, hit: int, out: WalkOutput, mark: 
         star = (block >> BLOCK_ROWS) + count_bits(block & before)
         star &= -is_star  # else its place may be the one behind the last
         out.star_list[_wide(count)] = star
-        count += is_star & _int(out.star_stamp[_wide(star)] != mark)
-        out.star_stamp[_wide(star)] = mark if is_star else out.star_stamp[_wide(star)]
+        place, bit = _wide(star >> 6), _wide(star & 63)
+        count += is_star & ~_int(bits[place] >> bit)
+        bits[place] |= _wide(is_star) << bit
     return count
 
 
@@ -293,7 +295,7 @@ def _of_publication(p: int, r0: int, r1: int, runs: RunAtoms, facts: Predicates,
         multi = _int(1 if runs.multi[r] else 0)
         any_multi, own_sure = any_multi | multi, sure[multi]
         if first.star.size > 0:
-            stars = _stars(first, space, hit, out, mark, stars)
+            stars = _stars(first, space, hit, out, stars)
         subs, checks, others, unsure = _hand_out(first, space, hit, scope.safe, own_sure, out.subscription, out.check,
                                                  subs, checks)  # fmt: skip
         if unsure > 0:

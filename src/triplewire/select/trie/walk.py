@@ -102,7 +102,7 @@ class Workspace:
         self.atoms = np.empty(_ROOM + atom_kernels.SPARE, np.int32)
         self.spans = np.empty(1024, np.int32), np.empty((1024, 2), np.int32)
         self.atom_seen = untouched(atoms // 64 + 1, np.uint64)
-        self.star_list, self.star_stamp = untouched(stars + 1, np.int32), untouched(stars, np.int32)
+        self.star_list = untouched(stars + 1, np.int32)
         self.checks = np.empty(_ROOM, np.int32)
         self.marked = WalkSpace(
             untouched(atoms // 64 + 1, np.uint64),
@@ -133,7 +133,7 @@ class Workspace:
         self._runs = RunRoom(
             np.empty(FEW + 1, np.int64), np.empty(FEW + 1, np.int32), np.empty(FEW + 1, np.int64),
             np.empty(FEW + 1, np.int64), *self.spans, np.empty((FEW, _MOST), np.int32), np.empty(FEW, np.bool_),
-            self.checks, self.star_list, self.star_stamp, self.visited, np.zeros((2, 256), np.uint8),
+            self.checks, self.star_list, self.visited, np.zeros((2, 256), np.uint8),
         )  # fmt: skip
         self._lent: Lent | None = None
 
@@ -160,7 +160,7 @@ class Workspace:
         """A number below which all marks so far are, and above which `count` are free."""
         if self._mark + count >= _MOST_MARKS:
             self._mark = 0
-            for stamp in (self.star_stamp, self.bounds.verdict, self.bounds.stamp):
+            for stamp in (self.bounds.verdict, self.bounds.stamp):
                 stamp[:] = 0
         first = self._mark
         self._mark += count
@@ -230,7 +230,7 @@ def walk(trie: Trie, features: Features, atoms: SubjectAtoms, cap: int, space: W
     predicates = Predicates(atoms.subject, atoms.predicate, features.term)
     visited, done = np.zeros(3, np.int64), 0
     while True:
-        out = WalkOutput(room.free, space.checks, space.star_list, space.star_stamp, offset, check_offset, visited)
+        out = WalkOutput(room.free, space.checks, space.star_list, offset, check_offset, visited)
         mark = space.marks(publications + 1)
         done = set_trie.match(
             done,
