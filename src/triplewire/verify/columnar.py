@@ -155,7 +155,8 @@ class Columnar:
     def _listed_outcomes(self, view: View, pairs: Pairs, exact: NDArray[np.bool_]) -> Bytes:
         """The outcome of pairs whose solutions the join network lists: several may be one binding. LEFT of others."""
         outcome = np.full(len(pairs), LEFT, np.uint8)
-        for portion in self._portions(np.flatnonzero(exact & (pairs.width > 0))):
+        may_list = self._shared.may_list(pairs.clauses[pairs.offset[:-1]])
+        for portion in self._portions(np.flatnonzero(exact & (pairs.width > 0) & may_list)):
             own = pairs.taken(portion)
             solved = self._shared.listed(view, own, self._most, self._world.settings.max_steps)
             more = bindings_of(solved, own, self._most).more

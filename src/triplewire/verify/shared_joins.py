@@ -18,7 +18,7 @@ from triplewire.encode.batch import Ids
 from triplewire.kernels.joins.columns import StatedClauses
 from triplewire.kernels.joins.network import decide as kernels
 from triplewire.kernels.joins.network import listing, walk
-from triplewire.kernels.joins.network.columns import Scratch, StepColumns
+from triplewire.kernels.joins.network.columns import MARK, Scratch, StepColumns
 from triplewire.kernels.joins.network.publication import STAMP, VISITED
 from triplewire.kernels.pool import Pool
 from triplewire.kernels.shared.lending import Lent
@@ -77,6 +77,11 @@ class SharedJoins:
         """Keep a scratch for the next call, if it has stamps for many more publications."""
         if _state(work).item(STAMP) < _MOST_STAMPS:
             self._scratch.give(work)
+
+    def may_list(self, clauses: Ids) -> NDArray[np.bool_]:
+        """Of which clauses are solutions listed? Not where there are residual predicates, or more than clauses say."""
+        exact: NDArray[np.bool_] = self.network.clause[clauses, MARK] & kernels.EXACT != 0
+        return exact
 
     def listed(self, view: View, pairs: Pairs, most: int, most_steps: int) -> Solved:
         """The solutions of pairs that match, ascending by publication; LEFT where they are not listed here. Equal
