@@ -62,7 +62,7 @@ def filled(expressions: list[TextExpression], terms: list[Term], world: World) -
     places = [(test << 32 | term) for test in range(len(expressions)) for term in range(len(terms))]
     outcomes: list[int] = []
     for group in [places] if world == World() else [[key] for key in places]:
-        answers = Answers(lazy.scope, pairs=1)
+        answers = Answers(lazy.scope)
         for at, key in enumerate(group):
             answers.known[at] = key, -1, ASKED
         lazy.fill(answers, terms.__getitem__, lambda number: Publication("", ()))

@@ -35,7 +35,7 @@ class Asked(NamedTuple):
     seed: Any  # of the hashes of the names of classes
     type_name: Any  # the IRI of rdf:type
     group: Any  # the range group of the orders of numbers, or -1
-    unlike: Any  # that of `!=`, or -1
+    unequal: Any  # that of `!=`, or -1
 
 
 class WordPostings(NamedTuple):
@@ -196,8 +196,8 @@ def look_up(lent: Any, batch_table: Any, term: Any, offset: Any, node_offset: An
                              areas.upto, areas.left)  # fmt: skip
         if asked.group >= 0:
             group_places(batch.kind, areas.below, areas.upto, False, ranks[0, asked.group], ranks[1, asked.group])
-        if asked.unlike >= 0:
-            group_places(batch.kind, areas.below, areas.upto, True, ranks[0, asked.unlike], ranks[1, asked.unlike])
+        if asked.unequal >= 0:
+            group_places(batch.kind, areas.below, areas.upto, True, ranks[0, asked.unequal], ranks[1, asked.unequal])
     if left > 0 or not 0 <= of_classes < areas.class_test.size or nodes >= areas.node_test.size:
         return NOT_KNOWN
     of_words = _int(0)

@@ -29,7 +29,7 @@ from triplewire.model.terms import Term
 from triplewire.verify.searches import LiteralTexts, Search
 
 MOST_KEPT = 1 << 16  # answers, and expressions, that are kept from one batch to the next
-_LEAST_ROOM, _ROOM = 1 << 7, 1 << 12  # rows at first, for few pairs and for as many as are solved at once
+_ROOM = 1 << 12  # rows at first: room for one answer for each of the pairs that are solved at once, half of it free
 _NOWHERE = Publication("", ())
 _EVERYWHERE = 1  # in `scope`: the answer is the same in every publication
 
@@ -41,10 +41,9 @@ class Answers:
     the steps that the tests of each subscription took.
     """
 
-    def __init__(self, scope: NDArray[np.int8], pairs: int) -> None:
+    def __init__(self, scope: NDArray[np.int8]) -> None:
         self.scope = scope
-        room = min(max(1 << (4 * pairs).bit_length(), _LEAST_ROOM), _ROOM)
-        self.known = np.full((room, 3), -1, np.int64)
+        self.known = np.full((_ROOM, 3), -1, np.int64)
         self.spent: dict[int, int] = {}
 
     def grow(self) -> None:

@@ -178,7 +178,7 @@ class Solver:
             groups = np.split(groups[0], range(_AT_ONCE, len(joined), _AT_ONCE))
         while groups:
             waiting = groups.pop()
-            answers = Answers(self._residual.scope, len(waiting))
+            answers = Answers(self._residual.scope)
             while len(waiting):
                 portion = joined if len(waiting) == len(joined) else joined.taken(waiting)
                 own, rows, pieces = self._pass(portion, keep, joined_clauses, triples, facts, answers)
@@ -270,8 +270,6 @@ def _sort_triples(batch: Batch, publication: Ids) -> tuple[Offsets, NDArray[np.i
     offset = np.full(len(batch), -1, np.int64)
     asked = np.bincount(publication, minlength=len(batch))
     large = np.flatnonzero((asked > 0) & ((sizes > _SMALL) | (asked >= _OFTEN)))
-    if not len(large):
-        return offset, _NONE
     where = ends(4 * sizes[large])
     offset[large] = where[:-1]
     keys = np.empty(where[-1], np.int64)

@@ -106,7 +106,7 @@ class FewTerms:
             names = classes.names[0].table
         if self._numbers is not None:
             kinds |= kernels.NUMBERS
-            scale, groups = _scale_of(self._numbers), (self._numbers.later, self._numbers.unlike)
+            scale, groups = _scale_of(self._numbers), (self._numbers.later, self._numbers.unequal)
         areas, asked = _new_areas(len(self._tests)), kernels.Asked(kinds, TEXT_SEED, TYPE_NAME, *groups)
         parts = asked, self._constants.table, words, postings, names, known, scale, areas
         return _Work(Lent(kernels.LENT, *parts), areas, known)

@@ -140,14 +140,14 @@ class Scale:
 
 @dataclass(frozen=True)
 class ScaleTests:
-    """A scale with its tests. `later`, `earlier` and `unlike` are the range groups of `> >=`, of `< <=` and of `!=`, -1
-    without any; the first two are one where every place on the scale is certain. `point_*`: rank -> its slice of the
-    tests for `=`."""
+    """A scale with its tests. `later`, `earlier` and `unequal` are the range groups of `> >=`, of `< <=` and of `!=`,
+    -1 without any; the first two are one where every place on the scale is certain. `point_*`: rank -> its slice of
+    the tests for `=`."""
 
     scale: Scale
     later: int
     earlier: int
-    unlike: int
+    unequal: int
     point_offset: Offsets
     point_test: Ids
     known: dict[Literal, StrictPlaces | None] = field(default_factory=dict, compare=False, repr=False)
@@ -155,7 +155,7 @@ class ScaleTests:
 
     def meta(self) -> list[Any]:
         """What is not in `arrays`, for JSON."""
-        return [list(self.scale.key), self.later, self.earlier, self.unlike]
+        return [list(self.scale.key), self.later, self.earlier, self.unequal]
 
     def arrays(self) -> Arrays:
         """The rest."""
@@ -169,10 +169,10 @@ class ScaleTests:
     def from_arrays(cls, arrays: Arrays, meta: Sequence[Any]) -> ScaleTests:
         """What `arrays` and `meta` gave."""
         a: dict[str, Any] = dict(arrays)
-        key, later, earlier, unlike = meta
+        key, later, earlier, unequal = meta
         lexical, datatype = (Strings(a[name], a[f"{name}_offset"]) for name in ("lexical", "datatype"))
         scale = Scale(tuple(key), lexical, datatype, a["keys"], a["exact"])
-        return cls(scale, later, earlier, unlike, a["point_offset"], a["point_test"])
+        return cls(scale, later, earlier, unequal, a["point_offset"], a["point_test"])
 
 
 RangeTest: TypeAlias = tuple[int, int, str, int]
@@ -193,18 +193,18 @@ def collect_scales(pairs: Iterable[tuple[Posting, int]]) -> tuple[tuple[ScaleTes
         ranked = [(test, str(posting[1]), rank) for (_, posting, test), rank in zip(rows[key], ranks, strict=True)]
         ordered = [row for row in ranked if row[1] in ORDERS]
         points = [row for row in ranked if row[1] not in RANKED]
-        different = [row for row in ranked if row[1] == "!="]
-        later = earlier = unlike = -1
+        unequal_tests = [row for row in ranked if row[1] == "!="]
+        later = earlier = unequal = -1
         if ordered:
             later, earlier = groups, groups + (key[0] == "M")
             groups = earlier + 1
             range_tests += [(test, later if op[0] == ">" else earlier, op, rank) for test, op, rank in ordered]
-        if different:
-            unlike, groups = groups, groups + 1
-            range_tests += [(test, unlike, op, rank) for test, op, rank in different]
+        if unequal_tests:
+            unequal, groups = groups, groups + 1
+            range_tests += [(test, unequal, op, rank) for test, op, rank in unequal_tests]
         order, offset = grouped((rank for _, _, rank in points), len(scale.lexical))
         tests = np.array([test for test, _, _ in points], np.int32)[order]
-        scales.append(ScaleTests(scale, later, earlier, unlike, offset, tests))
+        scales.append(ScaleTests(scale, later, earlier, unequal, offset, tests))
     return tuple(scales), range_tests
 
 

@@ -219,7 +219,7 @@ def build(specs: Strings) -> Tests:
         group,
         op,
         rank,
-        1 + max((max(scale.earlier, scale.unlike) for scale in scales), default=-1),
+        1 + max((max(scale.earlier, scale.unequal) for scale in scales), default=-1),
         specs,
         collect_words(_words(specs, np.flatnonzero(first == _WORD)), of("w", "p", "W", "P")),
         collect_substrings(of("s")),

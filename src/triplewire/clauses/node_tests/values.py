@@ -51,8 +51,8 @@ def places(batch: Batch, scales: Sequence[ScaleTests], groups: int) -> tuple[Ran
             literal = batch.terms.kind[rows] == LITERAL_KIND  # an IRI is equal to a label, but not in order with it
             low[scale.later, rows[literal]] = below[literal]
             high[scale.later, rows[literal]] = upto[literal]
-        if scale.unlike >= 0:
-            low[scale.unlike, rows], high[scale.unlike, rows] = below, upto
+        if scale.unequal >= 0:
+            low[scale.unequal, rows], high[scale.unequal, rows] = below, upto
     return (low, high), pairs
 
 
@@ -80,8 +80,8 @@ def _numbers(batch: Batch, tests: ScaleTests, low: NDArray[np.int32], high: NDAr
         below[term], upto[term] = scale.lenient_place(near(value), value)
     if tests.later >= 0:
         kernels.group_places(terms.kind, below, upto, False, low[tests.later], high[tests.later])
-    if tests.unlike >= 0:
-        kernels.group_places(terms.kind, below, upto, True, low[tests.unlike], high[tests.unlike])
+    if tests.unequal >= 0:
+        kernels.group_places(terms.kind, below, upto, True, low[tests.unequal], high[tests.unequal])
     return _points(tests, np.arange(len(terms), dtype=np.int32), below, upto)
 
 
@@ -106,8 +106,8 @@ def _instants(batch: Batch, scale: Scale) -> tuple[Ids, Ids, Ids]:
 def _strict(batch: Batch, tests: ScaleTests, low: NDArray[np.int32], high: NDArray[np.int32]) -> Pairs:
     """Fills in the places of the literals that have a value on a strict scale; the pairs of tests for `=`."""
     rows, below, upto = [], [], []
-    if tests.unlike >= 0:
-        low[tests.unlike] = high[tests.unlike] = _elsewhere(batch.terms)
+    if tests.unequal >= 0:
+        low[tests.unequal] = high[tests.unequal] = _off_scale(batch.terms)
     for row in _typed(batch, NUMERIC if tests.scale.key[0] == "N" else _datatypes(str(tests.scale.key[1]))).tolist():
         value_places = _strict_places(tests, literal_of(batch.terms, row))
         if value_places is None:
@@ -119,12 +119,12 @@ def _strict(batch: Batch, tests: ScaleTests, low: NDArray[np.int32], high: NDArr
             low[tests.later, row], high[tests.later, row] = value_places[:2]
             if tests.earlier != tests.later:
                 low[tests.earlier, row], high[tests.earlier, row] = value_places[2:]
-        if tests.unlike >= 0:  # between the two, it is not known
-            low[tests.unlike, row], high[tests.unlike, row] = value_places[0], value_places[3]
+        if tests.unequal >= 0:  # between the two, it is not known
+            low[tests.unequal, row], high[tests.unequal, row] = value_places[0], value_places[3]
     return _points(tests, np.array(rows, np.int32), np.array(below, np.int32), np.array(upto, np.int32))
 
 
-def _elsewhere(terms: Terms) -> Ids:
+def _off_scale(terms: Terms) -> Ids:
     """The place of each term among the constants of a strict scale that it is not on: 0, as none of them is equal to
     it. -1 for a literal whose value is unknown, as it may be equal to one."""
     below = np.zeros(len(terms), np.int32)

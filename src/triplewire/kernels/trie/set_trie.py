@@ -184,7 +184,7 @@ def _emit_aside(trie: TrieArrays, rest: Any, others: int, sure: Any, multi: int,
 
 
 @helper
-def _stars(trie: TrieArrays, second: TrieArrays, space: WalkSpace, hit: int, out: WalkOutput, count: int) -> Any:
+def _stars(trie: TrieArrays, space: WalkSpace, hit: int, out: WalkOutput, count: int) -> Any:
     """Add the stars of the nodes reached to those of the publication, and set their bits; returns how many it has."""
     bits = space.star_bits
     for i in range(hit):
@@ -195,7 +195,6 @@ def _stars(trie: TrieArrays, second: TrieArrays, space: WalkSpace, hit: int, out
         star = (block >> BLOCK_ROWS) + count_bits(block & before)
         star &= -is_star  # else its place may be the one behind the last
         out.star_list[_wide(count)] = star
-        prefetch(second.root, star)
         place, bit = _wide(star >> 6), _wide(star & 63)
         count += is_star & ~_int(bits[place] >> bit)
         bits[place] |= _wide(is_star) << bit
@@ -287,8 +286,6 @@ def _of_publication(p: int, r0: int, r1: int, runs: RunAtoms, facts: Predicates,
         space.rest[0] = 0
         _count_objects(t0, t1, facts, bounds, mark)
         subs, checks = _emit_aside(first, space.rest, 1, several, 1, bounds, scope, out, subs, checks)
-    for i in range(runs.atom_offset[r0], runs.atom_offset[r1]):  # the runs are short: all of them are fetched first
-        prefetch(nodes, 2 * _int(first.root[_wide(runs.atoms[_wide(i)])]))
     for r in range(r0, r1):
         hit = subsets(first, runs.atoms, runs.atom_offset[r], runs.atom_offset[r + 1], runs, runs.span_offset[r],
                       runs.span_offset[r + 1], space.atom_bits, space)  # fmt: skip
@@ -298,7 +295,7 @@ def _of_publication(p: int, r0: int, r1: int, runs: RunAtoms, facts: Predicates,
         multi = _int(1 if runs.multi[r] else 0)
         any_multi, own_sure = any_multi | multi, sure[multi]
         if first.star.size > 0:
-            stars = _stars(first, second, space, hit, out, stars)
+            stars = _stars(first, space, hit, out, stars)
         subs, checks, others, unsure = _hand_out(first, space, hit, scope.safe, own_sure, out.subscription, out.check,
                                                  subs, checks)  # fmt: skip
         if unsure > 0:

@@ -1,4 +1,4 @@
-"""Programs to atom sets: the patterns of each clause, grouped by subject into stars (architecture: "Atoms", "Stars").
+"""The atom sets of clauses: the patterns of each, grouped by subject into stars (architecture: "Atoms", "Stars").
 
 An atom is what a star asks of its subject, as a 64-bit key: predicate, kind, id.
 
