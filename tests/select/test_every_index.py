@@ -19,7 +19,7 @@ from triplewire.ir.checks import check
 from triplewire.ir.evaluation.evaluate import evaluate
 from triplewire.ir.nodes import And
 from triplewire.ir.subscription import Subscription
-from triplewire.select.index import Selected
+from triplewire.select.index import Selected, order_of
 from triplewire.select.trie import asked
 
 MOST = 3
@@ -46,6 +46,14 @@ def keeps_the_law(built: Built, selected: Selected, subscriptions: list[Subscrip
                 assert not many, one.where
             elif answer.bindings:
                 assert number in maybe, one.where
+
+
+@pytest.mark.parametrize("maker", MAKERS)
+@given(trees=st.lists(st.tuples(groups, st.booleans()), max_size=12))
+def test_an_order_has_each_clause_once(maker: str, trees: list[tuple[And, bool]]) -> None:
+    built = Built.of(clauses_of([one for tree, ask in trees if (one := registered(tree, ask))]), maker)
+    order = order_of(built.index)
+    assert order is None or sorted(order.tolist()) == list(range(built.clauses.count))
 
 
 @pytest.mark.parametrize("maker", MAKERS)

@@ -50,8 +50,9 @@ class Columns:
         subscriptions: Sequence[Subscription],
         world: World,
         proven: bool = False,
+        is_reversed: bool = False,
     ) -> Columns:
-        """`proven`: as in `Columnar`."""
+        """`proven`: as in `Columnar`. `is_reversed`: the order of the clauses is from the last to the first."""
         builder = ClauseBuilder()
         most = world.settings.max_branches
         for one in subscriptions:
@@ -64,7 +65,8 @@ class Columns:
             subscription, clause, place = clauses.place(test)
             return normal_form(subscriptions[subscription], most=most).clauses[clause].tests[place][1]
 
-        columnar = Columnar(clauses, expression, subscriptions.__getitem__, world, proven)
+        order = np.arange(clauses.count, dtype=np.int32)[::-1].copy() if is_reversed else None
+        columnar = Columnar(clauses, expression, subscriptions.__getitem__, world, proven, order)
         view = View.of(encode(publications), clauses, world)
         return cls(publications, subscriptions, world, view, clauses, columnar, asked)
 
@@ -72,8 +74,8 @@ class Columns:
         """Every clause against every publication."""
         clauses = self.clauses.count
         publication = np.repeat(np.arange(len(self.publications), dtype=np.int32), clauses)
-        clause = np.tile(np.arange(clauses, dtype=np.int32), len(self.publications))
-        return self.columnar.verify(self.view, publication, clause, self.publications.__getitem__)
+        place = np.tile(np.arange(clauses, dtype=np.int32), len(self.publications))
+        return self.columnar.verify(self.view, publication, place, self.publications.__getitem__)
 
     def bindings(self, verdict: Verified) -> list[list[Row]]:
         """The rows of each match, as sets of names and terms, asked for in reverse order."""

@@ -72,7 +72,7 @@ def test_all_that_may_be_selected(cap: int, spare: int, proven: bool, monkeypatc
     constants = (Triple(NODES[1], PREDICATES[0], NODES[2]),) if proven else ()  # the index would have found them
     graphs = [_publication(rng, number, 6 + 5 * number) for number in range(6)]
     publications = [Publication(graph.id, (*{*graph.triples, *constants}, *more)) for graph in graphs]
-    columns = Columns.of(publications, queries, World(settings=Settings(max_bindings=cap)), proven)
+    columns = Columns.of(publications, queries, World(settings=Settings(max_bindings=cap)), proven, proven)
     verdict = columns.verdict()
     told = _spied(columns, monkeypatch)
     rows = columns.bindings(verdict)

@@ -51,11 +51,11 @@ def test_outcomes_are_those_of_the_reference(seed: int, cap: int) -> None:
     rng, world = random.Random(seed), world_of(cap)
     publications = [_publication(rng, rng.randint(4, 24), number) for number in range(8)]
     subscriptions = [query_of(connected(rng, rng.randint(2, 5)), number) for number in range(40)]
-    columns = Columns.of(publications, subscriptions, world)
+    columns = Columns.of(publications, subscriptions, world, is_reversed=seed % 2 == 1)
     clauses = columns.clauses
     publication = np.repeat(np.arange(len(publications), dtype=np.int32), clauses.count)
-    clause = np.tile(np.arange(clauses.count, dtype=np.int32), len(publications))
-    decided, _ = columns.columnar._shared.decide(columns.view, publication, clause, cap)
+    place = np.tile(np.arange(clauses.count, dtype=np.int32), len(publications))
+    decided, _ = columns.columnar._shared.decide(columns.view, publication, place, cap)
     told = {
         (int(p), int(s)): bool(t)
         for p, s, t in zip(decided.publication, decided.subscription, decided.truncated, strict=True)

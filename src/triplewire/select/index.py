@@ -39,27 +39,28 @@ class Selected:
 
     Accepted subscriptions surely match, and their bindings are not truncated; each is there once. They may lie in the
     `Space` until it is used again. Of the other subscriptions that could match, the clauses to check are named, each
-    once. `atoms` counts what the publications satisfied, `nodes` what of the index was visited.
+    once, by their places in the order of the index (`order_of`). `atoms` counts what the publications satisfied,
+    `nodes` what of the index was visited.
     """
 
     offset: Offsets  # publication -> its slice of `subscription`; one entry more than publications
     subscription: Ids  # accepted
-    check_offset: Offsets  # publication -> its slice of `check_clause`
-    check_clause: Ids
+    check_offset: Offsets  # publication -> its slice of `check_place`
+    check_place: Ids
     atoms: int = 0
     nodes: int = 0
 
     @property
     def candidates(self) -> int:
         """Accepted subscriptions and clauses to check."""
-        return len(self.subscription) + len(self.check_clause)
+        return len(self.subscription) + len(self.check_place)
 
     def without(self, tombstones: NDArray[np.bool_], owner: Ids) -> Selected:
-        """The same without subscriptions that are removed. `owner`: clause -> subscription."""
+        """The same without subscriptions that are removed. `owner`: place -> subscription."""
         offset, subscription = _kept(self.offset, self.subscription, ~tombstones[self.subscription])
-        check_offset, check_clause = _kept(self.check_offset, self.check_clause, ~tombstones[owner[self.check_clause]])
+        check_offset, check_place = _kept(self.check_offset, self.check_place, ~tombstones[owner[self.check_place]])
         return replace(
-            self, offset=offset, subscription=subscription, check_offset=check_offset, check_clause=check_clause
+            self, offset=offset, subscription=subscription, check_offset=check_offset, check_place=check_place
         )
 
 
@@ -87,7 +88,7 @@ class Prepared(Protocol):
 class Index(Protocol):
     """An index over clauses. Never changed once made, so any number of threads may ask it.
 
-    It may have an attribute `proves_constants` (`proves_constants`).
+    It may have the attributes `proves_constants` (see the function of this name) and `order` (`order_of`).
     """
 
     def prepare(self, view: View) -> Prepared | None:
@@ -108,6 +109,13 @@ def proves_constants(index: Index) -> bool:
     """Does a publication have all patterns without variables of each clause that the index names for it? So says its
     attribute of this name; verification does not look for them then."""
     return bool(getattr(index, "proves_constants", False))
+
+
+def order_of(index: Index) -> Ids | None:
+    """The clauses in the order of the index, by whose places it names them: so says its attribute `order`. None where
+    it names them by their numbers. What verification reads of clauses that are named together lies together then."""
+    order: Ids | None = getattr(index, "order", None)
+    return order
 
 
 @runtime_checkable

@@ -78,8 +78,9 @@ class Columnar:
     """Verifies for one segment. Any thread may ask it.
 
     `expression` gives the residual predicate with a number, `subscription` the subscription with a number, as it is
-    evaluated. `proven`: the pairs are those of an index that proves constants (`triplewire.select.index`). `network`:
-    that of these clauses and this `proven`, where it has been made.
+    evaluated. `proven`: the pairs are those of an index that proves constants; `order`: the clauses in its order
+    (both: `triplewire.select.index`). `network`: that of these clauses, this `proven` and `order`, where it has been
+    made.
     """
 
     def __init__(
@@ -89,6 +90,7 @@ class Columnar:
         subscription: Callable[[int], Subscription],
         world: World,
         proven: bool = False,
+        order: Ids | None = None,
         network: StepColumns | None = None,
     ) -> None:
         self._table = clauses.table
@@ -99,7 +101,7 @@ class Columnar:
         self._tests = clauses.tests
         self._residual = ResidualTests(len(clauses.tests), expression, lambda test: clauses.place(test)[0], world)
         self._solver = Solver(clauses, self._residual, world)
-        self._shared = SharedJoins(clauses, self._solver.stated, proven, network)
+        self._shared = SharedJoins(clauses, self._solver.stated, proven, order, network)
 
     @property
     def network(self) -> StepColumns:
@@ -111,15 +113,16 @@ class Columnar:
         """Find out what so many of the residual predicates state: a subscription is compiled for each."""
         self._residual.prepare(np.flatnonzero(self._tests.is_residual)[:most].tolist())
 
-    def verify(self, view: View, publication: Ids, clause: Ids, publications: Publications | None = None) -> Verified:
-        """Which pairs (publication, subscription) match, of these pairs (publication, clause)? `publications` gives a
-        publication by its number, with all that is known of it; without it, with what the batch holds.
+    def verify(self, view: View, publication: Ids, place: Ids, publications: Publications | None = None) -> Verified:
+        """Which pairs (publication, subscription) match, of these pairs of a publication and the place of a clause in
+        the order? `publications` gives a publication by its number, with all that is known of it; without it, with what
+        the batch holds.
 
         The join network decides first, and what it leaves is searched.
         """
-        if not len(clause):
-            return Verified(publication, clause, np.zeros(0, np.bool_))
-        shared, join_steps = self._shared.decide(view, publication, clause, self._most)
+        if not len(place):
+            return Verified(publication, place, np.zeros(0, np.bool_))
+        shared, join_steps = self._shared.decide(view, publication, place, self._most)
         verdict = Verified(shared.publication, shared.subscription, shared.truncated, join_steps=join_steps)
         if len(shared.left_clause):
             joined = self._joined(view, shared.left_publication, shared.left_clause, publications)

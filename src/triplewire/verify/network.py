@@ -40,7 +40,7 @@ from triplewire.kernels.shared.columns import fixed
 from triplewire.memory import give_back
 from triplewire.verify.solve import with_variables
 
-VERSION = 2
+VERSION = 3
 """Of the arrays, which are saved: another network of the same clauses has another number."""
 
 _MANY = 1 << 16  # patterns: while their network is made, much more memory is needed than it keeps
@@ -69,9 +69,9 @@ _PARTS = {
 # --- saved -----------------------------------------------------------------------------------------------------------
 
 
-def opened_network(clauses: Clauses, arrays: Mapping[str, NDArray[Any]]) -> StepColumns:
-    """The network of clauses from the arrays of `StepColumns`, which may be memory maps. They are read once, from end
-    to end. Raises `ValueError` where they would lead a kernel out of them."""
+def opened_network(clauses: Clauses, order: Ids | None, arrays: Mapping[str, NDArray[Any]]) -> StepColumns:
+    """The network of clauses in an order (`made_network`) from the arrays of `StepColumns`, which may be memory maps.
+    They are read once, from end to end. Raises `ValueError` where they would lead a kernel out of them."""
     constants, tests = len(clauses.constants), clauses.tests
     sizes = check(_ARRAYS, arrays, "network", {"clauses": clauses.count})
     steps, numbers = sizes["steps"], sizes["numbers"]
@@ -79,8 +79,9 @@ def opened_network(clauses: Clauses, arrays: Mapping[str, NDArray[Any]]) -> Step
     network = StepColumns(*fixed(*(arrays[name] for name in StepColumns._fields)))
     of_steps, of_rows = np.zeros((2, steps), np.uint8), np.zeros((3, numbers // ROW), np.uint8)
     limits, extents = checks.Limits(constants, len(tests), tests.groups), checks.Extents(*of_steps, *of_rows)
-    component_offset, owner = fixed(clauses.facts.component_offset, clauses.facts.owner)
-    wrong = checks.check_network(network, limits, component_offset, owner, extents)
+    of_clauses = np.diff(clauses.facts.component_offset), clauses.facts.owner
+    components, owner = fixed(*_ordered(order, *of_clauses))
+    wrong = checks.check_network(network, limits, components, owner, extents)
     require(wrong == checks.RIGHT, f"the {_PARTS.get(wrong)} of the network lead out of it")
     return network
 
@@ -88,18 +89,23 @@ def opened_network(clauses: Clauses, arrays: Mapping[str, NDArray[Any]]) -> Step
 # --- made ------------------------------------------------------------------------------------------------------------
 
 
-def made_network(clauses: Clauses, stated: StatedClauses, proven: bool) -> StepColumns:
-    """The network of clauses. `stated` are their patterns and components, `proven` is as in
-    `triplewire.verify.shared_joins.SharedJoins`."""
+def made_network(clauses: Clauses, stated: StatedClauses, proven: bool, order: Ids | None = None) -> StepColumns:
+    """The network of clauses, which has them, and what is of them, in an order; None is their own. `stated` are their
+    patterns and components, `proven` and `order` are as in `triplewire.verify.shared_joins.SharedJoins`."""
     # bindings are asked of all clauses of a subscription, of which the index may have named one
     is_alone = ~clauses.has_alternatives[clauses.facts.owner]
-    network = _made(clauses, with_variables(stated, is_alone) if proven else stated)
+    network = _made(clauses, with_variables(stated, is_alone) if proven else stated, order)
     if len(stated.pattern) > _MANY:
         give_back()  # here, where what it was made with is gone
     return network
 
 
-def _made(clauses: Clauses, components: StatedClauses) -> StepColumns:
+def _ordered(order: Ids | None, *columns: Any) -> tuple[Any, ...]:
+    """What is of clauses, in an order."""
+    return columns if order is None else tuple(column[order] for column in columns)
+
+
+def _made(clauses: Clauses, components: StatedClauses, order: Ids | None) -> StepColumns:
     """The network of these components of the clauses."""
     tests = clauses.tests.columns
     patterns = len(components.pattern)
@@ -114,11 +120,12 @@ def _made(clauses: Clauses, components: StatedClauses) -> StepColumns:
     )
     work_area = np.zeros((5, int(variables.max(initial=0)) + 1), np.int64)
     own_order = components._replace(member=components.member.copy())
-    order, begins = _room_for_order(clauses, components), np.zeros(clauses.count, np.int32)
+    columns, begins = _room_for_order(clauses, components), np.zeros(clauses.count, np.int32)
     selected = clauses.table.selected[clauses.facts.owner]
+    each = np.column_stack(_ordered(order, np.arange(clauses.count, dtype=np.int32), selected))
     steps, used, nodes, ordered = build(
         own_order,
-        selected,
+        each,
         tests,
         work_area,
         often,
@@ -127,7 +134,7 @@ def _made(clauses: Clauses, components: StatedClauses) -> StepColumns:
         node_offset,
         node,
         last,
-        order,
+        columns,
         begins,
     )
     if ordered >> _PLACE_BITS:
@@ -141,9 +148,9 @@ def _made(clauses: Clauses, components: StatedClauses) -> StepColumns:
     direct.enter_plain(step, is_plain, plain)
     width = step[:, [WIDTH, NEW_WIDTH]].astype(np.uint8)
     width[step[:, PARENT] <= APART] = 0
-    columns = spared(width), spared(np.append(step[:, TEST], used).astype(np.int32)), tested[:used].copy(), rows
-    of_clauses = _clause_rows(clauses, components, last, begins)
-    return StepColumns(*fixed(step[:, :KEPT].copy(), *columns, *of_clauses, plain, order[:ordered].copy()))
+    of_steps = spared(width), spared(np.append(step[:, TEST], used).astype(np.int32)), tested[:used].copy(), rows
+    of_clauses = _clause_rows(clauses, components, order, last, begins)
+    return StepColumns(*fixed(step[:, :KEPT].copy(), *of_steps, *of_clauses, plain, columns[:ordered].copy()))
 
 
 def _room_for_order(clauses: Clauses, components: StatedClauses) -> Bytes:
@@ -152,17 +159,20 @@ def _room_for_order(clauses: Clauses, components: StatedClauses) -> Bytes:
     return untouched(clauses.count + len(components.component) + int(variables) + 2, np.uint8)
 
 
-def _clause_rows(clauses: Clauses, components: StatedClauses, last: Ids, begins: Ids) -> tuple[Ids, Ids]:
+def _clause_rows(
+    clauses: Clauses, components: StatedClauses, order: Ids | None, last: Ids, begins: Ids
+) -> tuple[Ids, Ids]:
     """The columns `clause` and `roots`. `last`: of each component, what stands in `roots`."""
-    offset, owner = components.component_offset, clauses.facts.owner
-    begin, size = offset[:-1], np.diff(offset)
+    offset, own_marks = components.component_offset, _marks(clauses)
+    of_clauses = offset[:-1], np.diff(offset), clauses.facts.owner, own_marks, np.arange(clauses.count)
+    begin, size, owner, marks, clause = _ordered(order, *of_clauses)
     root, second = np.full(len(owner), SEVERAL, np.int32), np.full(len(owner), ABSENT, np.int32)
     few, two = (size == 1) | (size == 2), size == 2
     root[few], second[two] = last[begin[few]], last[begin[two] + 1]
-    own, places = slices(offset, np.flatnonzero(~few))
+    own, places = slices(offset, clause[~few])
     roots = np.insert(last[places], own[:-1], size[~few])
     second[~few] = own[:-1] + np.arange(len(own) - 1)
-    return np.column_stack([_marks(clauses) | begins << MARKS, root, second, owner]), roots
+    return np.column_stack([marks | begins << MARKS, root, second, owner]), roots
 
 
 def _most_tested(clauses: Clauses, components: StatedClauses) -> int:

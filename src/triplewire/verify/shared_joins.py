@@ -21,6 +21,7 @@ from triplewire.kernels.joins.network import listing, walk
 from triplewire.kernels.joins.network.columns import MARK, Scratch, StepColumns
 from triplewire.kernels.joins.network.publication import STAMP, VISITED
 from triplewire.kernels.pool import Pool
+from triplewire.kernels.shared.columns import fixed_array
 from triplewire.kernels.shared.lending import Lent
 from triplewire.kernels.shared.outcomes import LEFT, Verdicts
 from triplewire.verify.network import made_network
@@ -43,21 +44,27 @@ class Decided:
 
 class SharedJoins:
     """Decides pairs for the clauses of one segment. Any thread may ask. `proven`: nobody asks of a pair whose
-    publication lacks a pattern without variables, so that these need not be in the network. `network`: that of these
-    clauses and this `proven`, where it has been made."""
+    publication lacks a pattern without variables, so that these need not be in the network. `order`: the clauses in the
+    order in which the network has them; None where that is theirs. `network`: that of all this, where it has been made.
+    """
 
     def __init__(
-        self, clauses: Clauses, components: StatedClauses, proven: bool = False, network: StepColumns | None = None
+        self,
+        clauses: Clauses,
+        components: StatedClauses,
+        proven: bool = False,
+        order: Ids | None = None,
+        network: StepColumns | None = None,
     ) -> None:
         self._clauses = clauses
-        self._stated, self._proven, self._given = components, proven, network
+        self._stated, self._proven, self._order, self._given = components, proven, order, network
         self._scratch: Pool[Lent] = Pool()
 
-    def decide(self, view: View, publication: Ids, clause: Ids, most: int) -> tuple[Decided, int]:
-        """Of pairs (publication, clause): those that are matches, with at most `most` bindings or truncated, and those
-        that are left. What is in neither is no match. Also how many steps and nodes of the network were solved. It is
-        quickest when the pairs of a publication follow each other."""
-        features, triples, pairs = view.features, view.batch.triples, len(clause)
+    def decide(self, view: View, publication: Ids, place: Ids, most: int) -> tuple[Decided, int]:
+        """Of pairs of a publication and the place of a clause in the order: those that are matches, with at most `most`
+        bindings or truncated, and those that are left. What is in neither is no match. Also how many steps and nodes of
+        the network were solved. It is quickest when the pairs of a publication follow each other."""
+        features, triples, pairs = view.features, view.batch.triples, len(place)
         columns, node_key = features.columns, together(features.node_term, features.node_test)
         matched, left = np.empty((2, 2, pairs), np.int32)
         verdicts = Verdicts(matched, np.empty(pairs, np.bool_), left)
@@ -65,12 +72,15 @@ class SharedJoins:
         state = _state(work)
         before = state.item(VISITED)
         matches, others = kernels.decide(
-            publication, clause, work.table, triples, columns, node_key, most, verdicts
+            publication, place, work.table, triples, columns, node_key, most, verdicts
         )  # fmt: skip
         visited = state.item(VISITED) - before
         self._give(work)
         of_publication, of_subscription = matched[:, :matches]
-        decided = Decided(of_publication, of_subscription, verdicts.truncated[:matches], *left[:, :others])
+        left_publication, left_clause = left[:, :others]
+        if self._order is not None and others:
+            left_clause = self._order[left_clause]
+        decided = Decided(of_publication, of_subscription, verdicts.truncated[:matches], left_publication, left_clause)
         return decided, visited
 
     def _give(self, work: Lent) -> None:
@@ -80,7 +90,7 @@ class SharedJoins:
 
     def may_list(self, clauses: Ids) -> NDArray[np.bool_]:
         """Of which clauses are solutions listed? Not where there are residual predicates, or more than clauses say."""
-        exact: NDArray[np.bool_] = self.network.clause[clauses, MARK] & kernels.EXACT != 0
+        exact: NDArray[np.bool_] = self.network.clause[self._places(clauses), MARK] & kernels.EXACT != 0
         return exact
 
     def listed(self, view: View, pairs: Pairs, most: int, most_steps: int) -> Solved:
@@ -89,9 +99,10 @@ class SharedJoins:
         outcome = np.full(len(pairs), LEFT, np.uint8)
         if not len(pairs):
             return Solved(outcome, np.zeros(0, np.int32), np.zeros((0, 4), np.int64))
-        features, triples, columns = view.features, view.batch.triples, pairs.columns
+        features, triples = view.features, view.batch.triples
+        columns = pairs.columns._replace(clauses=fixed_array(self._places(pairs.clauses)))
         node_key, done = together(features.node_term, features.node_test), 0
-        components = np.diff(self._stated.component_offset)[columns.clauses] + 1  # at the most
+        components = np.diff(self._stated.component_offset)[pairs.clauses] + 1  # at the most
         most_lists = np.bincount(np.repeat(pairs.publication, np.diff(pairs.offset)), components).max(initial=0)
         lists = walk.lists(int(most_lists), len(components) + int(components.sum()))
         work = self._scratch.take(self._new_scratch)
@@ -111,7 +122,18 @@ class SharedJoins:
     @cached_property
     def network(self) -> StepColumns:
         """The network, which is made when it is first asked for, unless it was given."""
-        return self._given or made_network(self._clauses, self._stated, self._proven)
+        return self._given or made_network(self._clauses, self._stated, self._proven, self._order)
+
+    def _places(self, clauses: Ids) -> Ids:
+        """Where clauses are in the order."""
+        return clauses if self._order is None else self._place[clauses]
+
+    @cached_property
+    def _place(self) -> Ids:
+        assert self._order is not None
+        place = np.empty(len(self._order), np.int32)
+        place[self._order] = np.arange(len(place), dtype=np.int32)
+        return place
 
     @property
     def _constants(self) -> int:

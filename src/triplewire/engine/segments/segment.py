@@ -31,7 +31,7 @@ from triplewire.ir.subscription import Subscription, revision_of
 from triplewire.ir.walk import walk
 from triplewire.kernels.joins.network.columns import StepColumns
 from triplewire.matchers import Chunk, Details, Meaning, Stage
-from triplewire.select.index import Index, Prepared, Selected, owners, proves_constants
+from triplewire.select.index import Index, Prepared, Selected, order_of, owners, proves_constants
 from triplewire.verify.columnar import Columnar, Verified
 from triplewire.verify.json_texts import json_column
 from triplewire.verify.objects import shared
@@ -151,8 +151,9 @@ class Segment:
     @cached_property
     def _verifier(self) -> Columnar:
         world = self.home.meaning.world
-        proven = proves_constants(self.index)
-        return Columnar(self.clauses, self._expression, self.meant, world, proven, self.saved_network)
+        index = self.index
+        known = proves_constants(index), order_of(index), self.saved_network
+        return Columnar(self.clauses, self._expression, self.meant, world, *known)
 
     @property
     def network(self) -> StepColumns:
@@ -165,6 +166,12 @@ class Segment:
         subscription, clause, place = self.clauses.place(test)
         settings = self.home.meaning.world.settings
         return normal_form(self.meant(subscription), most=settings.max_branches).clauses[clause].tests[place][1]
+
+    @cached_property
+    def _owner(self) -> Ids:
+        """Place in the order of the index -> subscription."""
+        order, owner = order_of(self.index), self.clauses.facts.owner
+        return owner if order is None else owner[order]
 
     def _view(self, chunk: Chunk) -> View:
         """The chunk as this segment sees it. It stays with the chunk, as the bindings need it again."""
@@ -196,13 +203,13 @@ class Segment:
         view = self._view(chunk)
         selected = self.index.select(view, self._prepared(chunk), most, arena)
         if removed is not None:
-            selected = selected.without(removed, self.clauses.facts.owner)
+            selected = selected.without(removed, self._owner)
         stage.switch("verify")
-        if not len(selected.check_clause):
+        if not len(selected.check_place):
             counts = selected.atoms, selected.candidates, 0, 0
             return SegmentRows(selected.offset, selected.subscription, _NO_COLUMNS, (), (), counts)
         publication = owners(selected.check_offset)
-        verdict = self._verifier.verify(view, publication, selected.check_clause, chunk.publication)
+        verdict = self._verifier.verify(view, publication, selected.check_place, chunk.publication)
         return self._joined(selected, verdict)
 
     def _joined(self, selected: Selected, verdict: Verified) -> SegmentRows:
@@ -222,7 +229,7 @@ class Segment:
             (publication, subscription, truncated),
             verdict.failures,
             verdict.waiting,
-            (selected.atoms, selected.candidates, len(selected.check_clause), verdict.join_steps),
+            (selected.atoms, selected.candidates, len(selected.check_place), verdict.join_steps),
         )
 
     def details(self, chunk: Chunk, publication: Ids, subscription: Ids) -> Details:

@@ -35,7 +35,7 @@ from triplewire.errors import StoreError
 from triplewire.ir.subscription import Subscription
 from triplewire.matchers import Snapshot
 from triplewire.memory import give_back
-from triplewire.select.index import CheckedMaker, IndexMaker
+from triplewire.select.index import CheckedMaker, IndexMaker, order_of
 from triplewire.verify import network
 
 
@@ -141,8 +141,8 @@ def _segment(saved: Saved, mapped: MappedArrays, home: Home, entry: Mapping[str,
             raise ValueError("the SHA-256 of the index differs")
         mapped.release()
         index = maker.open(clauses, own)
-        if entry.get("network") == network.VERSION:  # it goes by what the index proves
-            of_network = network.opened_network(clauses, under("network", arrays))
+        if entry.get("network") == network.VERSION:  # it goes by what the index proves, and its order
+            of_network = network.opened_network(clauses, order_of(index), under("network", arrays))
             mapped.release()
     start = arrays["start"]
     return Segment(

@@ -61,7 +61,7 @@ class TrieArrays(NamedTuple):
 
     nodes: Any  # flat (`triplewire.kernels.trie.subsets`)
     root: Any
-    item: Any
+    before: int  # items of other tries, whose places come first
     need: Any
     subscription: Any
     tail: Any  # labels that are all to be there (`triplewire.kernels.trie.subsets`)
@@ -104,7 +104,7 @@ class WalkOutput(NamedTuple):
     """Where a walk puts what it finds."""
 
     subscription: Any  # accepted; those of a publication are the slice `offset`
-    check: Any  # clauses to check; those of a publication are the slice `check_offset`
+    check: Any  # places of clauses to check; those of a publication are the slice `check_offset`
     star_list: Any
     offset: Any
     check_offset: Any

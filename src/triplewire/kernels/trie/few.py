@@ -50,7 +50,7 @@ class RunRoom(NamedTuple):
 
 _ids, _longs, _bits, _bytes = Field(np.int32), Field(np.int64), Field(np.uint64), Field(np.uint8)
 _four = Field(np.int32, (4,))
-_TRIE = (_longs, _ids, _ids, Field(np.uint32), _ids, _ids, _longs, NUMBER, _four, _ids, _ids)
+_TRIE = (_longs, _ids, NUMBER, Field(np.uint32), _ids, _ids, _longs, NUMBER, _four, _ids, _ids)
 
 LENT = (
     (AtomTable, (_longs, _ids, _four, _ids)),
@@ -74,9 +74,9 @@ _take_table, _take_ranges, _take_trie, _, _take_bounds, _take_space, _take_sink,
 @kernel
 def select_few(lent: Any, batch_table: Any, features: TermFeatures, mark: int, cap: int, may_repeat: bool,
                subscription: Any, ends: Any) -> int:  # fmt: skip
-    """The subscriptions and the clauses to check of all publications of a batch. `lent`: the addresses of `LENT`;
-    `batch_table`: those of the batch. `ends`, shape (2, publications + 1) and 0: their slices of `subscription`, and of
-    what is to be checked.
+    """The subscriptions and the places of clauses to check of all publications of a batch. `lent`: the addresses of
+    `LENT`; `batch_table`: those of the batch. `ends`, shape (2, publications + 1) and 0: their slices of
+    `subscription`, and of what is to be checked.
 
     Returns how many atoms the publications have, or NO_ROOM: what was written is nonsense then. `visited` has how many
     nodes were visited, how many subscriptions there are, and how many clauses to check.

@@ -103,6 +103,17 @@ def _copy(begin: int, end: int, source: Any, out: Any, at: int) -> Any:
 
 
 @helper
+def _name_each(begin: int, end: int, out: Any, at: int) -> Any:
+    """Append the places begin .. end, four at a time: mostly once is enough. Returns the end with all of them, or that
+    of `out` where there is no room."""
+    i, j, last = begin, at, at + end - begin
+    while j < last and j + 4 <= out.size:
+        out[_wide(j)], out[_wide(j + 1)], out[_wide(j + 2)], out[_wide(j + 3)] = i, i + 1, i + 2, i + 3
+        i, j = i + 4, j + 4
+    return last if j >= last else out.size
+
+
+@helper
 def _fill_sure(safe: int, loose: int, sure: Any) -> None:
     """Fill `sure`, shape (2, 256) and 0 before: (is a run multi?, code) -> is such an item a match at once?"""
     multi = 1 << STATUS
@@ -170,8 +181,7 @@ def _emit(trie: TrieArrays, rest: Any, others: int, sure: Any, multi: int, bound
             if good:
                 subs = _copy(begin, upto, trie.subscription, out.subscription, subs)
             else:
-                _copy_each(begin, upto, trie.item, out.check, checks)
-                checks += upto - begin
+                checks = _name_each(trie.before + begin, trie.before + upto, out.check, checks)
             begin = upto
     return subs, checks
 
@@ -342,7 +352,7 @@ def matched(p0: int, p1: int, mark: int, cap: int, may_repeat: bool, runs: RunAt
 @allocating_kernel
 def match(p0: int, p1: int, mark: int, cap: int, may_repeat: bool, runs: RunAtoms, facts: Predicates,
           first: TrieArrays, second: TrieArrays, bounds: Bounds, space: WalkSpace, out: WalkOutput) -> int:  # fmt: skip
-    """The subscriptions and the clauses to check of the publications p0 .. p1, as slices of `out`.
+    """The subscriptions and the places to check of the publications p0 .. p1, as slices of `out`.
 
     No stamp in `bounds` and `out` is above `mark`. Returns the first publication that found no room, else p1.
     """

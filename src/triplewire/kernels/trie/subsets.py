@@ -6,7 +6,7 @@ how many children there are, the largest code of its items (`triplewire.kernels.
 children are to be looked at one by one; TAIL, below it is nothing but children of one child each, where no set ends but
 in the last: it stands for that one, and the labels of them all are a slice of `tail`, which the places of the first
 child and of the number of children say; ENDS, it has items; ALONE, it has one and no children, and the subscription of
-that item, or the clause where its code says CHECK, stands in the place of the first child, or behind its labels; ODD,
+that item, or its place where its code says CHECK, stands in the place of the first child, or behind its labels; ODD,
 its children are too many for that, or those of a range node; RANGE, it is one; STAR, it is a label of the second trie,
 whose sets are stars. Siblings lie side by side, ascending by label. A label from `first_range` on leads to a range
 node: the labels of its children are ranks, and those within the interval of that range atom are reached; or, where it

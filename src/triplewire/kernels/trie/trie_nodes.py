@@ -173,10 +173,11 @@ def arrange(parent: Any, label: Any, count: int, root: Any, first_range: int, ra
 
 
 @allocating_kernel
-def hang(node: Any, clause: Any, code: Any, need: Any, owner: Any, nodes: Any, tail: Any, item: Any) -> None:
+def hang(node: Any, clause: Any, code: Any, need: Any, owner: Any, before: int, nodes: Any, tail: Any,
+         item: Any) -> None:  # fmt: skip
     """Put the clauses, by node, into `item`, and what is to be known of them into `nodes`, whose last row is the end.
-    Those of a node are ascending by need. `code`, `need`, `owner`: of each clause, the last its subscription. `tail`:
-    what is named there, of rows that are tails, is written."""
+    Those of a node are ascending by need. `code`, `need`, `owner`: of each clause, the last its subscription. `before`:
+    items of other tries, whose places come first. `tail`: what is named there, of rows that are tails, is written."""
     rows = nodes.shape[0] - 1
     for k in range(node.size):
         nodes[node[k] + 1, 0] += np.int64(1) << AT
@@ -197,7 +198,7 @@ def hang(node: Any, clause: Any, code: Any, need: Any, owner: Any, nodes: Any, t
         if end - begin > 1:
             _sort(item, need, begin, end)
         elif end > begin and (marks >> COUNT & WIDE == 0 or marks >> TAIL & 1):
-            named = item[begin] if most >> STATUS == CHECK else owner[item[begin]]
+            named = before + begin if most >> STATUS == CHECK else np.int64(owner[item[begin]])
             if marks >> TAIL & 1:
                 tail[(marks & HALF) + (marks >> COUNT & 0xFFFF)] = named
                 marks |= np.int64(1) << ALONE

@@ -38,7 +38,7 @@ class SetTrie:
 
     nodes: Keys  # shape (rows + 1, 2)
     root: Ids  # label -> child of the root, or -1
-    item: Ids  # clauses, by node, and those of a node by need
+    item: Ids  # clauses, by node, and those of a node by need: their order (`Trie.order`)
     need: NDArray[np.uint32]  # of each item: its code and the number of its bound (`triplewire.kernels.trie.bounds`)
     subscription: Ids  # of each item
     tail: Ids  # labels of the rows that are tails, and one number more
@@ -68,6 +68,11 @@ class Trie:
     bound_offset: Ids
     bounds: Ids
     may_repeat: bool  # may one subscription come from two clauses?
+
+    @property
+    def order(self) -> Ids:
+        """The clauses in the order of the walk: what a publication reaches mostly lies together."""
+        return np.concatenate([self.atoms.item, self.stars.item]) if len(self.stars.item) else self.atoms.item
 
 
 def build_trie(clauses: Clauses) -> Trie:
@@ -116,10 +121,11 @@ class _Items:
     code: Bytes
     need: NDArray[np.uint32]  # the code and the number of the clause's bound
 
-    def hung(self, shape: SetTrie, node: Ids, clause: Ids) -> SetTrie:
-        """The trie with the clauses at the nodes where their sets end; its rows are filled in."""
+    def hung(self, shape: SetTrie, node: Ids, clause: Ids, before: int = 0) -> SetTrie:
+        """The trie with the clauses at the nodes where their sets end; its rows are filled in. `before`: items of
+        other tries."""
         item = np.empty(len(clause), np.int32)
-        node_kernels.hang(node, clause, self.code, self.need, self.owner, shape.nodes, shape.tail, item)
+        node_kernels.hang(node, clause, self.code, self.need, self.owner, before, shape.nodes, shape.tail, item)
         owner = self.owner[item]
         subscription = item if np.array_equal(owner, item) else owner  # one array where each has one clause
         return replace(shape, item=item, need=self.need[item], subscription=subscription)
@@ -209,7 +215,8 @@ def _add_stars(atoms: SetTrie, node: Ids, clause: Ids, items: _Items) -> tuple[S
     offset = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
     labels, every = order[pairs & 0xFFFFFFFF].astype(np.int32), np.ones(len(clauses), np.bool_)
     shape, node = _shape(offset, labels, len(order), len(order), no_ranges(), every)
-    return replace(atoms, star=star_blocks(atoms.nodes)), items.hung(shape, node, clauses.astype(np.int32))
+    stars = items.hung(shape, node, clauses.astype(np.int32), len(atoms.item))
+    return replace(atoms, star=star_blocks(atoms.nodes)), stars
 
 
 def star_blocks(nodes: Keys) -> Keys:

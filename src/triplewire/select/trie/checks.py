@@ -79,8 +79,9 @@ def check_trie(clauses: Clauses, arrays: Mapping[str, NDArray[Any]]) -> None:
     stars = _stars(parts["atoms"]["nodes"])
     check(_SET_TRIE, parts["stars"], "stars", {**sizes, "labels": stars, "blocks": 0})
     there = np.zeros(clauses.count, np.bool_)
-    for name, first_range in (("atoms", sizes["first_range"]), ("stars", stars)):
-        _SetTrieCheck(name, parts[name], first_range).run(clauses.facts.owner, sizes["bounds"])
+    singles = len(parts["atoms"]["item"])
+    for name, before, first_range in (("atoms", 0, sizes["first_range"]), ("stars", singles, stars)):
+        _SetTrieCheck(name, parts[name], before, first_range).run(clauses.facts.owner, sizes["bounds"])
         check_windows(name, parts[name], trie, first_range)
         there[parts[name]["item"]] = True
     items = sum(len(part["item"]) for part in parts.values())
@@ -135,8 +136,9 @@ def _check_bounds(trie: Mapping[str, NDArray[Any]], sizes: Sizes, patterns: int)
 class _SetTrieCheck:
     """One set-trie: each row is reached on one way at the most, and no way ends outside."""
 
-    def __init__(self, name: str, trie: Mapping[str, NDArray[Any]], first_range: int) -> None:
+    def __init__(self, name: str, trie: Mapping[str, NDArray[Any]], before: int, first_range: int) -> None:
         self._name = name
+        self._before = before  # items of other tries
         self._trie = trie
         self._first_range = first_range
         self._rows = len(trie["nodes"]) - 1
@@ -178,10 +180,10 @@ class _SetTrieCheck:
         self._require(((size == 1) & (tail | (count == 0)))[alone].all(), "a row is not alone")
         self._check_tails(first[tail], count[tail], alone[tail])
         where, is_open = items[begin:end][alone], marks[alone] >> CODE + STATUS & 3 == CHECK
-        named = np.where(is_open, trie["item"][where], trie["subscription"][where])
+        named = np.where(is_open, self._before + where, trie["subscription"][where])
         there = first.copy()
         there[tail & alone] = trie["tail"][(first + count)[tail & alone]]
-        self._require(np.array_equal(named, there[alone]), "a row has another subscription, or clause")
+        self._require(np.array_equal(named, there[alone]), "a row has another subscription, or place")
         self._check_codes(marks, items[begin : end + 1], ends)
         parent = count > 0
         sorts = more.astype(np.int8) + odd + tail

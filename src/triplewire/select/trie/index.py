@@ -27,6 +27,7 @@ class TrieIndex:
 
     def __init__(self, trie: Trie, clauses: Clauses) -> None:
         self.trie = trie
+        self.order = trie.order
         self._clauses = clauses
         self._workspaces: Pool[Workspace] = Pool()
 

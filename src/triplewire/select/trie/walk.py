@@ -128,7 +128,10 @@ class Workspace:
         self.table = AtomTable(*fixed(trie.keys, trie.slots, trie.asked, trie.dense))
         self.ranges = RangeAtoms(*(*fixed(trie.range_offset, trie.range_atom, trie.range_test), trie.first_range))
         windows = fixed(trie.range_test, trie.window_low, trie.window_high)
-        self.tries = _arrays(trie.atoms, trie.first_range, windows), _arrays(trie.stars, stars, windows)
+        self.tries = (
+            _arrays(trie.atoms, 0, trie.first_range, windows),
+            _arrays(trie.stars, len(trie.atoms.item), stars, windows),
+        )
         self.visited = np.zeros(3, np.int64)  # of `select_few`
         self._runs = RunRoom(
             np.empty(FEW + 1, np.int64), np.empty(FEW + 1, np.int32), np.empty(FEW + 1, np.int64),
@@ -263,8 +266,10 @@ def walk(trie: Trie, features: Features, atoms: SubjectAtoms, cap: int, space: W
     )
 
 
-def _arrays(trie: SetTrie, first_range: int, windows: Any) -> TrieArrays:
-    """A trie as the kernel takes it. `windows`: what range atoms ask, and the bounds of windows."""
+def _arrays(trie: SetTrie, before: int, first_range: int, windows: Any) -> TrieArrays:
+    """A trie as the kernel takes it. `before`: items of other tries. `windows`: what range atoms ask, and the bounds of
+    windows."""
     subscription = trie.subscription if len(trie.subscription) else np.zeros(1, np.int32)  # it is read without a look
-    arrays = trie.nodes.reshape(-1), trie.root, trie.item, trie.need, subscription, trie.tail
-    return TrieArrays(*(*fixed(*arrays, trie.star), first_range, *windows))
+    nodes, root, need = fixed(trie.nodes.reshape(-1), trie.root, trie.need)
+    named = fixed(subscription, trie.tail, trie.star)
+    return TrieArrays(*(nodes, root, before, need, *named, first_range, *windows))

@@ -231,7 +231,7 @@ def _behind(columns: int, at: int, variable: Any) -> Any:
 
 
 @called_helper
-def _are_clauses(steps: StepColumns, component_offset: Any, owner: Any, extents: Extents) -> bool:
+def _are_clauses(steps: StepColumns, components: Any, owner: Any, extents: Extents) -> bool:
     """Has each clause an owner, components that there are, and their variables? Components of several are one behind
     the other in `roots`."""
     clause, roots, variable, used = steps.clause, steps.roots, steps.variable, _int(0)
@@ -240,7 +240,7 @@ def _are_clauses(steps: StepColumns, component_offset: Any, owner: Any, extents:
         if is_several and (second != used or used >= roots.size):
             return False
         count = _int(roots[used]) if is_several else _int(1 + (second != ABSENT))
-        if not 0 <= count <= component_offset[c + 1] - component_offset[c]:
+        if not 0 <= count <= components[c]:
             return False
         if is_several and used + 1 + count > roots.size:
             return False
@@ -257,9 +257,9 @@ def _are_clauses(steps: StepColumns, component_offset: Any, owner: Any, extents:
 
 
 @kernel
-def check_network(steps: StepColumns, limits: Limits, component_offset: Any, owner: Any, extents: Extents) -> int:
-    """What is wrong with a network whose arrays have the right types and shapes, or RIGHT. `component_offset` says how
-    many components each clause has at the most."""
+def check_network(steps: StepColumns, limits: Limits, components: Any, owner: Any, extents: Extents) -> int:
+    """What is wrong with a network whose arrays have the right types and shapes, or RIGHT. `components` says how
+    many each clause has at the most, `owner` whose it is, both in the order of the network."""
     if not _are_steps(steps, limits, extents):
         return STEP
     if not _are_tests(steps.tested, limits):
@@ -268,4 +268,4 @@ def check_network(steps: StepColumns, limits: Limits, component_offset: Any, own
         return NODE
     if not _are_plain(steps):
         return PLAIN_STEP
-    return RIGHT if _are_clauses(steps, component_offset, owner, extents) else CLAUSE
+    return RIGHT if _are_clauses(steps, components, owner, extents) else CLAUSE
