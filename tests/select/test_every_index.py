@@ -49,10 +49,12 @@ def keeps_the_law(built: Built, selected: Selected, subscriptions: list[Subscrip
 
 
 @pytest.mark.parametrize("maker", MAKERS)
+@settings(max_examples=examples(100), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(trees=st.lists(st.tuples(groups, st.booleans()), max_size=12))
 def test_an_order_has_each_clause_once(maker: str, trees: list[tuple[And, bool]]) -> None:
     built = Built.of(clauses_of([one for tree, ask in trees if (one := registered(tree, ask))]), maker)
     order = order_of(built.index)
+    assert order is not None or maker != "trie"
     assert order is None or sorted(order.tolist()) == list(range(built.clauses.count))
 
 

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from triplewire.clauses.node_tests.columns import inverse
 from triplewire.encode.buffers import of_bools, of_few, of_numbers, of_strings, of_text
 from triplewire.encode.strings import TextColumn, hexadecimal, utf8
 from triplewire.engine import MatchResult
@@ -161,7 +162,7 @@ class Collected:
         used, subscription = _numbered(all_subscriptions)
         snapshot = self._last.snapshot
         by_id = np.argsort(snapshot.ranks(used), kind="stable")
-        subscription = _inverse(by_id)[subscription]
+        subscription = inverse(by_id)[subscription]
         ids = snapshot.ids(used[by_id])
         if self.show is None:
             return Ordered(names, ids, *_sorted(publication, subscription, truncated), None)
@@ -248,12 +249,6 @@ def _numbered(values: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.
     place = np.zeros(len(present), np.int32)
     place[used] = np.arange(len(used), dtype=np.int32)
     return used, place[values]
-
-
-def _inverse(order: NDArray[np.int64]) -> NDArray[np.int32]:
-    inverse = np.empty(len(order), np.int32)
-    inverse[order] = np.arange(len(order), dtype=np.int32)
-    return inverse
 
 
 def write_json_lines(stream: IO[str], rows: Ordered) -> None:
@@ -348,7 +343,7 @@ def _dictionary(texts: pa.LargeStringArray, number: NDArray[np.int64]) -> pa.Dic
     rows = np.frombuffer(encoded.indices.buffers()[1], np.int32, len(encoded))[number]
     used, first, place = np.unique(rows, return_index=True, return_inverse=True)
     order = np.argsort(first)
-    indices = _inverse(order)[place].astype(np.int32)
+    indices = inverse(order)[place].astype(np.int32)
     return pa.DictionaryArray.from_arrays(of_numbers(indices), encoded.dictionary.take(of_numbers(used[order])))
 
 

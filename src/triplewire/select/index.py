@@ -112,8 +112,8 @@ def proves_constants(index: Index) -> bool:
 
 
 def order_of(index: Index) -> Ids | None:
-    """The clauses in the order of the index, by whose places it names them: so says its attribute `order`. None where
-    it names them by their numbers. What verification reads of clauses that are named together lies together then."""
+    """The clauses in the order of the index, by whose places it names them: its attribute `order`. None where it names
+    them by their numbers. The join network lists clauses in this order, so that those named together lie together."""
     order: Ids | None = getattr(index, "order", None)
     return order
 

@@ -90,8 +90,8 @@ def opened_network(clauses: Clauses, order: Ids | None, arrays: Mapping[str, NDA
 
 
 def made_network(clauses: Clauses, stated: StatedClauses, proven: bool, order: Ids | None = None) -> StepColumns:
-    """The network of clauses, which has them, and what is of them, in an order; None is their own. `stated` are their
-    patterns and components, `proven` and `order` are as in `triplewire.verify.shared_joins.SharedJoins`."""
+    """The network of clauses. `stated` are their patterns and components, `proven` and `order` are as in
+    `triplewire.verify.shared_joins.SharedJoins`."""
     # bindings are asked of all clauses of a subscription, of which the index may have named one
     is_alone = ~clauses.has_alternatives[clauses.facts.owner]
     network = _made(clauses, with_variables(stated, is_alone) if proven else stated, order)
@@ -101,7 +101,7 @@ def made_network(clauses: Clauses, stated: StatedClauses, proven: bool, order: I
 
 
 def _ordered(order: Ids | None, *columns: Any) -> tuple[Any, ...]:
-    """What is of clauses, in an order."""
+    """Columns with an entry for each clause, their entries in this order; None: that of the clauses' numbers."""
     return columns if order is None else tuple(column[order] for column in columns)
 
 
@@ -122,10 +122,10 @@ def _made(clauses: Clauses, components: StatedClauses, order: Ids | None) -> Ste
     own_order = components._replace(member=components.member.copy())
     columns, begins = _room_for_order(clauses, components), np.zeros(clauses.count, np.int32)
     selected = clauses.table.selected[clauses.facts.owner]
-    each = np.column_stack(_ordered(order, np.arange(clauses.count, dtype=np.int32), selected))
+    in_order = np.column_stack(_ordered(order, np.arange(clauses.count, dtype=np.int32), selected))
     steps, used, nodes, ordered = build(
         own_order,
-        each,
+        in_order,
         tests,
         work_area,
         often,
@@ -163,8 +163,8 @@ def _clause_rows(
     clauses: Clauses, components: StatedClauses, order: Ids | None, last: Ids, begins: Ids
 ) -> tuple[Ids, Ids]:
     """The columns `clause` and `roots`. `last`: of each component, what stands in `roots`."""
-    offset, own_marks = components.component_offset, _marks(clauses)
-    of_clauses = offset[:-1], np.diff(offset), clauses.facts.owner, own_marks, np.arange(clauses.count)
+    offset = components.component_offset
+    of_clauses = offset[:-1], np.diff(offset), clauses.facts.owner, _marks(clauses), np.arange(clauses.count)
     begin, size, owner, marks, clause = _ordered(order, *of_clauses)
     root, second = np.full(len(owner), SEVERAL, np.int32), np.full(len(owner), ABSENT, np.int32)
     few, two = (size == 1) | (size == 2), size == 2

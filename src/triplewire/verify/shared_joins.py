@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from triplewire.clauses.clauses import Clauses
+from triplewire.clauses.node_tests.columns import inverse
 from triplewire.clauses.untouched import untouched
 from triplewire.clauses.view import View
 from triplewire.encode.batch import Ids
@@ -45,7 +46,7 @@ class Decided:
 class SharedJoins:
     """Decides pairs for the clauses of one segment. Any thread may ask. `proven`: nobody asks of a pair whose
     publication lacks a pattern without variables, so that these need not be in the network. `order`: the clauses in the
-    order in which the network has them; None where that is theirs. `network`: that of all this, where it has been made.
+    order of the network's rows; None: that of their numbers. `network`: that of all this, where it has been made.
     """
 
     def __init__(
@@ -78,7 +79,7 @@ class SharedJoins:
         self._give(work)
         of_publication, of_subscription = matched[:, :matches]
         left_publication, left_clause = left[:, :others]
-        if self._order is not None and others:
+        if self._order is not None:
             left_clause = self._order[left_clause]
         decided = Decided(of_publication, of_subscription, verdicts.truncated[:matches], left_publication, left_clause)
         return decided, visited
@@ -125,15 +126,14 @@ class SharedJoins:
         return self._given or made_network(self._clauses, self._stated, self._proven, self._order)
 
     def _places(self, clauses: Ids) -> Ids:
-        """Where clauses are in the order."""
+        """Clauses by their places in the order."""
         return clauses if self._order is None else self._place[clauses]
 
     @cached_property
     def _place(self) -> Ids:
+        """Clause -> its place in the order."""
         assert self._order is not None
-        place = np.empty(len(self._order), np.int32)
-        place[self._order] = np.arange(len(place), dtype=np.int32)
-        return place
+        return inverse(self._order)
 
     @property
     def _constants(self) -> int:

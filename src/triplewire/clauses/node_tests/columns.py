@@ -75,6 +75,13 @@ def slices(offset: Offsets | Ids, rows: NDArray[np.integer[Any]]) -> tuple[Offse
     return own, np.arange(own[-1]) + np.repeat(offset[:-1][rows] - own[:-1], lengths)
 
 
+def inverse(order: NDArray[np.integer[Any]]) -> Ids:
+    """Of each of the numbers 0 .. n-1, its place in an order of them."""
+    place = np.empty(len(order), np.int32)
+    place[order] = np.arange(len(order), dtype=np.int32)
+    return place
+
+
 def grouped(rows: Iterable[int] | NDArray[np.integer[Any]], count: int) -> tuple[Ids, Offsets]:
     """The positions in `rows` of each of the numbers 0 .. count - 1, ascending, and where each slice begins."""
     row = rows if isinstance(rows, np.ndarray) else np.fromiter(rows, np.int64)

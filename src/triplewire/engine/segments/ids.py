@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from triplewire.clauses.node_tests.columns import inverse
 from triplewire.encode.batch import Ids
 from triplewire.encode.buffers import of_numbers
 from triplewire.encode.names import Names
@@ -92,9 +93,7 @@ class IdTable:
 
 def _ranks(names: Names) -> Ids:
     order = np.frombuffer(pc.array_sort_indices(_column(names)).buffers()[1], np.uint64, len(names))
-    ranks = np.empty(len(order), np.int32)
-    ranks[order] = np.arange(len(order), dtype=np.int32)
-    return ranks
+    return inverse(order)
 
 
 def _column(names: Names) -> pa.Array:

@@ -151,9 +151,15 @@ class Segment:
     @cached_property
     def _verifier(self) -> Columnar:
         world = self.home.meaning.world
-        index = self.index
-        known = proves_constants(index), order_of(index), self.saved_network
-        return Columnar(self.clauses, self._expression, self.meant, world, *known)
+        return Columnar(
+            self.clauses,
+            self._expression,
+            self.meant,
+            world,
+            proves_constants(self.index),
+            order_of(self.index),
+            self.saved_network,
+        )
 
     @property
     def network(self) -> StepColumns:

@@ -103,7 +103,7 @@ def _copy(begin: int, end: int, source: Any, out: Any, at: int) -> Any:
 
 
 @helper
-def _name_each(begin: int, end: int, out: Any, at: int) -> Any:
+def _append_places(begin: int, end: int, out: Any, at: int) -> Any:
     """Append the places begin .. end, four at a time: mostly once is enough. Returns the end with all of them, or that
     of `out` where there is no room."""
     i, j, last = begin, at, at + end - begin
@@ -181,7 +181,7 @@ def _emit(trie: TrieArrays, rest: Any, others: int, sure: Any, multi: int, bound
             if good:
                 subs = _copy(begin, upto, trie.subscription, out.subscription, subs)
             else:
-                checks = _name_each(trie.before + begin, trie.before + upto, out.check, checks)
+                checks = _append_places(trie.before + begin, trie.before + upto, out.check, checks)
             begin = upto
     return subs, checks
 

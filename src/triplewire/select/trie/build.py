@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from triplewire.clauses.clauses import Clauses
 from triplewire.clauses.facts import Facts
+from triplewire.clauses.node_tests.columns import inverse
 from triplewire.clauses.schema import blocks
 from triplewire.clauses.table import ASK, ClauseTable
 from triplewire.encode.batch import Bytes, Ids, Offsets
@@ -81,7 +82,7 @@ def build_trie(clauses: Clauses) -> Trie:
     set_clause, set_offset, key, rank = _sets(table, tests.columns)
     keys, atom = _numbered(key)
     order, first_range = _order(keys, np.bincount(atom, minlength=len(keys)))
-    keys, atom = keys[order], _inverse(order)[atom]
+    keys, atom = keys[order], inverse(order)[atom]
     label_offset, labels = np.zeros_like(set_offset), np.empty(len(atom) + int((rank >= 0).sum()), np.int32)
     asked = asked_of(keys, first_range, len(clauses.constants), len(tests))
     ranges = ranges_of(asked.range_test, first_range, atom, rank, tests)
@@ -170,12 +171,6 @@ def _order(keys: Keys, asked: NDArray[np.int64]) -> tuple[Keys, int]:
     return order.astype(np.int64), int(len(keys) - is_range.sum())
 
 
-def _inverse(order: Keys) -> Ids:
-    inverse = np.empty(len(order), np.int32)
-    inverse[order] = np.arange(len(order), dtype=np.int32)
-    return inverse
-
-
 def _shape(
     offset: Offsets,
     labels: Ids,
@@ -210,7 +205,7 @@ def _add_stars(atoms: SetTrie, node: Ids, clause: Ids, items: _Items) -> tuple[S
     ends, number = np.unique(node, return_inverse=True)
     order = np.argsort(np.bincount(number), kind="stable")
     atoms.nodes[ends, 1] |= 1 << subset_kernels.STAR
-    pairs = np.unique(clause.astype(np.int64) << 32 | _inverse(order)[number])  # a clause may have a star twice
+    pairs = np.unique(clause.astype(np.int64) << 32 | inverse(order)[number])  # a clause may have a star twice
     clauses, counts = np.unique(pairs >> 32, return_counts=True)
     offset = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
     labels, every = order[pairs & 0xFFFFFFFF].astype(np.int32), np.ones(len(clauses), np.bool_)

@@ -63,12 +63,12 @@ def _add(own: Component, clauses: StatedClauses, tests: TestColumns, often: Freq
 
 
 @allocating_kernel
-def build(clauses: StatedClauses, each: Any, tests: TestColumns, variables: Any, often: Frequency, step: Any,
+def build(clauses: StatedClauses, in_order: Any, tests: TestColumns, variables: Any, often: Frequency, step: Any,
           tested: Any, node_offset: Any, node: Any, last: Any, variable: Any, begins: Any) -> Any:  # fmt: skip
     """Write down the network of clauses, without their residual predicates. Returns
     how many steps, tests and nodes there are, and how much of `variable` is used (`StepColumns.variable`): what is of a
-    clause, from where `begins` says. `each`, shape (clauses, 2): the clauses in the order of the network, and how many
-    variables each selects.
+    clause, from where `begins` says. `in_order`, shape (clauses, 2): the clauses in the order of the network, and how
+    many variables they select.
 
     `step` has two rows for each pattern and two more, `tested` one for each test and pattern of the tested variable,
     `last` one for each component, `node_offset` two for each pattern and two more, `node` five for each pattern (see
@@ -89,9 +89,9 @@ def build(clauses: StatedClauses, each: Any, tests: TestColumns, variables: Any,
     node_offset[0], used[STEPS] = 0, ALWAYS + 1
     step[ALWAYS, :], step[ALWAYS, PARENT], step[ALWAYS, SUBJECT : OBJECT + 1] = 0, APART, LEAF
     for place in range(begins.size):
-        c = each[place, 0]
+        c = in_order[place, 0]
         first, t0, t1 = clauses.pattern_offset[c], clauses.test_offset[c], clauses.test_offset[c + 1]
-        begins[place] = order_clause(each[place, 1], order)
+        begins[place] = order_clause(in_order[place, 1], order)
         for k in range(clauses.component_offset[c], clauses.component_offset[c + 1]):
             begin, size = first + clauses.component[k, 0], clauses.component[k, 1]
             last[k] = NO_STEP
