@@ -40,7 +40,7 @@ from triplewire.kernels.shared.columns import fixed
 from triplewire.memory import give_back
 from triplewire.verify.solve import with_variables
 
-VERSION = 3
+VERSION = 4
 """Of the arrays, which are saved: another network of the same clauses has another number."""
 
 _MANY = 1 << 16  # patterns: while their network is made, much more memory is needed than it keeps
@@ -54,14 +54,12 @@ _ARRAYS: Schema = {
     "node": Column("i4", ("numbers",)),
     "clause": Column("i4", ("clauses", 4), least=np.iinfo(np.int32).min),
     "roots": Column("i4", ("roots",), least=np.iinfo(np.int32).min),
-    "plain": Column("u4", ("places",)),
     "variable": Column("u1", ("bytes",)),
 }
 _PARTS = {
     checks.STEP: "steps",
     checks.TESTED: "tests",
     checks.NODE: "nodes",
-    checks.PLAIN_STEP: "plain steps",
     checks.CLAUSE: "clauses",
 }
 
@@ -75,7 +73,7 @@ def opened_network(clauses: Clauses, order: Ids | None, arrays: Mapping[str, NDA
     constants, tests = len(clauses.constants), clauses.tests
     sizes = check(_ARRAYS, arrays, "network", {"clauses": clauses.count})
     steps, numbers = sizes["steps"], sizes["numbers"]
-    require(steps > 0 and numbers % ROW == 0 and sizes["places"] > 0, "the arrays of the network are no network")
+    require(steps > 0 and numbers % ROW == 0, "the arrays of the network are no network")
     network = StepColumns(*fixed(*(arrays[name] for name in StepColumns._fields)))
     of_steps, of_rows = np.zeros((2, steps), np.uint8), np.zeros((3, numbers // ROW), np.uint8)
     limits, extents = checks.Limits(constants, len(tests), tests.groups), checks.Extents(*of_steps, *of_rows)
@@ -139,18 +137,16 @@ def _made(clauses: Clauses, components: StatedClauses, order: Ids | None) -> Ste
     )
     if ordered >> _PLACE_BITS:
         ordered, begins = 2, np.zeros(clauses.count, np.int32)
-    place, is_plain = np.empty(nodes, np.int32), np.zeros(steps, np.uint8)
+    place = np.empty(nodes, np.int32)
     size = max(count_rows(node_offset, nodes, place), 1)  # a row is fetched without a look, even of no node
     rows, step = np.zeros(ROW * size, np.int32), step[:steps]
     pack(node_offset, node, nodes, place, step, last, rows)
-    slots = int(direct.mark_direct(step, place, rows, is_plain)) * 4 // 3 + 1
-    plain = np.zeros((1 << slots.bit_length()) + 1, np.uint32)  # a quarter stays free: most look-ups end there
-    direct.enter_plain(step, is_plain, plain)
+    direct.mark_direct(step, place, rows)
     width = step[:, [WIDTH, NEW_WIDTH]].astype(np.uint8)
     width[step[:, PARENT] <= APART] = 0
     of_steps = spared(width), spared(np.append(step[:, TEST], used).astype(np.int32)), tested[:used].copy(), rows
     of_clauses = _clause_rows(clauses, components, order, last, begins)
-    return StepColumns(*fixed(step[:, :KEPT].copy(), *of_steps, *of_clauses, plain, columns[:ordered].copy()))
+    return StepColumns(*fixed(step[:, :KEPT].copy(), *of_steps, *of_clauses, columns[:ordered].copy()))
 
 
 def _room_for_order(clauses: Clauses, components: StatedClauses) -> Bytes:

@@ -45,7 +45,7 @@ from triplewire.kernels.joins.network.columns import (
     UNLISTED,
     StepColumns,
 )
-from triplewire.kernels.joins.network.direct import LINKED, MOST_STEPS, PLAIN, step_bits
+from triplewire.kernels.joins.network.direct import LINKED, MOST_STEPS, PLAIN
 from triplewire.kernels.joins.network.levels import of_variable
 from triplewire.kernels.joins.network.making.build import MOST_PATTERNS, rows_of
 from triplewire.kernels.joins.network.making.order import MOST_COLUMNS
@@ -53,7 +53,7 @@ from triplewire.kernels.joins.network.making.paths import MOST_VARIABLES
 from triplewire.kernels.joins.network.selected import leaves_of
 from triplewire.kernels.shared.compiled import called_helper, helper, kernel
 
-RIGHT, STEP, TESTED, NODE, PLAIN_STEP, CLAUSE = 0, 1, 2, 3, 4, 5
+RIGHT, STEP, TESTED, NODE, CLAUSE = 0, 1, 2, 3, 4
 """What `check_network` finds: nothing wrong, or where it is wrong first."""
 
 _int: Any = np.int64
@@ -190,19 +190,6 @@ def _are_nodes(steps: StepColumns, extents: Extents) -> Any:
     return rows > 0
 
 
-@called_helper
-def _are_plain(steps: StepColumns) -> bool:
-    """Does each look-up in the table of plain steps end, with a step?"""
-    plain, free, places = steps.plain, 0, steps.plain.size - 1
-    if places < 2 or places & (places - 1) != 0 or plain[places] != step_bits(steps.step.shape[0]):
-        return False
-    low, most = (_int(1) << plain[places]) - 1, _int(0)
-    for at in range(places):
-        free += plain[at] == 0
-        most = max(most, plain[at] & low)
-    return bool(free > 0 and most < steps.step.shape[0])
-
-
 @helper
 def _columns_of(root: int, steps: StepColumns, extents: Extents) -> Any:
     """How many columns have the solutions of a component? UNLISTED: it is not in the network; -1: it has a wrong
@@ -266,6 +253,4 @@ def check_network(steps: StepColumns, limits: Limits, components: Any, owner: An
         return TESTED
     if not _are_nodes(steps, extents):
         return NODE
-    if not _are_plain(steps):
-        return PLAIN_STEP
     return RIGHT if _are_clauses(steps, components, owner, extents) else CLAUSE

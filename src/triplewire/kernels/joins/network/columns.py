@@ -59,7 +59,6 @@ class StepColumns(NamedTuple):
     node: Any  # rows of ROW numbers, flat
     clause: Any  # shape (clauses, 4), in the order of the network (`triplewire.select.index.order_of`)
     roots: Any  # of components: the root of its tree, or -2 - the last step of its path, or NO_STEP
-    plain: Any  # hash table of the plain steps (`triplewire.kernels.joins.network.direct`)
     variable: Any  # by clause: how many variables it selects; then by component: how many columns its solutions have,
     # and the variable of each (`.order`)
 
@@ -80,7 +79,7 @@ class Scratch(NamedTuple):
     bits: Any  # sets of values and of triples; first the one that has all values
     tally: Any  # shape (2, terms of a publication): zeros
     path: Any  # steps or nodes that are to be solved
-    values: Any  # shape (steps, 2): of a plain step, stamp, and the values that it allows
     direct: Any  # direct node with a link -> stamp << 32 | its solutions
-    asked: Any  # shape (4, keys): plain steps that are looked up
+    plain: Any  # shape (places, 2): hash table of what plain steps there can be (`.direct`): key, and its values
+    step_values: Any  # shape (KEPT_STEPS, 2): of plain steps that were looked up: stamp << 32 | step, and its values
     state: Any  # the places are those of `triplewire.kernels.joins.network.publication`

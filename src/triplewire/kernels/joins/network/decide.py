@@ -34,13 +34,14 @@ from triplewire.kernels.joins.network.columns import (
     StepColumns,
 )
 from triplewire.kernels.joins.network.direct import (
-    MOST_KEYS,
+    KEPT_STEPS,
+    MOST_PLACES,
     PLAIN,
     count_linked,
     count_plain,
+    enter_plain,
     fetch_steps,
     is_direct,
-    look_up,
 )
 from triplewire.kernels.joins.network.join import FIRST_ROW, solve_path
 from triplewire.kernels.joins.network.publication import (
@@ -49,10 +50,11 @@ from triplewire.kernels.joins.network.publication import (
     COUNT,
     FEW,
     FULL,
-    LOOKED_UP,
     MOST_SOLUTIONS,
     MOST_TERMS,
     MOST_TESTS,
+    PLAIN_MASK,
+    PLAIN_STAMP,
     SLOTS,
     SOLVED,
     STAMP,
@@ -100,10 +102,10 @@ def scratch(constants: int, tests: int, columns: StepColumns, room: int, zeros: 
         zeros(room, np.int64),
         np.zeros((2, MOST_TERMS), np.int32),
         np.empty(64, np.int32),
-        zeros((len(columns.step), 2), np.int64),
         zeros(nodes, np.int64),
-        np.zeros((4, MOST_KEYS), np.int64),
-        np.zeros(8, np.int64),
+        np.zeros((MOST_PLACES, 2), np.int64),
+        np.zeros((KEPT_STEPS, 2), np.int64),
+        np.zeros(PLAIN_MASK + 1, np.int64),
     )
 
 
@@ -159,9 +161,9 @@ def most_solutions(root: int, p: int, triples: int, steps: StepColumns, features
           work: Scratch) -> Any:  # fmt: skip
     """How many solutions has a component at most? 0: it has none. TOO_MANY: nothing is known."""
     if root >= 0 and is_direct(root, steps, work):
-        if work.state[LOOKED_UP] != work.state[STAMP]:
-            work.state[LOOKED_UP] = work.state[STAMP]
-            look_up(triples, steps, work)
+        if work.state[PLAIN_STAMP] != work.state[STAMP]:
+            work.state[PLAIN_STAMP] = work.state[STAMP]
+            enter_plain(triples, work)
         if steps.node[ROW * root] >> KIND == PLAIN:
             return count_plain(root, steps, work)
         if work.direct[root] >> 32 != work.state[STAMP]:
@@ -313,11 +315,11 @@ def _decide(publication: Any, clause: Any, steps: StepColumns, batch: Triples, k
 _ids, _longs, _four = Field(np.int32), Field(np.int64), Field(np.int32, (4,))
 LENT = (
     (StepColumns, (Field(np.int32, (KEPT,)), Field(np.uint8, (2,)), _ids, Field(np.int32, (2,)), _ids, _four, _ids,
-                   Field(np.uint32), Field(np.uint8))),
+                   Field(np.uint8))),
     (TestColumns, TEST_FIELDS),
     (Scratch, (_longs, _longs, _longs, Field(np.int32, (SLOTS,)), Field(np.int64, (3, WORDS)), Field(np.int32, (FEW,)),
-               _four, _ids, _four, _longs, _longs, Field(np.int32, (MOST_TERMS,)), _ids, Field(np.int64, (2,)), _longs,
-               Field(np.int64, (MOST_KEYS,)), _longs)),
+               _four, _ids, _four, _longs, _longs, Field(np.int32, (MOST_TERMS,)), _ids, _longs,
+               Field(np.int64, (2,)), Field(np.int64, (2,)), _longs)),
 )  # fmt: skip
 """What is in the table of addresses, in its order."""
 

@@ -1,10 +1,11 @@
 """Nodes whose steps need no solving: the values that each of them allows are looked up.
 
 A step is *plain* where its pattern has two constants and a variable, or one constant, its predicate, and one variable
-as both ends: what triples of a publication give it is found by their predicates and one of their ends, for all plain
-steps at once. A node is *direct* where all its steps are plain but for one, which may lead to a node of plain steps, or
-to anything. How many solutions it has is known, exactly, after a few loads and a look at the triples of one predicate:
-that takes less time than to keep sets of the steps, and of what they lead to.
+as both ends. What plain steps there can be in a publication is put into a table that stays near the processor. Those
+that a pair needs are looked up there, and nothing is read of others. A node is *direct* where all its steps are plain
+but for one, which may lead to a node of plain steps, or to anything. How many solutions it has is known, exactly, after
+a few loads and a look at the triples of one predicate: that takes less time than to keep sets of the steps, and of what
+they lead to.
 """
 
 from __future__ import annotations
@@ -34,36 +35,30 @@ from triplewire.kernels.joins.network.columns import (
     Scratch,
     StepColumns,
 )
-from triplewire.kernels.joins.network.publication import CONSTANT, ENDS, FEW, STAMP, VISITED, WORD, triple_words
+from triplewire.kernels.joins.network.publication import CONSTANT, ENDS, PLAIN_MASK, STAMP, VISITED, WORD, triple_words
 from triplewire.kernels.prefetch import prefetch
 from triplewire.kernels.shared.bits import count_bits, lowest_bit
 from triplewire.kernels.shared.compiled import called_helper, helper, kernel
 from triplewire.kernels.shared.hashing import mix_bits
 
 PLAIN, LINKED = 1, 2  # sorts of direct nodes: all steps are plain; LINKED + k: all but the step number k
-MOST_STEPS = 6  # of a direct node
+MOST_STEPS = 16  # of a direct node
 NEVER = 100  # a step that is neither
-LOOP = 0xFFFFFFFF  # in a key, in place of a constant: subject and object are the same
-MOST_KEYS = 3 * FEW + 1  # of a publication, and room for one more
+LOOP = 0x7FFFFFFF  # in a key, in place of a constant: subject and object are the same
+PLACES, MOST_PLACES = 64, 1024  # of the table of what plain steps can be: at the least, and at the most
+KEPT_STEPS = 1024  # whose values are kept: a power of two
 NOWHERE = -1
 _int: Any = np.int64
+_wide: Any = np.uint64  # also of an index: that it is not negative
 _ONE = _int(1)
 _LOW = _int(0xFFFFFFFF)
 _ALL = (_int(1) << WORD) - 1
 
 
 @helper
-def _key(predicate: int, end: int, is_subject: int) -> Any:
+def _key(predicate: Any, end: Any, is_subject: Any) -> Any:
     """What a plain step is known by: its constants, and whether the second one is the subject."""
-    return (_int(is_subject) << 62) | (_int(predicate) << 32) | _int(end)
-
-
-@helper
-def _slot(key: int, mask: int, shift: int) -> Any:
-    """Where in `plain` the search for a key begins, and what a place holds above the bits of a step: the upper
-    bits of the key's hash, as many as there is room for."""
-    seen = mix_bits(key ^ (key >> 15))
-    return seen & mask, seen >> (shift - 1)
+    return _int(predicate) << 32 | _int(is_subject) << 31 | _int(end)
 
 
 @helper
@@ -81,10 +76,8 @@ def _kind(s: int, step: Any, rows: Any) -> int:
 
 
 @kernel
-def mark_direct(step: Any, place: Any, rows: Any, is_plain: Any) -> int:
-    """Mark the nodes in `rows` that are direct, and their plain steps. place[node]: its first row. Returns how many
-    plain steps there are."""
-    marked = 0
+def mark_direct(step: Any, place: Any, rows: Any) -> None:
+    """Mark the nodes in `rows` that are direct. place[node]: its first row."""
     for n in range(place.size):
         at = ROW * place[n]
         count, sort, links = rows[at], PLAIN, 0
@@ -94,108 +87,70 @@ def mark_direct(step: Any, place: Any, rows: Any, is_plain: Any) -> int:
             sort = NEVER if NEVER in (kind, sort) else LINKED + k if kind == LINKED else sort
         if 0 < count <= MOST_STEPS and sort != NEVER and links < 2:
             rows[at] |= sort << KIND
-            for k in range(count):
-                if LINKED + k != sort:
-                    s = rows[at + FIRST_STEP + k]
-                    marked += is_plain[s] == 0
-                    is_plain[s] = 1
-    return marked
 
 
 @helper
-def _key_of(s: int, step: Any) -> Any:
-    """The key of a plain step."""
-    subject, end = step[s, SUBJECT], max(step[s, SUBJECT], step[s, OBJECT])
-    return _key(step[s, PREDICATE], end if end >= 0 else LOOP, subject >= 0)
-
-
-@helper
-def step_bits(steps: int) -> int:
-    """How many bits does the number of one of so many steps take?"""
-    bits = 1
-    while steps >> bits > 0:
-        bits += 1
-    return bits
-
-
-@kernel
-def enter_plain(step: Any, is_plain: Any, plain: Any) -> None:
-    """Fill the hash table of the plain steps, a power of two of places, all 0 before, and one more, which says how many
-    bits a step takes. A place is a step, and above it some bits of its hash; or 0."""
-    mask, shift = plain.size - 2, step_bits(step.shape[0])
-    plain[plain.size - 1] = shift
-    for s in range(step.shape[0]):
-        if is_plain[s] > 0:
-            at, mark = _slot(_key_of(s, step), mask, shift)
-            while plain[at] != 0:
-                at = (at + 1) & mask
-            plain[at] = mark << shift | s
-
-
-@helper
-def _ask(predicate: int, end: int, is_subject: int, value: int, count: int, mask: int, shift: int, plain: Any,
-         work: Scratch) -> Any:  # fmt: skip
-    """Note that a plain step, if there is one, has a value. Returns how many are noted: where both constants are
-    known."""
-    key = _key(max(predicate, 0), max(end, 0), is_subject)
-    at, mark = _slot(key, mask, shift)
-    work.asked[0, count], work.asked[1, count], work.asked[2, count] = key, mark << 32 | at, value
-    prefetch(plain, at)
-    return count + ((predicate >= 0) & (end >= 0))
-
-
-@helper
-def _allow(s: int, key: int, value: int, steps: StepColumns, work: Scratch) -> None:
-    """A step has a value, if it is the one with this key."""
-    values, stamp = work.values, work.state[STAMP]
-    if _key_of(s, steps.step) == key:
-        before = values[s, 1] if values[s, 0] == stamp else 0
-        values[s, 0], values[s, 1] = stamp, before | _ONE << value
-        work.state[VISITED] += 1
+def _enter(key: Any, value: Any, mask: Any, plain: Any) -> None:
+    """A step with this key may have this value."""
+    at = mix_bits(key) & mask
+    while plain[_wide(at), 0] >= 0 and plain[_wide(at), 0] != key:
+        at = (at + 1) & mask
+    before = plain[_wide(at), 1] if plain[_wide(at), 0] == key else 0
+    plain[_wide(at), 0], plain[_wide(at), 1] = key, before | _ONE << value
 
 
 @called_helper
-def look_up(triples: int, steps: StepColumns, work: Scratch) -> None:
-    """Write down the values that the plain steps of direct nodes have in the publication at hand. First all places are
-    fetched, then what they lead to: so look-ups do not wait for each other's memory."""
-    plain, asked, count, candidates, terms = steps.plain, work.asked, _int(0), _int(0), work.terms
-    mask, shift = plain.size - 2, _int(plain[plain.size - 1])
-    low = (_ONE << shift) - 1
-    work.values[ALWAYS, 0], work.values[ALWAYS, 1] = work.state[STAMP], _ALL
+def enter_plain(triples: int, work: Scratch) -> None:
+    """Fill the table of what plain steps there can be in the publication at hand, and with which values."""
+    plain, terms, places = work.plain, work.terms, _int(PLACES)
+    while places < MOST_PLACES and places < 4 * triples:
+        places *= 2
+    work.state[PLAIN_MASK] = places - 1
+    for at in range(places):
+        plain[at, 0] = -1
     for a in range(triples):
         subject, predicate, object_ = work.triples[0, a], work.triples[1, a], work.triples[2, a]
-        known = terms[CONSTANT, predicate]
-        count = _ask(known, terms[CONSTANT, object_], 0, subject, count, mask, shift, plain, work)
-        count = _ask(known, terms[CONSTANT, subject], 1, object_, count, mask, shift, plain, work)
-        if subject == object_:
-            count = _ask(known, LOOP, 0, subject, count, mask, shift, plain, work)
-    for k in range(count):
-        at, mark = asked[1, k] & _LOW, asked[1, k] >> 32
-        while plain[at] != 0:
-            s = plain[at] & low
-            if plain[at] >> shift == mark and candidates < MOST_KEYS:
-                asked[3, candidates], candidates = k << 32 | s, candidates + 1
-                prefetch(steps.step, s)
-                prefetch(work.values, s)
-            elif plain[at] >> shift == mark:
-                _allow(s, asked[0, k], asked[2, k], steps, work)
-            at = (at + 1) & mask
-    for k in range(candidates):
-        own = asked[3, k] >> 32
-        _allow(asked[3, k] & _LOW, asked[0, own], asked[2, own], steps, work)
+        known, start, end = terms[CONSTANT, predicate], terms[CONSTANT, subject], terms[CONSTANT, object_]
+        if known >= 0 and end >= 0:
+            _enter(_key(known, end, 0), subject, places - 1, plain)
+        if known >= 0 and start >= 0:
+            _enter(_key(known, start, 1), object_, places - 1, plain)
+        if known >= 0 and subject == object_:
+            _enter(_key(known, LOOP, 0), subject, places - 1, plain)
+
+
+@helper
+def _look_up(s: Any, own: Any, place: Any, steps: StepColumns, work: Scratch) -> None:
+    """Keep what values a plain step allows in its place; ALWAYS allows all."""
+    plain, values, mask, step = work.plain, work.step_values, work.state[PLAIN_MASK], steps.step
+    subject, object_ = _int(step[_wide(s), SUBJECT]), _int(step[_wide(s), OBJECT])
+    key = _key(step[_wide(s), PREDICATE], max(subject, object_) & LOOP, subject >= 0)
+    at = mix_bits(key) & mask
+    while plain[_wide(at), 0] >= 0 and plain[_wide(at), 0] != key:
+        at = (at + 1) & mask
+    allowed = plain[_wide(at), 1] if plain[_wide(at), 0] == key else _int(0)
+    values[place, 0], values[place, 1] = own, _int(_ALL) if s == ALWAYS else allowed
+    work.state[VISITED] += 1
+
+
+@helper
+def _values_of_step(s: Any, steps: StepColumns, work: Scratch) -> Any:
+    """The values that a plain step allows. They are kept until those of another step take their place."""
+    place, own = _wide(s & (KEPT_STEPS - 1)), work.state[STAMP] << 32 | _int(s)
+    if work.step_values[place, 0] != own:
+        _look_up(s, own, place, steps, work)
+    return work.step_values[place, 1]
 
 
 @helper
 def values_of(n: int, linked: int, steps: StepColumns, work: Scratch) -> Any:
     """The values that the plain steps of a direct node allow. `linked`: the number of its step that is not plain, or
     any other number."""
-    node, values, stamp, common, begin = steps.node, work.values, work.state[STAMP], _int(_ALL), ROW * n + FIRST_STEP
+    node, common, begin = steps.node, _int(_ALL), ROW * n + FIRST_STEP
     for k in range(AT_HAND):
-        s = node[begin + k]
-        common &= _ALL if k == linked else values[s, 1] if values[s, 0] == stamp else 0
+        common &= _values_of_step(_int(ALWAYS) if k == linked else _int(node[begin + k]), steps, work)
     for k in range(AT_HAND, node[ROW * n] & COUNT_MASK):
-        s = node[begin + k]
-        common &= _ALL if k == linked else values[s, 1] if values[s, 0] == stamp else 0
+        common &= _values_of_step(_int(ALWAYS) if k == linked else _int(node[begin + k]), steps, work)
     return common
 
 
@@ -203,12 +158,11 @@ def values_of(n: int, linked: int, steps: StepColumns, work: Scratch) -> Any:
 def fetch_steps(n: int, steps: StepColumns, work: Scratch) -> None:
     """Have what is read of the steps of a direct node fetched."""
     for k in range(FIRST_STEP, FIRST_STEP + AT_HAND):
-        prefetch(work.values, steps.node[ROW * n + k])
+        prefetch(steps.step, steps.node[ROW * n + k])
     sort = steps.node[ROW * n] >> KIND
     if sort != PLAIN:
         prefetch(work.direct, n)
         prefetch(steps.node, ROW * (n - 1))  # mostly its child, as that was written down before it
-        prefetch(steps.step, steps.node[ROW * n + FIRST_STEP + sort - LINKED])
 
 
 @helper

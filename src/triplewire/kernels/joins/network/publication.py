@@ -30,10 +30,10 @@ MOST_TESTS = 1024  # that hold of the terms of a publication; where there are mo
 LISTING = 16  # pairs of a publication for which its tests are listed; for fewer, to ask takes less time
 SLOTS = 2048  # a power of two, at least twice as many as a publication has terms
 MOST_SOLUTIONS = 1 << 30  # counts stay there
-STAMP, USED, LISTED, VISITED, ENDS, BITS_USED, FULL, LOOKED_UP = 0, 1, 2, 3, 4, 5, 6, 7
+STAMP, USED, LISTED, VISITED, ENDS, BITS_USED, FULL, PLAIN_STAMP, PLAIN_MASK = 0, 1, 2, 3, 4, 5, 6, 7, 8
 """Places in `state`: the stamp of the publication at hand; how much of `rows` is used; is `tests` complete; steps and
 nodes solved; terms that are subjects or objects, which have the first numbers; how much of `bits` is used; was that too
-small; the stamp of the publication whose plain steps were last looked up."""
+small; the stamp of the publication whose plain steps are in `plain`, and the number of places there, less one."""
 SOLVED, BEGIN, COUNT, TOTAL = 0, 1, 2, 3  # columns of `memo`
 TOO_MANY = -1  # as COUNT or TOTAL: nothing is known
 BY_SLOT, OF_BATCH, CONSTANT = 0, 1, 2  # rows of `terms`
