@@ -21,6 +21,7 @@ from triplewire.kernels.joins.network.columns import (
     ROW,
     StepColumns,
 )
+from triplewire.kernels.joins.network.direct import KEPT_STEPS
 from triplewire.languages import parse
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, RDF_TYPE, XSD, Literal, Triple
@@ -235,6 +236,27 @@ def test_direct_nodes_have_the_solutions_of_the_reference(others: int) -> None:
     assert {truncated for _, truncated in matches} == {False, True}
     steps = columns.columnar.network
     assert sum(int(steps.node[begin] >> KIND > 0) for begin in _nodes(steps)) >= len(queries) - 1
+
+
+@pytest.mark.parametrize("length", [2, 9])
+def test_steps_that_take_the_place_of_others_have_their_own_values(length: int) -> None:
+    """There are more of them than there are places for their values, and nodes have few or many."""
+    world, count = world_of(6), 2 * KEPT_STEPS // length + 40
+    groups = [" . ".join(f"?a <urn:p{k}> <urn:t{n}>" for k in range(length)) for n in range(count)]
+    queries = [parse(f"SELECT * {{ {group} }}", id=str(n)) for n, group in enumerate(groups)]
+    colliding = [3, 3 + KEPT_STEPS // length, 4, 4 + KEPT_STEPS // length, count - 1]
+    publications = []
+    for number, lacks in enumerate((None, 3, count - 1)):
+        told = [(n, k) for n in colliding for k in range(length) if n != lacks or k != length - 1]
+        facts = [Triple(IRI("urn:x"), IRI(f"urn:p{k}"), IRI(f"urn:t{n}")) for n, k in told]
+        publications.append(Publication(f"urn:{number}", tuple(facts)))
+    columns = Columns.of(publications, queries, world)
+    verdict, expected = columns.verdict(), [set(colliding), set(colliding) - {3}, set(colliding) - {count - 1}]
+    for p, wanted in enumerate(expected):
+        assert set(np.asarray(verdict.subscription)[np.asarray(verdict.publication) == p].tolist()) == wanted
+        assert all(evaluate(queries[n], publications[p], world).bindings for n in wanted)
+    steps = columns.columnar.network
+    assert all(int(steps.node[begin] >> KIND > 0) for begin in _nodes(steps))
 
 
 CLASSES = Taxonomy.build(
