@@ -60,12 +60,12 @@ class TrieArrays(NamedTuple):
     """A set-trie (`triplewire.select.trie.build.SetTrie`)."""
 
     nodes: Any  # flat (`triplewire.kernels.trie.subsets`)
-    root: Any  # the labels of the root's children, as in `triplewire.kernels.shared.bits.member`; so is `star`
+    root: Any
     before: int  # items of other tries, whose places come first
     need: Any
     subscription: Any
     tail: Any  # labels that are all to be there (`triplewire.kernels.trie.subsets`)
-    star: Any  # the rows that are stars
+    star: Any  # row >> BLOCK -> the stars before those rows << BLOCK_ROWS, and the bits of those that are stars
     first_range: int
     range_test: Any  # shape (range atoms, 4): what each asks (`triplewire.kernels.trie.windows`)
     window_low: Any  # window -> the rank of its lower bound

@@ -50,7 +50,7 @@ class RunRoom(NamedTuple):
 
 _ids, _longs, _bits, _bytes = Field(np.int32), Field(np.int64), Field(np.uint64), Field(np.uint8)
 _four = Field(np.int32, (4,))
-_TRIE = (_longs, _longs, NUMBER, Field(np.uint32), _ids, _ids, _longs, NUMBER, _four, _ids, _ids)
+_TRIE = (_longs, _ids, NUMBER, Field(np.uint32), _ids, _ids, _longs, NUMBER, _four, _ids, _ids)
 
 LENT = (
     (AtomTable, (_longs, _ids, _four, _ids)),

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from triplewire.kernels.prefetch import prefetch
-from triplewire.kernels.shared.bits import member
+from triplewire.kernels.shared.bits import count_bits
 from triplewire.kernels.shared.compiled import allocating_kernel, called_helper, helper
 from triplewire.kernels.shared.search import lower
 from triplewire.kernels.trie.bounds import GENERAL, LOOSE, NUMBER, STATUS
@@ -26,9 +26,10 @@ from triplewire.kernels.trie.columns import (
     WalkSpace,
 )
 from triplewire.kernels.trie.stars import CHECK
-from triplewire.kernels.trie.subsets import ALONE, AT, CODE, COUNT, ENDS, HALF, TAIL, fresh, subsets
+from triplewire.kernels.trie.subsets import ALONE, AT, CODE, COUNT, ENDS, HALF, STAR, TAIL, fresh, subsets
 
 WITHIN, SINGLE = 1, 2  # what a bound says
+BLOCK, BLOCK_ROWS = 5, 32  # rows whose stars are bits of one number: as a power of two
 
 _int: Any = np.int64
 _wide: Any = np.uint64  # also of an index: that it is not negative
@@ -198,7 +199,10 @@ def _stars(trie: TrieArrays, space: WalkSpace, hit: int, out: WalkOutput, count:
     bits = space.star_bits
     for i in range(hit):
         node = _int(space.hits[_wide(i)])
-        is_star, star = member(trie.star, node)
+        block = trie.star[_wide(node >> BLOCK)]
+        before = (_int(1) << (node & (BLOCK_ROWS - 1))) - 1
+        is_star = trie.nodes[_wide(2 * node + 1)] >> STAR & 1
+        star = (block >> BLOCK_ROWS) + count_bits(block & before)
         star &= -is_star  # else its place may be the one behind the last
         out.star_list[_wide(count)] = star
         place, bit = _wide(star >> 6), _wide(star & 63)
@@ -263,11 +267,11 @@ def _degree(r0: int, r1: int, run_first: Any) -> int:
 @helper
 def _reaches(trie: TrieArrays, atoms: Any, begin: int, end: int, spans: int) -> Any:
     """Is there anything to walk for the atoms of a publication? Of few subscriptions there seldom is."""
-    reached = _int(trie.nodes[2] >> AT > 0 or spans > 0)
-    while begin < end and reached == 0:
-        reached, _ = member(trie.root, _int(atoms[begin]))
+    reached = trie.nodes[2] >> AT > 0 or spans > 0
+    while begin < end and not reached:
+        reached = trie.root[atoms[begin]] >= 0
         begin += 1
-    return reached > 0
+    return reached
 
 
 @called_helper

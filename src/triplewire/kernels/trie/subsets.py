@@ -8,11 +8,11 @@ in the last: it stands for that one, and the labels of them all are a slice of `
 child and of the number of children say; ENDS, it has items; ALONE, it has one and no children, and the subscription of
 that item, or its place where its code says CHECK, stands in the place of the first child, or behind its labels; ODD,
 its children are too many for that, or those of a range node; RANGE, it is one; STAR, it is a label of the second trie,
-whose sets are stars. Siblings lie side by side, ascending by label; those below the root are the first rows behind it,
-so which labels they have says all (`root`). A label from `first_range` on leads to a range node: the labels of its
-children are ranks, and those within the interval of that range atom are reached; or, where it asks for two bounds, the
-labels are windows, and those that hold are reached (`triplewire.kernels.trie.windows`). Where there are WIDE children
-or more, the row before the first has their number as its label. A node's items are the clauses whose set ends there.
+whose sets are stars. Siblings lie side by side, ascending by label. A label from `first_range` on leads to a range
+node: the labels of its children are ranks, and those within the interval of that range atom are reached; or, where it
+asks for two bounds, the labels are windows, and those that hold are reached (`triplewire.kernels.trie.windows`). Where
+there are WIDE children or more, the row before the first has their number as its label. A node's items are the clauses
+whose set ends there.
 
 Hardly a branch of this walk could be guessed: so what is found is written in any case, and counted where it holds.
 """
@@ -24,7 +24,6 @@ from typing import Any
 import numpy as np
 
 from triplewire.kernels.prefetch import prefetch
-from triplewire.kernels.shared.bits import member
 from triplewire.kernels.shared.compiled import called_helper, helper
 from triplewire.kernels.trie.columns import RunAtoms, TrieArrays, WalkSpace
 from triplewire.kernels.trie.windows import LAST_OP, stabbed
@@ -60,11 +59,10 @@ def _roots(trie: TrieArrays, present: Any, begin: int, end: int, bits: Any, hits
     for i in range(end - begin):
         label = _wide(present[_wide(begin + i)])
         bits[label >> _SIX] |= _ONE << (label & _LOW)
-        is_there, before = member(trie.root, _int(label))
-        row = (1 + before) & -is_there
+        row = _int(trie.root[label])
         hits[_wide(hit)] = row
         prefetch(trie.nodes, 2 * row)
-        hit += is_there
+        hit += row >= 0
     return hit
 
 

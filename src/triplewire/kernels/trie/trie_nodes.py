@@ -114,8 +114,8 @@ def _write_tail(node: int, length: int, is_alone: Any, first: Any, order: Any, l
 @allocating_kernel
 def arrange(parent: Any, label: Any, count: int, root: Any, first_range: int, range_test: Any, window_high: Any,
             is_alone: Any, is_end: Any, nodes: Any, row: Any, tail: Any) -> Any:  # fmt: skip
-    """Give each node its row, and fill in labels and children: siblings lie side by side, first those below the root,
-    and then all that is below the first of them, so that a walk stays in one place. Returns how many rows there are,
+    """Give each node its row, and fill in labels and children: siblings lie side by side, and what is below a child of
+    the root lies behind it, so that a walk stays in one place. `root` leads to rows then. Returns how many there are,
     and how much of `tail` is used. `nodes`, shape (rows, 2), has room for count + count // WIDE + count // LEVELS rows;
     `tail` for twice as many numbers as there are nodes. Of each node: will it have one item, and does a set end in it?
     """
@@ -138,11 +138,12 @@ def arrange(parent: Any, label: Any, count: int, root: Any, first_range: int, ra
     waiting = place  # no longer needed as it was
     nodes[0, 0], nodes[0, 1], rows, row[0] = HALF, 0, 1, 0
     for a in range(root.size):
-        if root[a] >= 0:
-            nodes[rows, 0], row[root[a]] = a, rows
-            rows += 1
-    for a in range(root.size):
-        top, waiting[0] = np.int64(root[a] >= 0), root[a]
+        if root[a] < 0:
+            continue
+        top, waiting[0], row[root[a]] = 1, root[a], rows
+        nodes[rows, 0] = a
+        root[a] = rows
+        rows += 1
         while top > 0:
             top -= 1
             node = waiting[top]

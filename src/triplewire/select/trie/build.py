@@ -21,11 +21,11 @@ from triplewire.encode.batch import Bytes, Ids, Offsets
 from triplewire.kernels.shared.columns import TestColumns
 from triplewire.kernels.trie import atoms as atom_kernels
 from triplewire.kernels.trie import bounds as bound_kernels
+from triplewire.kernels.trie import set_trie
 from triplewire.kernels.trie import stars as star_kernels
 from triplewire.kernels.trie import subsets as subset_kernels
 from triplewire.kernels.trie import trie_nodes as node_kernels
 from triplewire.select.trie.asked import asked_of
-from triplewire.select.trie.members import members_of
 from triplewire.select.trie.ranges import no_ranges, ranges_of
 
 Keys = NDArray[np.int64]
@@ -38,12 +38,12 @@ class SetTrie:
     """Sets of labels, flat (`triplewire.kernels.trie.subsets` describes it); node 0 is the root."""
 
     nodes: Keys  # shape (rows + 1, 2)
-    root: Keys  # which labels the children of the root have (`triplewire.select.trie.members`)
+    root: Ids  # label -> child of the root, or -1
     item: Ids  # clauses, by node, and those of a node by need: their order (`Trie.order`)
     need: NDArray[np.uint32]  # of each item: its code and the number of its bound (`triplewire.kernels.trie.bounds`)
     subscription: Ids  # of each item
     tail: Ids  # labels of the rows that are tails, and one number more
-    star: Keys  # in which rows stars end, in the same way; empty where none does
+    star: Keys  # row >> BLOCK -> how many stars end before those rows, and in which of them (`.set_trie`)
 
     def __len__(self) -> int:
         return len(self.nodes) - 1
@@ -195,7 +195,7 @@ def _shape(
     nodes[:used] = rows[:used]
     none = np.zeros(0, np.int32)
     own = tail[: tails + 1].copy()
-    return SetTrie(nodes, members_of(root >= 0), none, none.astype(np.uint32), none, own, nodes[:0, 0]), row[node]
+    return SetTrie(nodes, root, none, none.astype(np.uint32), none, own, nodes[:0, 0]), row[node]
 
 
 def _add_stars(atoms: SetTrie, node: Ids, clause: Ids, items: _Items) -> tuple[SetTrie, SetTrie]:
@@ -211,12 +211,16 @@ def _add_stars(atoms: SetTrie, node: Ids, clause: Ids, items: _Items) -> tuple[S
     labels, every = order[pairs & 0xFFFFFFFF].astype(np.int32), np.ones(len(clauses), np.bool_)
     shape, node = _shape(offset, labels, len(order), len(order), no_ranges(), every)
     stars = items.hung(shape, node, clauses.astype(np.int32), len(atoms.item))
-    return replace(atoms, star=star_rows(atoms.nodes)), stars
+    return replace(atoms, star=star_blocks(atoms.nodes)), stars
 
 
-def star_rows(nodes: Keys) -> Keys:
+def star_blocks(nodes: Keys) -> Keys:
     """The column `star` of a trie with these rows."""
-    is_star = np.zeros(len(nodes), np.bool_)
+    size = set_trie.BLOCK_ROWS
+    is_star = np.zeros(len(nodes) + size - len(nodes) % size, np.bool_)
     for begin, end in blocks(len(nodes)):
         is_star[begin:end] = nodes[begin:end, 1] >> subset_kernels.STAR & 1
-    return members_of(is_star)
+    bits = np.packbits(is_star, bitorder="little").view(f"<u{size // 8}").astype(np.int64)
+    counts = np.count_nonzero(is_star.reshape(-1, size), axis=1)
+    numbers: Keys = (np.cumsum(counts) - counts) << size | bits
+    return numbers

@@ -23,8 +23,7 @@ from triplewire.kernels.trie.subsets import ALONE, AT, CODE, COUNT, ENDS, HALF, 
 from triplewire.kernels.trie.subsets import RANGE as RANGE_BIT
 from triplewire.kernels.trie.windows import GROUP, LAST_GROUP, LAST_OP, OP
 from triplewire.select.trie.asked import range_tests
-from triplewire.select.trie.build import star_rows
-from triplewire.select.trie.members import block_count, count_members, members_of
+from triplewire.select.trie.build import star_blocks
 from triplewire.select.trie.window_checks import check_windows
 
 _CODES = (CHECK + 1) << STATUS  # how many codes there are
@@ -45,7 +44,7 @@ _TRIE: Schema = {
 }
 _SET_TRIE: Schema = {
     "nodes": Column("i8", ("rows+1", 2), least=np.iinfo(np.int64).min),
-    "root": Column("i8", ("label_blocks",)),
+    "root": Column("i4", ("labels",), below="rows", least=-1),
     "item": Column("i4", ("items",), below="clauses"),
     "need": Column("u4", ("items",), below=_CODES << NUMBER),
     "subscription": Column("i4", ("items",), below="subscriptions"),
@@ -76,16 +75,13 @@ def check_trie(clauses: Clauses, arrays: Mapping[str, NDArray[Any]]) -> None:
     _check_bounds(trie, sizes, int(np.diff(clauses.table.pattern_offset).max(initial=0)))
     require(bool(trie["may_repeat"][0]) == clauses.have_alternatives, "trie.may_repeat is not that of the clauses")
     parts = {name: under(name, arrays) for name in ("atoms", "stars")}
-    check(_SET_TRIE, parts["atoms"], "atoms", {**sizes, "label_blocks": block_count(sizes["atoms"])})
+    check(_SET_TRIE, parts["atoms"], "atoms", {**sizes, "labels": sizes["atoms"]})
     stars = _stars(parts["atoms"]["nodes"])
-    check(_SET_TRIE, parts["stars"], "stars", {**sizes, "label_blocks": block_count(stars), "blocks": 0})
+    check(_SET_TRIE, parts["stars"], "stars", {**sizes, "labels": stars, "blocks": 0})
     there = np.zeros(clauses.count, np.bool_)
     singles = len(parts["atoms"]["item"])
-    for name, before, first_range, labels in (
-        ("atoms", 0, sizes["first_range"], sizes["atoms"]),
-        ("stars", singles, stars, stars),
-    ):
-        _SetTrieCheck(name, parts[name], before, first_range, labels).run(clauses.facts.owner, sizes["bounds"])
+    for name, before, first_range in (("atoms", 0, sizes["first_range"]), ("stars", singles, stars)):
+        _SetTrieCheck(name, parts[name], before, first_range).run(clauses.facts.owner, sizes["bounds"])
         check_windows(name, parts[name], trie, first_range)
         there[parts[name]["item"]] = True
     items = sum(len(part["item"]) for part in parts.values())
@@ -140,12 +136,11 @@ def _check_bounds(trie: Mapping[str, NDArray[Any]], sizes: Sizes, patterns: int)
 class _SetTrieCheck:
     """One set-trie: each row is reached on one way at the most, and no way ends outside."""
 
-    def __init__(self, name: str, trie: Mapping[str, NDArray[Any]], before: int, first_range: int, labels: int) -> None:
+    def __init__(self, name: str, trie: Mapping[str, NDArray[Any]], before: int, first_range: int) -> None:
         self._name = name
         self._before = before  # items of other tries
         self._trie = trie
         self._first_range = first_range
-        self._labels = labels
         self._rows = len(trie["nodes"]) - 1
         # at the first of some siblings, and behind the last: where rows that have a parent begin and end
         self._has_parent = np.zeros(self._rows + 1, np.int32)
@@ -234,18 +229,18 @@ class _SetTrieCheck:
         self._require(is_within(has_parent, 0, 2), "a row has two parents")
         alike = (has_parent[1:] & has_parent[:-1]).astype(bool) & ~self._is_first[1:-1]
         self._require((~alike | (label[1:] > label[:-1])).all(), "siblings are out of order")
-        top = slice(1, 1 + count_members(trie["root"]))
+        root = np.flatnonzero(trie["root"] >= 0)
+        top = trie["root"][root]
         reached = has_parent.astype(bool)
-        self._require(not reached[top].any(), "a child of the root has two parents")
+        before = np.count_nonzero(reached)
         reached[top] = True
-        is_top = np.zeros(self._labels, np.bool_)
-        is_top[label[top][label[top] < self._labels]] = True
-        is_labelled = np.array_equal(members_of(is_top), trie["root"]) and is_ascending(label[top])
+        self._require(np.count_nonzero(reached) == before + len(top), "a child of the root has two parents")
+        is_labelled = np.array_equal(label[top], root) and not (top == 0).any()
         self._require(is_labelled, "a child of the root has another label")
         in_tail = trie["tail"][np.cumsum(self._in_tail[:-1], dtype=np.int32) > 0]
         self._require(is_within(in_tail, 0, self._first_range), "a label of a tail is no atom or star")
         plain = reached & ~below_range
-        self._require((label[plain] < self._labels).all(), "a label is no atom or star")
+        self._require((label[plain] < len(trie["root"])).all(), "a label is no atom or star")
         ranged = (nodes[:-1, 1] >> RANGE_BIT & 1).astype(bool)
         self._require(np.array_equal(ranged, plain & (label >= self._first_range)), "a range node is none")
 
@@ -253,5 +248,5 @@ class _SetTrieCheck:
         """The numbers of stars are those of the rows where they end; without a star, nothing is said of them."""
         star, nodes = self._trie["star"], self._trie["nodes"]
         require(int(nodes[-1, 1]) == 0, f"the array {self._name}.nodes has no end")
-        expected = star_rows(nodes) if _stars(nodes) else star[:0]
+        expected = star_blocks(nodes) if _stars(nodes) else star[:0]
         require(np.array_equal(star, expected), f"the array {self._name}.star does not say where stars end")

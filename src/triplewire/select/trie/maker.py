@@ -16,7 +16,7 @@ class TrieMaker:
     """The matcher "trie"."""
 
     name = "trie"
-    version = 15
+    version = 14
 
     def build(self, clauses: Clauses) -> TrieIndex:
         """The index over the clauses."""

@@ -35,7 +35,6 @@ from triplewire.kernels.trie.columns import (
 from triplewire.kernels.trie.few import LENT, RunRoom
 from triplewire.select.index import Selected, Space
 from triplewire.select.trie.build import SetTrie, Trie
-from triplewire.select.trie.members import count_members
 
 FEW = 1 << 10  # triples, and publications, for which `select_few` has room
 _MOST = 4  # predicates with the most objects, of a subject
@@ -96,7 +95,7 @@ class Workspace:
     """
 
     def __init__(self, trie: Trie, clauses: Clauses) -> None:
-        atoms, stars = len(trie.keys), count_members(trie.atoms.star)
+        atoms, stars = len(trie.keys), len(trie.stars.root)
         nodes = max(len(trie.atoms), len(trie.stars))
         self._mark = 0
         self.wanted = np.empty((_KEYS + atom_kernels.SPARE, 2), np.int64)

@@ -281,7 +281,7 @@ def _write(outcome: int, p: int, c: int, owner: int, verdicts: Verdicts, matches
     return matches, others
 
 
-@helper
+@called_helper
 def _decide(publication: Any, clause: Any, steps: StepColumns, batch: Triples, known: Any,
             features: NodeFeatures, cap: int, work: Scratch, verdicts: Verdicts) -> Any:  # fmt: skip
     """What `decide` does. known[term of the batch]: the segment's constant, or -1."""
