@@ -122,7 +122,7 @@ class Chunk:
         self._decoder: Decoder | None = None
         self.whole = whole  # what this is a part of: its publications from .. to
         self._states: dict[object, SegmentState] = {}
-        self.calls: CallTable = CallTable() if whole is None else whole[0].calls.part(whole[1])
+        self._calls: CallTable | None = None
 
     def __len__(self) -> int:
         return len(self._publications) if self._publications is not None else len(self.batch)
@@ -161,6 +161,13 @@ class Chunk:
         if state is None:
             state = self._states[segment] = SegmentState()
         return state
+
+    @property
+    def calls(self) -> CallTable:
+        """The calls that have been made about the publications."""
+        if self._calls is None:
+            self._calls = CallTable() if self.whole is None else self.whole[0].calls.part(self.whole[1])
+        return self._calls
 
     @property
     def ids(self) -> Sequence[str]:

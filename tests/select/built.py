@@ -50,15 +50,18 @@ class Built:
         found.check(clauses, index)
         return Built(clauses, found.open(clauses, index))
 
+    def view(self, publications: Sequence[Publication], world: World = WORLD) -> View:
+        """Publications as the clauses see them."""
+        return View(encode(publications), self.clauses, world)
+
     def selected(self, publications: Sequence[Publication], most: int = 1_000, world: World = WORLD) -> Selected:
         """What the index says of publications."""
-        view = View.of(encode(publications), self.clauses, world)
-        return self.index.select(view, None, most, Arena())
+        return self.index.select(self.view(publications, world), None, most, Arena())
 
     def selected_in_parts(self, publications: Sequence[Publication], most: int, ends: Sequence[int]) -> list[Selected]:
         """The same, of the publications up to each of the ends, from the end before it."""
         batch = encode(publications)
-        whole = View.of(batch, self.clauses, WORLD)
+        whole = View(batch, self.clauses, WORLD)
         prepared, first, parts = self.index.prepare(whole), 0, []
         for last in ends:
             view = whole.part(batch.part(first, last), first, last)

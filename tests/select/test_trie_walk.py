@@ -41,6 +41,33 @@ def test_equal_but_for_a_word(count: int) -> None:
     assert found.nodes < 20
 
 
+@pytest.mark.parametrize("size", [1, 3, walk.FEW + 1])
+def test_terms_that_were_looked_up_select_what_those_do_that_are_looked_up_meanwhile(size: int) -> None:
+    """Words, numbers and classes; and a clause that has to be checked, for which they are looked up once."""
+    words = [(f'SELECT * {{ ?s <urn:p> ?o FILTER ftcontains(?o, "w{n}") }}', "sparql") for n in range(9)]
+    others = [(f"SELECT * WHERE (?s, <urn:p>, ?o) SUCHTHAT (?o {op} {n})", "gql") for op in "<>=" for n in range(5)]
+    others += [("SELECT * WHERE (?s, <urn:p>, ?o) SUCHTHAT (?s ISA <= <urn:D>)", "gql")]
+    joined = [('SELECT * { ?s <urn:p> ?o . ?t <urn:p> ?s FILTER ftcontains(?o, "w1") }', "sparql")]
+    kind = Triple(IRI("urn:s"), IRI("http://www.w3.org/1999/02/22-rdf-syntax-ns#type"), IRI("urn:C"))
+    some = [about(f"w1 w{n % 9}", Literal(str(n % 7), XSD + "integer"), IRI("urn:s")) for n in range(size)]
+    some = [Publication(one.id, (*one.triples, kind)[: 4 - number % 2]) for number, one in enumerate(some)]
+    for texts, has_checks in ((words, False), (words + others, False), (joined, True)):
+        built = index_of([parse(text, language, id=str(n)) for n, (text, language) in enumerate(texts)])
+        built.selected(some)  # which finds out what the classes are
+        ways = []
+        for are_looked_up in (False, True):
+            view = built.view(some)
+            if are_looked_up:
+                assert len(view.features.term)
+            ways.append(built.index.select(view, None, 1_000, arena.Arena()))
+            assert (view._features is None) == (not has_checks and size < walk.FEW and not are_looked_up)
+        for name in ("offset", "subscription", "check_offset", "check_place"):
+            assert getattr(ways[0], name).tolist() == getattr(ways[1], name).tolist()
+        assert (ways[0].atoms, ways[0].nodes) == (ways[1].atoms, ways[1].nodes)
+        assert (len(ways[0].check_place) > 0) == has_checks
+        assert ways[0].candidates >= size
+
+
 @pytest.mark.parametrize(("op", "below"), [(">", True), (">=", True), ("<", False), ("<=", False)])
 def test_thresholds_are_runs_of_children(op: str, below: bool) -> None:
     count = 2_000

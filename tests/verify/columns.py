@@ -67,7 +67,7 @@ class Columns:
 
         order = np.arange(clauses.count, dtype=np.int32)[::-1].copy() if is_reversed else None
         columnar = Columnar(clauses, expression, subscriptions.__getitem__, world, proven, order)
-        view = View.of(encode(publications), clauses, world)
+        view = View(encode(publications), clauses, world)
         return cls(publications, subscriptions, world, view, clauses, columnar, asked)
 
     def verdict(self) -> Verified:

@@ -2,28 +2,47 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from triplewire.clauses.clauses import Clauses
 from triplewire.clauses.features import Features, features
+from triplewire.clauses.node_tests.few import Work
 from triplewire.encode.batch import Batch
 from triplewire.ir.evaluation.evaluate import World
 
 
-@dataclass(slots=True)
 class View:
-    """What selection and verification look at."""
+    """What selection and verification look at. What the terms satisfy is looked up when it is first asked for."""
 
-    batch: Batch
-    features: Features
+    __slots__ = ("_clauses", "_features", "_world", "batch")
 
-    @classmethod
-    def of(cls, batch: Batch, clauses: Clauses, world: World) -> View:
-        """The batch as these clauses see it."""
-        looked_up = clauses.few_terms.look_up(batch, world.taxonomy) if clauses.few_terms is not None else None
-        if looked_up is not None:
-            return cls(batch, Features(*looked_up))
-        return cls(batch, features(batch, clauses.constants, clauses.tests, world))
+    def __init__(self, batch: Batch, clauses: Clauses, world: World, features: Features | None = None) -> None:
+        self.batch, self._clauses, self._world, self._features = batch, clauses, world, features
+
+    @property
+    def features(self) -> Features:
+        """Which tests of the clauses the terms satisfy."""
+        if self._features is None:
+            clauses = self._clauses
+            columns = clauses.few_terms.look_up(self.batch, self._world.taxonomy) if clauses.few_terms else None
+            if columns is not None:
+                self._features = Features(*columns)
+            else:
+                self._features = features(self.batch, clauses.constants, clauses.tests, self._world)
+        return self._features
+
+    def work_for_terms(self) -> Work | None:
+        """What a kernel needs that looks up the terms itself (`triplewire.clauses.node_tests.few`), to be given back to
+        `end_work`. None where they are looked up, or are more than it knows of."""
+        few_terms = self._clauses.few_terms
+        if few_terms is None or self._features is not None:
+            return None
+        return few_terms.work_for(self.batch, self._world.taxonomy)
+
+    def end_work(self, work: Work, counts: tuple[int, int] | None) -> None:
+        """`counts`: how many tests of terms and of nodes the kernel found, where they are needed again."""
+        if counts is not None:
+            self._features = Features(*work.copied(self.batch, *counts))
+        assert self._clauses.few_terms is not None
+        self._clauses.few_terms.give(work)
 
     def __len__(self) -> int:
         """How many publications there are."""
@@ -31,4 +50,4 @@ class View:
 
     def part(self, batch: Batch, first: int, last: int) -> View:
         """The publications first .. last - 1, which are all of `batch`."""
-        return View(batch, self.features.part(first, last))
+        return View(batch, self._clauses, self._world, self.features.part(first, last))

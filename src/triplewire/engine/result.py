@@ -307,9 +307,9 @@ class MatchResult(Sequence[Match]):
         if rows.failures:
             self.refusals += self._refused(chunk, rows)
         self.stats.count(len(chunk), rows)
-        if len(rows):
+        if count := len(rows):
             self.parts.append(Part(self._snapshot, chunk, rows, dt.datetime.now(dt.UTC), self.stats))
-            self._starts.append(self._starts[-1] + len(rows))
+            self._starts.append(self._starts[-1] + count)
 
     def _refused(self, chunk: Chunk, rows: Rows) -> Iterator[Refusal]:
         """The failures by publication, then by subscription; several of one pair stay in their order."""

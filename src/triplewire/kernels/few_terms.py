@@ -56,7 +56,8 @@ class NumberScale(NamedTuple):
 
 class Areas(NamedTuple):
     """Work areas: rows and codes of words; `seen`, a number for each test and one more, is 0 in between; the slices of
-    tests of words; those of classes, as in `ClassTests`; places of numbers; and what comes out."""
+    tests of words; those of classes, as in `ClassTests`; places of numbers; and what comes out, which takes the first
+    places of what `triplewire.kernels.shared.columns.TermFeatures` has."""
 
     row: Any
     code: Any
@@ -75,12 +76,18 @@ class Areas(NamedTuple):
     below: Any
     upto: Any
     left: Any
+    term: Any
+    offset: Any
     test: Any
+    node_offset: Any
     node_term: Any
     node_test: Any
+    low: Any
+    high: Any
 
 
 _bytes, _ids, _longs, _hashes = Field(np.uint8), Field(np.int32), Field(np.int64), Field(np.uint64)
+_by_term = Field(np.int32, (MOST_TERMS,))
 _STRINGS = (_bytes, _longs, _bytes, _hashes, _ids)
 LENT = (
     (Asked, (NUMBER, NUMBER, _bytes, NUMBER, NUMBER)),
@@ -90,15 +97,16 @@ LENT = (
     (StringTable, _STRINGS),
     (KnownSets, (_ids, _ids, _ids, _bytes, _longs, _ids)),
     (NumberScale, (Field(np.float64), _longs, _longs, _ids)),
-    (Areas, (_ids, _ids, _ids, _bytes, _ids, _longs, _longs, _ids, _hashes, Field(np.int32, (MOST_TERMS,)),
-             Field(np.int32, (MOST_TRIPLES,)), _hashes, _longs, _ids, _ids, _ids, _ids, _ids, _ids, _ids)),
+    (Areas, (_ids, _ids, _ids, _bytes, _ids, _longs, _longs, _ids, _hashes, _by_term,
+             Field(np.int32, (MOST_TRIPLES,)), _hashes, _longs, _ids, _ids, _ids, _ids, _ids, _longs, _ids, _longs,
+             _ids, _ids, _by_term, _by_term)),
 )  # fmt: skip
 """What is in the table of addresses, in its order: what is asked for, constants, words, their tests, names of classes,
 their sets of tests, the scale of numbers, work areas."""
 
-_ASKED, _CONSTANTS, _WORDS, _POSTINGS, _NAMES, _SETS, _SCALE, _AREAS = places(LENT)
+_ASKED, _CONSTANTS, _WORDS, _POSTINGS, _NAMES, _SETS, _SCALE, AREAS = places(LENT)
 (
-    _take_asked, _take_constants, _take_words, _take_postings, _take_names, _take_sets, _take_scale, _take_areas
+    _take_asked, _take_constants, _take_words, _take_postings, _take_names, _take_sets, _take_scale, take_areas
 ) = (borrowed(kind, fields) for kind, fields in LENT)  # fmt: skip
 
 
@@ -141,9 +149,9 @@ def _add(test: int, mark: int, count: int, seen: Any, out: Any) -> Any:
 
 
 @called_helper
-def _joined(terms: int, kinds: int, scale: NumberScale, areas: Areas, offset: Any) -> Any:
+def _joined(terms: int, kinds: int, scale: NumberScale, areas: Areas) -> Any:
     """The tests of words, classes and numbers of each term, each once, as slices of `areas.test`; returns how many."""
-    count, seen, out = _int(0), areas.seen, areas.test
+    count, seen, out, offset = _int(0), areas.seen, areas.test, areas.offset
     for term in range(terms):
         offset[term], mark = count, terms + 1 + term  # above the marks of words
         if kinds & WORDS:
@@ -172,22 +180,17 @@ def _forget(count: int, seen: Any, test: Any) -> None:
         seen[:] = 0
 
 
-@kernel
-def look_up(lent: Any, batch_table: Any, term: Any, offset: Any, node_offset: Any, ranks: Any) -> Any:
-    """`batch_table`: the addresses of a batch. `term`: the number of each of its terms among the constants, or -1;
-    `offset`: the slices of `areas.test`; `node_offset`: those of `areas.node_term` and `areas.node_test`; `ranks`,
-    shape (2, range groups, terms): `low` and `high` of `triplewire.clauses.features.Features`.
-
-    Returns how many tests there are of terms and of nodes; NOT_KNOWN, twice, where this does not tell, or there is no
-    room.
-    """
-    asked, areas, scale = _take_asked(lent, _ASKED), _take_areas(lent, _AREAS), _take_scale(lent, _SCALE)
-    batch, kinds, terms = take_batch(batch_table, 0), asked.kinds, term.size
+@called_helper
+def looked_up(lent: Any, batch: BatchColumns) -> Any:
+    """See `look_up`."""
+    asked, areas, scale = _take_asked(lent, _ASKED), take_areas(lent, AREAS), _take_scale(lent, _SCALE)
+    kinds, terms, publications = asked.kinds, _int(batch.start.size), batch.offset.size - 1
     texts = Spans(batch.text, batch.start, batch.end, batch.kind, batch.suffix, batch.suffix_text, batch.suffix_offset)
-    find_rows(texts, batch.hash, _take_constants(lent, _CONSTANTS), term)
-    of_classes, nodes, left = _int(0), _int(0), _int(0)
+    find_rows(texts, batch.hash, _take_constants(lent, _CONSTANTS), areas.term[:terms])
+    of_classes, nodes, left, node_offset = _int(0), _int(0), _int(0), areas.node_offset[: publications + 1]
     node_offset[:] = 0
-    ranks[:] = -1
+    for group in range(areas.low.shape[0]):
+        areas.low[group, :terms] = areas.high[group, :terms] = -1
     if kinds & CLASSES:
         of_classes, nodes = _of_classes(batch, asked, _take_names(lent, _NAMES), _take_sets(lent, _SETS), areas,
                                         node_offset)  # fmt: skip
@@ -195,14 +198,26 @@ def look_up(lent: Any, batch_table: Any, term: Any, offset: Any, node_offset: An
         left = number_places(batch.kind, batch.number_state, batch.number, scale.keys, scale.inexact, areas.below,
                              areas.upto, areas.left)  # fmt: skip
         if asked.group >= 0:
-            group_places(batch.kind, areas.below, areas.upto, False, ranks[0, asked.group], ranks[1, asked.group])
+            group_places(batch.kind, areas.below, areas.upto, False, areas.low[asked.group], areas.high[asked.group])
         if asked.unequal >= 0:
-            group_places(batch.kind, areas.below, areas.upto, True, ranks[0, asked.unequal], ranks[1, asked.unequal])
+            group_places(batch.kind, areas.below, areas.upto, True, areas.low[asked.unequal], areas.high[asked.unequal])
     if left > 0 or not 0 <= of_classes < areas.class_test.size or nodes >= areas.node_test.size:
         return NOT_KNOWN
     of_words = _int(0)
     if kinds & WORDS:
         of_words = _of_words(batch, _take_words(lent, _WORDS), _take_postings(lent, _POSTINGS), areas)
-    tests = _joined(terms, kinds, scale, areas, offset) if of_words < areas.word_test.size else of_words
+    tests = _joined(terms, kinds, scale, areas) if of_words < areas.word_test.size else of_words
     _forget(tests, areas.seen, areas.test)
     return (tests, nodes) if tests < areas.test.size else NOT_KNOWN
+
+
+@kernel
+def look_up(lent: Any, batch_table: Any) -> Any:
+    """What the terms of a batch are to the clauses, in the work areas: `term`, the number of each among the constants,
+    or -1; `offset`, the slices of `test`; `node_offset`, those of `node_term` and `node_test`; and the places of
+    numbers, `low` and `high`. `batch_table`: the addresses of the batch.
+
+    Returns how many tests there are of terms and of nodes; NOT_KNOWN, twice, where this does not tell, or there is no
+    room.
+    """
+    return looked_up(lent, take_batch(batch_table, 0))

@@ -27,13 +27,12 @@ from triplewire.kernels.pool import Pool
 from triplewire.kernels.shared.columns import fixed
 from triplewire.kernels.shared.lending import Lent
 
-MOST_WORDS = 1 << 12
-"""Distinct words of a batch for which there is room."""
+MOST_WORDS, MOST_PUBLICATIONS = 1 << 12, 1 << 10
+"""Distinct words, and publications, of a batch for which there is room."""
 
 _ROOM = 1 << 16  # tests, and numbers of nodes, for which there is room
 _BYTES, _IDS, _LONGS = np.zeros(0, np.uint8), np.zeros(0, np.int32), np.zeros(0, np.int64)
 _NO_STRINGS = Names.build([], TEXT_SEED)
-_NO_RANKS = np.empty((2, 0, 0), np.int32)
 _NO_SETS = KnownSets(_IDS, _IDS, _IDS, _BYTES, _LONGS, _IDS)
 _NO_SCALE = kernels.NumberScale(np.zeros(0), _LONGS, _LONGS, _IDS)
 
@@ -42,12 +41,27 @@ Found: TypeAlias = tuple[Ids, Offsets, Ids, Ids, Ids, Offsets, Ids, Ids]
 """The fields of `triplewire.clauses.features.Features`, in their order."""
 
 
-class _Work(NamedTuple):
-    """The table of all that a call takes, with its work areas, and what is known of classes in it."""
+class Work(NamedTuple):
+    """What a call needs: the table of all that it takes (`triplewire.kernels.few_terms.look_up`), its work areas, and
+    what is known of classes."""
 
     lent: Lent
     areas: kernels.Areas
     known: KnownSets
+
+    def copied(self, batch: Batch, tests: int, nodes: int) -> Found:
+        """What the call found of a batch, so many tests of terms and of nodes, in memory of its own."""
+        areas, terms, publications = self.areas, batch.sizes.terms, len(batch)
+        return (
+            areas.term[:terms].copy(),
+            areas.offset[: terms + 1].copy(),
+            areas.test[:tests].copy(),
+            areas.low[:, :terms].copy(),
+            areas.high[:, :terms].copy(),
+            areas.node_offset[: publications + 1].copy(),
+            areas.node_term[:nodes].copy(),
+            areas.node_test[:nodes].copy(),
+        )
 
 
 class FewTerms:
@@ -57,7 +71,8 @@ class FewTerms:
         self._constants, self._tests = constants, tests
         self._words = tests.words[0].words if tests.words else None
         self._numbers = tests.scales[0] if tests.scales else None
-        self._pool: Pool[_Work] = Pool()
+        self._pool: Pool[Work] = Pool()
+        self.give = self._pool.give
 
     @classmethod
     def of(cls, constants: Names, tests: Tests) -> FewTerms | None:
@@ -72,28 +87,29 @@ class FewTerms:
 
     def look_up(self, batch: Batch, taxonomy: Taxonomy) -> Found | None:
         """What the batch is to the clauses; None where it is too large, or something has to be found out first."""
+        work = self.work_for(batch, taxonomy)
+        if work is None:
+            return None
+        tests, nodes = kernels.look_up(work.lent.table, table_of(batch))
+        columns = work.copied(batch, tests, nodes) if tests >= 0 else None
+        self.give(work)
+        return columns
+
+    def work_for(self, batch: Batch, taxonomy: Taxonomy) -> Work | None:
+        """What a call that looks up this batch needs, to be given back after it; None as for `look_up`."""
         triples, terms, words, _ = batch.sizes
-        if terms > MOST_TERMS or words > MOST_WORDS or triples > MOST_TRIPLES:
+        if terms > MOST_TERMS or words > MOST_WORDS or triples > MOST_TRIPLES or len(batch) > MOST_PUBLICATIONS:
             return None
         classes = self._tests.classes.index(taxonomy) if self._tests.classes is not None else None
         known = classes.known_sets() if classes is not None else _NO_SETS
         if known is None:
             return None
-        term, offset = np.empty(terms, np.int32), np.empty(terms + 1, np.int64)
-        node_offset, groups = np.empty(len(batch) + 1, np.int64), self._tests.groups
-        ranks = np.empty((2, groups, terms), np.int32) if groups else _NO_RANKS
         work = self._pool.take(lambda: self._new_work(classes, known))
         if work.known.flat is not known.flat:  # more has been found out since, or the taxonomy is another one
             work = self._new_work(classes, known)
-        tests, nodes = kernels.look_up(work.lent.table, table_of(batch), term, offset, node_offset, ranks)
-        areas, node_term, node_test = work.areas, _IDS, _IDS
-        test = areas.test[: max(tests, 0)].copy()
-        if nodes > 0:
-            node_term, node_test = areas.node_term[:nodes].copy(), areas.node_test[:nodes].copy()
-        self._pool.give(work)
-        return (term, offset, test, ranks[0], ranks[1], node_offset, node_term, node_test) if tests >= 0 else None
+        return work
 
-    def _new_work(self, classes: ClassIndex | None, known: KnownSets) -> _Work:
+    def _new_work(self, classes: ClassIndex | None, known: KnownSets) -> Work:
         kinds, none = 0, _NO_STRINGS.table
         words, postings, names = none, kernels.WordPostings(_LONGS, _IDS), none
         scale, groups = _NO_SCALE, (-1, -1)
@@ -107,9 +123,10 @@ class FewTerms:
         if self._numbers is not None:
             kinds |= kernels.NUMBERS
             scale, groups = _scale_of(self._numbers), (self._numbers.later, self._numbers.unequal)
-        areas, asked = _new_areas(len(self._tests)), kernels.Asked(kinds, TEXT_SEED, TYPE_NAME, *groups)
+        areas = _new_areas(len(self._tests), self._tests.groups)
+        asked = kernels.Asked(kinds, TEXT_SEED, TYPE_NAME, *groups)
         parts = asked, self._constants.table, words, postings, names, known, scale, areas
-        return _Work(Lent(kernels.LENT, *parts), areas, known)
+        return Work(Lent(kernels.LENT, *parts), areas, known)
 
 
 def _scale_of(numbers: ScaleTests) -> kernels.NumberScale:
@@ -117,7 +134,7 @@ def _scale_of(numbers: ScaleTests) -> kernels.NumberScale:
     return kernels.NumberScale(*fixed(scale.keys, scale.inexact, numbers.point_offset, numbers.point_test))
 
 
-def _new_areas(tests: int) -> kernels.Areas:
+def _new_areas(tests: int, groups: int) -> kernels.Areas:
     def ids(size: int) -> Ids:
         return np.empty(size, np.int32)
 
@@ -126,5 +143,6 @@ def _new_areas(tests: int) -> kernels.Areas:
         np.empty(MOST_TERMS + 1, np.int64), ids(_ROOM), np.empty(MOST_TERMS, np.uint64),
         np.empty((3, MOST_TERMS), np.int32), np.empty((4, MOST_TRIPLES), np.int32),
         np.zeros(4 * MOST_TRIPLES, np.uint64), np.empty(MOST_TERMS + 1, np.int64), ids(_ROOM), ids(MOST_TERMS),
-        ids(MOST_TERMS), ids(MOST_TERMS), ids(_ROOM), ids(_ROOM), ids(_ROOM),
+        ids(MOST_TERMS), ids(MOST_TERMS), ids(MOST_TERMS), np.empty(MOST_TERMS + 1, np.int64), ids(_ROOM),
+        np.empty(MOST_PUBLICATIONS + 1, np.int64), ids(_ROOM), ids(_ROOM), *np.empty((2, groups, MOST_TERMS), np.int32),
     )  # fmt: skip

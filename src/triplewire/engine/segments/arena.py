@@ -2,11 +2,12 @@
 
 An index writes the subscriptions that it accepts directly into place (`triplewire.select.index.Space`), and
 `triplewire.engine.segments.snapshot` adds the rest. Rows that a result still holds keep their piece. A piece of which
-no rows are left is used again.
+no rows are left is used again, from its beginning: what was written last is nearest to the processor.
 """
 
 from __future__ import annotations
 
+import sys
 import weakref
 from typing import Any, TypeAlias
 
@@ -34,6 +35,16 @@ class _Piece:
         self.size = _bytes(rows)
         self._memory = np.empty(self.size, np.uint8).data
         self._lent: weakref.ref[NDArray[np.uint8]] | None = None
+        self._own_references = 0  # those of the columns
+
+    def _references(self) -> int:
+        """How many references to the array of the columns there are: each view of them is one."""
+        return 0 if self._lent is None else sys.getrefcount(self._lent())
+
+    @property
+    def is_untaken(self) -> bool:
+        """Does nobody hold rows of it but the user of its columns?"""
+        return self._references() == self._own_references
 
     @property
     def is_idle(self) -> bool:
@@ -43,8 +54,10 @@ class _Piece:
     def columns(self) -> Columns:
         """Its columns, for a new user."""
         array: NDArray[np.uint8] = np.frombuffer(self._memory, np.uint8)
-        self._lent = weakref.ref(array)
-        return _columns(array)
+        columns, self._lent = _columns(array), weakref.ref(array)
+        del array
+        self._own_references = self._references()
+        return columns
 
 
 class Arena:
@@ -62,6 +75,8 @@ class Arena:
     def begin(self, publications: int) -> None:
         """A part begins: make room for as many rows as others had, so that they need not be moved on the way."""
         self._publications = publications or 1
+        if self._pieces[-1].is_untaken:
+            self._begin = self._end = 0
         least = min(self._usual * publications, self._largest)
         if self._room - self._end < least:
             self.more(int(least), 0)

@@ -16,7 +16,6 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import accumulate
-from operator import add
 
 import numpy as np
 from numpy.typing import NDArray
@@ -190,7 +189,9 @@ class SegmentSnapshot:
                 if rows.failures or rows.waiting:
                     failures += [(p, s + start, error) for p, s, error in rows.failures]
                     waiting += [(p, s + start) for p, s in rows.waiting]
-                atoms, candidates, verified, steps = map(add, (atoms, candidates, verified, steps), rows.counts)
+                own_atoms, own_candidates, own_verified, own_steps = rows.counts
+                atoms, candidates = atoms + own_atoms, candidates + own_candidates
+                verified, steps = verified + own_verified, steps + own_steps
         if waiting or len(self._called.alone):
             stage.switch("operators")
             columns, undecided, counts = self.home.operators.decided(chunk, self._called, waiting, self._meant)

@@ -55,7 +55,6 @@ _take_room = borrowed(*LENT[0])
 ) = range(len(BATCH_FIELDS))  # fmt: skip
 
 
-@helper
 def block_size(terms: int, statements: int, suffixes: int, literals: int) -> int:
     """Numbers of 64 bits that the columns of so many terms, statements, suffixes and bytes of literals take, with the
     table of their addresses. A text of so many bytes has no more words, and is folded to no more than GROWTH times as

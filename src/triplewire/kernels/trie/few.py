@@ -1,4 +1,5 @@
-"""The subscriptions of a few publications, in one call: atoms and walk together, in work areas that stay.
+"""The subscriptions of a few publications, in one call: atoms and walk together, in work areas that stay. Where the
+terms need no more than `triplewire.kernels.few_terms`, they are looked up in the same call.
 
 What is done: `triplewire.kernels.trie.atoms` and `triplewire.kernels.trie.set_trie`. Who calls, and what it does where
 there is not enough room: `triplewire.select.trie.walk`.
@@ -10,8 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from triplewire.kernels.shared.columns import TermFeatures, Triples, take_batch
-from triplewire.kernels.shared.compiled import kernel
+from triplewire.kernels.few_terms import AREAS, looked_up, take_areas
+from triplewire.kernels.shared.columns import BatchColumns, TermFeatures, Triples, take_batch
+from triplewire.kernels.shared.compiled import called_helper, kernel
 from triplewire.kernels.shared.lending import NUMBER, Field, borrowed, places
 from triplewire.kernels.trie.atoms import find_atoms
 from triplewire.kernels.trie.columns import (
@@ -71,17 +73,10 @@ _take_table, _take_ranges, _take_trie, _, _take_bounds, _take_space, _take_sink,
 )
 
 
-@kernel
-def select_few(lent: Any, batch_table: Any, features: TermFeatures, mark: int, cap: int, may_repeat: bool,
-               subscription: Any, ends: Any) -> int:  # fmt: skip
-    """The subscriptions and the places of clauses to check of all publications of a batch. `lent`: the addresses of
-    `LENT`; `batch_table`: those of the batch. `ends`, shape (2, publications + 1) and 0: their slices of
-    `subscription`, and of what is to be checked.
-
-    Returns how many atoms the publications have, or NO_ROOM: what was written is nonsense then. `visited` has how many
-    nodes were visited, how many subscriptions there are, and how many clauses to check.
-    """
-    columns = take_batch(batch_table, 0)
+@called_helper
+def _select(lent: Any, columns: BatchColumns, features: TermFeatures, mark: int, cap: int, may_repeat: bool,
+            subscription: Any, ends: Any) -> Any:  # fmt: skip
+    """See `select_few`."""
     batch = Triples(columns.offset, columns.subject, columns.predicate, columns.object)
     publications, sink, room = batch.offset.size - 1, _take_sink(lent, _SINK), _take_room(lent, _ROOM)
     runs = RunAtoms(
@@ -94,7 +89,7 @@ def select_few(lent: Any, batch_table: Any, features: TermFeatures, mark: int, c
     room.visited[0] = 0
     table, ranges = _take_table(lent, _TABLE), _take_ranges(lent, _RANGES)
     if find_atoms(0, batch, features, table, ranges, sink, runs) < publications:
-        return NO_ROOM
+        return _int(NO_ROOM)
     out = WalkOutput(subscription, room.check, room.star_list, ends[0], ends[1], room.visited)
     facts = Predicates(batch.subject, batch.predicate, features.term)
     tries = _take_trie(lent, _FIRST), _take_trie(lent, _SECOND)
@@ -103,4 +98,33 @@ def select_few(lent: Any, batch_table: Any, features: TermFeatures, mark: int, c
         _take_space(lent, _SPACE), out, room.sure,
     )  # fmt: skip
     room.visited[1], room.visited[2] = ends[0, publications], ends[1, publications]
-    return _int(room.atom_offset[room.publication_run[publications]]) if done == publications else NO_ROOM
+    return _int(room.atom_offset[room.publication_run[publications]] if done == publications else NO_ROOM)
+
+
+@kernel
+def select_few(lent: Any, batch_table: Any, features: TermFeatures, mark: int, cap: int, may_repeat: bool,
+               subscription: Any, ends: Any) -> int:  # fmt: skip
+    """The subscriptions and the places of clauses to check of all publications of a batch. `lent`: the addresses of
+    `LENT`; `batch_table`: those of the batch. `ends`, shape (2, publications + 1) and 0: their slices of
+    `subscription`, and of what is to be checked.
+
+    Returns how many atoms the publications have, or NO_ROOM: what was written is nonsense then. `visited` has how many
+    nodes were visited, how many subscriptions there are, and how many clauses to check.
+    """
+    return int(_select(lent, take_batch(batch_table, 0), features, mark, cap, may_repeat, subscription, ends))
+
+
+@kernel
+def look_up_and_select(lent: Any, of_terms: Any, batch_table: Any, mark: int, cap: int, may_repeat: bool,
+                       subscription: Any, ends: Any) -> int:  # fmt: skip
+    """The same; the terms are looked up before (`triplewire.kernels.few_terms.look_up`, which has the addresses
+    `of_terms`). `visited` also has how many tests there are of terms and of nodes. NO_ROOM also where that does not
+    tell."""
+    columns, areas, room = take_batch(batch_table, 0), take_areas(of_terms, AREAS), _take_room(lent, _ROOM)
+    room.visited[3], room.visited[4] = looked_up(of_terms, columns)
+    features = TermFeatures(
+        areas.term, areas.offset, areas.test, areas.node_offset, areas.node_term, areas.node_test, areas.low, areas.high
+    )
+    if room.visited[3] < 0:
+        return NO_ROOM
+    return int(_select(lent, columns, features, mark, cap, may_repeat, subscription, ends))

@@ -43,7 +43,7 @@ class TrieIndex:
         workspace = self._workspaces.take(self._new_workspace)
         atoms, batch, selected = prepared, view.batch, None
         if atoms is None and batch.sizes.triples <= FEW and len(batch) <= FEW:
-            selected = select_few(self.trie, batch, view.features, most, workspace, space)
+            selected = select_few(self.trie, view, most, workspace, space)
         if selected is None:
             if atoms is None:
                 atoms = subject_atoms(self.trie, batch, view.features, workspace)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from triplewire.clauses.clauses import Clauses
 from triplewire.clauses.features import Features
 from triplewire.clauses.untouched import untouched
+from triplewire.clauses.view import View
 from triplewire.encode.batch import Batch, Ids, Offsets
 from triplewire.encode.columns import table_of
 from triplewire.kernels.shared.columns import fixed, fixed_array
@@ -132,7 +133,7 @@ class Workspace:
             _arrays(trie.atoms, 0, trie.first_range, windows),
             _arrays(trie.stars, len(trie.atoms.item), stars, windows),
         )
-        self.visited = np.zeros(3, np.int64)  # of `select_few`
+        self.visited = np.zeros(5, np.int64)  # of `select_few`
         self._runs = RunRoom(
             np.empty(FEW + 1, np.int64), np.empty(FEW + 1, np.int32), np.empty(FEW + 1, np.int64),
             np.empty(FEW + 1, np.int64), *self.spans, np.empty((FEW, _MOST), np.int32), np.empty(FEW, np.bool_),
@@ -170,26 +171,22 @@ class Workspace:
         return first
 
 
-def select_few(
-    trie: Trie, batch: Batch, features: Features, cap: int, space: Workspace, room: Space
-) -> Selected | None:
+def select_few(trie: Trie, view: View, cap: int, space: Workspace, room: Space) -> Selected | None:
     """What `subject_atoms` and `walk` say, for batches with no more than FEW triples, nor publications; None where
-    that takes more room than there is."""
-    publications = len(batch)
-    ends, free = np.zeros((2, publications + 1), np.int64), room.free
-    atoms = few.select_few(
-        space.lent,
-        table_of(batch),
-        features.columns,
-        space.marks(publications + 1),
-        cap,
-        trie.may_repeat,
-        free,
-        ends,
-    )
+    that takes more room than there is. Terms that are not looked up yet are looked up in the same call."""
+    publications, work, table = len(view.batch), view.work_for_terms(), table_of(view.batch)
+    ends, free, mark = np.zeros((2, publications + 1), np.int64), room.free, space.marks(publications + 1)
+    if work is None:
+        columns = view.features.columns
+        atoms = few.select_few(space.lent, table, columns, mark, cap, trie.may_repeat, free, ends)
+    else:
+        of_terms = work.lent.table
+        atoms = few.look_up_and_select(space.lent, of_terms, table, mark, cap, trie.may_repeat, free, ends)
+    nodes, accepted, checks, tests, of_nodes = space.visited.tolist()
+    if work is not None:
+        view.end_work(work, (tests, of_nodes) if checks and atoms != few.NO_ROOM else None)
     if atoms == few.NO_ROOM:
         return None
-    nodes, accepted, checks = space.visited.tolist()
     return Selected(ends[0], free[:accepted], ends[1], space.checks[:checks].copy(), atoms, nodes)
 
 
