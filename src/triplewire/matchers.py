@@ -102,6 +102,9 @@ class Chunk:
     more to it. `given` are the publications without what entailment added, where it did.
     """
 
+    _decoder: Decoder | None = None
+    _calls: CallTable | None = None
+
     def __init__(
         self,
         publications: Sequence[Publication] | None = None,
@@ -113,16 +116,12 @@ class Chunk:
         whole: tuple[Chunk, int, int] | None = None,
     ) -> None:
         assert publications is not None or batch is not None or whole is not None
-        self._source = source
-        self._read_publication = read_publication
+        self._source, self._read_publication = source, read_publication
+        self._publications, self._batch = publications, batch
         self._given = publications if given is None else given
         self._contents: dict[int, str] = {}
-        self._publications = publications
-        self._batch = batch
-        self._decoder: Decoder | None = None
         self.whole = whole  # what this is a part of: its publications from .. to
         self._states: dict[object, SegmentState] = {}
-        self._calls: CallTable | None = None
 
     def __len__(self) -> int:
         return len(self._publications) if self._publications is not None else len(self.batch)

@@ -98,23 +98,15 @@ class PackedBatch(Batch):
     """One publication whose columns lie in one block of memory, behind the table of their addresses
     (`triplewire.kernels.text.alone`). They become arrays when somebody asks for them: kernels take the table."""
 
-    __slots__ = ("_block", "_rows", "_sizes", "_suffixes", "_text")
+    __slots__ = ("_rows", "_suffixes", "_text", "sizes", "table")
+    sizes: Sizes  # how many of all there are
+    table: NDArray[np.int64]  # see `table_of`
 
     def __init__(self, id: str, text: Bytes, suffixes: tuple[str, ...], block: NDArray[np.int64]) -> None:
         self.ids, self.lent = [id], None
-        self._text, self._suffixes, self._block = text, suffixes, block
+        self._text, self._suffixes, self.table = text, suffixes, block
         self._rows = rows = block[1:_TABLE:WORDS].tolist()  # of each column
-        self._sizes = Sizes(rows[_SUBJECT], rows[_START], rows[_WORD_START], rows[_WORD_IDS])
-
-    @property
-    def table(self) -> NDArray[np.int64]:
-        """See `table_of`."""
-        return self._block
-
-    @property
-    def sizes(self) -> Sizes:
-        """How many of all there are."""
-        return self._sizes
+        self.sizes = Sizes(rows[_SUBJECT], rows[_START], rows[_WORD_START], rows[_WORD_IDS])
 
     def __len__(self) -> int:
         return 1
@@ -134,8 +126,8 @@ class PackedBatch(Batch):
 
     def _columns(self, places: Iterable[int]) -> Iterator[Any]:
         """Some columns, which nobody can write to."""
-        addresses, rows, memory = self._block[:_TABLE:WORDS].tolist(), self._rows, self._block.data.toreadonly()
-        first = addresses[_PLACE.start] - _TABLE * self._block.itemsize  # the first column is behind the table
+        addresses, rows, memory = self.table[:_TABLE:WORDS].tolist(), self._rows, self.table.data.toreadonly()
+        first = addresses[_PLACE.start] - _TABLE * self.table.itemsize  # the first column is behind the table
         for column in places:
             yield np.frombuffer(memory, BATCH_FIELDS[column].dtype, rows[column], addresses[column] - first)
 

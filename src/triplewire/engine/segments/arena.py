@@ -35,16 +35,12 @@ class _Piece:
         self.size = _bytes(rows)
         self._memory = np.empty(self.size, np.uint8).data
         self._lent: weakref.ref[NDArray[np.uint8]] | None = None
-        self._own_references = 0  # those of the columns
-
-    def _references(self) -> int:
-        """How many references to the array of the columns there are: each view of them is one."""
-        return 0 if self._lent is None else sys.getrefcount(self._lent())
+        self._references = 0  # to the array of the columns: one of each column, and one of whoever counts
 
     @property
     def is_untaken(self) -> bool:
-        """Does nobody hold rows of it but the user of its columns?"""
-        return self._references() == self._own_references
+        """Does nobody hold rows of it but the user of its columns? Each view of them is a reference to their array."""
+        return self._lent is not None and sys.getrefcount(self._lent()) == self._references
 
     @property
     def is_idle(self) -> bool:
@@ -56,7 +52,7 @@ class _Piece:
         array: NDArray[np.uint8] = np.frombuffer(self._memory, np.uint8)
         columns, self._lent = _columns(array), weakref.ref(array)
         del array
-        self._own_references = self._references()
+        self._references = sys.getrefcount(self._lent())
         return columns
 
 

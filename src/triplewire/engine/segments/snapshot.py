@@ -180,11 +180,11 @@ class SegmentSnapshot:
         atoms, candidates, verified, steps, counts = 0, 0, 0, 0, None
         failures: list[tuple[int, int, TriplewireError]] = []
         waiting: list[tuple[int, int]] = []
-        for layer, start in zip(layers, self._starts, strict=False):  # the last start is the end
-            size = len(layer.segment)
+        starts = self._starts
+        for layer, start in zip(layers, starts, strict=False):  # the last start is the end
             for rows in layer.match(chunk, stage, arena):
-                if not start and size < self._starts[-1] < _SHARE * size:  # what the first has tells what all will
-                    arena.more(self._starts[-1] * len(rows.accepted) // size, len(rows.accepted))
+                if not start and starts[1] < starts[-1] < _SHARE * starts[1]:  # what the first has tells what all will
+                    arena.more(starts[-1] * len(rows.accepted) // starts[1], len(rows.accepted))
                 arena.add(rows.offset, rows.accepted, rows.columns, start)
                 if rows.failures or rows.waiting:
                     failures += [(p, s + start, error) for p, s, error in rows.failures]
