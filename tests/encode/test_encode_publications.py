@@ -130,7 +130,7 @@ def test_one_of_long_texts(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_one_with_words_made_to_collide(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the kernel gives up, the way for many goes on."""
-    monkeypatch.setattr(publications.alone, "encode_one", lambda *_: False)
+    monkeypatch.setattr(publications.alone, "encode_one", lambda *_: publications.alone.COLLIDING)
     is_right_alone(_publication("x", ALIKE), monkeypatch)
 
 

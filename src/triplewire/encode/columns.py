@@ -20,7 +20,6 @@ from triplewire.kernels.text import numbers as number_kernels
 _TABLE = WORDS * len(BATCH_FIELDS)
 _OF_TRIPLES = ("offset", "subject", "predicate", "object")
 _PLACE = BatchColumns(*range(len(BATCH_FIELDS)))
-_SUBJECT, _START, _WORD_START, _WORD_IDS = _PLACE.subject, _PLACE.start, _PLACE.word_start, _PLACE.word_ids
 _OF_TERMS = tuple(
     getattr(_PLACE, name) for name in ("start", "end", "kind", "suffix", "hash", "number", "number_state")
 )
@@ -98,15 +97,13 @@ class PackedBatch(Batch):
     """One publication whose columns lie in one block of memory, behind the table of their addresses
     (`triplewire.kernels.text.alone`). They become arrays when somebody asks for them: kernels take the table."""
 
-    __slots__ = ("_rows", "_suffixes", "_text", "sizes", "table")
+    __slots__ = ("_suffixes", "_text", "sizes", "table")
     sizes: Sizes  # how many of all there are
     table: NDArray[np.int64]  # see `table_of`
 
-    def __init__(self, id: str, text: Bytes, suffixes: tuple[str, ...], block: NDArray[np.int64]) -> None:
+    def __init__(self, id: str, text: Bytes, suffixes: tuple[str, ...], block: NDArray[np.int64], sizes: Sizes) -> None:
         self.ids, self.lent = [id], None
-        self._text, self._suffixes, self.table = text, suffixes, block
-        self._rows = rows = block[1:_TABLE:WORDS].tolist()  # of each column
-        self.sizes = Sizes(rows[_SUBJECT], rows[_START], rows[_WORD_START], rows[_WORD_IDS])
+        self._text, self._suffixes, self.table, self.sizes = text, suffixes, block, sizes
 
     def __len__(self) -> int:
         return 1
@@ -126,7 +123,8 @@ class PackedBatch(Batch):
 
     def _columns(self, places: Iterable[int]) -> Iterator[Any]:
         """Some columns, which nobody can write to."""
-        addresses, rows, memory = self.table[:_TABLE:WORDS].tolist(), self._rows, self.table.data.toreadonly()
+        table, memory = self.table[:_TABLE].tolist(), self.table.data.toreadonly()
+        addresses, rows = table[::WORDS], table[1::WORDS]
         first = addresses[_PLACE.start] - _TABLE * self.table.itemsize  # the first column is behind the table
         for column in places:
             yield np.frombuffer(memory, BATCH_FIELDS[column].dtype, rows[column], addresses[column] - first)

@@ -9,7 +9,7 @@ from operator import attrgetter
 import numpy as np
 from numpy.typing import NDArray
 
-from triplewire.encode.batch import Batch, Bytes, Ids, Offsets, Terms
+from triplewire.encode.batch import Batch, Bytes, Ids, Offsets, Sizes, Terms
 from triplewire.encode.columns import PackedBatch, Triples, frozen_batch
 from triplewire.encode.interning import wide
 from triplewire.encode.names import suffix_columns
@@ -161,6 +161,6 @@ def _encoded_alone(publication: Publication) -> Batch | None:
     suffixes = len(packed.suffixes)
     block = np.empty(alone.block_size(terms, statements, suffixes, literals), np.int64)
     room = _ROOMS.take(_new_room)
-    done = alone.encode_one(room.table, text, given, terms, suffixes, literals, block)
+    sizes = alone.encode_one(room.table, text, given, terms, suffixes, literals, block)
     _ROOMS.give(room)
-    return PackedBatch(publication.id, text, packed.suffixes, block) if done else None
+    return PackedBatch(publication.id, text, packed.suffixes, block, Sizes(*sizes)) if sizes[0] >= 0 else None

@@ -12,9 +12,11 @@ _wide: Any = np.uint64  # of an index: that it is not negative
 
 
 @kernel
-def fill(offset: Any, accepted: Any, start: int, publication: Any, subscription: Any, truncated: Any) -> None:
-    """Write the rows of what is accepted: of publication p the slice offset[p] .. offset[p + 1], with numbers raised by
-    `start`, none of them truncated. `accepted` may lie where `subscription` does."""
+def fill(offset: Any, accepted: Any, start: int, first: int, publication: Any, subscription: Any,
+         truncated: Any) -> None:  # fmt: skip
+    """Write the rows of what is accepted, from row `first` on: of publication p the slice offset[p] .. offset[p + 1],
+    with numbers raised by `start`, none of them truncated. `accepted` may lie where `subscription` does."""
+    publication, subscription, truncated = publication[first:], subscription[first:], truncated[first:]
     for p in range(offset.size - 1):
         begin = offset[p]
         if begin >= 0:  # it is; so the compiler knows that no index is negative, and writes vectors

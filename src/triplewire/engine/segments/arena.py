@@ -111,12 +111,12 @@ class Arena:
         end = count + len(columns[0])
         if self._room - self._end < end:
             self.more(end, 0)
-        begin, (first, second, third) = self._end, self._columns
-        publication, subscription, truncated = first[begin:], second[begin:], third[begin:]
-        kernels.fill(offset, accepted, start, publication, subscription, truncated)
+        publication, subscription, truncated = self._columns
+        kernels.fill(offset, accepted, start, self._end, publication, subscription, truncated)
         if end > count:
-            publication[count:end], truncated[count:end] = columns[0], columns[2]
-            subscription[count:end] = columns[1] + np.int32(start)
+            rows = slice(self._end + count, self._end + end)
+            publication[rows], truncated[rows] = columns[0], columns[2]
+            subscription[rows] = columns[1] + np.int32(start)
         self._end += end
 
     def taken(self) -> Columns:

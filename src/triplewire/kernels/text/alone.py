@@ -23,6 +23,7 @@ from triplewire.kernels.triples import sort_by_all, write_distinct
 from triplewire.model.packed import BLANK_CODE, LITERAL_CODE
 
 STATEMENT_ROWS = 6
+COLLIDING = -1, -1, -1, -1
 _LANGUAGE = ord("@")  # a suffix that begins with it is a language, and its literals have text
 _int: Any = np.int64
 _wide: Any = np.uint64
@@ -161,9 +162,10 @@ def _write_triples(statement: Any, count: int, room: Room, columns: BatchColumns
 
 
 @kernel
-def encode_one(lent: Any, text: Any, given: Any, terms: int, suffixes: int, literals: int, block: Any) -> bool:
+def encode_one(lent: Any, text: Any, given: Any, terms: int, suffixes: int, literals: int, block: Any) -> Any:
     """Write the columns of a publication (`triplewire.kernels.shared.columns.BatchColumns`) to a block of memory,
-    behind the table of their addresses. False where too many words collide.
+    behind the table of their addresses. Returns how many triples, terms, words and ids of words there are;
+    `COLLIDING`, each of them, where too many words collide.
 
     `text`, `given` and the counts: as `triplewire.model.packed.Packed` has them.
     """
@@ -198,4 +200,4 @@ def encode_one(lent: Any, text: Any, given: Any, terms: int, suffixes: int, lite
     block[WORDS * _WORD_OFFSET + 1] = count + 1
     block[WORDS * _WORD_IDS + 1] = state[IDS]
     block[WORDS * _WORD_TEXT + 1] = state[BYTES]
-    return done == DONE
+    return (_int(triples), _int(count), _int(state[_WORDS]), _int(state[IDS])) if done == DONE else COLLIDING
