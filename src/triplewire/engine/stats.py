@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from triplewire.verify.operators import CallCounts
 
 if TYPE_CHECKING:
@@ -107,7 +109,7 @@ class Stats:
         self.verified += rows.verified
         self.join_steps += rows.join_steps
         self.matches += len(rows)
-        self.truncated += rows.truncated.tobytes().count(1)  # of few, in a third of the time that NumPy takes
+        self.truncated += int(np.count_nonzero(rows.truncated))
         if rows.operators is not None:
             self.operators.add(rows.operators)
 
