@@ -90,13 +90,20 @@ def mark_direct(step: Any, place: Any, rows: Any) -> None:
 
 
 @helper
-def _enter(key: Any, value: Any, mask: Any, plain: Any) -> None:
-    """A step with this key may have this value."""
+def _place_of(key: Any, mask: Any, plain: Any) -> Any:
+    """The place in the table of a step with this key; a free one where the table has none."""
     at = mix_bits(key) & mask
     while plain[_wide(at), 0] >= 0 and plain[_wide(at), 0] != key:
         at = (at + 1) & mask
-    before = plain[_wide(at), 1] if plain[_wide(at), 0] == key else 0
-    plain[_wide(at), 0], plain[_wide(at), 1] = key, before | _ONE << value
+    return _wide(at)
+
+
+@helper
+def _enter(key: Any, value: Any, mask: Any, plain: Any) -> None:
+    """A step with this key may have this value."""
+    at = _place_of(key, mask, plain)
+    before = plain[at, 1] if plain[at, 0] == key else 0
+    plain[at, 0], plain[at, 1] = key, before | _ONE << value
 
 
 @called_helper
@@ -125,10 +132,8 @@ def _look_up(s: Any, own: Any, place: Any, steps: StepColumns, work: Scratch) ->
     plain, values, mask, step = work.plain, work.step_values, work.state[PLAIN_MASK], steps.step
     subject, object_ = _int(step[_wide(s), SUBJECT]), _int(step[_wide(s), OBJECT])
     key = _key(step[_wide(s), PREDICATE], max(subject, object_) & LOOP, subject >= 0)
-    at = mix_bits(key) & mask
-    while plain[_wide(at), 0] >= 0 and plain[_wide(at), 0] != key:
-        at = (at + 1) & mask
-    allowed = plain[_wide(at), 1] if plain[_wide(at), 0] == key else _int(0)
+    at = _place_of(key, mask, plain)
+    allowed = plain[at, 1] if plain[at, 0] == key else _int(0)
     values[place, 0], values[place, 1] = own, _int(_ALL) if s == ALWAYS else allowed
     work.state[VISITED] += 1
 
