@@ -102,9 +102,6 @@ class Chunk:
     more to it. `given` are the publications without what entailment added, where it did.
     """
 
-    _decoder: Decoder | None = None
-    _calls: CallTable | None = None
-
     def __init__(
         self,
         publications: Sequence[Publication] | None = None,
@@ -116,12 +113,16 @@ class Chunk:
         whole: tuple[Chunk, int, int] | None = None,
     ) -> None:
         assert publications is not None or batch is not None or whole is not None
-        self._source, self._read_publication = source, read_publication
-        self._publications, self._batch = publications, batch
+        self._source = source
+        self._read_publication = read_publication
         self._given = publications if given is None else given
         self._contents: dict[int, str] = {}
+        self._publications = publications
+        self._batch = batch
+        self._decoder: Decoder | None = None
         self.whole = whole  # what this is a part of: its publications from .. to
         self._states: dict[object, SegmentState] = {}
+        self.calls: CallTable = CallTable() if whole is None else whole[0].calls.part(whole[1])
 
     def __len__(self) -> int:
         return len(self._publications) if self._publications is not None else len(self.batch)
@@ -160,13 +161,6 @@ class Chunk:
         if state is None:
             state = self._states[segment] = SegmentState()
         return state
-
-    @property
-    def calls(self) -> CallTable:
-        """The calls that have been made about the publications."""
-        if self._calls is None:
-            self._calls = CallTable() if self.whole is None else self.whole[0].calls.part(self.whole[1])
-        return self._calls
 
     @property
     def ids(self) -> Sequence[str]:

@@ -42,7 +42,7 @@ def test_equal_but_for_a_word(count: int) -> None:
 
 
 @pytest.mark.parametrize("size", [1, 3, walk.FEW + 1])
-def test_terms_that_were_looked_up_select_what_those_do_that_are_looked_up_meanwhile(size: int) -> None:
+def test_terms_looked_up_before_and_in_the_same_call_select_alike(size: int) -> None:
     """Words, numbers and classes; and a clause that has to be checked, for which they are looked up once."""
     words = [(f'SELECT * {{ ?s <urn:p> ?o FILTER ftcontains(?o, "w{n}") }}', "sparql") for n in range(9)]
     others = [(f"SELECT * WHERE (?s, <urn:p>, ?o) SUCHTHAT (?o {op} {n})", "gql") for op in "<>=" for n in range(5)]

@@ -6,7 +6,6 @@ The matches lie in arrays, chunk by chunk; `Match` objects, with their bindings,
 from __future__ import annotations
 
 import datetime as dt
-import time
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -78,16 +77,11 @@ class Part:
     snapshot: Snapshot
     chunk: Chunk
     rows: Rows
-    seconds: float  # since 1970, when they were found
+    matched_at: dt.datetime
     stats: Stats
 
     def __len__(self) -> int:
         return len(self.rows)
-
-    @cached_property
-    def matched_at(self) -> dt.datetime:
-        """The instant at which they were found."""
-        return dt.datetime.fromtimestamp(self.seconds, dt.UTC)
 
     @cached_property
     def order(self) -> NDArray[np.int64]:
@@ -313,9 +307,9 @@ class MatchResult(Sequence[Match]):
         if rows.failures:
             self.refusals += self._refused(chunk, rows)
         self.stats.count(len(chunk), rows)
-        if count := len(rows):
-            self.parts.append(Part(self._snapshot, chunk, rows, time.time(), self.stats))
-            self._starts.append(self._starts[-1] + count)
+        if len(rows):
+            self.parts.append(Part(self._snapshot, chunk, rows, dt.datetime.now(dt.UTC), self.stats))
+            self._starts.append(self._starts[-1] + len(rows))
 
     def _refused(self, chunk: Chunk, rows: Rows) -> Iterator[Refusal]:
         """The failures by publication, then by subscription; several of one pair stay in their order."""

@@ -95,7 +95,7 @@ class Stats:
     join_steps: int = 0
     matches: int = 0
     truncated: int = 0
-    tiers: dict[str, int] = field(default_factory={INTERPRETED: 0, COMPILED: 0}.copy)
+    tiers: dict[str, int] = field(default_factory=lambda: {INTERPRETED: 0, COMPILED: 0})
     seconds: dict[str, float] = field(default_factory=dict)
     operators: CallCounts = field(default_factory=CallCounts)
 

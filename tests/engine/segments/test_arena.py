@@ -93,24 +93,3 @@ def test_a_part_begins_with_room_for_as_many_rows_as_others_had(monkeypatch: pyt
         assert len(arena.free) >= 60
         arena.begin(1_000_000)
         assert len(arena.free) < 1_000
-
-
-def test_rows_that_nobody_holds_are_written_over_and_others_are_not() -> None:
-    arena, places, held = Arena(), list[int](), list[Columns]()
-    for number, is_held in enumerate([False, False, True, False, True, False]):
-        arena.begin(1)
-        arena.add(np.array([0, 5]), np.arange(5, dtype=np.int32) + np.int32(number), others(0), 0)
-        columns = arena.taken()
-        places.append(columns[1].ctypes.data)
-        held += [columns] if is_held else []
-        del columns
-    assert places[0] == places[1] == places[2]
-    assert len(set(places[2:])) == 4  # once some are held, none is written over
-    assert [columns[1].tolist() for columns in held] == [[2, 3, 4, 5, 6], [4, 5, 6, 7, 8]]
-    view = held[0][1][2:]
-    held.clear()
-    arena.begin(1)
-    assert arena.free.ctypes.data != places[0]
-    del view
-    arena.begin(1)
-    assert arena.free.ctypes.data == places[0]

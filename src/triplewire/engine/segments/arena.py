@@ -2,12 +2,11 @@
 
 An index writes the subscriptions that it accepts directly into place (`triplewire.select.index.Space`), and
 `triplewire.engine.segments.snapshot` adds the rest. Rows that a result still holds keep their piece. A piece of which
-no rows are left is used again, from its beginning: what was written last is nearest to the processor.
+no rows are left is used again.
 """
 
 from __future__ import annotations
 
-import sys
 import weakref
 from typing import Any, TypeAlias
 
@@ -35,12 +34,6 @@ class _Piece:
         self.size = _bytes(rows)
         self._memory = np.empty(self.size, np.uint8).data
         self._lent: weakref.ref[NDArray[np.uint8]] | None = None
-        self._references = 0  # to the array of the columns: one of each column, and one of whoever counts
-
-    @property
-    def is_untaken(self) -> bool:
-        """Does nobody hold rows of it but the user of its columns? Each view of them is a reference to their array."""
-        return self._lent is not None and sys.getrefcount(self._lent()) == self._references
 
     @property
     def is_idle(self) -> bool:
@@ -50,10 +43,8 @@ class _Piece:
     def columns(self) -> Columns:
         """Its columns, for a new user."""
         array: NDArray[np.uint8] = np.frombuffer(self._memory, np.uint8)
-        columns, self._lent = _columns(array), weakref.ref(array)
-        del array
-        self._references = sys.getrefcount(self._lent())
-        return columns
+        self._lent = weakref.ref(array)
+        return _columns(array)
 
 
 class Arena:
@@ -71,8 +62,6 @@ class Arena:
     def begin(self, publications: int) -> None:
         """A part begins: make room for as many rows as others had, so that they need not be moved on the way."""
         self._publications = publications or 1
-        if self._pieces[-1].is_untaken:
-            self._begin = self._end = 0
         least = min(self._usual * publications, self._largest)
         if self._room - self._end < least:
             self.more(int(least), 0)

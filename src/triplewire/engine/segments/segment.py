@@ -174,10 +174,6 @@ class Segment:
         return normal_form(self.meant(subscription), most=settings.max_branches).clauses[clause].tests[place][1]
 
     @cached_property
-    def _most_bindings(self) -> int:
-        return self.home.meaning.world.settings.most_bindings
-
-    @cached_property
     def _owner(self) -> Ids:
         """Place in the order of the index -> subscription."""
         order, owner = order_of(self.index), self.clauses.facts.owner
@@ -208,9 +204,10 @@ class Segment:
     def match(self, chunk: Chunk, removed: NDArray[np.bool_] | None, stage: Stage, arena: Arena) -> SegmentRows:
         """The matches of a chunk, but for subscriptions that are removed. Accepted ones may lie in the arena. It leaves
         the clock in the stage "verify"."""
+        most = self.home.meaning.world.settings.most_bindings
         stage.switch("select")
         view = self._view(chunk)
-        selected = self.index.select(view, self._prepared(chunk), self._most_bindings, arena)
+        selected = self.index.select(view, self._prepared(chunk), most, arena)
         if removed is not None:
             selected = selected.without(removed, self._owner)
         stage.switch("verify")

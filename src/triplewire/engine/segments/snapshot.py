@@ -16,6 +16,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import accumulate
+from operator import add
 
 import numpy as np
 from numpy.typing import NDArray
@@ -180,18 +181,16 @@ class SegmentSnapshot:
         atoms, candidates, verified, steps, counts = 0, 0, 0, 0, None
         failures: list[tuple[int, int, TriplewireError]] = []
         waiting: list[tuple[int, int]] = []
-        starts = self._starts
-        for layer, start in zip(layers, starts, strict=False):  # the last start is the end
+        for layer, start in zip(layers, self._starts, strict=False):  # the last start is the end
+            size = len(layer.segment)
             for rows in layer.match(chunk, stage, arena):
-                if not start and starts[1] < starts[-1] < _SHARE * starts[1]:  # what the first has tells what all will
-                    arena.more(starts[-1] * len(rows.accepted) // starts[1], len(rows.accepted))
+                if not start and size < self._starts[-1] < _SHARE * size:  # what the first has tells what all will
+                    arena.more(self._starts[-1] * len(rows.accepted) // size, len(rows.accepted))
                 arena.add(rows.offset, rows.accepted, rows.columns, start)
                 if rows.failures or rows.waiting:
                     failures += [(p, s + start, error) for p, s, error in rows.failures]
                     waiting += [(p, s + start) for p, s in rows.waiting]
-                own_atoms, own_candidates, own_verified, own_steps = rows.counts
-                atoms, candidates = atoms + own_atoms, candidates + own_candidates
-                verified, steps = verified + own_verified, steps + own_steps
+                atoms, candidates, verified, steps = map(add, (atoms, candidates, verified, steps), rows.counts)
         if waiting or len(self._called.alone):
             stage.switch("operators")
             columns, undecided, counts = self.home.operators.decided(chunk, self._called, waiting, self._meant)

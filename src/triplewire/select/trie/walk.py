@@ -42,7 +42,6 @@ _MOST = 4  # predicates with the most objects, of a subject
 _ROOM = 1 << 16  # rows, and atoms, at first
 _KEYS = 1 << 12  # keys that a subject asks for, at first
 _MOST_MARKS = (1 << 31) - 1
-_NO_PLACES = np.zeros(0, np.int32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,8 +187,7 @@ def select_few(trie: Trie, view: View, cap: int, space: Workspace, room: Space) 
         view.end_work(work, (tests, of_nodes) if checks and atoms != few.NO_ROOM else None)
     if atoms == few.NO_ROOM:
         return None
-    places = space.checks[:checks].copy() if checks else _NO_PLACES
-    return Selected(ends[0], free[:accepted], ends[1], places, atoms, nodes)
+    return Selected(ends[0], free[:accepted], ends[1], space.checks[:checks].copy(), atoms, nodes)
 
 
 def subject_atoms(trie: Trie, batch: Batch, features: Features, space: Workspace) -> SubjectAtoms:
