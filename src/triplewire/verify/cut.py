@@ -97,7 +97,8 @@ class _Graph:
         by_object, by_predicate = (np.argsort(triple[:, k], kind="stable") for k in (2, 1))
         terms = [unordered[place] for place in order]
         numbers = {term: place for place, term in enumerate(terms)}
-        return cls(np.append(used[order], -1), terms, numbers, triple, offset, np.stack((by_object, by_predicate)))
+        ids = np.append(used[order], np.int32(-1))
+        return cls(ids, terms, numbers, triple, offset, np.stack((by_object, by_predicate)))
 
 
 class _Search:

@@ -41,7 +41,7 @@ from triplewire.verify.answers import Answers, ResidualTests
 
 _ROOM = 1 << 12  # rows, at first
 _SMALL = 64  # triples of a publication; those of larger ones are sorted for patterns whose subject is not known
-_NONE: NDArray[np.int64] = fixed_array(np.zeros(0, np.int64))
+_NONE: NDArray[np.int64] = np.zeros(0, np.int64)
 _AT_ONCE = 1 << 10  # pairs that residual predicates are asked for together: each may ask for some thousand answers
 _OFTEN = 8  # pairs of a publication for which that is worth it in any case
 _NOWHERE = 0x7FFFFFFF  # stands for a constant that the batch does not have
@@ -252,7 +252,7 @@ def node_features(features: Features) -> NodeFeatures:
 
 
 def together(first: Ids, second: Ids) -> NDArray[np.int64]:
-    """Two columns of ids as one, which cannot be written to."""
+    """Two columns of ids as one."""
     if not len(first):
         return _NONE
     return first.astype(np.int64) << 32 | second
