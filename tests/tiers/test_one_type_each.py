@@ -18,12 +18,13 @@ for module in [module for name, module in sys.modules.items() if name.startswith
         if isinstance(called, Dispatcher) and called.__module__ == module.__name__:
             print(f"{module.__name__}.{name}", len(called.signatures))
 """
-"""Each kernel with the number of types that it is loaded for. A process of its own loads no part of one alone."""
+"""Each kernel with the number of signatures that it is loaded for. It needs a process that compiles nothing: one that
+does also has the signatures for which other kernels call it."""
 
 
 @pytest.mark.slow
 def test_kernels_are_compiled_for_one_type_each(kernels_on_disk: None) -> None:
     done = subprocess.run([sys.executable, "-c", LISTED], capture_output=True, text=True, check=True, timeout=300)
-    types = {name: int(count) for name, count in map(str.split, done.stdout.splitlines())}
-    assert sum(count == 1 for count in types.values()) > 50
-    assert {name for name, count in types.items() if count > 1} == set()
+    signatures = {name: int(count) for name, count in map(str.split, done.stdout.splitlines())}
+    assert sum(count == 1 for count in signatures.values()) > 50
+    assert {name for name, count in signatures.items() if count > 1} == set()

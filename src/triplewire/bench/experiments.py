@@ -187,7 +187,7 @@ def _compared(
     names = (first, second)
     engines = [measure.load(name, case.subscriptions) for name in names]
     inputs = inputs_of(place, case)
-    # three runs may take three times as long as others: of few publications, a call costs more than they do
+    # each run may take the whole budget: with few publications, the fixed cost of a match call would be compared
     sources = [measure.affordable(engine, inputs, runs=1) for engine in engines]
     source = min(sources, key=lambda source: source.count)
     runs: list[list[Timed]] = [[], []]

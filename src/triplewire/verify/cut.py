@@ -97,7 +97,7 @@ class _Graph:
         by_object, by_predicate = (np.argsort(triple[:, k], kind="stable") for k in (2, 1))
         terms = [unordered[place] for place in order]
         numbers = {term: place for place, term in enumerate(terms)}
-        ids = np.append(used[order], np.int32(-1))
+        ids = np.append(used[order], np.int32(-1))  # a plain -1 would make them 64 bits wide
         return cls(ids, terms, numbers, triple, offset, np.stack((by_object, by_predicate)))
 
 

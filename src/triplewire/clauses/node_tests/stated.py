@@ -49,7 +49,7 @@ class ClassFeatures:
         batch, terms = self.batch, self.batch.terms
         types = np.empty((3, len(batch.subject)), np.int32)
         count = kernels.type_triples(batch.triples, terms.text, terms.start, terms.end, terms.kind, TYPE_NAME, types)
-        return np.ascontiguousarray(types[:, :count])
+        return np.ascontiguousarray(types[:, :count])  # as kernels have it elsewhere: another layout is another type
 
     def known(self) -> tuple[Slices, tuple[Offsets, Ids, Ids]] | None:
         """What `slices` and `stated` say, in one call; None where something has to be found out first, and for large
