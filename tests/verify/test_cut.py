@@ -125,3 +125,17 @@ def test_past_the_budget_the_evaluation_decides() -> None:
     verdict = columns.verdict()
     answer = evaluate(columns.subscriptions[0], columns.publications[0], world)
     assert list(map(set, columns.bindings(verdict))) == [_rows(answer)]
+
+
+def test_past_the_budget_the_order_as_stated_decides() -> None:
+    """What matches is stated first, and comes last in the order of the terms, behind more dead ends than there are
+    steps: the bindings found as stated are kept then, also where only they are asked for."""
+    triples = [Triple(IRI(N + "z"), IRI(N + "p"), IRI(N + "y"))]
+    triples += [Triple(IRI(N + "y"), IRI(N + "q"), IRI(f"{N}v{number}")) for number in range(9)]
+    triples += [Triple(IRI(f"{N}a{number}"), IRI(N + "p"), IRI(f"{N}b{number}")) for number in range(100)]
+    triples += [Triple(IRI(f"{N}c{number}"), IRI(N + "q"), IRI(f"{N}d{number}")) for number in range(120)]
+    subscription = parse(f"PREFIX : <{N}> SELECT * {{ ?x :p ?y . ?y :q ?v }}", "sparql", id="s")
+    publication, world = Publication("p", tuple(triples)), World(settings=Settings(max_bindings=3, max_steps=60))
+    answer = evaluate(subscription, publication, world)
+    assert (len(answer.bindings), answer.truncated) == (3, True)
+    assert evaluate(subscription, publication, world, listing=True) == answer

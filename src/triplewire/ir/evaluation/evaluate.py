@@ -245,7 +245,8 @@ def _collect(rows: _Rows, plan: Plan, names: tuple[str, ...], state: Evaluation)
 
 def _first_in_order(plan: Plan, names: tuple[str, ...], state: Evaluation, known: _Rows | None) -> _Rows:
     """The first distinct rows, the triples in the order of their terms. Past `max_steps` these are the rows that are
-    `known` from another order, else those found so far. Raises `LimitError` where there are none."""
+    `known` from the order as stated, or are found in it now, else those found so far. Raises `LimitError` where there
+    are none."""
     triples = sorted(state.publication.triples, key=lambda triple: tuple(map(term_key, triple)))
     publication = replace(state.publication, triples=tuple(triples))
     ordered = Evaluation(publication, state.world, plan.outputs, state.exists, state.results)
@@ -255,8 +256,14 @@ def _first_in_order(plan: Plan, names: tuple[str, ...], state: Evaluation, known
     except LimitError:
         if known is not None:
             return known
-        state.open.update(ordered.open)
-        if state.open or not rows.certain:
-            raise
-        rows.more = True
+        as_stated = _Rows()
+        try:
+            _collect(as_stated, plan, names, state)
+            return as_stated
+        except LimitError:
+            rows = rows if rows.certain else as_stated
+            state.open.update(ordered.open)
+            if state.open or not rows.certain:
+                raise
+            rows.more = True
     return rows
