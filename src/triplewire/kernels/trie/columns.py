@@ -86,17 +86,17 @@ class Bounds(NamedTuple):
 class WalkSpace(NamedTuple):
     """What one walk at a time works with (`triplewire.select.trie.walk.Workspace`). All bits are clear in between."""
 
-    atom_bits: Any
+    atom_bits: Any  # of the labels that are present
     star_bits: Any
     span_of: Any  # range atom -> its row in the spans
-    queue: Any
-    hits: Any
-    odd: Any
-    tails: Any
-    rest: Any
-    reached_bits: Any
-    reached: Any
-    subscription_bits: Any
+    queue: Any  # second words of nodes whose children are to be looked at
+    hits: Any  # nodes reached
+    odd: Any  # of these, those whose children are found in another way
+    tails: Any  # tails whose first label is present
+    rest: Any  # nodes whose items are not handed out at a glance
+    reached_bits: Any  # of the nodes that earlier subjects of the publication have reached
+    reached: Any  # and these nodes
+    subscription_bits: Any  # to drop repetitions with
     clause_bits: Any
 
 

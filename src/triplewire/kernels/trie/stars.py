@@ -1,4 +1,4 @@
-"""The atom sets of clauses: the patterns of each, grouped by subject into stars (architecture: "Atoms", "Stars").
+"""The atom sets of clauses: the patterns of each, grouped by subject into stars (`docs/matching.md`, section 1).
 
 An atom is what a star asks of its subject, as a 64-bit key: predicate, kind, id.
 

@@ -1,18 +1,27 @@
-"""All stored sets that are subsets of a given set: a walk through a trie of labels (architecture: "Set-trie").
+"""All stored sets that are subsets of a given set: a walk through a trie of labels, a set-trie.
 
-The trie is flat, two words a node (`triplewire.kernels.trie.trie_nodes` builds it). The first: its label, and above AT
-where its items begin; they end where those of the next row begin. The second, from below: the row of its first child,
-how many children there are, the largest code of its items (`triplewire.kernels.trie.bounds`), and bits: MORE, its
-children are to be looked at one by one; TAIL, below it is nothing but children of one child each, where no set ends but
-in the last: it stands for that one, and the labels of them all are a slice of `tail`, which the places of the first
-child and of the number of children say; ENDS, it has items; ALONE, it has one and no children, and the subscription of
-that item, or its place where its code says CHECK, stands in the place of the first child, or behind its labels; ODD,
-its children are too many for that, or those of a range node; RANGE, it is one; STAR, it is a label of the second trie,
-whose sets are stars. Siblings lie side by side, ascending by label. A label from `first_range` on leads to a range
-node: the labels of its children are ranks, and those within the interval of that range atom are reached; or, where it
-asks for two bounds, the labels are windows, and those that hold are reached (`triplewire.kernels.trie.windows`). Where
-there are WIDE children or more, the row before the first has their number as its label. A node's items are the clauses
-whose set ends there.
+Source: I. Savnik, "Index Data Structure for Fast Subset and Superset Queries", CD-ARES 2013, here walked breadth first.
+An example: `docs/matching.md`, section 1. The trie is flat, a row of two words a node, which
+`triplewire.kernels.trie.trie_nodes` writes:
+
+    first word     below AT its label; from AT on, where its items begin: they end where those of the next row begin
+    second word    the row of its first child; from COUNT on, how many children there are; from CODE on, the largest
+                   code of its items (`triplewire.kernels.trie.bounds`); then bits
+
+    MORE     its children are to be looked at one by one
+    ENDS     it has items: the clauses whose set ends there
+    ALONE    it has one item and no children. The subscription of that item, or its place where its code says CHECK,
+             stands in the place of the first child, or of a tail behind its labels
+    RANGE    it is a range node, see below
+    ODD      it is a range node, or has WIDE children or more; their number is the label of the row before the first
+    STAR     it is a label of the second trie, whose sets are stars
+    TAIL     below it are nothing but children of one child each, and no set ends in it or in them but for the last: the
+             row stands for that one. The labels of all of them are a slice of `tail`, which stands in the places of
+             the first child and of the number of children
+
+Siblings lie side by side, ascending by label. A label from `first_range` on leads to a range node: the labels of its
+children are ranks, and those within the interval of that range atom are reached; or, where it asks for two bounds, the
+labels are windows, and those that hold are reached (`triplewire.kernels.trie.windows`).
 
 Hardly a branch of this walk could be guessed: so what is found is written in any case, and counted where it holds.
 """
