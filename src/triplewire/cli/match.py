@@ -117,7 +117,7 @@ def prepare_kernels(matcher: str, tier: str = "auto") -> None:
 
 def _say_compiling() -> None:
     if sys.stderr.isatty():
-        say("compiling for this processor: 1 to 3 minutes, the first time only (triplewire warm-up does it before)")
+        say("compiling for this processor: a few minutes, the first time only (triplewire warm-up does it before)")
 
 
 def _matched(engine: Engine, given: Given, collected: Collected, report: Report, clock: Clock) -> Stats:

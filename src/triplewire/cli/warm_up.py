@@ -26,7 +26,7 @@ def warm_up_command(
     triplewire warm-up
     TRIPLEWIRE_CACHE=/opt/triplewire-cache triplewire warm-up    # in an image; set the variable at run time as well
 
-    Compile the matching loops for this processor, 1 to 3 minutes. Without it, the first matches are interpreted and
+    Compile the matching loops for this processor, a few minutes. Without it, the first matches are interpreted and
     compilation goes on in the background. Set NUMBA_CPU_NAME=generic for machines of different processors.
     """
     if folder is not None:

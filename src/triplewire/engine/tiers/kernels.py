@@ -1,7 +1,7 @@
 """The kernels of this process: are they compiled and loaded, wait for them, or have them compiled in the background.
 
 Three states: loaded; compiled on disk (`triplewire.kernel_cache`), which takes seconds to load; not compiled, which
-takes 1 to 3 minutes. `TRIPLEWIRE_TIER` says what to do until they are loaded: "auto" answers small work interpreted,
+takes a few minutes. `TRIPLEWIRE_TIER` says what to do until they are loaded: "auto" answers small work interpreted,
 "compiled" waits for them, "interpreted" never uses them.
 """
 

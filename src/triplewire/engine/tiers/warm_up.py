@@ -62,7 +62,7 @@ class Each(event.Listener):
 
 
 def run_kernels(compiled: Callable[[str], None] = lambda name: None) -> None:
-    """Run all kernels; `compiled` gets the name of each that had to be compiled, which takes 1 to 3 minutes for all."""
+    """Run all kernels; `compiled` gets the name of each that had to be compiled, which takes a few minutes for all."""
     with event.install_listener("numba:compile", Each(compiled)):
         for most in (Settings().max_bindings, 1):  # with 1, the bindings of matches are cut, which has kernels too
             engine = Engine(matcher="trie", settings=Settings(max_bindings=most))

@@ -94,8 +94,9 @@ def evaluate(
     """Does the publication match, and how? Makes the operator calls that the answer depends on.
 
     `results` are the calls of this publication that have been made; those made now are added. Raises `LimitError` past
-    `max_steps`. `listing`: that it matches is known, and its bindings are asked for: past `max_steps` those found so
-    far are the answer, truncated; the error is raised only where none is found.
+    `max_steps`. `listing`: that it matches is known, and its bindings are asked for: they are looked for with
+    the triples in order, and past `max_steps` as stated; past that, too, those found so far are the answer, truncated,
+    and the error is raised only where none is found.
     """
     known: CallResults = {} if results is None else results
     made = 0
