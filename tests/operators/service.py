@@ -18,6 +18,8 @@ ANSWERS: dict[str, Any] = {
     "row": [[{"type": "literal", "value": "x"}]],
 }
 
+SECOND = b'HTTP/1.1 200 OK\r\nContent-Length: 19\r\n\r\n{"answers":[false]}'
+
 
 class Service:
     """What was asked of a server, and how many requests were under way at most."""
@@ -57,15 +59,18 @@ class Service:
             handler.send_header("Content-Length", "0")
             handler.end_headers()
             return
+        if path == "one-and-a-half":  # the other half comes when the connection is used again
+            rest = getattr(handler, "rest", b"")
+            handler.wfile.write(rest + SECOND.replace(b"false", b"true ") + SECOND[:20])
+            handler.rest = SECOND[20:]  # type: ignore[attr-defined]
+            return
         answers = [ANSWERS.get(path, True) for _ in asked["calls"]] + [True] * (path == "too-many")
         body = b"[" if path == "no-json" else json.dumps({"answers": answers}).encode()
         body = b"x" * (17 << 20) if path == "floods" else body
         handler.send_response(200)
         handler.send_header("Content-Length", str(len(body) + 9 * (path == "closes")))
         handler.end_headers()
-        handler.wfile.write(body)
-        if path == "twice":
-            handler.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 18\r\n\r\n" + b'{"answers":[true]}')
+        handler.wfile.write(body + SECOND * (path == "twice"))
         handler.close_connection = path == "closes"
 
 

@@ -58,9 +58,10 @@ def test_a_fault_leaves_the_pair_undecided(path: str) -> None:
     assert "mentions" in reason
 
 
-def test_a_second_answer_is_never_taken_for_the_next_one() -> None:
+@pytest.mark.parametrize("path", ["twice", "one-and-a-half"])
+def test_a_second_answer_that_comes_with_the_first_is_not_taken_for_the_next(path: str) -> None:
     with service() as server:
-        assert len(list(engine(server.toml("twice", concurrency=1)).match(publications(4)))) == 4
+        assert len(list(engine(server.toml(path, concurrency=1)).match(publications(4)))) == 4
         assert len(server.asked) == 4
 
 

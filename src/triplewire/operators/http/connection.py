@@ -104,7 +104,8 @@ class Connection:
     def _exchanged(self, to: socket.socket, request: bytes, deadline: float, method: str, most: int) -> Answer:
         to.settimeout(_left(deadline))
         to.sendall(request)
-        answer = http.client.HTTPResponse(_Timed(to, deadline), method=method)  # type: ignore[arg-type]
+        source = _Timed(to, deadline)
+        answer = http.client.HTTPResponse(source, method=method)  # type: ignore[arg-type]
         answer.begin()
         headers = {name.lower(): value for name, value in answer.getheaders()}
         if not 200 <= answer.status < 300:
@@ -118,7 +119,7 @@ class Connection:
             parts.append(part)
         if answer.length:
             raise Broke("the connection was closed in the middle of the answer")
-        if answer.will_close:
+        if answer.will_close or source.more_was_read():
             self.close()
         return Answer(answer.status, answer.reason, headers, b"".join(parts))
 
@@ -162,23 +163,38 @@ class _Timed:
     """A socket for `HTTPResponse`, whose every read ends by the deadline."""
 
     def __init__(self, inner: socket.socket, deadline: float) -> None:
-        self._inner = inner
-        self._deadline = deadline
+        self._raw = _Raw(inner, deadline)
+        self._reader = _Reader(self._raw, _CHUNK)
 
     def makefile(self, mode: str) -> object:
         """What is read from, once."""
-        return io.BufferedReader(_Raw(self._inner, self._deadline), _CHUNK)
+        return self._reader
+
+    def more_was_read(self) -> bool:
+        """Whether bytes came with the answer that are no part of it, such as those of a second answer."""
+        self._raw.is_done = True
+        return bool(self._reader.peek(1))
+
+
+class _Reader(io.BufferedReader):
+    """`HTTPResponse` closes it at the end of an answer; what it has read beyond that is asked for later."""
+
+    def close(self) -> None:
+        """Nothing: the socket is closed by its owner."""
 
 
 class _Raw(io.RawIOBase):
     def __init__(self, inner: socket.socket, deadline: float) -> None:
         self._inner = inner
         self._deadline = deadline
+        self.is_done = False  # whether no more is to be waited for
 
     def readable(self) -> bool:
         return True
 
-    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+    def readinto(self, buffer: memoryview) -> int | None:  # type: ignore[override]
+        if self.is_done:
+            return None
         self._inner.settimeout(_left(self._deadline))
         return self._inner.recv_into(buffer)
 
