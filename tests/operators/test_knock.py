@@ -14,8 +14,8 @@ import pytest
 from triplewire.operators.http.knock import connected
 
 
-@pytest.fixture
-def full() -> Iterator[socket.socket]:
+@contextlib.contextmanager
+def full_server() -> Iterator[socket.socket]:
     """A server with a queue of one, which is full."""
     with contextlib.ExitStack() as stack:
         server = stack.enter_context(socket.socket())
@@ -37,30 +37,36 @@ def test_a_server_that_takes_calls_is_reached_at_once() -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems treat a full queue in other ways")
-def test_a_dropped_request_is_made_again_soon(full: socket.socket) -> None:
-    """Left to the system, it would take a second at least."""
+def test_a_dropped_request_is_made_again_soon() -> None:
+    """Left to the system, it would take a second at least, each time; of three times, as the machine may be loaded."""
+    seconds = []
+    for _ in range(3):
+        with full_server() as server:
+            thread = threading.Thread(target=emptied, args=(server,))
+            begun = time.monotonic()
+            thread.start()
+            connected("127.0.0.1", server.getsockname()[1], begun + 10).close()
+            seconds.append(time.monotonic() - begun)
+            thread.join()
+    assert min(seconds) < 0.95
 
-    def emptied() -> None:
-        time.sleep(0.15)
-        for _ in range(2):
-            full.settimeout(0.2)
-            with contextlib.suppress(TimeoutError):
-                full.accept()[0].close()
 
-    thread = threading.Thread(target=emptied)
-    begun = time.monotonic()
-    thread.start()
-    connected("127.0.0.1", full.getsockname()[1], begun + 10).close()
-    assert time.monotonic() - begun < 0.95
-    thread.join()
+def emptied(server: socket.socket) -> None:
+    """Take those that wait, after a while."""
+    time.sleep(0.15)
+    for _ in range(2):
+        server.settimeout(0.2)
+        with contextlib.suppress(TimeoutError):
+            server.accept()[0].close()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems treat a full queue in other ways")
-def test_the_deadline_holds(full: socket.socket) -> None:
-    begun = time.monotonic()
-    with pytest.raises(TimeoutError):
-        connected("127.0.0.1", full.getsockname()[1], begun + 0.4)
-    assert 0.3 < time.monotonic() - begun < 2
+def test_the_deadline_holds() -> None:
+    with full_server() as server:
+        begun = time.monotonic()
+        with pytest.raises(TimeoutError):
+            connected("127.0.0.1", server.getsockname()[1], begun + 0.4)
+    assert 0.3 < time.monotonic() - begun < 5
 
 
 def test_a_refusal_is_not_tried_again() -> None:
