@@ -18,6 +18,7 @@ ANSWERS: dict[str, Any] = {
     "row": [[{"type": "literal", "value": "x"}]],
 }
 
+# an answer that nobody asked for: no, where all others say yes
 SECOND = b'HTTP/1.1 200 OK\r\nContent-Length: 19\r\n\r\n{"answers":[false]}'
 
 

@@ -69,6 +69,17 @@ def test_a_server_of_a_trusted_authority_is_asked(tmp_path: Path) -> None:
         assert not server.asked, "its certificate is for another name"
 
 
+@needs_openssl
+@pytest.mark.parametrize("path", ["twice", "one-and-a-half"])
+def test_a_second_answer_that_comes_with_the_first_is_not_taken_for_the_next(path: str, tmp_path: Path) -> None:
+    """TLS unpacks both at once and keeps what is not read, so that nothing is to be seen at the socket."""
+    mine = authority(tmp_path, "mine")
+    with service(certified(tmp_path, mine, "localhost"), "localhost") as server:
+        toml = server.toml(path, ca_file=str(mine), concurrency=1)
+        assert len(list(engine(toml).match(publications(4)))) == 4
+        assert len(server.asked) == 4
+
+
 def answers(monkeypatch: pytest.MonkeyPatch, *addresses: list[str]) -> list[str]:
     """Have names resolved to these, one answer after the other. Returns the names that were looked up."""
     asked: list[str] = []

@@ -104,7 +104,7 @@ class Connection:
     def _exchanged(self, to: socket.socket, request: bytes, deadline: float, method: str, most: int) -> Answer:
         to.settimeout(_left(deadline))
         to.sendall(request)
-        source = _Timed(to, deadline)
+        source = _Source(to, deadline)
         answer = http.client.HTTPResponse(source, method=method)  # type: ignore[arg-type]
         answer.begin()
         headers = {name.lower(): value for name, value in answer.getheaders()}
@@ -159,35 +159,33 @@ def trusting(ca_file: str) -> ssl.SSLContext:
     return ssl.create_default_context(cafile=ca_file or None)
 
 
-class _Timed:
-    """A socket for `HTTPResponse`, whose every read ends by the deadline."""
+class _Source(io.BufferedReader):
+    """A socket as `HTTPResponse` takes it, and the file that it reads from: every read ends by the deadline."""
 
     def __init__(self, inner: socket.socket, deadline: float) -> None:
-        self._raw = _Raw(inner, deadline)
-        self._reader = _Reader(self._raw, _CHUNK)
+        self._socket = inner
+        self._timed = _Raw(inner, deadline)
+        super().__init__(self._timed, _CHUNK)
 
     def makefile(self, mode: str) -> object:
         """What is read from, once."""
-        return self._reader
-
-    def more_was_read(self) -> bool:
-        """Whether bytes came with the answer that are no part of it, such as those of a second answer."""
-        self._raw.is_done = True
-        return bool(self._reader.peek(1))
-
-
-class _Reader(io.BufferedReader):
-    """`HTTPResponse` closes it at the end of an answer; what it has read beyond that is asked for later."""
+        return self
 
     def close(self) -> None:
-        """Nothing: the socket is closed by its owner."""
+        """Nothing: the end of an answer is not the end of the connection."""
+
+    def more_was_read(self) -> bool:
+        """Whether bytes came with the answer that are no part of it, such as those of a second answer. TLS holds such
+        bytes back, too."""
+        self._timed.is_done = True
+        return bool(self.peek(1)) or (isinstance(self._socket, ssl.SSLSocket) and self._socket.pending() > 0)
 
 
 class _Raw(io.RawIOBase):
     def __init__(self, inner: socket.socket, deadline: float) -> None:
         self._inner = inner
         self._deadline = deadline
-        self.is_done = False  # whether no more is to be waited for
+        self.is_done = False  # the answer has ended, so that nothing more is waited for
 
     def readable(self) -> bool:
         return True
