@@ -13,10 +13,12 @@ from hypothesis import strategies as st
 from engine.samples import Stub, item
 from triplewire import Engine, MatchResult, Publication, Settings, TriplewireError, kernel_cache
 from triplewire.encode.schema import to_batch
-from triplewire.engine.tiers.kernels import KERNELS, TIER
+from triplewire.engine.tiers.kernels import KERNELS, PUBLICATION_BYTES, TIER
 from triplewire.engine.tiers.snapshots import InterpretedSnapshot
 from triplewire.errors import SubscriptionError
 from triplewire.operators import built_in_operators
+from triplewire.pipeline.index.build import saved_once
+from triplewire.pipeline.index.versions import SERVER
 from triplewire.read import to_nquads
 
 PREFIX = "PREFIX : <http://example.org/> "
@@ -110,6 +112,19 @@ def test_what_is_known_to_be_large_waits(cold: None, monkeypatch: pytest.MonkeyP
     engine = filled(count=8)
     assert len(engine.match_batch(to_batch(ITEMS))) == len(filled("reference", 8).match(ITEMS))
     assert engine._snapshot.columnar
+
+
+def test_a_run_on_spark_waits_where_its_work_is_known_to_be_large(
+    cold: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else only the texts are saved. The version is the same: it says the same."""
+    monkeypatch.setattr("triplewire.engine.current.SMALL_PAIRS", 3 * len(QUERIES))
+    versions = []
+    for name, publications in ("small", 2), ("large", 4):
+        version = saved_once(tmp_path / name, filled(), sources=[bytes(publications * PUBLICATION_BYTES)])
+        assert bool(list(tmp_path.glob(f"{name}/*/{SERVER}/index.*"))) == (name == "large")
+        versions.append(version.content.source)
+    assert versions[0] == versions[1]
 
 
 def test_a_large_file_of_subscriptions_waits(cold: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

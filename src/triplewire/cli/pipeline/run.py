@@ -257,7 +257,7 @@ def prepare(
         else:
             classes = load_taxonomy(taxonomy, settings) if taxonomy else EMPTY
             meaning = Meaning(classes, str(entailment), operators_of(operator_files), settings, matcher)
-            versions = _compiled(subscriptions, meaning, target, operator_files, report, refuse)
+            versions = _compiled(subscriptions, meaning, source, target, operator_files, report, refuse)
         versions.check()
     except StoreError as error:
         raise typer.BadParameter(one_line(str(error))) from error
@@ -299,17 +299,20 @@ def _output(folder: Path, source: str, matcher: str, streaming: bool, connection
 def _compiled(
     files: Sequence[Path],
     meaning: Meaning,
+    source: str,
     target: Output,
     operators: Sequence[OperatorFile],
     report: Report,
     refuse: Callable[[Refusal], None],
 ) -> IndexSource:
-    """An index of these subscriptions, in the output folder: workers open it, and need not compile them."""
+    """An index of these subscriptions, in the output folder, which workers open."""
     # as in `prepare`
     from triplewire.pipeline.index.build import saved_once
     from triplewire.pipeline.index.pins import IndexSource
+    from triplewire.pipeline.sources import has_files, is_remote, local_roots
 
     engine = meaning.engine()
     engine.load_subscriptions(files, on_refusal=refuse, on_warning=lambda name, warning: report.warn(name, [warning]))
-    version = saved_once(target.index, engine, operators)
+    sources = local_roots(source) if has_files(source) and not is_remote(source) else ()
+    version = saved_once(target.index, engine, operators, sources=sources)
     return IndexSource(target.index, target.folder, operators, report.say, source=version.content.source)

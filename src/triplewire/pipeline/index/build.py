@@ -15,6 +15,7 @@ from triplewire.config import Settings
 from triplewire.engine import Engine
 from triplewire.engine.store.manifest import read_manifest
 from triplewire.engine.views.forked import emptied
+from triplewire.engine.views.readied import is_compiled_for
 from triplewire.errors import Refusal, StoreError, raise_refusal
 from triplewire.ir.evaluation.evaluate import World
 from triplewire.ir.subscription import Subscription
@@ -39,6 +40,7 @@ from triplewire.pipeline.index.versions import (
     seal,
     sweep,
 )
+from triplewire.read.sources import Source
 
 OWN_RETAINED = 2
 """Versions that stay of an index that only one run uses."""
@@ -108,14 +110,20 @@ def saved(directory: Path, engine: Engine, meaning: Meaning, spread: Spread) -> 
         return version
 
 
-def saved_once(directory: Path, engine: Engine, operators: Sequence[OperatorFile] = ()) -> Version:
+def saved_once(
+    directory: Path, engine: Engine, operators: Sequence[OperatorFile] = (), *, sources: Iterable[Source] = ()
+) -> Version:
     """The version with the subscriptions of an engine: the one that counts, where that is it, or a new one. It is for
-    an index that only one run uses. `operators`: the files that give the engine its own. Raises `StoreError`."""
+    an index that only one run uses. `operators`: the files that give the engine its own. Raises `StoreError`.
+
+    `sources`: the files and folders of its publications. Where they are small work for it, nobody waits for the
+    kernels: the texts are saved without an index, and the workers begin interpreted."""
+    is_compiled = is_compiled_for(engine, sources)
     with alone(directory):
         for left in directory.glob(".built.*"):  # by a process that was killed
             shutil.rmtree(left, ignore_errors=True)
         built = directory / f".built.{os.getpid()}"
-        engine.save(built)
+        engine.save(built, index=is_compiled)
         source = _source_of(built, operators)
         with suppress(StoreError):
             there = load(directory)
