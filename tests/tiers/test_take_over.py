@@ -117,14 +117,16 @@ def test_what_is_known_to_be_large_waits(cold: None, monkeypatch: pytest.MonkeyP
 def test_a_run_on_spark_waits_where_its_work_is_known_to_be_large(
     cold: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Else only the texts are saved. The version is the same: it says the same."""
-    monkeypatch.setattr("triplewire.engine.current.SMALL_PAIRS", 3 * len(QUERIES))
+    """Else the texts alone are saved, also where an index of the same subscriptions is there."""
+    monkeypatch.setattr("triplewire.engine.current.SMALL_PAIRS", 3 * 8)
     versions = []
-    for name, publications in ("small", 2), ("large", 4):
-        version = saved_once(tmp_path / name, filled(), sources=[bytes(publications * PUBLICATION_BYTES)])
-        assert bool(list(tmp_path.glob(f"{name}/*/{SERVER}/index.*"))) == (name == "large")
-        versions.append(version.content.source)
-    assert versions[0] == versions[1]
+    for publications in (2, 2, 4, 4, 2):
+        monkeypatch.setattr(KERNELS, "_is_loaded", False)
+        version = saved_once(tmp_path, filled(count=8), sources=[bytes(publications * PUBLICATION_BYTES)])
+        assert bool(list((tmp_path / version.part(SERVER)).glob("index.*"))) == (publications == 4)
+        versions.append((version.name, version.content.source))
+    assert [name for name, _ in versions] == ["v1", "v1", "v2", "v2", "v3"]
+    assert len({source for _, source in versions}) == 1, "the subscriptions are the same"
 
 
 def test_a_large_file_of_subscriptions_waits(cold: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -175,6 +175,9 @@ def test_an_index_of_one_s_own_is_made_once(tmp_path: Path) -> None:
     assert [saved_once(tmp_path / "index", engine).name for _ in range(2)] == ["v1", "v1"]
     engine.unsubscribe("thing")
     assert saved_once(tmp_path / "index", engine).name == "v2"
+    for file in tmp_path.glob("index/v2/server/subscriptions.*"):
+        file.write_bytes(b"damaged")
+    assert saved_once(tmp_path / "index", engine).name == "v3"
     assert sorted(json.loads((tmp_path / "index/v2/manifest.json").read_text())["parts"]) == ["server"]
 
 

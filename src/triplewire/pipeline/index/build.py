@@ -127,9 +127,11 @@ def saved_once(
         source = _source_of(built, operators)
         with suppress(StoreError):
             there = load(directory)
-            if there.content.source == source:
+            is_same = there.content.source == source
+            if is_same and _has_index(there.directory / there.part(SERVER)) == _has_index(built):
+                version = usable(directory, there.name, operators)
                 shutil.rmtree(built)
-                return usable(directory, there.name, operators)
+                return version
 
         def write(aside: Path, name: str) -> Content:
             os.rename(built, aside / SERVER)
@@ -138,6 +140,11 @@ def saved_once(
         version = publish(directory, write)
         sweep(directory, retained=OWN_RETAINED)
         return version
+
+
+def _has_index(folder: Path) -> bool:
+    """Was an engine saved with an index? Whoever opens that waits for the kernels."""
+    return "index" in read_manifest(folder)
 
 
 def _source_of(folder: Path, operators: Sequence[OperatorFile]) -> str:
