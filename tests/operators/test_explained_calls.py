@@ -31,11 +31,11 @@ class Dear:
         return True
 
 
-def with_dear(**given: Any) -> tuple[Engine, Counting]:
+def with_dear(matcher: str = "trie", **given: Any) -> tuple[Engine, Counting]:
     """An engine with the operators of the cases."""
     counting = usual()
     counting.operators["dear"] = Dear(counting)
-    return engine("trie", counting, **given), counting
+    return engine(matcher, counting, **given), counting
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: str(case["name"]))
@@ -64,8 +64,9 @@ def test_what_is_said_of_calls(case: dict[str, Any]) -> None:
     assert explanation.matched == ("query" in matched)
 
 
-def test_the_calls_of_a_match_are_used_again() -> None:
-    explaining, counting = with_dear()
+@pytest.mark.parametrize("matcher", ["trie", "reference"])  # the interpreted tier matches as "reference" does
+def test_the_calls_of_a_match_are_used_again(matcher: str) -> None:
+    explaining, counting = with_dear(matcher)
     explaining.settle()
     explaining.subscribe("dear(1), yes(2)", "predicates", id="query")
     result = explaining.match(PUBLICATION)

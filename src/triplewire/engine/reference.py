@@ -118,7 +118,7 @@ class ReferenceSnapshot:
 
         def decide(place: int) -> list[Answer | TriplewireError]:
             current = publications[place]
-            return self._stage.decide(current, subscriptions, {}, counts[place], world.known(current))
+            return self._stage.decide(current, subscriptions, chunk.calls.of(place), counts[place], world.known(current))
 
         decided = in_flight(decide, range(len(publications)), at_once)
         for row in range(len(chunk)):
