@@ -117,8 +117,8 @@ class ReferenceSnapshot:
         counts = [CallCounts() for _ in publications]
 
         def decide(place: int) -> list[Answer | TriplewireError]:
-            current = publications[place]
-            return self._stage.decide(current, subscriptions, chunk.calls.of(place), counts[place], world.known(current))
+            current, made = publications[place], chunk.calls.of(place)
+            return self._stage.decide(current, subscriptions, made, counts[place], world.known(current))
 
         decided = in_flight(decide, range(len(publications)), at_once)
         for row in range(len(chunk)):
