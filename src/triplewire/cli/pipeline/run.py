@@ -257,7 +257,7 @@ def prepare(
         else:
             classes = load_taxonomy(taxonomy, settings) if taxonomy else EMPTY
             meaning = Meaning(classes, str(entailment), operators_of(operator_files), settings, matcher)
-            versions = _compiled(subscriptions, meaning, source, target, operator_files, report, refuse)
+            versions = _own_index(subscriptions, meaning, source, target, operator_files, report, refuse)
         versions.check()
     except StoreError as error:
         raise typer.BadParameter(one_line(str(error))) from error
@@ -296,7 +296,7 @@ def _output(folder: Path, source: str, matcher: str, streaming: bool, connection
     return target
 
 
-def _compiled(
+def _own_index(
     files: Sequence[Path],
     meaning: Meaning,
     source: str,

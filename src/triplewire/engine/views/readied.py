@@ -1,4 +1,4 @@
-"""An engine made ready for publications that others will match, of which it sees the files beforehand."""
+"""Does an engine wait for compiled kernels before it is saved for other processes, which will match these files?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Full versions of an index, from subscription files: compiled, spread over nodes, saved as memory-mapped arrays."""
+"""Full versions of an index, from subscription files: compiled, spread over nodes, saved as arrays that are mapped.
+
+The index that a run makes for itself is saved as texts alone where its work is small (`saved_once`)."""
 
 from __future__ import annotations
 
