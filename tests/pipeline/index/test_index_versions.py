@@ -97,6 +97,25 @@ def test_a_micro_batch_keeps_its_version(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_an_index_that_is_made_anew_under_a_stream(tmp_path: Path) -> None:
+    """Its versions have the names of those before, and its files theirs."""
+    index, output = tmp_path / "index", tmp_path / "out"
+    output.mkdir()
+    build(index, texts(tmp_path, one="ASK { ?s <urn:p> ?o }"))
+    source = IndexSource(index, output)
+    before = source.newest()
+    assert [entry.id for entry in before.opened().server().subscriptions] == ["one"]
+    shutil.rmtree(index)
+    build(index, texts(tmp_path, two="ASK { ?s <urn:q> ?o }"))
+    with pytest.raises(StoreError, match="v1 is another one than when the micro-batch began"):
+        before.opened()
+    after = source.newest()
+    assert after.version == before.version == "v1"
+    assert [entry.id for entry in after.opened().server().subscriptions] == ["two"]
+    assert versions.pinned(index) == {"v1"}
+
+
+@pytest.mark.slow
 def test_versions_that_nobody_needs_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those that a run has pinned, and what newer ones are made of, stay."""
     monkeypatch.setattr(versions, "RETAINED", 2)

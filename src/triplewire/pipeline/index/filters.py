@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from triplewire.encode.schema import PUBLICATIONS
-from triplewire.errors import Refusal
+from triplewire.errors import Refusal, StoreError
 from triplewire.operators.files import OperatorFile
 from triplewire.pipeline.calling import Calling
 from triplewire.pipeline.filter import OnStats, bounded, matched, outcomes_of, parted, sources_of
@@ -40,7 +40,8 @@ ROUTED_ROWS = pa.schema(
 class IndexFilter:
     """A version of an index, ready to travel: a path, which all workers see. Called in a worker, it matches.
 
-    `nodes` is the number of shards of stage 2; with 0 there is one stage, which is a call of this object.
+    `nodes` is the number of shards of stage 2; with 0 there is one stage, which is a call of this object. `sha256` is
+    the hash of the manifest: of a version that has taken the place of another one, nothing is matched.
     """
 
     directory: str
@@ -48,10 +49,16 @@ class IndexFilter:
     nodes: int = 0
     operators: tuple[OperatorFile, ...] = field(default=(), repr=False)
     calling: Calling = field(default_factory=Calling, repr=False, compare=False)
+    sha256: str = field(default="", repr=False)
 
     def opened(self) -> Opened:
         """The version, opened once a process. Raises `StoreError`."""
-        return opened(self.directory, self.version, self.operators, self.calling.kind)
+        version = opened(self.directory, self.version, self.operators, self.calling.kind)
+        if self.sha256 not in ("", version.version.sha256):
+            raise StoreError(
+                f"the version {self.version} is another one than when the micro-batch began", source=self.directory
+            )
+        return version
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Outcomes (`OUTCOME_ROWS`) of publications. A refused input (`PUBLICATION_ROWS`) is passed on as it is."""

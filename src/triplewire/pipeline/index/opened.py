@@ -23,12 +23,13 @@ from triplewire.errors import DamagedError
 from triplewire.ir.subscription import Subscription
 from triplewire.operators.files import OperatorFile, operators_of
 from triplewire.operators.order import GREEDY
-from triplewire.pipeline.index.versions import SERVER, Version, damaged, load
+from triplewire.pipeline.index.versions import MANIFEST, SERVER, Version, damaged, load
 
 HELD = 2
 """Versions that a process holds open: the one in use and the one before."""
 
-_Key = tuple[str, str, tuple[OperatorFile, ...], tuple[str, str]]
+_Key = tuple[str, "_State", tuple[OperatorFile, ...], tuple[str, str]]
+_State = tuple[int, int, int]
 AS_USUAL = (GREEDY, "")
 """How operators are called: the order, and the folder of a cache (`pipeline.calling.Calling.kind`)."""
 
@@ -105,7 +106,7 @@ class Opened:
         engine = self._saved.get(path)
         if engine is None:
             folder = self.version.directory / path
-            key = str(folder), "", self.operators, self.calling
+            key = str(folder), _state(folder), self.operators, self.calling
             engine = _engines.get(key)
             if engine is None:
                 if not folder.is_dir():
@@ -125,7 +126,7 @@ def opened(
     directory: str | Path, name: str, operators: Sequence[OperatorFile] = (), calling: tuple[str, str] = AS_USUAL
 ) -> Opened:
     """A version of an index, which this process may have open already. Raises `StoreError`."""
-    key = str(directory), name, tuple(operators), calling
+    key = _key(Path(directory), name, operators, calling)
     with _lock:
         version = _opened.get(key)
         if version is None:
@@ -145,9 +146,23 @@ def usable(directory: Path, name: str, operators: Sequence[OperatorFile] = ()) -
             version.leading  # noqa: B018  # reads and checks the plan
     except DamagedError:
         with _lock:
-            _opened.pop((str(directory), name, tuple(operators), AS_USUAL), None)
+            _opened.pop(_key(directory, name, operators, AS_USUAL), None)
         raise
     return version.version
+
+
+def _key(directory: Path, name: str, operators: Sequence[OperatorFile], calling: tuple[str, str]) -> _Key:
+    manifest = directory / name / MANIFEST
+    return str(manifest), _state(manifest), tuple(operators), calling
+
+
+def _state(path: Path) -> _State:
+    """What tells a file or folder from one that takes its place: an index may be removed and made anew."""
+    try:
+        status = path.stat()
+    except OSError:  # opening it fails, and is reported
+        return 0, 0, 0
+    return status.st_ino, status.st_mtime_ns, status.st_size
 
 
 def open_versions() -> int:

@@ -6,9 +6,7 @@ told of and passed over, and the stream goes on with the one before.
 
 from __future__ import annotations
 
-import contextlib
-import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from triplewire.engine import Engine
@@ -17,10 +15,10 @@ from triplewire.operators.files import OperatorFile
 from triplewire.pipeline.index.filters import IndexFilter
 from triplewire.pipeline.index.opened import usable
 from triplewire.pipeline.index.versions import Version, current, pin
+from triplewire.pipeline.results.ledger_file import connected
 
-_WAIT = 60  # seconds for another process that looks at the file
 _TABLE = """
-CREATE TABLE IF NOT EXISTS pins (batch INTEGER PRIMARY KEY, version TEXT NOT NULL, sha256 TEXT NOT NULL)
+CREATE TABLE IF NOT EXISTS pins (batch INTEGER PRIMARY KEY, version TEXT NOT NULL, sha256 TEXT NOT NULL);
 """
 
 
@@ -34,21 +32,15 @@ class Pins:
 
     def of(self, batch: int) -> tuple[str, str] | None:
         """The version that a micro-batch was pinned to, if it was."""
-        with self._connected() as connection:
+        with connected(self._file, _TABLE) as connection:
             row = connection.execute("SELECT version, sha256 FROM pins WHERE batch = ?", (batch,)).fetchone()
         return None if row is None else (str(row[0]), str(row[1]))
 
     def pin(self, batch: int, version: Version) -> None:
         """Pin a micro-batch that is not pinned yet."""
-        with self._connected() as connection:
+        with connected(self._file, _TABLE) as connection:
             connection.execute("INSERT INTO pins VALUES (?, ?, ?)", (batch, version.name, version.sha256))
         self._at("after the pin")
-
-    @contextlib.contextmanager
-    def _connected(self) -> Iterator[sqlite3.Connection]:
-        with contextlib.closing(sqlite3.connect(self._file, timeout=_WAIT)) as connection, connection:
-            connection.execute(_TABLE)
-            yield connection
 
 
 class IndexSource:
@@ -86,7 +78,7 @@ class IndexSource:
     def _newest(self) -> Version:
         try:
             name = current(self.directory)
-            if self._last is None or name not in (self._last.name, self._passed_over):
+            if self._last is None or name != self._passed_over:
                 self._last = usable(self.directory, name, self._operators)
         except StoreError as error:
             if self._last is None:
@@ -117,11 +109,11 @@ class IndexSource:
         return self.newest().opened().server()
 
     def _used(self, version: Version) -> IndexFilter:
-        if self._marked != version.name:
+        if self._marked != version.sha256:
             pin(self.directory, self._output, version.name)
-            self._marked = version.name
+            self._marked = version.sha256
         nodes = len(version.content.parts) - 1
-        return IndexFilter(str(self.directory), version.name, nodes, self._operators)
+        return IndexFilter(str(self.directory), version.name, nodes, self._operators, sha256=version.sha256)
 
 
 def _name_of(directory: Path) -> str:

@@ -19,6 +19,7 @@ import hashlib
 import json
 import os
 import re
+import secrets
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -111,7 +112,8 @@ class Content:
 
 @dataclass(frozen=True)
 class Version:
-    """A version that was published. `sha256` is the hash of its manifest."""
+    """A version that was published. `sha256` is the hash of its manifest, which no other version has, even of the same
+    name and subscriptions."""
 
     directory: Path
     name: str
@@ -218,7 +220,9 @@ def publish(directory: Path, write: Callable[[Path, str], Content]) -> Version:
     aside.mkdir()
     try:
         content = write(aside, name)
-        seal(aside / MANIFEST, {"format": FORMAT, "form": FORM, "version": name, **content.to_json()})
+        # made by chance, so that no two versions have the same hash
+        own = {"format": FORMAT, "form": FORM, "version": name, "made": secrets.token_hex(16)}
+        seal(aside / MANIFEST, {**own, **content.to_json()})
         sync(aside)
         os.rename(aside, directory / name)
     finally:

@@ -6,10 +6,8 @@ whose node exporter collects it.
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import os
-import sqlite3
 import time
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -18,6 +16,7 @@ import pyarrow.parquet as pq
 
 from triplewire.pipeline.results.committed import check_output
 from triplewire.pipeline.results.counts import last_batch, last_counts
+from triplewire.pipeline.results.ledger_file import connected
 from triplewire.pipeline.sinks import DEAD_LETTER, MATCHES, Output
 
 METRICS = "_metrics.prom"
@@ -135,8 +134,7 @@ def _waiting(output: Output, number: int | None) -> tuple[int, float | None]:
     """The files that were taken for micro-batches after this one, and how long the first of them has waited."""
     if not output.arrivals.exists():
         return 0, None
-    uri = f"{output.arrivals.as_uri()}?mode=ro"
-    with contextlib.closing(sqlite3.connect(uri, uri=True, timeout=5)) as connection:
+    with connected(output.arrivals) as connection:
         query = "SELECT count(*), min(taken) FROM files WHERE batch > ?"
         waiting, taken = connection.execute(query, (-1 if number is None else number,)).fetchone()
     return waiting, round(max(time.time() - taken, 0.0), 3) if waiting else None

@@ -5,20 +5,19 @@ The ledger is a SQLite file in the output folder. Decision 033 says why it is no
 
 from __future__ import annotations
 
-import contextlib
 import datetime as dt
 import math
-import sqlite3
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from triplewire.pipeline.results.ledger_file import connected
+
 HORIZON = dt.timedelta(days=30)
 """A match that was not delivered again for so long is told anew when it is."""
 
-_WAIT = 60  # seconds for another process that looks at the file
 _TABLE = """
 CREATE TABLE IF NOT EXISTS told (identity BLOB PRIMARY KEY, batch INTEGER NOT NULL, seen REAL NOT NULL) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS told_by_batch ON told (batch);
@@ -65,8 +64,7 @@ class Ledger:
     def record(self, identities: Collection[bytes], batch: int) -> set[bytes]:
         """Write down what a micro-batch delivers. Returns those that earlier ones told, within the horizon."""
         now = dt.datetime.now(dt.UTC).timestamp()
-        with contextlib.closing(sqlite3.connect(self._file, timeout=_WAIT)) as connection, connection:
-            connection.executescript(_TABLE)
+        with connected(self._file, _TABLE) as connection:
             connection.execute("CREATE TEMP TABLE given (identity BLOB PRIMARY KEY) WITHOUT ROWID")
             connection.execute("BEGIN IMMEDIATE")
             # what a try of this micro-batch wrote that did not end
@@ -87,6 +85,5 @@ class Ledger:
     def forget(self) -> None:
         """Remove what is past the horizon."""
         oldest = dt.datetime.now(dt.UTC).timestamp() - self._horizon
-        with contextlib.closing(sqlite3.connect(self._file, timeout=_WAIT)) as connection, connection:
-            connection.executescript(_TABLE)
+        with connected(self._file, _TABLE) as connection:
             connection.execute(_FORGET, (oldest,))
