@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import re
 import shutil
 from pathlib import Path
@@ -17,6 +19,7 @@ from triplewire.errors import ReadError
 from triplewire.pipeline import backtest as backtesting
 from triplewire.pipeline.backtest import Archive, ArchiveFilter, Days, Outcome, day_in_path
 from triplewire.pipeline.jobs import compile_filter
+from triplewire.read import read
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -43,6 +46,8 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copy(EXAMPLES / "publications" / "tides.nq", folder / "2026" / "tides-2026-05-18.nq")
     shutil.copy(EXAMPLES / "publications" / "feeds" / "bird-log.atom", folder / "bird-log.atom")
     shutil.copy(EXAMPLES / "publications" / "walks.trig", folder / "walks.trig")
+    with contextlib.suppress(OSError):  # where a name has to be UTF-8
+        shutil.copy(EXAMPLES / "publications" / "tides.nq", folder / "tides-2026-05-19-\udcff.nq")
     return folder
 
 
@@ -75,7 +80,9 @@ def test_the_bytes_do_not_depend_on_the_split(
     assert [Path(file) for files in runs for file in files] == sorted(filter(Path.is_file, archive.rglob("*")))
     assert len(runs) >= min(runs_of_a_task, 3)
     given = list(enumerate(runs))[::-1]
-    batches = [pa.record_batch({"place": [place], "paths": [paths]}) for place, paths in given]
+    batches = [
+        pa.record_batch({"place": [place], "paths": [[os.fsencode(path) for path in paths]]}) for place, paths in given
+    ]
     for number, batch in enumerate(batches):
         pq.write_table(pa.Table.from_batches(work([batch])), tmp_path / f"part-{number:05}.parquet")
     outcome = Outcome.of(tmp_path)
@@ -85,7 +92,7 @@ def test_the_bytes_do_not_depend_on_the_split(
     for suffix in (".jsonl", ".parquet"):
         assert (tmp_path / f"out{suffix}").read_bytes() == matched(queries, archive, tmp_path, suffix), suffix
     assert len({refusal.subject for refusal in outcome.refusals}) == len(outcome.refusals) == 2
-    assert outcome.publications == 20
+    assert outcome.publications == sum(1 for _ in read(str(archive), on_refusal=lambda refusal: None)) >= 20
     assert min(outcome.read_seconds, outcome.match_seconds) > 0
 
 

@@ -37,6 +37,7 @@ NAMES = [
     "key=value/nested.ttl",
     "_aside/in a folder.ttl",
     "_name.ttl",
+    "_key=value.ttl",
     "copy.ttl._COPYING_",
 ]
 
@@ -55,6 +56,8 @@ def folder(tmp_path: Path) -> Path:
     (made / "binary.bin").write_bytes(bytes(range(256)))
     (made / "not.gz").write_bytes(gzip.compress(QUADS.encode())[:100])
     (made / "loop.ttl").symlink_to(made / "loop.ttl")
+    (made / "all").symlink_to(made)
+    (made / "elsewhere").symlink_to(Path(__file__).parent)
     (made / ".hidden.ttl").write_text(TURTLE, encoding="utf-8")
     return made
 
@@ -99,6 +102,14 @@ def test_a_glob(spark: SparkSession, folder: Path, tmp_path: Path) -> None:
     assert found == sorted((row for rows, _ in wanted for row in rows), key=str)
     assert refused == sorted((refusal for _, refusals in wanted for refusal in refusals), key=str)
     assert len(found) >= 7
+
+
+def test_a_glob_of_all_depths(spark: SparkSession, tmp_path: Path) -> None:
+    """It names a file by each folder above it as well, and each is read once."""
+    for name in ("a.ttl", "_aside.ttl", "deep/er/b.ttl", "deep/_aside.ttl"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(TURTLE, encoding="utf-8")
+    assert on_spark(spark, f"{tmp_path}/**") == embedded(tmp_path)
 
 
 def test_a_limit_refuses_a_file_by_name(spark: SparkSession, folder: Path) -> None:

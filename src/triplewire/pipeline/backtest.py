@@ -34,7 +34,7 @@ from triplewire.engine.stats import Clock
 from triplewire.errors import ReadError, Refusal
 from triplewire.model.publication import Publication
 from triplewire.pipeline.filter import PackedEngine
-from triplewire.pipeline.rows import DEAD_LETTERS, columns_of, refused, widened
+from triplewire.pipeline.rows import DEAD_LETTERS, columns_of, refused, storable_text, widened
 from triplewire.pipeline.sources import is_remote, local_path
 from triplewire.read import read
 from triplewire.read.rdf.bundled import ContextLoader
@@ -161,7 +161,7 @@ class ArchiveFilter:
         for batch in batches:
             for row in range(batch.num_rows):
                 place, paths = (batch.column(name)[row].as_py() for name in ("place", "paths"))
-                yield from self._run(engine, place, paths)
+                yield from self._run(engine, place, [os.fsdecode(path) for path in paths])
 
     def _run(self, engine: Engine, place: int, paths: list[str]) -> Iterator[pa.RecordBatch]:
         clock, refusals, undated = Clock(), list[Refusal](), [0]
@@ -226,7 +226,7 @@ class ArchiveFilter:
             used, number = np.unique(part.publication, return_inverse=True)
             origins = [part.chunk.origin(publication) for publication in used.tolist()]
             days = [self._day(*origin) for origin in origins]
-            source = pa.array([source for source, _ in origins], pa.string())
+            source = pa.array([storable_text(source) for source, _ in origins], pa.string())
             day = pa.array([day and day.isoformat() for day in days], pa.string())
             for matches in part.batches():
                 length = matches.num_rows
@@ -285,7 +285,9 @@ def backtest(spark: SparkSession, archive_filter: ArchiveFilter, folder: Path) -
     tasks = spark.sparkContext.defaultParallelism
     runs = archive_filter.archive.runs(archive_filter.days, tasks)
     if runs:
-        given = pa.table({"place": pa.array(range(len(runs)), pa.int64()), "paths": pa.array(runs)})
+        # as bytes: the name of a file need not be UTF-8
+        paths = pa.array([[os.fsencode(file) for file in run] for run in runs], pa.list_(pa.binary()))
+        given = pa.table({"place": pa.array(range(len(runs)), pa.int64()), "paths": paths})
         rows = spark.createDataFrame(given).repartition(min(len(runs), tasks * _RUNS_OF_A_TASK))
         outcomes = rows.mapInArrow(archive_filter, columns_of(ROWS))
         outcomes.write.mode("overwrite").parquet(f"file://{folder}")

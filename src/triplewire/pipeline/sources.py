@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 FILES = "path string, modificationTime timestamp, length long, content binary"  # Spark's "binaryFile"
 SPARK_BYTES = 2**31 - 1024  # a value in Spark has less than 2 GiB
 
+_PARTITION = re.compile(r"_.*=(?!.*\._COPYING_$)")
 _REMOTE = re.compile(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]+:")
 
 
@@ -99,6 +100,8 @@ def files(spark: SparkSession, path: str | Path, streaming: bool, settings: Sett
     else:
         reader = spark.read.format("binaryFile").option("recursiveFileLookup", "true")
         listed = reader.load(roots if remote else [escape(root) for root in roots])
+        for link in () if remote else linked_folders(roots):
+            listed = listed.where(~listed.path.startswith(f"file:{link}/"))  # Spark follows them, and nothing else does
     rows = _with_content(listed, settings) if remote else listed.selectExpr("path", "length", "binary(null) AS content")
     if not remote and not streaming and (more := passed_over(path)):
         # Spark cannot hold a name that is not UTF-8: the worker does not find the file, and refuses it
@@ -193,26 +196,36 @@ def check_source(path: str, connections: Connections | None = None) -> None:
         local_roots(path)
 
 
+def linked_folders(roots: Iterable[str]) -> list[str]:
+    """The links to folders that lie in these folders."""
+    links = []
+    for root in roots:
+        for folder, names, _ in os.walk(root):
+            links += [path for name in names if os.path.islink(path := os.path.join(folder, name))]
+    return links
+
+
 def passed_over(path: str | Path) -> list[tuple[Path, str]]:
     """The local files that Spark's listing leaves out, and why.
 
-    These are empty files, names that begin with `_` or end in `._COPYING_`, also of a folder above, and names that are
-    not UTF-8. A batch reads all but the last kind all the same. A stream cannot.
+    These are empty files, names that begin with `_` (but for the `_name=value` of a partition) or end in `._COPYING_`,
+    also of a folder above, and names that are not UTF-8. A batch reads all but the last kind all the same. A stream
+    cannot.
     """
-    out: list[tuple[Path, str]] = []
+    out: dict[Path, str] = {}
     for root in map(Path, local_roots(path)):
         for file in files_below(root) if root.is_dir() else [root]:
-            why = reason_to_pass(file.relative_to(root).parts or (file.name,), str(file), _size(file))
-            if why:
-                out.append((file, why))
-    return out
+            names = [name for name in file.relative_to(root).parts or (file.name,) if not _PARTITION.match(name)]
+            if why := reason_to_pass(names, str(file), _size(file)):
+                out[file] = why
+    return list(out.items())
 
 
 def reason_to_pass(names: Sequence[str], path: str, size: int) -> str:
     """Why a stream leaves out a file, "" where it does not. `names` are those from the root on."""
     if any(name.startswith(".") for name in names):
         return "hidden files and folders"
-    if any((name.startswith("_") and "=" not in name) or name.endswith("._COPYING_") for name in names):
+    if any(name.startswith("_") or name.endswith("._COPYING_") for name in names):
         return "such names"
     if storable_text(path) != path:
         return "names that are not UTF-8"

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 _OWN = "triplewire."  # before the names of settings that are not Spark's
 _SETTLE, _HORIZON = f"{_OWN}settle", f"{_OWN}horizon"
-_MOST = 1_000_000  # seconds, or days, of a setting of a stream
+_MOST = 1_000_000  # seconds, or days, of an option or a setting of a stream
 DEFAULT_MATCHER = "trie"
 _MASTER = re.compile(r"local(-cluster)?(\[.*\])?|yarn|[a-z0-9]+://.+")
 
@@ -50,7 +50,10 @@ Streaming = Annotated[
     bool, typer.Option("--streaming", help="Only what is new since the last run with this output, exactly once.")
 ]
 Watch = Annotated[
-    float, typer.Option(metavar="SECONDS", min=0, help="With --streaming: keep looking for new files, until Ctrl-C.")
+    float,
+    typer.Option(
+        metavar="SECONDS", min=0, max=_MOST, help="With --streaming: keep looking for new files, until Ctrl-C."
+    ),
 ]
 Repeat = Annotated[
     bool, typer.Option("--repeat", help="With --streaming: tell also what was told before, of the same content.")
