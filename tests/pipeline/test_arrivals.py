@@ -42,9 +42,9 @@ def state(tmp_path: Path) -> Path:
     return tmp_path / "state.sqlite"
 
 
-def looked(arrivals: Arrivals) -> tuple[list[str], list[str], list[str], list[str]]:
+def looked(arrivals: Arrivals, committed: int = 99) -> tuple[list[str], list[str], list[str], list[str]]:
     """The names of what is ready, has changed, is refused, is pending; what is ready is taken."""
-    look = arrivals.look()
+    look = arrivals.look(committed)
     arrivals.take(look)
     ready = [path for path, _ in look.ready]
     refused = [refusal.subject for refusal in look.refusals]
@@ -77,6 +77,34 @@ def test_a_file_that_changes_later(source: Path, state: Path) -> None:
     assert looked(Arrivals(str(source), state)) == (["a.ttl"], ["a.ttl"], [], [])
     assert batches(state) == [[["a.ttl"]]]
     assert [batch.number for batch in Arrivals(str(source), state).batches(-1)] == [2]
+
+
+@pytest.mark.parametrize("text", [TURTLE + TURTLE, ""], ids=["filled", "emptied"])
+def test_a_file_that_changes_before_its_micro_batch_is_committed(source: Path, state: Path, text: str) -> None:
+    """It stays in that micro-batch, which reads it as it is then: what it told before is known by its number."""
+    write(source, "a.ttl")
+    write(source, "b.ttl")
+    looked(Arrivals(str(source), state), -1)
+    write(source, "a.ttl", text)
+    write(source, "c.ttl")
+    arrivals = Arrivals(str(source), state)
+    assert looked(arrivals, -1) == (["c.ttl"], [], [], [])
+    assert batches(state) == [[["a.ttl"], ["b.ttl"]], [["c.ttl"]]]
+    assert dict(arrivals.batches(-1)[0].tasks[0])[str(source / "a.ttl")] == len(text)
+    for again in (arrivals, Arrivals(str(source), state)):
+        assert looked(again, 1) == ([], [], [], [])
+    write(source, "a.ttl", TURTLE * 3)
+    assert looked(arrivals, 1) == (["a.ttl"], ["a.ttl"], [], [])
+
+
+def test_a_file_of_a_distant_time(source: Path, state: Path) -> None:
+    try:
+        os.utime(write(source, "a.ttl"), ns=(0, 13_600_000_000 * 10**9))
+    except OverflowError:
+        pytest.skip("this file system holds no such times")
+    arrivals = Arrivals(str(source), state, settle=0)
+    assert looked(arrivals) == (["a.ttl"], [], [], [])
+    assert looked(Arrivals(str(source), state, settle=0)) == ([], [], [], [])
 
 
 def test_what_is_passed_over_is_recorded_once(source: Path, state: Path) -> None:
@@ -194,4 +222,4 @@ def test_a_file_a_glob_and_nothing(source: Path, tmp_path: Path) -> None:
     assert looked(Arrivals(str(file), tmp_path / "one.sqlite"))[0] == ["[a].ttl"]
     assert looked(Arrivals(f"{source}/*.nq", tmp_path / "two.sqlite"))[0] == ["b.nq"]
     with pytest.raises(ReadError, match="no such file"):
-        Arrivals(str(source / "absent"), tmp_path / "three.sqlite").look()
+        Arrivals(str(source / "absent"), tmp_path / "three.sqlite").look(-1)

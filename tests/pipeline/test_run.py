@@ -22,6 +22,7 @@ from triplewire.errors import Refusal, SubscriptionError, TriplewireError
 from triplewire.languages import parse
 from triplewire.pipeline.filter import PackedEngine
 from triplewire.pipeline.jobs import compile_filter, match_publications
+from triplewire.pipeline.results.status import Status
 from triplewire.pipeline.rows import MATCH_ROWS
 from triplewire.pipeline.sinks import Output
 from triplewire.pipeline.sources import publications
@@ -247,9 +248,10 @@ def test_a_batch_run_takes_the_place_of_the_one_before(
     output = Output(out)
     assert "takes the place of 4 matches" in output.prepare(source, False)
     output.release()
-    run(spark, source, coast, out)
+    run(spark, source, coast, out, refused=(Refusal("subscription", "wrong", "wrong.rq:1:1", "it is wrong"),))
     assert rows_in(out) == embedded(source, coast.engine())[0]
     assert len(rows_in(out)) == 2
+    assert (Status.of(output).matches, Status.of(output).refused) == (2, 1)
 
 
 # --- the output folder -----------------------------------------------------------------------------------------------
@@ -299,6 +301,10 @@ def test_no_run_reads_its_own_output(tmp_path: Path) -> None:
     with pytest.raises(TriplewireError, match="within the input folder"):
         Output(tmp_path / "deep" / "out").prepare(tmp_path, False)
     assert list(tmp_path.iterdir()) == []
+    with pytest.raises(TriplewireError, match="within the input folder"):
+        Output(tmp_path / "out").prepare(tmp_path / "*", True)
+    assert list(tmp_path.iterdir()) == []
+    Output(tmp_path / "out").prepare(tmp_path / "*.nq", True)
 
 
 def test_the_output_is_local() -> None:

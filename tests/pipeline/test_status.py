@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
+import re
 import sqlite3
 from pathlib import Path
 
@@ -11,6 +13,7 @@ import pytest
 
 from triplewire.cli import run
 from triplewire.pipeline.connect.arrivals import Arrivals
+from triplewire.pipeline.results.ledger_file import connected
 from triplewire.pipeline.results.status import Status
 from triplewire.pipeline.sinks import Output
 
@@ -24,7 +27,7 @@ def test_a_stream_that_has_just_begun(tmp_path: Path, capsys: pytest.CaptureFixt
     for name in "ab":
         (source / f"{name}.nt").write_text("<urn:s> <urn:p> <urn:o> .\n")
     arrivals = Arrivals(str(source), output.arrivals, settle=0)
-    arrivals.take(arrivals.look())
+    arrivals.take(arrivals.look(-1))
     with contextlib.closing(sqlite3.connect(output.arrivals)) as connection, connection:
         connection.execute("UPDATE files SET taken = taken - 90")
     output.release()
@@ -37,6 +40,30 @@ def test_a_stream_that_has_just_begun(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "waiting       2 files, the first for 9" in capsys.readouterr().out
     assert run(["pipeline", "status", "--output", str(output.folder), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["waiting"] == 2
+
+
+def test_a_damaged_ledger(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    output = Output(tmp_path / "out")
+    output.prepare(tmp_path / "in", True)
+    output.record(streaming=True, subscriptions="abc", remote=False)
+    output.release()
+    output.arrivals.write_bytes(b"garbage" * 1_000)
+    assert run(["pipeline", "status", "--output", str(output.folder)]) in (1, 2)
+    assert re.search(rf"{output.arrivals}: it cannot be used: file is not a database", capsys.readouterr().err)
+
+
+def test_a_full_disk(tmp_path: Path) -> None:
+    """SQLite says so in its own way, and the commands in one."""
+    file = tmp_path / "ledger.sqlite"
+
+    def fill() -> None:
+        with connected(file, "CREATE TABLE given (text TEXT)") as ledger:
+            ledger.execute("PRAGMA max_page_count = 2")
+            ledger.execute("INSERT INTO given VALUES (?)", ["x" * 100_000])
+
+    with pytest.raises(OSError, match="full") as raised:
+        fill()
+    assert (raised.value.errno, raised.value.filename) == (errno.ENOSPC, str(file))
 
 
 def test_no_output_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -128,7 +128,11 @@ class PipelineRun:
         """
         self._connect(spark)
         self._compare_with_last_start()
-        source = f"{INBOX}{self.output.inbox}/{DOCUMENTS}" if is_list(self.source) else self.source
+        source = self.source
+        if is_list(source):
+            inbox = self.output.inbox / DOCUMENTS
+            inbox.mkdir(parents=True, exist_ok=True)  # Spark looks for it before the first poll
+            source = f"{INBOX}{inbox}"
         remote = is_remote(source)
         self.output.check_progress(remote)
         self.output.record(streaming=True, subscriptions=self._version, remote=remote)
@@ -179,8 +183,7 @@ class PipelineRun:
             looked = time.monotonic()
             self._take_all(arrivals, settle)
             while True:
-                last = last_batch(self.output.folder / MATCHES)
-                for number, tasks in arrivals.batches(-1 if last is None else last):
+                for number, tasks in arrivals.batches(self._last_batch):
                     work = partial(write_outcomes_of_files, spark, tasks, reader=reader)
                     try:
                         self._process(spark, work, f"batch={number}", ledger, number)
@@ -268,7 +271,7 @@ class PipelineRun:
     def _take(self, arrivals: Arrivals) -> None:
         """Write down which files have come, with a record of what is passed over or read again."""
         try:
-            look = arrivals.look()
+            look = arrivals.look(self._last_batch)
         except ReadError as error:  # the folder is gone, perhaps to come again
             if not self._is_gone:
                 self.on_note(str(error))
@@ -280,6 +283,12 @@ class PipelineRun:
         for path in look.changed:
             self.on_note(f"{path} has changed since it was read: it is read again")
         arrivals.take(look)
+
+    @property
+    def _last_batch(self) -> int:
+        """The number of the last micro-batch that was committed, -1 for none."""
+        last = last_batch(self.output.folder / MATCHES)
+        return -1 if last is None else last
 
     def _refuse(self, refusals: list[Refusal]) -> None:
         """Record refusals beside those of the micro-batches, and tell them."""
@@ -332,7 +341,7 @@ class PipelineRun:
         unsent = self.delivery.committing(self.output.uncommitted(), number, replaces=not part)
         if unsent:
             self.output.write_refusals((*refused, *unsent))
-        refusals = written.refused + len(unsent)
+        refusals = written.refused + len(unsent) + sum(not refusal.is_warning for refusal in refused)
         own = Totals(1, written.publications, self.output.written(), refusals, repeats, written.candidates)
         before = last_counts(self.output.folder / MATCHES) if part else None
         total = own + (before.total if before is not None else Totals())

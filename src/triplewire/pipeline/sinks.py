@@ -26,6 +26,7 @@ run replaces the one before. A micro-batch that is committed stays as it is, als
 from __future__ import annotations
 
 import fcntl
+import glob
 import json
 import os
 import re
@@ -84,10 +85,13 @@ class Output:
 
         Raises `TriplewireError` where it lies within the input, is in use, or holds what this run must not replace.
         """
-        if source.is_dir() and self.folder.resolve().is_relative_to(source.resolve()):
-            raise self._wrong("it lies within the input folder, and a run must not read its own output")
+        new = [folder for folder in (self.folder, *self.folder.parents) if not folder.exists()]
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
+            self.folder.mkdir(parents=True, exist_ok=True)  # before the look, as a glob names what is there
+            if self._is_within(source):
+                for folder in new:
+                    folder.rmdir()
+                raise self._wrong("it lies within the input folder, and a run must not read its own output")
             self._lock = open(self.folder / "_lock", "w")  # noqa: SIM115  # held until the process ends
             _hold(self._lock)
             shutil.rmtree(self._writing.parent, ignore_errors=True)
@@ -97,6 +101,12 @@ class Output:
         except OSError as error:
             raise self._wrong(f"it cannot be written: {error.strerror or error}") from error
         return self._before(streaming)
+
+    def _is_within(self, source: Path) -> bool:
+        """Does the folder lie in the source, or in a folder that it names as a glob?"""
+        roots = [source] if source.exists() else map(Path, glob.glob(str(source), recursive=True))
+        here = self.folder.resolve()
+        return any(root.is_dir() and here.is_relative_to(root.resolve()) for root in roots)
 
     def _before(self, streaming: bool) -> str:
         """The results of earlier runs, as text. Raises `TriplewireError` where this run must not replace them."""

@@ -124,6 +124,34 @@ def test_every_sink_has_each_row(
         assert not file.is_file() or PASSWORD.encode() not in file.read_bytes(), file
 
 
+def test_files_that_change_before_the_repeat(
+    spark: SparkSession, receiver: Receiver, secrets_file: Path, tmp_path: Path
+) -> None:
+    """A sink failed, so a micro-batch is repeated: it reads its files as they are now, and tells each match once."""
+    source, out, database = tmp_path / "in", tmp_path / "out", tmp_path / "found.sqlite"
+    source.mkdir()
+    connections = Connections.read(secrets_file)
+
+    def start(*names: str) -> list[str]:
+        for name, texts in zip(("a.nq", "b.nq"), names, strict=False):
+            (source / name).write_text("".join(f'<urn:s> <urn:p> "{text}" <urn:{text}> .\n' for text in texts))
+        targets = delivery(connections, [f"sqlite:{database}", receiver.url], [])
+        run(spark, source, PackedEngine.of(engine()), out, streaming=True, delivery=targets)
+        return sorted(row["publication"] for row in in_sqlite(database, "matches"))
+
+    receiver.answers = [(404, {})] * 8
+    with pytest.raises(TriplewireError, match="nothing is lost"):
+        start("1", "2")
+    receiver.answers.clear()
+    receiver.requests.clear()
+    wanted = [f"urn:{text}" for text in "112233"]  # two subscriptions
+    assert start("13") == wanted
+    table = ds.dataset(out / "matches", partitioning="hive").to_table()
+    assert sorted(table["publication"].to_pylist()) == wanted
+    assert sorted(json.loads(body)["publication"] for _, body in receiver.requests) == wanted
+    assert last_batch(out / "matches") == 0
+
+
 def test_a_batch_run_replaces_what_it_delivered(
     linked: SparkSession, postgres: str, secrets_file: Path, tmp_path: Path
 ) -> None:

@@ -150,6 +150,17 @@ def test_polled_feeds(spark: SparkSession, web: str, secrets_file: Path, tmp_pat
     assert read_files(out / "_checkpoint") == set()
 
 
+def test_polled_feeds_in_a_folder_of_a_plain_name(
+    spark: SparkSession, web: str, secrets_file: Path, tmp_path: Path
+) -> None:
+    """Spark looks for such a folder when it is told of it, and not for one whose name might be a glob."""
+    feeds = tmp_path / "mine.feeds"
+    feeds.write_text(f"{web}/feed\n")
+    connections = Connections.read(secrets_file)
+    summary, said = run(spark, feeds, packed(), tmp_path / "out", streaming=True, connections=connections)
+    assert (summary.matches, said) == (1, [])
+
+
 def test_a_data_frame_gets_the_columns_that_it_does_not_have(spark: SparkSession) -> None:
     given = spark.createDataFrame(
         [("urn:a", [("<urn:s>", "<urn:p>", "<urn:o>")])],

@@ -3,7 +3,7 @@
 Spark's own file source takes a file once, as it is when it is first seen: an empty one for good, one that is still
 being written in part, one that is overwritten not again. So a stream over local files looks itself, and writes down
 which files a micro-batch reads before it begins: each file is read exactly once, and a micro-batch that is repeated has
-the files that it had. What is known lies in a SQLite file. Decisions 034, 078.
+the files that it had, as they are now. What is known lies in a SQLite file. Decisions 034, 078.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import contextlib
 import heapq
 import itertools
 import os
-import sqlite3
 import stat
 import time
 from collections.abc import Iterator, Sequence
@@ -21,11 +20,13 @@ from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 from triplewire.errors import ReadError, Refusal, TriplewireError
+from triplewire.pipeline.results.ledger_file import connected
 from triplewire.pipeline.sources import local_roots, reason_to_pass
 
 SETTLE = 2.0
 """Seconds that a file has not changed for, until it counts as complete."""
 
+_LATEST = 2**63 - 1  # nanoseconds, which SQLite holds: in the year 2262
 _OF_A_TASK = 256  # files, at most
 _PARTS = 16  # the smallest task is this part of the files that each processor reads: a sixteenth
 _OF_A_BATCH = 16_384  # files, at most: what is repeated after a crash
@@ -52,10 +53,10 @@ stands for all that is in it."""
 
 
 class Seen(NamedTuple):
-    """What was done with a file: as it was then, and whether a micro-batch took it, or it was passed over."""
+    """What was done with a file: as it was then, and the micro-batch that took it; None where it was passed over."""
 
     state: State
-    is_taken: bool
+    batch: int | None
 
 
 class MicroBatch(NamedTuple):
@@ -67,11 +68,13 @@ class MicroBatch(NamedTuple):
 
 @dataclass
 class Look:
-    """What is to be done: files to read, those of them that were read before and have changed since, files that are
-    passed over with their refusals, and those that still change."""
+    """What is to be done: files to read, those of them that were read before and have changed since, files that have
+    changed and are in a micro-batch that is to be repeated, files that are passed over with their refusals, and those
+    that still change."""
 
     ready: list[tuple[str, State]] = field(default_factory=list)
     changed: list[str] = field(default_factory=list)
+    repeated: list[tuple[str, State]] = field(default_factory=list)
     passed: list[tuple[str, State]] = field(default_factory=list)
     refusals: list[Refusal] = field(default_factory=list)
     pending: list[str] = field(default_factory=list)
@@ -93,31 +96,35 @@ class Arrivals:
             str, tuple[State, float]
         ] = {}  # those that still change, and since when they are as they are
         self._unreadable: set[str] = set()
-        with self._connected() as connection:
-            rows = connection.execute("SELECT path, size, changed, batch IS NOT NULL FROM files").fetchall()
-        self._seen = {os.fsdecode(path): Seen(State(size, changed), bool(taken)) for path, size, changed, taken in rows}
+        with connected(self._file, _TABLES) as connection:
+            rows = connection.execute("SELECT path, size, changed, batch FROM files").fetchall()
+        self._seen = {os.fsdecode(path): Seen(State(size, changed), batch) for path, size, changed, batch in rows}
 
-    def look(self) -> Look:
-        """What has come or changed since the last `take`. Nothing is written down."""
+    def look(self, committed: int) -> Look:
+        """What has come or changed since the last `take`. Nothing is written down. `committed` is the number of the
+        last micro-batch that was committed, -1 for none: files of later ones stay in them."""
         out = Look()
         watched: dict[str, tuple[State, float]] = {}
         for path, names, status in self._files(out):
-            state = State(status.st_size, status.st_mtime_ns)
+            state = State(status.st_size, min(status.st_mtime_ns, _LATEST))
             seen = self._seen.get(path)
             if seen is not None and seen.state == state:
                 continue
+            is_taken = seen is not None and seen.batch is not None
             why = reason_to_pass(names, path, status.st_size)
-            if seen is not None and not seen.is_taken and why and status.st_size:
+            if seen is not None and not is_taken and why and status.st_size:
                 continue  # passed over for its name, which is recorded once
             if not self._is_complete(path, state, watched):
                 out.pending.append(path)
+            elif seen is not None and seen.batch is not None and seen.batch > committed:
+                out.repeated.append((path, state))
             elif why:
                 out.passed.append((path, state))
                 error = TriplewireError(f"a stream passes over {why}", remedy=_REMEDY)
                 out.refusals.append(Refusal.of("publication", path, error))
             else:
                 out.ready.append((path, state))
-                if seen is not None and seen.is_taken:
+                if is_taken:
                     out.changed.append(path)
         self._watched = watched
         return out
@@ -125,20 +132,23 @@ class Arrivals:
     def take(self, look: Look) -> None:
         """Write down what `look` gave: which files are passed over, and which micro-batches read the others."""
         passed = [(path, state, None, None) for path, state in look.passed]
-        if not look.ready and not passed:
+        if not (look.ready or passed or look.repeated):
             return
         now = time.time()
-        with self._connected() as connection:
+        with connected(self._file, _TABLES) as connection:
             (last,) = connection.execute("SELECT max(batch) FROM last").fetchone()
             first = 0 if last is None else last + 1
             places = self._places([state.size for _, state in look.ready], first)
             taken = [(path, state, *place) for (path, state), place in zip(look.ready, places, strict=True)]
             rows = ((os.fsencode(path), *state, batch, task, now) for path, state, batch, task in (*taken, *passed))
             connection.executemany("INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?)", rows)
+            repeated = ((*state, os.fsencode(path)) for path, state in look.repeated)
+            connection.executemany("UPDATE files SET size = ?, changed = ? WHERE path = ?", repeated)
             if taken:
                 connection.execute("DELETE FROM last")
                 connection.execute("INSERT INTO last VALUES (?)", (taken[-1][2],))
-        self._seen.update((path, Seen(state, batch is not None)) for path, state, batch, _ in (*taken, *passed))
+        self._seen.update((path, Seen(state, batch)) for path, state, batch, _ in (*taken, *passed))
+        self._seen.update((path, self._seen[path]._replace(state=state)) for path, state in look.repeated)
 
     def _places(self, sizes: Sequence[int], first: int) -> Iterator[tuple[int, int]]:
         """The micro-batch and the task of each file, by their sizes. `first`: the number of the first micro-batch."""
@@ -150,7 +160,7 @@ class Arrivals:
     def batches(self, after: int) -> list[MicroBatch]:
         """The micro-batches with a higher number than `after`, in their order."""
         query = "SELECT batch, task, path, size FROM files WHERE batch > ? ORDER BY batch, task, path"
-        with self._connected() as connection:
+        with connected(self._file, _TABLES) as connection:
             rows = connection.execute(query, (after,)).fetchall()
         out = []
         for number, own in itertools.groupby(rows, key=lambda row: int(row[0])):
@@ -210,12 +220,6 @@ class Arrivals:
             self._unreadable.add(name)
             what = f"the folder cannot be read: {error.strerror or error}"
             out.refusals.append(Refusal.of("publication", name, ReadError(what, source=name)))
-
-    @contextlib.contextmanager
-    def _connected(self) -> Iterator[sqlite3.Connection]:
-        with contextlib.closing(sqlite3.connect(self._file)) as connection, connection:
-            connection.executescript(_TABLES)
-            yield connection
 
 
 def _shares(files: int, at_a_time: int) -> list[int]:
