@@ -181,9 +181,11 @@ class PipelineRun:
         reader = FileReader(self.split, self.settings, self.as_written)
         with cancelled_at(self.stop, spark):
             looked = time.monotonic()
-            self._take_all(arrivals, settle)
+            last = last_batch(self.output.folder / MATCHES)
+            committed = -1 if last is None else last
+            self._take_all(arrivals, settle, committed)
             while True:
-                for number, tasks in arrivals.batches(self._last_batch):
+                for number, tasks in arrivals.batches(committed):
                     work = partial(write_outcomes_of_files, spark, tasks, reader=reader)
                     try:
                         self._process(spark, work, f"batch={number}", ledger, number)
@@ -193,10 +195,11 @@ class PipelineRun:
                         raise
                     if self.stop.is_set():
                         return
+                    committed = number
                 if not watch or self.stop.wait(max(looked + watch - time.monotonic(), 0)):
                     return
                 looked = time.monotonic()
-                self._take(arrivals)
+                self._take(arrivals, committed)
 
     def _poll(self, watch: float, horizon: dt.timedelta) -> Callable[[], None]:
         """Poll the feeds, where the source is a list of them: once, or while the stream runs. What was read and is past
@@ -261,17 +264,18 @@ class PipelineRun:
                 "is not matched again; for that, choose another output folder"
             )
 
-    def _take_all(self, arrivals: Arrivals, settle: float) -> None:
+    def _take_all(self, arrivals: Arrivals, settle: float, committed: int) -> None:
         """Take the files that are there; of those that still change, what is complete in a few seconds."""
         patience = time.monotonic() + _PATIENCE * settle
-        self._take(arrivals)
+        self._take(arrivals, committed)
         while self._pending and time.monotonic() < patience and not self.stop.wait(min(settle, 0.25)):
-            self._take(arrivals)
+            self._take(arrivals, committed)
 
-    def _take(self, arrivals: Arrivals) -> None:
-        """Write down which files have come, with a record of what is passed over or read again."""
+    def _take(self, arrivals: Arrivals, committed: int) -> None:
+        """Write down which files have come, with a record of what is passed over or read again. `committed` is the
+        last micro-batch that was."""
         try:
-            look = arrivals.look(self._last_batch)
+            look = arrivals.look(committed)
         except ReadError as error:  # the folder is gone, perhaps to come again
             if not self._is_gone:
                 self.on_note(str(error))
@@ -283,12 +287,6 @@ class PipelineRun:
         for path in look.changed:
             self.on_note(f"{path} has changed since it was read: it is read again")
         arrivals.take(look)
-
-    @property
-    def _last_batch(self) -> int:
-        """The number of the last micro-batch that was committed, -1 for none."""
-        last = last_batch(self.output.folder / MATCHES)
-        return -1 if last is None else last
 
     def _refuse(self, refusals: list[Refusal]) -> None:
         """Record refusals beside those of the micro-batches, and tell them."""
