@@ -14,8 +14,9 @@ import pyoxigraph as ox
 
 from triplewire.config import Settings
 from triplewire.errors import ReadError
-from triplewire.model.terms import IRI, RDF, BlankNode, Literal, Term, Triple
+from triplewire.model.terms import IRI, RDF, XSD_STRING, BlankNode, Literal, Term, Triple
 from triplewire.read.guard.place import line_and_column
+from triplewire.read.rdf.attributes import NO_LANGUAGE, adapted
 from triplewire.read.rdf.split import Statement
 from triplewire.read.syntax import Syntax
 
@@ -31,6 +32,9 @@ FORMATS = {
 XML_LITERAL = RDF + "XMLLiteral"
 _LABEL = re.compile(rb"_:([\w\x80-\xff](?:[\w.\x80-\xff-]*[\w\x80-\xff-])?)")
 _NODE_ID = re.compile(rb"""nodeID\s*=\s*["']([\w.\x80-\xff-]*[\w\x80-\xff-])["']""")
+
+_TAG = re.compile(r"""<(?:"[^"]*+"|'[^']*+'|[^<>"'])*+>""")
+_ATTRIBUTE = re.compile(r"""\s+([^\s=<>"'/]+)\s*=\s*(?:"[^"]*+"|'[^']*+')""")
 
 
 class Terms:
@@ -63,9 +67,9 @@ class Terms:
             check_length("literal", lexical, self._max_literal, "max_literal_bytes")
             if term.direction is not None and not self._is_json:  # JSON-LD 1.1, 10.2: RDF drops it
                 raise ReadError("a base direction is RDF 1.2; this reads RDF 1.1")
-            if term.language:
+            if term.language and not (self._is_xml and term.language == NO_LANGUAGE):
                 return Literal.tagged(lexical, term.language)
-            datatype = self.iri(term.datatype.value).value
+            datatype = XSD_STRING if term.language else self.iri(term.datatype.value).value
             return Literal(canonical_xml(lexical) if self._is_xml and datatype == XML_LITERAL else lexical, datatype)
         if isinstance(term, ox.BlankNode):
             label = term.value
@@ -93,11 +97,27 @@ class Terms:
 
 
 def canonical_xml(lexical: str) -> str:
-    """An XML literal in canonical form (RDF 1.1 XML Syntax, 7.2.17); unchanged if it is not well-formed."""
+    """An XML literal in canonical form (RDF 1.1 XML Syntax, 7.2.17); unchanged if it is not well-formed.
+
+    The parser gives namespaces twice that an outermost element of the literal declares itself.
+    """
     try:
         return canonicalize(f"<x>{lexical}</x>")[3:-4]
     except ParseError:
-        return lexical
+        distinct = _TAG.sub(_with_distinct_attributes, lexical)
+        return canonical_xml(distinct) if distinct != lexical else lexical
+
+
+def _with_distinct_attributes(tag: re.Match[str]) -> str:
+    """A tag without attributes whose name it has given already."""
+    seen: set[str] = set()
+
+    def attribute(match: re.Match[str]) -> str:
+        is_first = match[1] not in seen
+        seen.add(match[1])
+        return match[0] if is_first else ""
+
+    return _ATTRIBUTE.sub(attribute, tag[0])
 
 
 def check_length(what: str, text: str, limit: int, setting: str) -> None:
@@ -117,6 +137,8 @@ def parse(data: bytes, syntax: Syntax, base: str, settings: Settings) -> Iterato
     order of first occurrence. Raises `ReadError` with line and column, where the parser gives them.
     """
     terms = Terms(settings, _given_labels(data, syntax), syntax)
+    if syntax in (Syntax.RDF_XML, Syntax.RSS_1):
+        data = adapted(data, base)
     try:
         for quad in ox.parse(data, FORMATS[syntax], base_iri=base):
             yield terms.statement(quad)
