@@ -29,6 +29,7 @@ FORMATS = {
     Syntax.JSON_LD: ox.RdfFormat.JSON_LD,
 }
 
+_SHOWN = 100  # characters of a term in a message
 XML_LITERAL = RDF + "XMLLiteral"
 _LABEL = re.compile(rb"_:([\w\x80-\xff](?:[\w.\x80-\xff-]*[\w\x80-\xff-])?)")
 _NODE_ID = re.compile(rb"""nodeID\s*=\s*["']([\w.\x80-\xff-]*[\w\x80-\xff-])["']""")
@@ -146,6 +147,42 @@ def parse(data: bytes, syntax: Syntax, base: str, settings: Settings) -> Iterato
         raise _located(syntax_error(error, syntax), data) from None
     except ValueError as error:  # a base that is no IRI
         raise ReadError(f"{base!r} is no base IRI: {error}") from None
+
+
+def left_out(data: bytes, base: str, read: int) -> tuple[int, str]:
+    """How many statements of a JSON-LD document of `read` statements are left out since a term in them is none, and the
+    first such term. Properties that no context makes an IRI are no statements (JSON-LD 1.1, 4.1.3)."""
+
+    def statements() -> Iterator[ox.Quad]:
+        return ox.parse(data, ox.RdfFormat.JSON_LD, base_iri=base, lenient=True)
+
+    if sum(1 for _ in statements()) == read:
+        return 0, ""
+    known: dict[str, bool] = {}
+    wrong = [
+        term
+        for quad in statements()
+        if ":" in quad.predicate.value
+        and (term := next((term for term in quad if not _is_term(term, known)), None)) is not None
+    ]
+    return len(wrong), str(wrong[0])[:_SHOWN] if wrong else ""
+
+
+def _is_term(term: object, known: dict[str, bool]) -> bool:
+    """Would the parser take it where it is not lenient? `known` are texts of terms of which that is known."""
+    if isinstance(term, ox.Literal) and not term.language:
+        term = term.datatype
+    text = str(term)
+    if text not in known:
+        try:
+            if isinstance(term, ox.Literal):
+                ox.Literal("", language=term.language)
+            elif isinstance(term, ox.NamedNode | ox.BlankNode):
+                type(term)(term.value)
+            known[text] = True
+        except ValueError:
+            known[text] = False
+    return known[text]
 
 
 def _given_labels(data: bytes, syntax: Syntax) -> frozenset[str]:
