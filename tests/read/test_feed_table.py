@@ -1,6 +1,7 @@
 """The table of `docs/feeds.md`, row by row: what each syntax says becomes the same triples in all of them.
 
-The rows are data: `tests/cases/feeds/table.toml`. They and the table must name the same.
+The rows are data: `tests/cases/feeds/table.toml`. They and the table must name the same. The texts that are dates:
+`tests/cases/feeds/instants.toml`.
 """
 
 from __future__ import annotations
@@ -14,9 +15,11 @@ import pytest
 
 from triplewire.model.publication import Publication
 from triplewire.read import read_document
+from triplewire.read.feeds.instants import date_time, parse_instant
 
 ROOT = Path(__file__).resolve().parents[2]
 ROWS = tomllib.loads((ROOT / "tests/cases/feeds/table.toml").read_text("utf-8"))["row"]
+INSTANTS = tomllib.loads((ROOT / "tests/cases/feeds/instants.toml").read_text("utf-8"))["instants"]
 SYNTAXES = ("rss", "rss1", "atom", "json")  # as the columns of the table
 PREFIXES = {
     "rdf": "http://www.w3.org/1999/02/22-rdf-syntax-ns#",
@@ -99,3 +102,9 @@ def test_the_table_has_these_rows() -> None:
         properties = re.findall(r"(?<![\w<\"/^])([a-z]+:[A-Za-z]+)(?=\s)", row["becomes"])
         missing = [name for name in properties if name not in cells[5] and not name.startswith("x:")]
         assert not missing, f"{row['name']}: the table does not name {missing}"
+
+
+@pytest.mark.parametrize("text", INSTANTS)
+def test_instant(text: str) -> None:
+    instant = parse_instant(text)
+    assert ("" if instant is None else date_time(instant)) == INSTANTS[text]

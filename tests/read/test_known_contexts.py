@@ -71,6 +71,19 @@ def test_a_file_of_the_user(tmp_path: Path) -> None:
     assert publication.triples == (Triple(IRI("http://e.org/a"), IRI("http://e.org/name"), Literal("x")),)
 
 
+@pytest.mark.parametrize(
+    "context", ['"https://e.org/c"', '["https://e.org/c"]', '[{"@base": "http://b.org/"}, "https://e.org/c"]']
+)
+def test_the_base_of_a_loaded_context_is_not_the_documents(context: str) -> None:
+    def load(address: str) -> bytes:
+        return b'{"@context": [{"@base": "http://wrong.org/"}, {"name": "http://e.org/name", "@base": null}]}'
+
+    data = f'{{"@context": {context}, "@id": "a", "name": "x"}}'.encode()
+    (publication,) = read_document(data, "http://d.org/doc", loader=load)
+    base = "http://b.org/" if "@base" in context else "http://d.org/"
+    assert publication.triples == (Triple(IRI(base + "a"), IRI("http://e.org/name"), Literal("x")),)
+
+
 @pytest.mark.parametrize("more", ["", '"https://schema.org", '])
 def test_other_contexts_are_not_fetched(more: str) -> None:
     data = f'{{"@context": [{more}"https://w3id.org/security/v1"], "@id": "http://e.org/a", "name": "x"}}'.encode()

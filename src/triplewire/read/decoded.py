@@ -25,7 +25,7 @@ class Problem:
 
 
 def warning(what: str, line: int = 0, column: int = 0) -> Problem:
-    """A problem that leaves nothing out."""
+    """A problem that leaves nothing out, but what the syntax itself leaves out."""
     return Problem(ReadError(what, line=line, column=column), is_warning=True)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import dataclasses
 from collections.abc import Callable, Iterator
 
@@ -108,6 +109,7 @@ def _with_known_contexts(data: bytes, loader: Loader | None, base: str, settings
 
 def _lines(data: bytes, request: Request, on_refusal: Callable[[Refusal], None] | None) -> Iterator[Publication]:
     """The publications of an N-Quads or N-Triples document, which is parsed in pieces."""
+    data = data.removeprefix(codecs.BOM_UTF8)
     collected = Collected(request.document, request.source, request.settings)
     for first_line, piece in pieces(data):
         collected.add(CLIENT.ask(dataclasses.replace(request, data=piece, first_line=first_line)).piece)

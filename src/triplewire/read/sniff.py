@@ -1,8 +1,9 @@
 """Finds the syntax of a document by its content. The file name decides only where two syntaxes fit.
 
-Two cases: a document whose every line reads as N-Triples is Turtle as well, so the name decides (`.ttl` and `.trig`
-against all others). A document of comments and white space is an empty N-Quads file where the name says so. What a
-recognised document may hold: `triplewire.read.guard`.
+Three cases: a document whose every line reads as N-Triples is Turtle as well, so the name decides (`.ttl` and `.trig`
+against all others). A document of comments and white space is an empty N-Quads file where the name says so. One that
+begins with a name in angle brackets, as `<rss>`, and does not end with its end tag, is no XML where the name is one of
+Turtle's family. What a recognised document may hold: `triplewire.read.guard`.
 """
 
 from __future__ import annotations
@@ -11,16 +12,24 @@ import codecs
 import re
 
 from triplewire.errors import ReadError
+from triplewire.read.feeds.vocabulary import is_feed_namespace
 from triplewire.read.syntax import Syntax
 
 RDF_NAMESPACE = b"http://www.w3.org/1999/02/22-rdf-syntax-ns#"
-_RSS_1 = re.compile(rb"""xmlns(?::([\w.-]+))?\s*=\s*["']http://purl\.org/rss/1\.0/["']""", re.IGNORECASE)
-_RSS_090 = re.compile(rb"http://(?:channel|my)\.netscape\.com/rdf/simple/0\.9/", re.IGNORECASE)
+_RSS = re.compile(
+    rb"""xmlns(?::([\w.-]+))?\s*=\s*["'](?:http://(?:channel|my)\.netscape\.com/rdf/simple/0\.9/|(http://purl\.org/rss/1\.0/))""",
+    re.IGNORECASE,
+)
+_COMMENT = re.compile(rb"<!--(?:.*?-->|(.*))|<!\[CDATA\[(?:.*?\]\]>|(.*))", re.DOTALL)
 _PROLOG = re.compile(rb"(?:\s++|<\?.*?\?>|<!--.*?-->)*", re.DOTALL)
 _ROOT = re.compile(rb"<([A-Za-z_][\w.-]*+)(?::([\w.-]++))?+(\s[^>]*+)?+/?>")
 _FEED_TAG = re.compile(rb"<(?:[\w.-]+:)?(?:rss|feed|channel|item|entry)[\s>/]", re.IGNORECASE)
 _HTML = re.compile(rb"<(?:!doctype\s+html|html)[\s>]", re.IGNORECASE)
+_ITEM_TAG = re.compile(rb"<(?:[\w.-]+:)?(?:item|entry)[\s>/]", re.IGNORECASE)
+_CHANNEL = re.compile(rb"<(?:([\w.-]+):)?channel[\s>/]")
 _FEED_ROOTS = {b"rss", b"feed", b"channel", b"rdf"}
+_NODE_NAME = re.compile(rb"\s[\w.-]+:(?:about|ID|nodeID)\s*=")
+_TURTLE_NAMES = (".ttl", ".trig", ".n3", ".nt", ".nq")
 
 _JSON_OBJECT = re.compile(rb'\{\s*(?:"|\}\s*\Z)')
 _JSON_ARRAY = re.compile(rb'\[\s*(?:[\[{"0-9tfn-]|\]\s*\Z)')
@@ -46,7 +55,7 @@ def sniff(data: bytes, name: str = "") -> Syntax:
     start = _PROLOG.match(view)
     rest = start.end() if start else 0
     if view[rest : rest + 1] == b"<":
-        syntax = _xml(view, rest)
+        syntax = _xml(view, rest, name)
         if syntax is not None:
             return syntax
     elif rest and view.lstrip()[:5] == b"<?xml":
@@ -92,7 +101,7 @@ def ascii_view(data: bytes) -> bytes:
     return data
 
 
-def _xml(view: bytes, start: int) -> Syntax | None:
+def _xml(view: bytes, start: int, name: str) -> Syntax | None:
     """The XML syntax of a document that begins with `<` at `start`, or None if that `<` opens an IRI."""
     if view.startswith(b"<!", start):
         root = re.compile(rb"<[A-Za-z_]").search(view, start)
@@ -107,13 +116,15 @@ def _xml(view: bytes, start: int) -> Syntax | None:
             return Syntax.FEED if _FEED_TAG.search(view) else Syntax.RDF_XML
         return None
     local = bytes(match[2] or match[1]).lower()
-    if local not in _FEED_ROOTS and not match[3]:
-        closing = b"</" + match[1] + (b":" + match[2] if match[2] else b"") + b">"
-        if closing not in view and not match[0].endswith(b"/>"):
+    if not match[3] and not match[0].endswith(b"/>"):
+        closing = b"</" + match[0][1:]
+        if local not in _FEED_ROOTS and closing not in view:
+            return None
+        if name.endswith(_TURTLE_NAMES) and not view.rstrip().endswith(closing):
             return None
     if local == b"rdf":
         return _rdf_or_feed(view)
-    if local in _FEED_ROOTS:
+    if local in _FEED_ROOTS and not _is_node(match, view):
         return Syntax.FEED
     if RDF_NAMESPACE in match[0]:
         return Syntax.RDF_XML
@@ -128,14 +139,25 @@ def _xml(view: bytes, start: int) -> Syntax | None:
     raise ReadError(f"this is XML, but neither RDF nor a feed: its root is <{match[1].decode('ascii', 'replace')}>")
 
 
+def _is_node(root: re.Match[bytes], view: bytes) -> bool:
+    """Is a root with a feed's name a node of RDF/XML: in a namespace of its own, and named, or without items in it?"""
+    if RDF_NAMESPACE not in root[0]:
+        return False
+    prefix = b":" + re.escape(root[1]) if root[2] else b""
+    own = re.search(b"\\sxmlns" + prefix + rb"""\s*=\s*["']([^"']*)""", root[0])
+    if own is None or is_feed_namespace(own[1].decode("utf-8", "replace")):
+        return False
+    return _NODE_NAME.search(root[0]) is not None or _ITEM_TAG.search(view) is None
+
+
 def _rdf_or_feed(view: bytes) -> Syntax:
-    """An rdf:RDF document that holds a channel or an item of RSS is a feed."""
-    if _RSS_090.search(view):
-        return Syntax.FEED
-    for match in _RSS_1.finditer(view):
-        prefix = re.escape(match[1] + b":") if match[1] else b""
-        if re.search(b"<" + prefix + rb"(?:channel|item)[\s>/]", view):
-            return Syntax.RSS_1
+    """An rdf:RDF document that holds a channel of RSS is a feed. Comments and CDATA hold none, but where they never
+    end, since ill-formed feeds are read."""
+    namespaces = {match[1]: match[2] for match in _RSS.finditer(view)}
+    if namespaces:
+        for channel in _CHANNEL.finditer(_COMMENT.sub(lambda m: m[1] or m[2] or b"", view)):
+            if channel[1] in namespaces:
+                return Syntax.RSS_1 if namespaces[channel[1]] else Syntax.FEED
     if RDF_NAMESPACE not in view and _FEED_TAG.search(view):
         return Syntax.FEED
     return Syntax.RDF_XML

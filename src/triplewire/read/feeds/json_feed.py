@@ -150,7 +150,7 @@ class _Reading:
         """The members without a row of their own."""
         for key, member in value.items() if isinstance(value, dict) else ():
             if key not in rows and member is not None and member != "":
-                about.say(IRI(v.JSON_FEED + legal(key).replace("#", "%23")), self._literal(member))
+                about.say(IRI(legal(v.JSON_FEED + key)), self._literal(member))
 
     def _literal(self, member: Any) -> Literal:
         """A value with its type: JSON says what a number, a truth value and a string are."""

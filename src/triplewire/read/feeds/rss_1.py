@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from xml.etree.ElementTree import Element
 
 from triplewire.errors import ReadError
 from triplewire.model.publication import Publication
-from triplewire.model.terms import IRI, RDF_TYPE, XSD_STRING, Literal, Node, Triple
+from triplewire.model.terms import IRI, RDF, RDF_TYPE, XSD_STRING, Literal, Node, Triple
 from triplewire.read import guard
-from triplewire.read.decoded import Decoded, warning
+from triplewire.read.decoded import Decoded, Problem, warning
 from triplewire.read.feeds import vocabulary as v
 from triplewire.read.feeds.drafts import Channel
 from triplewire.read.feeds.items import about_channel, decoded, distinct_ids, published, whole_or_by_subject
@@ -41,9 +42,13 @@ def read_rss_1(request: Request) -> Decoded:
         what = f"not RDF/XML, so read as a plain feed: {error.what}"
         return publications_of(tree, request, warning(what, error.line, error.column))
     nodes = list(dict.fromkeys(t.subject for t in triples if t.predicate == RDF_TYPE and t.object == v.ITEM))
-    if len(nodes) != len(tree.items):
-        what = "the items are not told apart by rdf:about, so read as a plain feed"
-        return publications_of(tree, request, warning(what))
+    named = len(set(map(_name, tree.items)))
+    if named < len(tree.items) or len(nodes) < named:
+        problems = [warning("the items are not told apart by rdf:about, so read as a plain feed")]
+        if len(nodes) > named:
+            what = f"{len(nodes) - named} items that are no <item>, but have its rdf:type, are no part of a plain feed"
+            problems.append(Problem(ReadError(what, remedy="give each item an rdf:about of its own")))
+        return publications_of(tree, request, *problems)
     about: dict[Node, list[Triple]] = defaultdict(list)
     for triple in dict.fromkeys(triples):
         about[triple.subject].append(triple)
@@ -62,6 +67,12 @@ def _statements(tree: Tree, request: Request) -> list[Triple]:
     data = qualified(guard.check_rdf_xml(tree.data, request.settings))
     base = request.base or request.document
     return [triple for _, triple in parse(data, request.syntax, base, request.settings)]
+
+
+def _name(item: Element) -> tuple[str, str] | Element:
+    """What names an item in RDF, as written; the element itself where nothing does."""
+    names = ((name, item.get(f"{{{RDF}}}{name}", item.get(name, ""))) for name in ("about", "ID", "nodeID"))
+    return next((name for name in names if name[1]), item)
 
 
 def _channel(about: Mapping[Node, Sequence[Triple]], request: Request) -> tuple[Node, Channel]:

@@ -7,15 +7,16 @@ the parsing process use `triplewire.read.documents`.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from triplewire.model.publication import Publication
 from triplewire.read import guard
-from triplewire.read.decoded import Decoded
+from triplewire.read.decoded import Decoded, warning
 from triplewire.read.feeds.json_feed import read_json_feed
 from triplewire.read.feeds.rss_1 import read_rss_1
 from triplewire.read.feeds.rss_atom import read_feed
 from triplewire.read.process.frames import Request
-from triplewire.read.rdf.parse import parse
+from triplewire.read.rdf.parse import left_out, parse
 from triplewire.read.rdf.split import by_graph, by_subject
 from triplewire.read.rdf.surrogates import refuse_in_json
 from triplewire.read.syntax import Syntax
@@ -36,7 +37,13 @@ def _json_ld(request: Request) -> Decoded:
     data, value = guard.check_json(request.data, request.syntax.value, request.settings)
     refuse_in_json(data, request.syntax.value)
     guard.check_contexts(data, value)
-    return _rdf(request, data)
+    decoded = _rdf(request, data)
+    read = sum(publication.size for publication in decoded.publications)
+    count, term = left_out(data, request.base or request.document, read)
+    if not count:
+        return decoded
+    what = f"JSON-LD leaves {count} {'statement' if count == 1 else 'statements'} out: {term} is no term of RDF"
+    return Decoded([replace(p, notes=(what,)) for p in decoded.publications], [warning(what)])
 
 
 def _rdf_xml(request: Request) -> Decoded:

@@ -25,7 +25,8 @@ def with_contexts(data: bytes, loader: Loader, base: str, settings: Settings) ->
     """The document with each context that it names by address replaced by what `loader` gives for it.
 
     An address in the document is resolved against `base`, one in a loaded context against that context's address.
-    `@import` is merged as in JSON-LD 1.1, 5.1: the importing context wins. Contexts that name each other in a circle
+    `@import` is merged as in JSON-LD 1.1, 5.1: the importing context wins. `@base` in a loaded context says nothing of
+    the document (JSON-LD 1.1 API, 4.1.2, step 5.7). Contexts that name each other in a circle
     end at `MAX_CONTEXTS`. Raises `ReadError`.
     """
     data, value = check_json(data, "JSON-LD", settings)
@@ -33,6 +34,13 @@ def with_contexts(data: bytes, loader: Loader, base: str, settings: Settings) ->
     return json.dumps(_Loads(loader, settings, json_terms(value)).node(value, base), ensure_ascii=False).encode(
         "utf-8", "replace"
     )
+
+
+def _without_base(context: Any) -> Any:
+    """A loaded context, or the list of those that it consists of, without `@base`."""
+    if isinstance(context, list):
+        return list(map(_without_base, context))
+    return {key: item for key, item in context.items() if key != "@base"} if isinstance(context, dict) else context
 
 
 class _Loads:
@@ -63,7 +71,7 @@ class _Loads:
             return flat
         if isinstance(value, str):
             address = urljoin(base, value)
-            return self.context(self.load(address), address)
+            return _without_base(self.context(self.load(address), address))
         if isinstance(value, dict):
             value = self.node(value, base)
             if isinstance(value.get("@import"), str):

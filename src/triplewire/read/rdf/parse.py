@@ -14,8 +14,9 @@ import pyoxigraph as ox
 
 from triplewire.config import Settings
 from triplewire.errors import ReadError
-from triplewire.model.terms import IRI, RDF, BlankNode, Literal, Term, Triple
+from triplewire.model.terms import IRI, RDF, XSD_STRING, BlankNode, Literal, Term, Triple
 from triplewire.read.guard.place import line_and_column
+from triplewire.read.rdf.attributes import NO_LANGUAGE, adapted
 from triplewire.read.rdf.split import Statement
 from triplewire.read.syntax import Syntax
 
@@ -28,9 +29,13 @@ FORMATS = {
     Syntax.JSON_LD: ox.RdfFormat.JSON_LD,
 }
 
+_SHOWN = 100  # characters of a term in a message
 XML_LITERAL = RDF + "XMLLiteral"
 _LABEL = re.compile(rb"_:([\w\x80-\xff](?:[\w.\x80-\xff-]*[\w\x80-\xff-])?)")
 _NODE_ID = re.compile(rb"""nodeID\s*=\s*["']([\w.\x80-\xff-]*[\w\x80-\xff-])["']""")
+
+_TAG = re.compile(r"""<(?:"[^"]*+"|'[^']*+'|[^<>"'])*+>""")
+_ATTRIBUTE = re.compile(r"""\s+([^\s=<>"'/]+)\s*=\s*(?:"[^"]*+"|'[^']*+')""")
 
 
 class Terms:
@@ -63,9 +68,9 @@ class Terms:
             check_length("literal", lexical, self._max_literal, "max_literal_bytes")
             if term.direction is not None and not self._is_json:  # JSON-LD 1.1, 10.2: RDF drops it
                 raise ReadError("a base direction is RDF 1.2; this reads RDF 1.1")
-            if term.language:
+            if term.language and not (self._is_xml and term.language == NO_LANGUAGE):
                 return Literal.tagged(lexical, term.language)
-            datatype = self.iri(term.datatype.value).value
+            datatype = XSD_STRING if term.language else self.iri(term.datatype.value).value
             return Literal(canonical_xml(lexical) if self._is_xml and datatype == XML_LITERAL else lexical, datatype)
         if isinstance(term, ox.BlankNode):
             label = term.value
@@ -93,11 +98,27 @@ class Terms:
 
 
 def canonical_xml(lexical: str) -> str:
-    """An XML literal in canonical form (RDF 1.1 XML Syntax, 7.2.17); unchanged if it is not well-formed."""
+    """An XML literal in canonical form (RDF 1.1 XML Syntax, 7.2.17); unchanged if it is not well-formed.
+
+    The parser gives namespaces twice that an outermost element of the literal declares itself.
+    """
     try:
         return canonicalize(f"<x>{lexical}</x>")[3:-4]
     except ParseError:
-        return lexical
+        distinct = _TAG.sub(_with_distinct_attributes, lexical)
+        return canonical_xml(distinct) if distinct != lexical else lexical
+
+
+def _with_distinct_attributes(tag: re.Match[str]) -> str:
+    """A tag without attributes whose name it has given already."""
+    seen: set[str] = set()
+
+    def attribute(match: re.Match[str]) -> str:
+        is_first = match[1] not in seen
+        seen.add(match[1])
+        return match[0] if is_first else ""
+
+    return _ATTRIBUTE.sub(attribute, tag[0])
 
 
 def check_length(what: str, text: str, limit: int, setting: str) -> None:
@@ -117,6 +138,8 @@ def parse(data: bytes, syntax: Syntax, base: str, settings: Settings) -> Iterato
     order of first occurrence. Raises `ReadError` with line and column, where the parser gives them.
     """
     terms = Terms(settings, _given_labels(data, syntax), syntax)
+    if syntax in (Syntax.RDF_XML, Syntax.RSS_1):
+        data = adapted(data, base)
     try:
         for quad in ox.parse(data, FORMATS[syntax], base_iri=base):
             yield terms.statement(quad)
@@ -124,6 +147,42 @@ def parse(data: bytes, syntax: Syntax, base: str, settings: Settings) -> Iterato
         raise _located(syntax_error(error, syntax), data) from None
     except ValueError as error:  # a base that is no IRI
         raise ReadError(f"{base!r} is no base IRI: {error}") from None
+
+
+def left_out(data: bytes, base: str, read: int) -> tuple[int, str]:
+    """How many statements of a JSON-LD document of `read` statements are left out since a term in them is none, and the
+    first such term. Properties that no context makes an IRI are no statements (JSON-LD 1.1, 4.1.3)."""
+
+    def statements() -> Iterator[ox.Quad]:
+        return ox.parse(data, ox.RdfFormat.JSON_LD, base_iri=base, lenient=True)
+
+    if sum(1 for _ in statements()) == read:
+        return 0, ""
+    known: dict[str, bool] = {}
+    wrong = [
+        term
+        for quad in statements()
+        if ":" in quad.predicate.value
+        and (term := next((term for term in quad if not _is_term(term, known)), None)) is not None
+    ]
+    return len(wrong), str(wrong[0])[:_SHOWN] if wrong else ""
+
+
+def _is_term(term: object, known: dict[str, bool]) -> bool:
+    """Would the parser take it where it is not lenient? `known` are texts of terms of which that is known."""
+    if isinstance(term, ox.Literal) and not term.language:
+        term = term.datatype
+    text = str(term)
+    if text not in known:
+        try:
+            if isinstance(term, ox.Literal):
+                ox.Literal("", language=term.language)
+            elif isinstance(term, ox.NamedNode | ox.BlankNode):
+                type(term)(term.value)
+            known[text] = True
+        except ValueError:
+            known[text] = False
+    return known[text]
 
 
 def _given_labels(data: bytes, syntax: Syntax) -> frozenset[str]:
