@@ -1,8 +1,8 @@
 """Parses instants as feeds write them: RFC 3339, W3C date and time formats, RFC 822, and some that feedparser knows.
 
 What a text says depends on nothing but the text. Of feedparser's formats those are left out that take the rest from the
-clock or the zone of the machine, or read the beginning of a text alone. A day that no month has, and a zone whose
-offset is not known, make a text no instant.
+clock or the zone of the machine, or read the beginning of a text alone. A day that no month has makes a text no
+instant. So does a zone whose offset is not known, but in dates of RFC 822, where it is UTC (RFC 5322, section 4.3).
 """
 
 from __future__ import annotations
@@ -54,13 +54,16 @@ def parse_instant(text: str) -> dt.datetime | None:
 
 
 def _with_offset(text: str) -> str:
-    """The text with the offset of a zone instead of its name. Raises `LookupError` for a zone that is not known."""
+    """The text with the offset of a zone instead of its name. Raises `LookupError` for a name that is no zone."""
     match = _ZONE.search(text)
     if match is None:
         return text
     name = match[2].lower().removeprefix("etc/")
     named = _NAMED_OFFSET.fullmatch(name)
-    offset = named[1] if named else f"{_ZONES[name]:+03d}:00"
+    is_known = named is not None or name in _ZONES
+    if not is_known and (name in ("am", "pm") or not name.isalpha() or text[:4].isdecimal()):
+        raise LookupError(name)
+    offset = named[1] if named else f"{_ZONES.get(name, 0):+03d}:00"
     return f"{text[: match.start()]}{match[1]} {offset}{text[match.end() :]}"
 
 
