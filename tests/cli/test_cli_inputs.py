@@ -85,6 +85,37 @@ def test_an_empty_file_beside_others_is_said(folder: Path) -> None:
     assert "refused publication nothing.ttl: the file is empty" in done.err
 
 
+PRINTING = """
+print("loaded")
+
+class Printing:
+    name, parameters = "printing", ()
+
+    def check_constants(self, arguments):
+        print("checked")
+        return ()
+
+    def evaluate(self, publication, arguments):
+        print("called")
+        return True
+
+operators = (Printing(),)
+"""
+
+
+@pytest.mark.parametrize("command", [["match"], ["explain", "--format", "json"]], ids=["match", "explain"])
+def test_what_an_operator_prints_is_no_data(folder: Path, command: list[str]) -> None:
+    (folder / "printing.py").write_text(f"{PRINTING}# {command}")  # a text is run once
+    done = triplewire(
+        *(*command, "--query", "printing()", "--language", "predicates", "--publications", "a.ttl"),
+        *("--operators", "printing.py"),
+    )
+    assert (done.code, len(done.rows)) == (0, 1)
+    assert set(done.err.split()) == {"loaded", "checked", "called"}
+    for other in (["check", "a.ttl", "--json"], ["operators", "--json"]):
+        assert all(triplewire(*other, "--operators", "printing.py").rows)
+
+
 OPERATORS = """
 from triplewire.extend import Parameter
 

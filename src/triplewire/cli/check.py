@@ -76,10 +76,10 @@ def check_command(
     remarks: list[Remark] = []
     classes = _taxonomy([*(taxonomy or ()), *taxonomies], remarks)
     settings = settings_from_environment()
-    called = with_taxonomy(operators_of(operators_from(operators or ())), classes)
-    compiler = Compiler(World(classes, called, settings))
-    count = _check(subscriptions, compiler, remarks)
     with output.text_output(None) as stream:
+        called = with_taxonomy(operators_of(operators_from(operators or ())), classes)
+        compiler = Compiler(World(classes, called, settings))
+        count = _check(subscriptions, compiler, remarks)
         for remark in remarks:
             text = json.dumps(asdict(remark), ensure_ascii=False) if as_json else one_line(str(remark))
             stream.write(text + "\n")

@@ -67,7 +67,7 @@ def read_command(
     written = triples = 0
     filled = files if allow_empty else refuse_hollow(files, report)
     with output.text_output(file) as stream:
-        streaming = file is None and form is Format.NQUADS
+        streaming = form is Format.NQUADS and stream.isatty()
         for chunk in read_chunks(filled, reading, report, loader=loader, streaming=streaming):
             for publication in chunk:
                 triples += publication.size
@@ -78,7 +78,10 @@ def read_command(
                     rows.append(_row(publication))
         if form is Format.TABLE:
             output.print_table(
-                ("publication", "title", "source", "published (UTC)", "triples", "notes"), rows, "no publications"
+                stream,
+                ("publication", "title", "source", "published (UTC)", "triples", "notes"),
+                rows,
+                "no publications",
             )
     if not allow_empty:
         refuse_nothing(files, triples, report)
