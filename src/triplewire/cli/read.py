@@ -31,7 +31,8 @@ class Format(enum.StrEnum):
 @grouped
 def read_command(
     files: Annotated[
-        list[Path], typer.Argument(metavar="FILE...", help="RDF documents, feeds, folders; - is standard input.")
+        list[Path],
+        typer.Argument(metavar="FILE...", readable=False, help="RDF documents, feeds, folders; - is standard input."),
     ],
     form: Annotated[
         Format | None, typer.Option("--format", help="Default: a table on a terminal, N-Quads elsewhere.")
@@ -65,7 +66,7 @@ def read_command(
     report, loader = Report(), ContextLoader(dict(context or ()))
     rows: list[tuple[str, ...]] = []
     written = triples = 0
-    filled = files if allow_empty else refuse_hollow(files, report)
+    filled = files if allow_empty else refuse_hollow(files, "publication", report.refuse)
     with output.text_output(file) as stream:
         streaming = form is Format.NQUADS and stream.isatty()
         for chunk in read_chunks(filled, reading, report, loader=loader, streaming=streaming):
