@@ -81,7 +81,7 @@ def _operators(file: OperatorFile) -> tuple[Operator, ...]:
     """The operators of a file; those that are isolated run its text in processes of their own."""
     if file.path.endswith(".toml"):
         try:
-            return tuple(declared(file.text))
+            return tuple([_checked(file.path, place, entry) for place, entry in enumerate(declared(file.text), 1)])
         except ValueError as error:  # `tomllib.TOMLDecodeError` is one
             raise _failure(file.path, str(error), "see docs/operators.md") from None
     return tuple(
