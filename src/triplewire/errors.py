@@ -36,6 +36,7 @@ __all__ = [
     "TriplewireError",
     "UnsupportedQuery",
     "raise_refusal",
+    "text_of_raised",
 ]
 
 
@@ -149,6 +150,17 @@ class Refusal:
                 place = whole
         text = f"{'warning' if self.is_warning else f'refused {self.kind}'} {place}: {self.reason}"
         return f"{text}; {self.remedy}" if self.remedy else text
+
+
+def text_of_raised(error: BaseException) -> str:
+    """The class and the text of what foreign code raised. The class alone where it has no text, or none can be had."""
+    try:
+        text = str(error)
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # asking for the text runs foreign code as well
+        text = ""
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 def raise_refusal(refusal: Refusal) -> None:

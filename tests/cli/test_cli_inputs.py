@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from cli.conftest import FILES
 from cli.runner import triplewire
 
 TITLES = "SELECT ?t WHERE { ?s <http://e.org/title> ?t }"
@@ -83,6 +85,115 @@ def test_an_empty_file_beside_others_is_said(folder: Path) -> None:
     done = triplewire("match", TITLES, "a.ttl", "nothing.ttl")
     assert (done.code, len(done.rows)) == (1, 1)
     assert "refused publication nothing.ttl: the file is empty" in done.err
+
+
+@pytest.mark.parametrize("source", ["empty", "nothing.jsonl", "nothing.rq", "blank.jsonl", "-"])
+def test_no_subscription_is_said(folder: Path, source: str) -> None:
+    (folder / "empty").mkdir()
+    (folder / "nothing.jsonl").touch()
+    (folder / "nothing.rq").touch()
+    (folder / "blank.jsonl").write_text("\n")
+    for command in (["match", "--publications", "a.ttl", "--subscriptions"], ["check"]):
+        done = triplewire(*command, source)
+        said = done.err if command[0] == "match" else done.out
+        assert (done.code, len(said.splitlines())) == (1, 1)
+        assert ("standard input" if source == "-" else source) in said
+        assert triplewire(*command, source, "--allow-empty").code == (1 if source == "nothing.rq" else 0)
+
+
+LINK = "it is a link to a folder, which is not followed: name that folder itself"
+GONE = "cannot be read: No such file or directory"
+LOCKED = "cannot be read: Permission denied"
+
+
+def _boxes(folder: Path) -> None:
+    """A folder with two folders, each with a publication and a query."""
+    for name in ("box/one", "box/two"):
+        (folder / name).mkdir(parents=True)
+        (folder / name / f"{name[-3:]}.ttl").write_text(FILES["a.ttl"])
+        (folder / name / f"{name[-3:]}.rq").write_text(TITLES)
+
+
+def test_links_below_a_folder(folder: Path) -> None:
+    """Those to folders are not followed, as they may lead in circles. What is left out is said."""
+    _boxes(folder)
+    (folder / "box/one/linked").symlink_to(folder / "box/two")
+    (folder / "box/one/broken.rq").symlink_to("nowhere")
+    (folder / "box/one/file.ttl").symlink_to(folder / "b.ttl")
+    done = triplewire("match", "--subscriptions", "box/one", "--publications", "box/one")
+    assert [(row["publication"].rsplit("/", 1)[1], row["subscription"]) for row in done.rows] == [
+        ("file.ttl", "one"),
+        ("one.ttl", "one"),
+    ]
+    assert {
+        f"refused subscription broken box/one/broken.rq: it {GONE}",
+        f"refused subscription box/one/linked: {LINK}",
+        f"refused publication box/one/broken.rq: the file {GONE}",
+        f"refused publication box/one/linked: {LINK}",
+    } <= set(done.err.splitlines())
+    assert f"box/one/linked: error: {LINK}" in triplewire("check", "box/one").out.splitlines()
+
+
+UNREADABLE = [  # a command, what it says, and a text of the rest, which goes on
+    ("read box --format nquads", f"refused publication box/two: the folder {LOCKED}", "one.ttl"),
+    ("read box/two", f"refused publication box/two: the folder {LOCKED}", ""),
+    ("read box/two/two.ttl a.ttl", f"refused publication box/two/two.ttl: the file {LOCKED}", "a.ttl"),
+    ("match title.rq box/two a.ttl", f"refused publication box/two: the folder {LOCKED}", "a.ttl"),
+    ("match box/two/two.rq a.ttl", f"refused subscription two box/two/two.rq: it {LOCKED}", ""),
+    ("match box/two a.ttl", f"refused subscription box/two: the folder {LOCKED}", ""),
+    ("match title.rq a.ttl --taxonomy box", f"triplewire: box/two: the folder {LOCKED}", ""),
+    ("check box/two", "0 subscriptions: 1 error, 0 warnings", f"box/two: error: the folder {LOCKED}"),
+]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="rights are set otherwise there")
+@pytest.mark.usefixtures("without_kernels")
+@pytest.mark.parametrize(("arguments", "said", "rest"), UNREADABLE, ids=[row[0] for row in UNREADABLE])
+def test_what_may_not_be_read_is_said(folder: Path, arguments: str, said: str, rest: str) -> None:
+    command = [sys.executable, "-m", "triplewire", *arguments.split()]
+    if not os.geteuid():  # for whom nothing is locked, unless that right is given up
+        if shutil.which("setpriv") is None:
+            pytest.skip("there is no setpriv here, and root may read everything")
+        rights = "-dac_override,-dac_read_search"
+        command = ["setpriv", "--bounding-set", rights, "--inh-caps", rights, *command]
+    _boxes(folder)
+    (folder / "box/two").chmod(0)
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    (folder / "box/two").chmod(0o700)
+    assert done.returncode == 1
+    assert said in done.stderr.splitlines()
+    assert rest in done.stdout
+
+
+PRINTING = """
+print("loaded")
+
+class Printing:
+    name, parameters = "printing", ()
+
+    def check_constants(self, arguments):
+        print("checked")
+        return ()
+
+    def evaluate(self, publication, arguments):
+        print("called")
+        return True
+
+operators = (Printing(),)
+"""
+
+
+@pytest.mark.parametrize("command", [["match"], ["explain", "--format", "json"]], ids=["match", "explain"])
+def test_what_an_operator_prints_is_no_data(folder: Path, command: list[str]) -> None:
+    (folder / "printing.py").write_text(f"{PRINTING}# {command}")  # a text is run once
+    done = triplewire(
+        *(*command, "--query", "printing()", "--language", "predicates", "--publications", "a.ttl"),
+        *("--operators", "printing.py"),
+    )
+    assert (done.code, len(done.rows)) == (0, 1)
+    assert set(done.err.split()) == {"loaded", "checked", "called"}
+    for other in (["check", "a.ttl", "--json"], ["operators", "--json"]):
+        assert all(triplewire(*other, "--operators", "printing.py").rows)
 
 
 OPERATORS = """

@@ -132,11 +132,14 @@ def test_process_streams_and_code(folder: Path) -> None:
     assert done.stderr.startswith("refused publication broken.ttl:1:")
 
 
-def test_the_reader_goes_away(folder: Path) -> None:
+@pytest.mark.parametrize("to", [[], ["--output", "/dev/stdout"]], ids=["standard output", "a pipe"])
+def test_the_reader_goes_away(folder: Path, to: list[str]) -> None:
+    if to and not Path(to[1]).exists():
+        pytest.skip("there is no /dev/stdout here")
     big = "".join(f'<urn:s{n}> <urn:p> "{"x" * 100}" <urn:g{n}> .\n' for n in range(5_000))
     (folder / "big.nq").write_text(big)
     with subprocess.Popen(
-        [*COMMAND, "read", "big.nq"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=folder
+        [*COMMAND, "read", "big.nq", *to], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=folder
     ) as run:
         assert run.stdout is not None
         assert run.stderr is not None
@@ -200,10 +203,19 @@ def test_closed_streams(folder: Path, closed: str) -> None:
 
 @pytest.mark.usefixtures("without_kernels")
 @pytest.mark.skipif(os.name == "nt", reason="signals are sent otherwise there")
-def test_interrupt(folder: Path) -> None:
-    """Ctrl-C, which a terminal sends to the whole group, while it waits for standard input."""
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["match", "--subscriptions", "title.rq", "--publications", "-", "--output", "out.jsonl"],
+        ["read", "-", "--output", "out.nq"],
+    ],
+    ids=["match", "read"],
+)
+def test_interrupt(folder: Path, arguments: list[str], number: signal.Signals) -> None:
+    """Ctrl-C, which a terminal sends to the whole group, or SIGTERM, while it waits for standard input."""
+    before = sorted(folder.iterdir())
     code = "import sys; from triplewire.cli import main; print('ready', file=sys.stderr, flush=True); main()"
-    arguments = ["match", "--subscriptions", "title.rq", "--publications", "-", "--output", "out.jsonl"]
     with subprocess.Popen(
         [sys.executable, "-c", code, *arguments],
         stdin=subprocess.PIPE,
@@ -214,6 +226,6 @@ def test_interrupt(folder: Path) -> None:
         assert run.stderr is not None
         assert run.stderr.readline() == b"ready\n"
         time.sleep(0.5)
-        os.killpg(run.pid, signal.SIGINT)
+        os.killpg(run.pid, number)
         assert (run.wait(), run.stderr.read()) == (130, b"")
-    assert not (folder / "out.jsonl").exists()
+    assert sorted(folder.iterdir()) == before

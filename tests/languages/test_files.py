@@ -8,6 +8,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import os
 import sys
 from collections.abc import Iterator
 from itertools import permutations
@@ -223,10 +224,13 @@ def test_a_gzip_bomb_stays_small(name: str, tmp_path: Path) -> None:
 
 def test_what_is_not_there_and_what_is_no_text(tmp_path: Path) -> None:
     (tmp_path / "bad.gql").write_bytes(b"SELECT \xff")
-    _, refusals = read(tmp_path / "absent.gql", tmp_path / "bad.gql")
+    no_id = tmp_path / os.fsdecode(b"\xff.gql")
+    no_id.write_text(QUERIES["gql"])
+    _, refusals = read(tmp_path / "absent.gql", tmp_path / "bad.gql", no_id)
     assert [str(refusal).replace(str(tmp_path), "FOLDER") for refusal in refusals] == [
         "refused subscription absent FOLDER/absent.gql: it cannot be read: No such file or directory",
         "refused subscription bad FOLDER/bad.gql: byte 8 is no UTF-8",
+        "refused subscription FOLDER/\udcff.gql: its name, which would be the id, is no UTF-8; rename it",
     ]
 
 

@@ -151,3 +151,17 @@ def test_a_wrong_declaration_says_what_is_expected(change: dict[str, Any]) -> No
     text = "[operators.mentions]\n" + "\n".join(f"{name} = {value}" for name, value in lines.items())
     with pytest.raises(OperatorError, match=rf"\[operators.mentions\].*{next(iter(change))}"):
         operators_of([OperatorFile("wrong.toml", text)])
+
+
+@pytest.mark.parametrize(
+    ("line", "wrong", "said"),
+    [
+        ("[operators.mentions]", '[operators."a b"]', r"has no name of letters, digits, _ and - \('a b'\)"),
+        ('kind = "http"', 'kind = "http"\ncost = inf', r"\(mentions\) has cost = inf, which is not a number from 0"),
+    ],
+)
+def test_names_and_costs_are_those_of_any_operator(line: str, wrong: str, said: str) -> None:
+    right = Service()
+    right.base = "https://e.example"
+    with pytest.raises(OperatorError, match=said):
+        operators_of([OperatorFile("wrong.toml", right.toml().replace(line, wrong))])

@@ -12,7 +12,7 @@ from triplewire.operators.calling.guard import Guard
 from triplewire.operators.files import OperatorFile, operators_of
 
 FILE = """
-import os, time
+import os, sys, time
 from triplewire.extend import Parameter
 
 HELD = []
@@ -42,7 +42,8 @@ class Bad:
 operators = (
     Bad("dies", lambda: os._exit(9)), Bad("killed", lambda: os.kill(os.getpid(), 9)),
     Bad("hangs", lambda: time.sleep(60)), Bad("eats", eat),
-    Bad("lies", lambda: 3.5), Bad("raises", lambda: 1 / 0), Bad("fine", lambda: True), Bad("leaks", leak),
+    Bad("lies", lambda: 3.5), Bad("raises", lambda: 1 / 0), Bad("exits", lambda: sys.exit(3)),
+    Bad("fine", lambda: True), Bad("leaks", leak),
     Bad("floods", flood), Bad("writes", lambda: os.write(1, b"no answer" * 99) > 0),
 )
 """
@@ -53,6 +54,7 @@ SAID = {
     "eats": "more memory than allowed",
     "lies": "its answer is wrong",
     "raises": "ZeroDivisionError",
+    "exits": "SystemExit: 3",
     "floods": "its answer is wrong",
 }
 PUBLICATIONS = [Publication(f"urn:p{n}", ()) for n in range(4)]
@@ -74,7 +76,7 @@ def test_a_bad_operator_costs_its_own_pairs_only() -> None:
     for name, said in SAID.items():
         reasons = [refusal.reason for refusal in result.refusals if refusal.subject.endswith(name)]
         assert said in reasons[0]
-        if name != "raises":  # it gives answers, if no good ones
+        if name not in ("raises", "exits"):  # it gives answers, if no good ones
             assert ["suspended" in reason for reason in reasons] == [False] * 3 + [True]
 
 

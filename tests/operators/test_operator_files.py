@@ -127,6 +127,8 @@ WRONG = {
     "not iterable": ("operators = 1\n", "its operators cannot be listed: TypeError"),
     "raises": ("x = 1\ny = 1 / 0\n", "file.py:2: it raised while it was run: ZeroDivisionError: division by zero"),
     "exits": ("raise SystemExit\n", "file.py:1: it raised while it was run: SystemExit"),
+    "is cancelled": ("import asyncio\nraise asyncio.CancelledError\n", "it raised while it was run: CancelledError"),
+    "exits while it is listed": ("operators = (exit(1) for _ in '1')\n", "cannot be listed: SystemExit: 1"),
     "imports what is not there": (
         "import no_such_module\n",
         "file.py:1: it raised while it was run: ModuleNotFoundError",

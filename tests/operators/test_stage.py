@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -104,6 +105,40 @@ def test_refusals_for_undecided_pairs_only(matcher: str) -> None:
     assert (refusal.kind, refusal.subject) == ("pair", "urn:p undecided")
     assert refusal.reason == "the operator bad failed: RuntimeError: no answer"
     assert set(counting.asked.values()) == {1}
+
+
+class Unsaid(Exception):
+    """An exception that has no text."""
+
+    def __str__(self) -> str:
+        raise RuntimeError
+
+
+RAISED = [SystemExit(0), SystemExit(3), KeyboardInterrupt("x"), asyncio.CancelledError("x"), GeneratorExit(), Unsaid()]
+
+
+@pytest.mark.parametrize("at_once", [1, 2])
+@pytest.mark.parametrize("matcher", MATCHERS)
+@pytest.mark.parametrize("raised", RAISED, ids=lambda raised: type(raised).__name__)
+def test_whatever_is_raised_costs_that_call_only(matcher: str, raised: BaseException, at_once: int) -> None:
+    counting = usual()
+
+    class Ends:
+        name, parameters, concurrency = "ends", (), at_once
+
+        def evaluate(self, publication: Publication, arguments: tuple[Any, ...]) -> bool:
+            """See `Operator`."""
+            raise raised
+
+    counting.operators["ends"] = Ends()
+    one = engine(matcher, counting)
+    one.subscribe("yes(1)", "predicates", id="match")
+    one.subscribe("ends()", "predicates", id="undecided")
+    result = one.match(publication("urn:p"))
+    assert [match.subscription for match in result] == ["match"]
+    (refusal,) = result.refusals
+    assert refusal.reason.startswith(f"the operator ends failed: {type(raised).__name__}")
+    assert type(raised).__name__ in str(one.explain("undecided", publication("urn:p")))
 
 
 @pytest.mark.parametrize("matcher", MATCHERS)

@@ -1,14 +1,16 @@
 """The command line: `triplewire read`, `match`, `explain`, `check`, `operators` and others. One file a command.
 
-Data goes to standard output, messages and progress to standard error. Exit codes: 0 done; 1 some input was refused,
-and the rest was processed (a warning, as for an ill-formed feed, does not count); 2 wrong usage; 70 a fault of the
-program; 74 a file cannot be read or written; 130 interrupted; 141 the reader of the output went away. `commands` puts
-them together, `arguments` has the options that they share, `report` the messages, `output` the forms of the results.
+Data goes to standard output; messages, progress and what operators print to standard error. Exit codes: 0 done; 1 some
+input was refused, and the rest was processed (a warning, as for an ill-formed feed, does not count); 2 wrong usage; 70
+a fault of the program; 74 a file cannot be read or written; 130 interrupted, by Ctrl-C or SIGTERM; 141 the reader of
+the output went away. `commands` puts them together, `arguments` has the options that they share, `report` the
+messages, `output` the forms of the results.
 """
 
 from __future__ import annotations
 
 import os
+import signal
 import sys
 
 __all__ = ["main", "run"]
@@ -16,6 +18,8 @@ __all__ = ["main", "run"]
 
 def main() -> None:
     """The console script: run the command line of this process and exit."""
+    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: no temporary file is left behind
     sys.exit(run(sys.argv[1:]))
 
 

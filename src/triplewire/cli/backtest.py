@@ -116,7 +116,7 @@ def backtest_command(
     outcome = _run(work, file, master, config)
     for refusal in outcome.refusals:
         report.refuse(refusal)
-    write(ordered_rows(outcome.matches), None, file)
+    write(ordered_rows(outcome.matches), file)
     report.finish()
     _show(outcome, work, f"({time.perf_counter() - begun:.1f} s); written to {file}")
     raise typer.Exit(report.exit_code)

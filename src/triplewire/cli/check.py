@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+import os
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,9 +13,10 @@ import typer
 
 from triplewire.cli import output
 from triplewire.cli.arguments import OperatorFiles, TaxonomyFiles, operators_from, settings_from_environment
-from triplewire.cli.inputs.files import check_files, file_argument
+from triplewire.cli.inputs.files import check_files, file_argument, refusal_of_nothing, refuse_hollow
 from triplewire.cli.report import counted, one_line, say
 from triplewire.errors import Refusal, TaxonomyError, TriplewireError
+from triplewire.folders import entries_below
 
 if TYPE_CHECKING:
     from triplewire.engine.compiler import Compiler
@@ -54,6 +56,9 @@ def check_command(
     taxonomy: TaxonomyFiles = None,
     operators: OperatorFiles = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+    allow_empty: Annotated[
+        bool, typer.Option("--allow-empty", help="Inputs that hold nothing are as they should be.")
+    ] = False,
 ) -> None:
     """
     \b
@@ -72,14 +77,20 @@ def check_command(
     from triplewire.operators.files import operators_of
 
     check_files(files, taxonomy or ())
-    subscriptions, taxonomies = parted(files)
     remarks: list[Remark] = []
+
+    def refuse(refusal: Refusal) -> None:
+        remarks.append(Remark.of(refusal))
+
+    subscriptions, taxonomies = parted(files, refuse, allow_empty)
     classes = _taxonomy([*(taxonomy or ()), *taxonomies], remarks)
     settings = settings_from_environment()
-    called = with_taxonomy(operators_of(operators_from(operators or ())), classes)
-    compiler = Compiler(World(classes, called, settings))
-    count = _check(subscriptions, compiler, remarks)
     with output.text_output(None) as stream:
+        called = with_taxonomy(operators_of(operators_from(operators or ())), classes)
+        compiler = Compiler(World(classes, called, settings))
+        count = _check(subscriptions, compiler, remarks)
+        if subscriptions and not (count or remarks or allow_empty):
+            refuse(refusal_of_nothing(subscriptions, "subscription", "subscription"))
         for remark in remarks:
             text = json.dumps(asdict(remark), ensure_ascii=False) if as_json else one_line(str(remark))
             stream.write(text + "\n")
@@ -91,19 +102,29 @@ def check_command(
     raise typer.Exit(1 if errors else 0)
 
 
-def parted(files: Iterable[Path]) -> tuple[list[Path], list[Path]]:
-    """Files of subscriptions, and those of taxonomies; folders are replaced by the files below them."""
-    # --help does without the parsers behind these
-    from triplewire.languages.sources.files import LANGUAGES
-    from triplewire.read.sources import files_below
+def parted(
+    files: Iterable[Path], refuse: Callable[[Refusal], None], allow_empty: bool
+) -> tuple[list[Path], list[Path]]:
+    """Files of subscriptions, and those of taxonomies; folders are replaced by the files below them. What of them
+    cannot be read, and what holds nothing, is refused."""
+    from triplewire.languages.sources.files import LANGUAGES  # --help does without the parsers
 
     kinds = {*LANGUAGES, ".jsonl", ".parquet"}
     subscriptions: list[Path] = []
     taxonomies: list[Path] = []
+
+    def is_query(file: Path) -> bool:
+        return str(file) == "-" or Path(file.name.removesuffix(".gz")).suffix in kinds
+
     for given in files:
-        for file in files_below(given) if given.is_dir() else [given]:
-            is_query = str(file) == "-" or Path(file.name.removesuffix(".gz")).suffix in kinds
-            (subscriptions if is_query else taxonomies).append(file)
+        is_folder = os.path.isdir(given)
+        if (is_folder or is_query(given)) and not (allow_empty or refuse_hollow([given], "subscription", refuse)):
+            continue
+        for file, left_out in entries_below(given) if is_folder else [(given, "")]:
+            if left_out:
+                refuse(Refusal("subscription", str(file), "", left_out))
+            else:
+                (subscriptions if is_query(file) else taxonomies).append(file)
     return subscriptions, taxonomies
 
 

@@ -52,18 +52,19 @@ def explain_command(
     subscription that failed.
     """
     given, report = inputs.sorted_out(), Report()
-    engine = given.engine("reference")
-    given.subscribe(engine, report, only=subscription)
-    if len(engine.subscriptions) > 1:
-        ids = ", ".join(registered.id for registered in engine.subscriptions[:SHOWN_IDS])
-        raise typer.BadParameter(f"name one of the subscriptions: {ids}", param_hint="--subscription")
-    if not engine.subscriptions:
-        what = f"subscription {subscription!r}" if subscription else "subscription"
-        report.say(f"there is no {what} in these files")
-        raise typer.Exit(report.exit_code or 2)
     asked = matched = triples = 0
-    with output.text_output(None) as stream:
-        chunks = read_chunks(given.filled(report), inputs.reading, report, loader=given.loader, streaming=True)
+    with output.text_output(None) as stream:  # before an operator prints
+        engine = given.engine("reference")
+        given.subscribe(engine, report, only=subscription)
+        if len(engine.subscriptions) > 1:
+            ids = ", ".join(registered.id for registered in engine.subscriptions[:SHOWN_IDS])
+            raise typer.BadParameter(f"name one of the subscriptions: {ids}", param_hint="--subscription")
+        if not engine.subscriptions:
+            what = f"subscription {subscription!r}" if subscription else "subscription"
+            report.say(f"there is no {what} in these files")
+            raise typer.Exit(report.exit_code or 2)
+        seen = stream.isatty()
+        chunks = read_chunks(given.filled(report), inputs.reading, report, loader=given.loader, streaming=seen)
         for candidate in (candidate for chunk in chunks for candidate in chunk):
             triples += candidate.size
             if publication and candidate.id != publication:

@@ -9,7 +9,7 @@ import sys
 import time
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import IO, TYPE_CHECKING, Annotated
 
 import typer
 
@@ -78,7 +78,7 @@ def match_command(
     from triplewire.engine.stats import Clock
 
     clock = Clock.of_process()
-    with ExitStack() as ended:
+    with output.text_output(None) as out, ExitStack() as ended:  # before an operator prints
         report = Report(output.recorder(ended.enter_context(output.text_output(refusals))) if refusals else None)
         with clock("load"):
             prepare_kernels(matcher)
@@ -90,7 +90,7 @@ def match_command(
         begun, collected = time.perf_counter(), Collected(show)
         totals = _matched(engine, given, collected, report, clock)
         with clock("write"):
-            write(collected.ordered(), form, file)
+            _put(collected.ordered(), file, out, form)
         report.finish()
     if file is not None or sys.stderr.isatty():
         counts = (counted(totals.publications, "publication"), counted(len(engine.subscriptions), "subscription"))
@@ -145,18 +145,27 @@ def _matched(engine: Engine, given: Given, collected: Collected, report: Report,
     return totals
 
 
-def write(rows: Ordered, form: Format | None, file: Path | None) -> None:
-    """The rows where and how the user wants them."""
+def _put(rows: Ordered, file: Path | None, out: IO[str], form: Format | None) -> None:
+    """The rows where the user wants them: in a file, or on standard output in this form."""
+    from triplewire.cli.matches import write_json_lines  # --help does without Arrow
+
+    if file is not None:
+        write(rows, file)
+    elif form is Format.TABLE:
+        columns = ("publication", "subscription", "bindings")[: 2 if rows.payload is None else 3]
+        output.print_table(out, columns, rows.shown(), "no matches")
+    else:
+        write_json_lines(out, rows)
+
+
+def write(rows: Ordered, file: Path) -> None:
+    """The rows in a file of the kind that its name says."""
     # --help does without Arrow
     from triplewire.cli.matches import write_json_lines, write_parquet
 
-    if file is not None and file.suffix == ".parquet":
+    if file.suffix == ".parquet":
         with output.whole_file(file) as aside:
             write_parquet(aside, rows)
         return
     with output.text_output(file) as stream:
-        if file is None and form is Format.TABLE:
-            columns = ("publication", "subscription", "bindings")[: 2 if rows.payload is None else 3]
-            output.print_table(columns, rows.shown(), "no matches")
-        else:
-            write_json_lines(stream, rows)
+        write_json_lines(stream, rows)

@@ -11,13 +11,13 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import IO
 
 import typer
 
-from triplewire.cli.report import leave, one_line
+from triplewire.cli.report import READER_IS_GONE, leave, one_line
 from triplewire.errors import Refusal
 from triplewire.ir.show import show_term
 from triplewire.model.match import Binding, Match
@@ -65,8 +65,8 @@ def title(publication: Publication) -> str:
     return (own or [text for _, text in names] or [""])[0]
 
 
-def print_table(columns: Iterable[str], rows: Iterable[tuple[str, ...]], empty: str) -> None:
-    """Print a table, as wide as the terminal, or `empty` where there are no rows. Without a terminal: plain text.
+def print_table(stream: IO[str], columns: Iterable[str], rows: Iterable[tuple[str, ...]], empty: str) -> None:
+    """Write a table, as wide as the terminal, or `empty` where there are no rows. Without a terminal: plain text.
 
     No IRI is broken: where the columns are too narrow for that, each row is shown as lines."""
     # imported only where a table is shown: loading it takes a tenth of a second
@@ -78,10 +78,10 @@ def print_table(columns: Iterable[str], rows: Iterable[tuple[str, ...]], empty: 
 
     cells = [[_lines_of(cell) for cell in row] for row in rows]
     if not cells:
-        print(empty)
+        print(empty, file=stream)
         return
     # no terminal wraps the lines of a file
-    console = Console(width=None if sys.stdout.isatty() else 200)
+    console = Console(file=stream, width=None if stream.isatty() else 200)
     table = Table(box=box.SIMPLE_HEAD, show_edge=False)
     longest = 0
     for number, column in enumerate(columns):
@@ -95,7 +95,8 @@ def print_table(columns: Iterable[str], rows: Iterable[tuple[str, ...]], empty: 
         console.print(table)
         return
     for row in cells:  # a table would break IRIs: each row as lines of its own, which the terminal may wrap
-        print(row[0], *(f"  {line}" for cell in row[1:] for line in cell.split("\n") if line), sep="\n")
+        lines = [f"  {line}" for cell in row[1:] for line in cell.split("\n") if line]
+        print(row[0], *lines, sep="\n", file=stream)
 
 
 def _lines_of(cell: str) -> str:
@@ -105,9 +106,13 @@ def _lines_of(cell: str) -> str:
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
-    """A temporary file beside `path`: renamed to it at the end of the block, removed where the block raises."""
-    if path.exists() and not path.is_file():  # a device or a pipe cannot be replaced
-        yield path
+    """A temporary file beside `path`: renamed to it at the end of the block, removed where the block raises. A device
+    or a pipe is itself what is written to; the process ends where the reader of a pipe closed it."""
+    if path.exists() and not path.is_file():  # it cannot be replaced
+        try:
+            yield path
+        except BrokenPipeError:
+            raise SystemExit(READER_IS_GONE) from None
         return
     target = path.resolve()
     part = target.with_name(f".{target.name}.{os.getpid()}.part")
@@ -123,7 +128,8 @@ def whole_file(path: Path) -> Iterator[Path]:
 def text_output(path: Path | None) -> Iterator[IO[str]]:
     """A text stream to a file, or to standard output.
 
-    The process ends where the reader of standard output closed it.
+    In the block for standard output, what others print goes to standard error: operators of this process do. The
+    process ends where the reader of standard output closed it.
     """
     if path is not None:
         with (
@@ -132,11 +138,13 @@ def text_output(path: Path | None) -> Iterator[IO[str]]:
         ):
             yield out
         return
+    stream = sys.stdout
     try:
-        yield sys.stdout
-        sys.stdout.flush()
+        with redirect_stdout(sys.stderr):
+            yield stream
+        stream.flush()
     except BrokenPipeError:
-        leave(sys.stdout)
+        leave(stream)
 
 
 def check_writable(path: Path | None, suffixes: tuple[str, ...] = (), option: str = "--output") -> None:

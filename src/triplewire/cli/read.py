@@ -31,7 +31,8 @@ class Format(enum.StrEnum):
 @grouped
 def read_command(
     files: Annotated[
-        list[Path], typer.Argument(metavar="FILE...", help="RDF documents, feeds, folders; - is standard input.")
+        list[Path],
+        typer.Argument(metavar="FILE...", readable=False, help="RDF documents, feeds, folders; - is standard input."),
     ],
     form: Annotated[
         Format | None, typer.Option("--format", help="Default: a table on a terminal, N-Quads elsewhere.")
@@ -65,9 +66,9 @@ def read_command(
     report, loader = Report(), ContextLoader(dict(context or ()))
     rows: list[tuple[str, ...]] = []
     written = triples = 0
-    filled = files if allow_empty else refuse_hollow(files, report)
+    filled = files if allow_empty else refuse_hollow(files, "publication", report.refuse)
     with output.text_output(file) as stream:
-        streaming = file is None and form is Format.NQUADS
+        streaming = form is Format.NQUADS and stream.isatty()
         for chunk in read_chunks(filled, reading, report, loader=loader, streaming=streaming):
             for publication in chunk:
                 triples += publication.size
@@ -78,7 +79,10 @@ def read_command(
                     rows.append(_row(publication))
         if form is Format.TABLE:
             output.print_table(
-                ("publication", "title", "source", "published (UTC)", "triples", "notes"), rows, "no publications"
+                stream,
+                ("publication", "title", "source", "published (UTC)", "triples", "notes"),
+                rows,
+                "no publications",
             )
     if not allow_empty:
         refuse_nothing(files, triples, report)

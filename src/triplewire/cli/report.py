@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import TYPE_CHECKING, NoReturn, TextIO, TypeVar
+from typing import IO, TYPE_CHECKING, NoReturn, TypeVar
 
 from triplewire.errors import Refusal
 
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
 T = TypeVar("T")
+
+READER_IS_GONE = 141  # the exit code where the reader of the output closed it
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")
 
@@ -33,13 +35,13 @@ def say(text: str) -> None:
         leave(sys.stderr)
 
 
-def leave(stream: TextIO) -> NoReturn:
-    """End the process with exit code 141, because the reader of this stream has closed it."""
+def leave(stream: IO[str]) -> NoReturn:
+    """End the process, because the reader of this stream has closed it."""
     to_nowhere(stream)
-    raise SystemExit(141) from None
+    raise SystemExit(READER_IS_GONE) from None
 
 
-def to_nowhere(stream: TextIO) -> None:
+def to_nowhere(stream: IO[str]) -> None:
     """Redirect a stream whose reader is gone to the null device, so that flushing it at exit does not fail."""
     with suppress(OSError):  # a stream that is no file has no such end
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
@@ -104,9 +106,9 @@ class Report:
     def counting(self, items: Iterable[T], what: str, *, streaming: bool) -> Iterator[Iterator[T]]:
         """The items, with a running count on standard error if that is a terminal.
 
-        `streaming` says that results go to standard output meanwhile. If that is a terminal too, no count is shown.
+        `streaming` says that results go to a terminal meanwhile: no count is shown then.
         """
-        if streaming and sys.stdout.isatty():
+        if streaming:
             yield iter(items)
             return
         with self.progress(what) as advance:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
+from triplewire.errors import text_of_raised
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, BlankNode, Literal, Term
 
@@ -72,10 +73,10 @@ def warnings_of_call(operator: Operator, arguments: Sequence[object]) -> tuple[s
     constants = tuple([term if isinstance(term, IRI | Literal) else None for term in arguments])
     try:
         return tuple(check(constants))
-    except ValueError:
+    except (ValueError, KeyboardInterrupt):
         raise
-    except Exception as error:  # foreign code
-        raise ValueError(f"its check failed: {type(error).__name__}: {error}") from error
+    except BaseException as error:  # foreign code
+        raise ValueError(f"its check failed: {text_of_raised(error)}") from error
 
 
 def rows_of(verdict: Any, arguments: int, limit: int) -> bool | tuple[tuple[Term, ...], ...]:

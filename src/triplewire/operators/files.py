@@ -24,7 +24,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from triplewire.errors import OperatorError
+from triplewire.errors import OperatorError, text_of_raised
 from triplewire.model.operator import Operator, Parameter, traits_of
 from triplewire.operators import built_in_operators
 from triplewire.operators.calling.isolated import Isolated
@@ -81,7 +81,7 @@ def _operators(file: OperatorFile) -> tuple[Operator, ...]:
     """The operators of a file; those that are isolated run its text in processes of their own."""
     if file.path.endswith(".toml"):
         try:
-            return tuple(declared(file.text))
+            return tuple([_checked(file.path, place, entry) for place, entry in enumerate(declared(file.text), 1)])
         except ValueError as error:  # `tomllib.TOMLDecodeError` is one
             raise _failure(file.path, str(error), "see docs/operators.md") from None
     return tuple(
@@ -102,8 +102,10 @@ def operators_in(file: OperatorFile) -> tuple[Operator, ...]:
     given: Any = getattr(module, ATTRIBUTE)
     try:
         listed = list(given.values() if isinstance(given, Mapping) else given)
-    except Exception as error:  # an iterable of foreign code may raise anything
-        what = f"its {ATTRIBUTE} cannot be listed: {type(error).__name__}: {error}"
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # an iterable of foreign code may raise anything
+        what = f"its {ATTRIBUTE} cannot be listed: {text_of_raised(error)}"
         raise _failure(file.path, what, _EXAMPLE) from None
     return tuple([_checked(file.path, place, entry) for place, entry in enumerate(listed, 1)])
 
@@ -118,9 +120,11 @@ def _run(file: OperatorFile) -> ModuleType:
         exec(compile(file.text, file.path, "exec"), module.__dict__)
     except SyntaxError as error:
         raise _failure(file.path, f"it is no Python: {error.msg}", "mend it", line=error.lineno or 0) from None
-    except (Exception, SystemExit) as error:  # foreign code may raise anything
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # foreign code may raise anything
         line = _line(error, file.path)
-        what = f"it raised while it was run: {type(error).__name__}: {error}".rstrip(": ")
+        what = f"it raised while it was run: {text_of_raised(error)}"
         raise _failure(file.path, what, "mend it; it may import what is installed", line=line) from error
     return module
 

@@ -7,12 +7,14 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO, TypeAlias
 
 from triplewire.config import Settings
 from triplewire.errors import ReadError, Refusal
 from triplewire.expected import expect, expect_callable, expect_path, expect_text, refuse
+from triplewire.folders import entries_below
 from triplewire.read.names import STDIN
 
 Source: TypeAlias = "str | os.PathLike[str] | bytes | bytearray | memoryview | BinaryIO | TextIO"
@@ -75,10 +77,8 @@ def check_reading(
 
 
 def files_below(folder: Path) -> Iterator[Path]:
-    """All files below a folder, sorted by path; those whose name begins with a dot are left out."""
-    for entry in sorted(folder.rglob("*")):
-        if entry.is_file() and not any(part.startswith(".") for part in entry.relative_to(folder).parts):
-            yield entry
+    """The files of `entries_below`."""
+    return (path for path, left_out in entries_below(folder) if not left_out)
 
 
 def _documents(source: Source, settings: Settings) -> Iterator[tuple[str, Callable[[], bytes]]]:
@@ -92,8 +92,8 @@ def _documents(source: Source, settings: Settings) -> Iterator[tuple[str, Callab
             yield STDIN, lambda: _bounded(sys.stdin.buffer, STDIN, limit)
             return
         path = Path(source)
-        for file in files_below(path) if path.is_dir() else [path]:
-            yield str(file if file is not path else source), lambda file=file: _from_file(file, limit)  # type: ignore[misc]  # mypy cannot type the default
+        for file, left_out in entries_below(path) if os.path.isdir(path) else [(path, "")]:
+            yield str(file if file is not path else source), partial(_from_file, file, limit, left_out)
     else:
         stream: Any = source.buffer if isinstance(source, io.TextIOWrapper) else source
         name = getattr(stream, "name", "")
@@ -101,7 +101,9 @@ def _documents(source: Source, settings: Settings) -> Iterator[tuple[str, Callab
         yield name, lambda: _bounded(stream, name, limit)
 
 
-def _from_file(path: Path, limit: int) -> bytes:
+def _from_file(path: Path, limit: int, left_out: str) -> bytes:
+    if left_out:
+        raise ReadError(left_out, source=str(path))
     with path.open("rb") as stream:
         return _bounded(stream, str(path), limit, os.fstat(stream.fileno()).st_size)
 

@@ -17,11 +17,11 @@ from pathlib import Path
 from triplewire.config import Settings
 from triplewire.errors import ReadError, TaxonomyError
 from triplewire.expected import expect, expect_path
+from triplewire.folders import entries_below
 from triplewire.ir.taxonomy import Taxonomy
 from triplewire.model.terms import IRI, RDF_TYPE, RDFS, Literal, Triple
 from triplewire.read.documents import read_document
 from triplewire.read.gunzip import gunzip
-from triplewire.read.sources import files_below
 
 SKOS = "http://www.w3.org/2004/02/skos/core#"
 _PAIRS = {
@@ -62,7 +62,12 @@ def load_taxonomy(
     given = list(paths) if isinstance(paths, Iterable) and not isinstance(paths, str) else [paths]
     for path in given:
         expect_path("load_taxonomy(path)", path)
-    files = [file for path in map(Path, given) for file in (files_below(path) if path.is_dir() else [path])]
+    files: list[Path] = []
+    for path in map(Path, given):
+        for file, left_out in entries_below(path) if os.path.isdir(path) else [(path, "")]:
+            if left_out:
+                raise TaxonomyError(left_out, source=str(file))
+            files.append(file)
     if not files:
         raise TaxonomyError("the folder holds no file", source=", ".join(map(str, given)))
     pairs: dict[str, list[tuple[str, str]]] = defaultdict(list)

@@ -50,13 +50,13 @@ def operators_command(
     if stats is not None and engine is not None:
         raise typer.BadParameter("give --stats or --engine", param_hint="--engine")
     counted = _learned(engine) if engine is not None else _counted(stats)
-    known = operators_of(operators_from(operators or ()))
-    rows = [described(operator, counted.get(name, {})) for name, operator in known.items()]
     with output.text_output(None) as stream:
+        known = operators_of(operators_from(operators or ()))
+        rows = [described(operator, counted.get(name, {})) for name, operator in known.items()]
         if as_json:
             stream.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
         else:
-            output.print_table(COLUMNS, [tuple(map(_shown, row.values())) for row in rows], "no operators")
+            output.print_table(stream, COLUMNS, [tuple(map(_shown, row.values())) for row in rows], "no operators")
 
 
 def described(operator: Operator, counted: Mapping[str, Any]) -> dict[str, Any]:

@@ -63,8 +63,9 @@ def new_engine(
     )
 
 
-def load(engine: Engine, files: Iterable[Path], report: Report, *, only: str = "") -> None:
-    """Register the subscriptions of the files, or the one of id `only`; what is refused is reported."""
+def load(engine: Engine, files: Iterable[Path], report: Report, *, only: str = "") -> int:
+    """Register the subscriptions of the files, or the one of id `only`; what is refused is reported. Returns how many
+    there are."""
     loaded = 0
     with report.progress("subscriptions") as advance:
 
@@ -73,7 +74,7 @@ def load(engine: Engine, files: Iterable[Path], report: Report, *, only: str = "
             advance(count - loaded)
             loaded = count
 
-        engine.load_subscriptions(
+        return engine.load_subscriptions(
             map(str, files),
             on_refusal=report.refuse,
             on_warning=lambda id_, warning: report.warn(id_, [warning]),

@@ -26,7 +26,7 @@ from triplewire.cli.arguments import (
     TaxonomyFiles,
 )
 from triplewire.cli.inputs.engines import load, new_engine
-from triplewire.cli.inputs.files import check_files, file_argument, refuse_hollow
+from triplewire.cli.inputs.files import check_files, file_argument, is_there, refusal_of_nothing, refuse_hollow
 from triplewire.cli.report import Report
 from triplewire.errors import Refusal, TriplewireError
 
@@ -90,7 +90,7 @@ class Inputs:
         words, query, subscriptions = list(self.words or ()), self.query, list(self.subscriptions or ())
         if words and not query and not subscriptions:
             first = words.pop(0)
-            if first != "-" and not any(map(str.isspace, first)) and file_argument(first).exists():
+            if first != "-" and not any(map(str.isspace, first)) and is_there(file_argument(first)):
                 subscriptions = [Path(first)]
             else:
                 query = first
@@ -136,7 +136,10 @@ class Given:
 
     def filled(self, report: Report) -> list[Path]:
         """The publications, without those files that hold nothing, which are refused unless the user allows them."""
-        return self.publications if self.inputs.allow_empty else refuse_hollow(self.publications, report)
+        return self._filled(self.publications, "publication", report)
+
+    def _filled(self, files: list[Path], kind: str, report: Report) -> list[Path]:
+        return files if self.inputs.allow_empty else refuse_hollow(files, kind, report.refuse)
 
     def subscribe(self, engine: Engine, report: Report, *, only: str = "") -> None:
         """Register the query and the subscriptions of the files, or the one of id `only`. What is refused is
@@ -148,4 +151,6 @@ class Given:
             except TriplewireError as error:
                 report.refuse(Refusal.of("subscription", QUERY_ID, error))
         if self.subscriptions:
-            load(engine, self.subscriptions, report, only=only)
+            loaded = load(engine, self._filled(self.subscriptions, "subscription", report), report, only=only)
+            if not (loaded or report.refused or only or self.inputs.allow_empty):
+                report.refuse(refusal_of_nothing(self.subscriptions, "subscription", "subscription"))

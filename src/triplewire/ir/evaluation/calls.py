@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from triplewire.errors import OperatorError, TriplewireError
+from triplewire.errors import OperatorError, TriplewireError, text_of_raised
 from triplewire.ir.evaluation.deadline import within
 from triplewire.ir.evaluation.state import Evaluation, Result, Row, Solution, World
 from triplewire.ir.evaluation.unknown import (
@@ -127,8 +127,7 @@ def failure_of(key: CallKey, publication: Publication, error: Exception) -> Oper
         return OperatorError(
             f"the operator {key.operator} failed: {error.what}", source=publication.id, remedy=error.remedy
         )
-    reason = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    return OperatorError(f"the operator {key.operator} failed: {reason}", source=publication.id)
+    return OperatorError(f"the operator {key.operator} failed: {text_of_raised(error)}", source=publication.id)
 
 
 def attempt(key: CallKey, publication: Publication, world: World) -> bool | tuple[Row, ...]:
@@ -137,7 +136,8 @@ def attempt(key: CallKey, publication: Publication, world: World) -> bool | tupl
     settings = world.settings
     if getattr(operator, "keeps_time", False):  # it ends its calls by itself, and can stop what it started
         return rows_of(operator.evaluate(publication, key.arguments), len(key.arguments), settings.max_steps)
-    return within(seconds_of(operator, world), partial(_rows, operator, publication, key.arguments, settings.max_steps))
+    seconds, setting = limit_of(operator, world)
+    return within(seconds, partial(_rows, operator, publication, key.arguments, settings.max_steps), setting)
 
 
 def attempt_untimed(key: CallKey, publication: Publication, world: World) -> bool | tuple[Row, ...]:
@@ -145,9 +145,10 @@ def attempt_untimed(key: CallKey, publication: Publication, world: World) -> boo
     return _rows(_operator_of(key, world), publication, key.arguments, world.settings.max_steps)
 
 
-def seconds_of(operator: object, world: World) -> float:
-    """The time that a call of an operator has."""
-    return getattr(operator, "timeout", None) or world.settings.operator_seconds
+def limit_of(operator: object, world: World) -> tuple[float, str]:
+    """The seconds that a call of an operator has, and what sets them."""
+    own = getattr(operator, "timeout", None)
+    return (own, "its timeout") if own else (world.settings.operator_seconds, "operator_seconds")
 
 
 def _operator_of(key: CallKey, world: World) -> Operator:
@@ -162,4 +163,11 @@ def _operator_of(key: CallKey, world: World) -> Operator:
 def _rows(
     operator: Operator, publication: Publication, inputs: tuple[Argument, ...], limit: int
 ) -> bool | tuple[Row, ...]:
-    return rows_of(operator.evaluate(publication, inputs), len(inputs), limit)
+    """The answer of the operator, in a helper thread. No signal is handled there, so that what would end the process
+    (`sys.exit`, `KeyboardInterrupt`) was raised by the operator, and is a failure like any other."""
+    try:
+        return rows_of(operator.evaluate(publication, inputs), len(inputs), limit)
+    except Exception:
+        raise
+    except BaseException as error:
+        raise OperatorError(text_of_raised(error)) from None

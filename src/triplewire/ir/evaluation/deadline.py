@@ -51,17 +51,18 @@ def _handed(function: Callable[[], Any]) -> _Answer:
     return answer
 
 
-def _late(seconds: float) -> TimeoutError:
-    return TimeoutError(f"no answer within {seconds:g} s (operator_seconds)")
+def _late(seconds: float, setting: str) -> TimeoutError:
+    return TimeoutError(f"no answer within {seconds:g} s ({setting})")
 
 
-def within(seconds: float, function: Callable[[], T]) -> T:
-    """What the function returns or raises. Raises `TimeoutError` when that takes longer than `seconds`."""
+def within(seconds: float, function: Callable[[], T], setting: str = "operator_seconds") -> T:
+    """What the function returns or raises. Raises `TimeoutError`, which names the setting, when that takes longer than
+    `seconds`."""
     try:
         value, error = _handed(function).get(timeout=seconds)
     except Empty:
         _LOCAL.helper = None
-        raise _late(seconds) from None
+        raise _late(seconds, setting) from None
     if error is not None:
         raise error
     returned: T = value
@@ -72,13 +73,15 @@ def within(seconds: float, function: Callable[[], T]) -> T:
 class Turn(Generic[S, T]):
     """A function to run for one item after the other, with so many seconds for each. `done` takes what it returned, or
     the `TimeoutError` of an item that ran out of time, and the seconds that each took. With `guesses`, what comes
-    behind the first item that returned another object than guessed is left out. `late`: items that ran out of time."""
+    behind the first item that returned another object than guessed is left out. `setting`: what sets the seconds, for
+    messages. `late`: items that ran out of time."""
 
     seconds: float
     function: Callable[[S], T]
     items: Sequence[S]
     done: Callable[[Turn[S, T]], None]
     guesses: Sequence[object] = ()
+    setting: str = "operator_seconds"
     values: list[T | TimeoutError] = field(default_factory=list)
     spent: list[float] = field(default_factory=list)
     late: int = 0
@@ -162,7 +165,7 @@ class _Row(Generic[S, T]):
             late = time.perf_counter() - self._begun if self._begun else 0.0
             if turn is None or late <= turn.seconds or len(turn.values) == len(turn.items):
                 return False
-            turn.values.append(_late(turn.seconds))
+            turn.values.append(_late(turn.seconds, turn.setting))
             turn.spent.append(late)
             turn.late += 1
             self._begun = 0.0

@@ -23,10 +23,11 @@ from typing import IO, BinaryIO, NamedTuple, cast
 
 from triplewire.config import Settings
 from triplewire.errors import Refusal, SubscriptionError, TriplewireError
+from triplewire.folders import entries_below
 from triplewire.ir.subscription import Subscription
 from triplewire.languages import parse
 from triplewire.languages.sources.ids import FEW, Ids
-from triplewire.languages.sources.rows import Row, json_rows, parquet_rows
+from triplewire.languages.sources.rows import Row, is_storable, json_rows, parquet_rows, refused
 from triplewire.languages.templates import AnyTemplate, Templates
 from triplewire.languages.templates.parameters import Parameters
 from triplewire.model.operator import Operator
@@ -151,7 +152,10 @@ class Reader(AbstractContextManager["Reader"]):
             yield from self._readable_rows(STDIN, ".jsonl", lambda: _unzipped(sys.stdin.buffer, STDIN), "")
             return
         place = Path(path)
-        for file in _files_below(place) if place.is_dir() else [place]:
+        for file, left_out in entries_below(place) if os.path.isdir(place) else [(place, "")]:
+            if left_out:
+                yield refused(str(file), 0, left_out)
+                continue
             name = file.name.removesuffix(".gz")
             opened = partial(_opened, file)
             yield from self._readable_rows(str(file), Path(name).suffix, opened, Path(name).stem)
@@ -164,7 +168,7 @@ class Reader(AbstractContextManager["Reader"]):
             with opened() as stream:
                 yield from self._rows(stream, source, suffix, stem)
         except (SubscriptionError, OSError, EOFError, zlib.error) as error:
-            yield _unreadable(source, stem if suffix in LANGUAGES else source, error)
+            yield _unreadable(source, stem if suffix in LANGUAGES and is_storable(stem) else source, error)
 
     def _rows(self, stream: BinaryIO, source: str, suffix: str, stem: str) -> Iterator[Row | Refusal]:
         if suffix == ".jsonl":
@@ -173,6 +177,8 @@ class Reader(AbstractContextManager["Reader"]):
             with _seekable(stream, self._settings.max_input_bytes) as file:
                 yield from parquet_rows(file, source)
         elif suffix in LANGUAGES:
+            if not is_storable(stem):
+                raise SubscriptionError("its name, which would be the id, is no UTF-8", remedy="rename it")
             yield Row(stem, LANGUAGES[suffix], self._text(stream), source=source)
         else:
             known = ", ".join([*LANGUAGES, ".jsonl", ".parquet"])
@@ -299,12 +305,6 @@ class Rules(Mapping[str, Subscription]):
         circle = waiting[waiting.index(id) :]
         what = f"rules name each other in a circle: {', '.join([*circle, id])}"
         self._refused.update((member, what) for member in circle)
-
-
-def _files_below(folder: Path) -> Iterator[Path]:
-    for entry in sorted(folder.rglob("*")):
-        if entry.is_file() and not any(part.startswith(".") for part in entry.relative_to(folder).parts):
-            yield entry
 
 
 @contextmanager

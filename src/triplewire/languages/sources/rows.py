@@ -125,13 +125,18 @@ def refused(source: str, record: int, what: str, remedy: str = "", id: str = "")
     return Refusal("subscription", id or source, where, what, remedy)
 
 
+def is_storable(id: str) -> bool:
+    """Has the id no lone surrogates, which UTF-8 cannot hold?"""
+    return id.isascii() or not _SURROGATE.search(id)
+
+
 def _row(value: Any, source: str, record: int) -> Row | Refusal:
     """The row of a JSON value, or its refusal."""
     form = 'a row is {"id": ..., "language": ..., "query": ...}'
     if not isinstance(value, dict):
         return refused(source, record, "the row is no object", form)
     id, language, query = value.get("id"), value.get("language"), value.get("query")
-    known = id if isinstance(id, str) and (id.isascii() or not _SURROGATE.search(id)) else ""
+    known = id if isinstance(id, str) and is_storable(id) else ""
     if not (isinstance(id, str) and isinstance(language, str) and isinstance(query, str)):
         name = next(name for name in _REQUIRED if not isinstance(value.get(name), str))
         what = "is missing" if value.get(name) is None else "is no text"

@@ -13,7 +13,7 @@ from itertools import groupby
 from operator import attrgetter
 
 from triplewire.errors import Broke, OperatorError
-from triplewire.ir.evaluation.calls import attempt, attempt_untimed, failure_of, seconds_of
+from triplewire.ir.evaluation.calls import attempt, attempt_untimed, failure_of, limit_of
 from triplewire.ir.evaluation.deadline import Turn, in_turn
 from triplewire.ir.evaluation.state import Result, Row, World
 from triplewire.ir.evaluation.unknown import CallKey
@@ -108,11 +108,11 @@ class Caller:
             groups = [wanted.keys] if wanted.of_one else [list(group) for _, group in groupby(wanted.keys, _operator)]
             for group in groups:
                 name, before = group[0].operator, len(results)
-                limit = seconds_of(self._world.operators.get(name), self._world)
+                limit, setting = limit_of(self._world.operators.get(name), self._world)
                 make = partial(self._one, self._line(name), publication, attempt=attempt_untimed)
                 told = partial(self._told, name, publication, results)
                 guesses = wanted.guesses[before : before + len(group)]
-                yield Turn(limit, make, group, told, guesses, spent=seconds)
+                yield Turn(limit, make, group, told, guesses, setting, spent=seconds)
                 if len(results) < before + len(group) or (guesses and results[-1] is not guesses[-1]):
                     break
             wanted.done(results, seconds)

@@ -15,10 +15,13 @@ import signal
 import sys
 from typing import Any, BinaryIO
 
+from triplewire.errors import text_of_raised
 from triplewire.model.operator import Operator, rows_of
 from triplewire.model.publication import Publication
 from triplewire.operators.calling.frames import LENGTH, MOST_BYTES
 from triplewire.operators.calling.terms import verdict_to_json
+
+_SAID = 500  # characters of what was raised
 
 
 def _read(stream: BinaryIO) -> Any:
@@ -57,11 +60,11 @@ def _answer(operator: Operator, call: tuple[Any, ...]) -> dict[str, Any]:
         try:
             return {"verdict": verdict_to_json(rows_of(verdict, len(arguments), limit))}
         except (TypeError, ValueError) as error:
-            return {"broke": f"its answer is wrong: {type(error).__name__}: {error}"}
+            return {"broke": f"its answer is wrong: {text_of_raised(error)}"}
     except MemoryError:
         return {"broke": "it takes more memory than allowed", "leave": True}
-    except Exception as error:
-        return {"failed": f"{type(error).__name__}: {str(error)[:500]}".rstrip(": ")}
+    except BaseException as error:  # no Ctrl-C comes here (`main`)
+        return {"failed": text_of_raised(error)[:_SAID]}
     finally:
         signal.alarm(0)
 
@@ -71,7 +74,7 @@ def serve(calls: BinaryIO, answers: BinaryIO) -> None:
     try:
         operator = opened(_read(calls))
     except Exception as error:
-        _write(answers, {"broke": f"it cannot be opened: {type(error).__name__}: {str(error)[:500]}"})
+        _write(answers, {"broke": f"it cannot be opened: {text_of_raised(error)[:_SAID]}"})
         return
     _write(answers, {"ready": True})
     while (call := _read(calls)) is not None:

@@ -1,0 +1,34 @@
+"""What lies below a folder: its files, and what is left out. It is the same for publications and subscriptions."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+_LINK = "it is a link to a folder, which is not followed: name that folder itself"
+
+
+def entries_below(folder: Path) -> Iterator[tuple[Path, str]]:
+    """The files below a folder, sorted by path, each with "", and with a reason each folder that is left out: one that
+    cannot be read, and a link, as links may lead in circles. What has a name that begins with a dot is passed over."""
+    entries: list[tuple[Path, str]] = []
+
+    def leave_out(error: OSError) -> None:
+        entries.append((Path(error.filename), f"the folder cannot be read: {error.strerror}"))
+
+    for place, folders, names in os.walk(folder, onerror=leave_out):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        paths = [Path(place, name) for name in names if not name.startswith(".")]
+        entries += [(path, "") for path in paths if _may_be_file(path)]
+        entries += [(path, _LINK) for path in (Path(place, name) for name in folders) if path.is_symlink()]
+    yield from sorted(entries)
+
+
+def _may_be_file(path: Path) -> bool:
+    """Is it a regular file, or something unknown, as the end of a broken link? Opening that says what is wrong."""
+    try:
+        return stat.S_ISREG(path.stat().st_mode)
+    except OSError:
+        return True
