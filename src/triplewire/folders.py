@@ -7,7 +7,7 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-_LINK = "it is a link to a folder, which is not followed: name that folder itself"
+LINK = "it is a link to a folder, which is not followed: name that folder itself"
 
 
 def entries_below(folder: Path) -> Iterator[tuple[Path, str]]:
@@ -22,8 +22,13 @@ def entries_below(folder: Path) -> Iterator[tuple[Path, str]]:
         folders[:] = [name for name in folders if not name.startswith(".")]
         paths = [Path(place, name) for name in names if not name.startswith(".")]
         entries += [(path, "") for path in paths if _may_be_file(path)]
-        entries += [(path, _LINK) for path in (Path(place, name) for name in folders) if path.is_symlink()]
+        entries += [(path, LINK) for path in (Path(place, name) for name in folders) if is_linked_folder(path)]
     yield from sorted(entries)
+
+
+def is_linked_folder(path: str | Path) -> bool:
+    """Is it a link to a folder?"""
+    return os.path.islink(path) and os.path.isdir(path)
 
 
 def _may_be_file(path: Path) -> bool:

@@ -114,8 +114,9 @@ def test_what_is_passed_over_is_recorded_once(source: Path, state: Path) -> None
     write(source, "empty.ttl", "")
     write(source, "key=_value.ttl")
     (source / "loop.ttl").symlink_to(source / "loop.ttl")
+    (source / "all").symlink_to(source)
     arrivals = Arrivals(str(source), state)
-    refused = sorted([".git", ".hidden.ttl", "_aside.ttl", "copy.ttl._COPYING_", "empty.ttl", "inside.ttl"])
+    refused = sorted([".git", ".hidden.ttl", "_aside.ttl", "all", "copy.ttl._COPYING_", "empty.ttl", "inside.ttl"])
     time.sleep(0.02)  # the folder .git is new
     assert looked(Arrivals(str(source), state, settle=0)) == (["key=_value.ttl"], [], refused, [])
     arrivals = Arrivals(str(source), state, settle=0)

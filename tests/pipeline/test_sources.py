@@ -153,7 +153,15 @@ def test_an_ill_formed_feed_is_a_warning_among_the_refusals(tmp_path: Path) -> N
 
 def test_what_a_stream_passes_over(folder: Path) -> None:
     names = {str(file.relative_to(folder)) for file, _ in passed_over(folder)}
-    assert names == {"_aside/in a folder.ttl", "_name.ttl", "copy.ttl._COPYING_", "empty.ttl", "loop.ttl"}
+    assert names == {
+        "_aside/in a folder.ttl",
+        "_name.ttl",
+        "copy.ttl._COPYING_",
+        "empty.ttl",
+        "loop.ttl",
+        "all",
+        "elsewhere",
+    }
 
 
 def test_a_name_that_is_not_utf8_is_refused(spark: SparkSession, tmp_path: Path) -> None:

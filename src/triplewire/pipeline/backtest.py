@@ -32,13 +32,13 @@ from triplewire.encode.schema import MATCHES
 from triplewire.engine import Engine, MatchResult
 from triplewire.engine.stats import Clock
 from triplewire.errors import ReadError, Refusal
+from triplewire.folders import LINK, entries_below, is_linked_folder
 from triplewire.model.publication import Publication
 from triplewire.pipeline.filter import PackedEngine
 from triplewire.pipeline.rows import DEAD_LETTERS, columns_of, refused, storable_text, widened
 from triplewire.pipeline.sources import is_remote, local_path
 from triplewire.read import read
 from triplewire.read.rdf.bundled import ContextLoader
-from triplewire.read.sources import files_below
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -115,7 +115,7 @@ class Archive:
     def runs(self, days: Days, tasks: int) -> list[list[str]]:
         """The files whose day may be one of these, in order, as runs of files that follow one another."""
         root = Path(self.path)
-        files = [str(file) for file in files_below(root)] if root.is_dir() else [self.path]
+        files = [str(file) for file, _ in entries_below(root)] if root.is_dir() else [self.path]
         wanted = [file for file in files if (day := self.day(file)) is None or day in days]
         sizes = [_size(file) for file in wanted]
         runs_in_all = max(tasks * _RUNS_OF_A_TASK, 1)
@@ -164,7 +164,10 @@ class ArchiveFilter:
                 yield from self._run(engine, place, [os.fsdecode(path) for path in paths])
 
     def _run(self, engine: Engine, place: int, paths: list[str]) -> Iterator[pa.RecordBatch]:
-        clock, refusals, undated = Clock(), list[Refusal](), [0]
+        clock, undated = Clock(), [0]
+        links = [path for path in paths if is_linked_folder(path)]
+        refusals = [Refusal.of("publication", link, ReadError(LINK, source=link)) for link in links]
+        paths = [path for path in paths if path not in links]
         publications = first = 0
         for result in self._results(engine, paths, clock, refusals.append, undated):
             publications += result.publications

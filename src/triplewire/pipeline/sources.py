@@ -20,6 +20,7 @@ import pyarrow as pa
 from triplewire.config import Settings
 from triplewire.encode.schema import to_batch
 from triplewire.errors import ReadError, Refusal
+from triplewire.folders import LINK, entries_below, is_linked_folder
 from triplewire.model.publication import Publication
 from triplewire.pipeline.connect import kafka
 from triplewire.pipeline.connect.addresses import KAFKA, Connections, address, kind_of
@@ -31,7 +32,6 @@ from triplewire.pipeline.connect.globs import escape, streamed_files
 from triplewire.pipeline.given import check_reading, check_rows, check_session
 from triplewire.pipeline.rows import FILE_ROWS, PUBLICATION_ROWS, columns_of, refused, storable_text, widened
 from triplewire.read import read, read_document
-from triplewire.read.sources import files_below
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -100,10 +100,10 @@ def files(spark: SparkSession, path: str | Path, streaming: bool, settings: Sett
     else:
         reader = spark.read.format("binaryFile").option("recursiveFileLookup", "true")
         listed = reader.load(roots if remote else [escape(root) for root in roots])
-        for link in () if remote else linked_folders(roots):
-            listed = listed.where(~listed.path.startswith(f"file:{link}/"))  # Spark follows them, and nothing else does
     rows = _with_content(listed, settings) if remote else listed.selectExpr("path", "length", "binary(null) AS content")
     if not remote and not streaming and (more := passed_over(path)):
+        for link in (file for file, _ in more if is_linked_folder(file)):
+            rows = rows.where(~rows.path.startswith(f"file:{link}/"))  # Spark follows links, and nothing else does
         # Spark cannot hold a name that is not UTF-8: the worker does not find the file, and refuses it
         names = [(f"file:{storable_text(str(file))}", _size(file), None) for file, _ in more]
         rows = rows.union(spark.createDataFrame(names, columns_of(FILE_ROWS)))
@@ -150,6 +150,9 @@ class FileReader:
         refuse, how = refusals.append, self.as_written
         if path.startswith("file:"):
             file = local_path(path)
+            if is_linked_folder(file):
+                refuse(Refusal.of("publication", file, ReadError(LINK, source=file)))
+                return ()
             return read(file, split=self.split, settings=self.settings, on_refusal=refuse, as_written=how)
         if content is not None:
             return read_document(
@@ -196,27 +199,18 @@ def check_source(path: str, connections: Connections | None = None) -> None:
         local_roots(path)
 
 
-def linked_folders(roots: Iterable[str]) -> list[str]:
-    """The links to folders that lie in these folders."""
-    links = []
-    for root in roots:
-        for folder, names, _ in os.walk(root):
-            links += [path for name in names if os.path.islink(path := os.path.join(folder, name))]
-    return links
-
-
 def passed_over(path: str | Path) -> list[tuple[Path, str]]:
-    """The local files that Spark's listing leaves out, and why.
+    """The local files that Spark's listing leaves out, and folders that `entries_below` does, and why.
 
-    These are empty files, names that begin with `_` (but for the `_name=value` of a partition) or end in `._COPYING_`,
-    also of a folder above, and names that are not UTF-8. A batch reads all but the last kind all the same. A stream
-    cannot.
+    The files are empty, have names that begin with `_` (but for the `_name=value` of a partition) or end in
+    `._COPYING_`, also of a folder above, or names that are not UTF-8. A batch reads all but the last kind all the same.
+    A stream cannot.
     """
     out: dict[Path, str] = {}
     for root in map(Path, local_roots(path)):
-        for file in files_below(root) if root.is_dir() else [root]:
+        for file, left_out in entries_below(root) if root.is_dir() else [(root, "")]:
             names = [name for name in file.relative_to(root).parts or (file.name,) if not _PARTITION.match(name)]
-            if why := reason_to_pass(names, str(file), _size(file)):
+            if why := left_out or reason_to_pass(names, str(file), _size(file)):
                 out[file] = why
     return list(out.items())
 

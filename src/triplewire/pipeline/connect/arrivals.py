@@ -48,8 +48,8 @@ class State(NamedTuple):
 
 
 File: TypeAlias = "tuple[str, tuple[str, ...], os.stat_result]"
-"""A file: its path, the names below the root, and what the system says of it. A hidden folder counts as one, which
-stands for all that is in it."""
+"""A file: its path, the names below the root, and what the system says of it. A hidden folder, or a link to a folder,
+counts as one, which stands for all that is in it."""
 
 
 class Seen(NamedTuple):
@@ -111,7 +111,8 @@ class Arrivals:
             if seen is not None and seen.state == state:
                 continue
             is_taken = seen is not None and seen.batch is not None
-            why = reason_to_pass(names, path, status.st_size)
+            is_linked = stat.S_ISDIR(status.st_mode) and not names[-1].startswith(".")
+            why = "links to folders" if is_linked else reason_to_pass(names, path, status.st_size)
             if seen is not None and not is_taken and why and status.st_size:
                 continue  # passed over for its name, which is recorded once
             if not self._is_complete(path, state, watched):
@@ -193,9 +194,10 @@ class Arrivals:
                 below = []
                 for entry, status in self._entries(folder, out):
                     is_folder = stat.S_ISDIR(status.st_mode)
-                    if stat.S_ISREG(status.st_mode) or (is_folder and entry.name.startswith(".")):
+                    is_passed = is_folder and (entry.name.startswith(".") or entry.is_symlink())
+                    if stat.S_ISREG(status.st_mode) or is_passed:
                         yield entry.path, (*above, entry.name), status
-                    elif is_folder and not entry.is_symlink():
+                    elif is_folder:
                         below.append((entry.path, (*above, entry.name)))
                 folders += reversed(below)
 
