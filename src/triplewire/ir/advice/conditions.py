@@ -267,6 +267,14 @@ def incomparable(node: Compare) -> str:
                 return f"{show(node)} never holds: an IRI has no order"
             if isinstance(side, Literal) and value_of(side) is None:
                 return f"{show(node)} never holds: {show(side)} has no value that could be compared"
+    elif node.op == "=":
+        for side, other in ((node.left, node.right), (node.right, node.left)):
+            if isinstance(side, Function) and side.name == "LANG" and isinstance(other, Literal):
+                tag = other.lexical
+                if tag != tag.lower():
+                    return (
+                        f"{show(node)} never holds: LANG gives tags in lower case; write {show(Literal(tag.lower()))}"
+                    )
     left, right = kind_of(node.left), kind_of(node.right)
     if not left or not right or node.op == "!=" or left == right or _may_both_be_texts(left, right):
         return ""
