@@ -143,11 +143,19 @@ class Refusal:
         """Was the input processed all the same?"""
         return self.kind == "warning"
 
+    @property
+    def _is_in_place(self) -> bool:
+        """Does `where` begin with the subject: a file, or the id of the one query of a file?"""
+        rest = self.where.removeprefix(self.subject)
+        one_query = rest.startswith(".") and " (record " not in rest
+        return self.where.startswith(self.subject) and (one_query or rest.startswith((":", " (record ")))
+
     def __str__(self) -> str:
-        place = f"{self.subject} {self.where}".strip()
-        for whole, part in ((self.where, self.subject), (self.subject, self.where)):
-            if whole.startswith(part):  # not both, where one is part of the other
-                place = whole
+        place = f"{self.subject} {self.where}"
+        if self.subject.startswith(self.where):
+            place = self.subject
+        elif self._is_in_place:
+            place = self.where
         text = f"{'warning' if self.is_warning else f'refused {self.kind}'} {place}: {self.reason}"
         return f"{text}; {self.remedy}" if self.remedy else text
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sys
 import tomllib
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +13,17 @@ import pytest
 
 from triplewire.engine import Engine
 from triplewire.errors import Refusal, TriplewireError
+from triplewire.ir.advice.conditions import contradictions
+from triplewire.ir.advice.questions import questions_of
 from triplewire.ir.advice.vocabularies import TERMS, term_warning
+from triplewire.ir.nodes import Coercion, Compare, Label, Variable
 from triplewire.ir.taxonomy import Taxonomy
+from triplewire.ir.values.compare import OPERATORS, lenient, strict
+from triplewire.ir.values.numbers import ExpressionError
+from triplewire.ir.walk import walk
+from triplewire.languages import parse
 from triplewire.model.namespaces import PREDECLARED
+from triplewire.model.terms import IRI, XSD, Literal, Term
 
 CASES: list[dict[str, Any]] = tomllib.loads(
     (Path(__file__).resolve().parents[1] / "cases/warnings/cases.toml").read_text(encoding="utf-8")
@@ -65,6 +75,79 @@ def test_files_of_many_similar_texts_say_the_same(tmp_path: Path) -> None:
     )
     assert told == {id_: set(warnings) for id_, warnings in expected.items()}
     assert len(refused) == 5 * sum("refused" in case for case in CASES)
+
+
+NUMBERS = [
+    Literal(lexical, XSD + datatype)
+    for datatype in ("decimal", "float", "double")
+    for lexical in ("0.1", "16777216", "16777217", "9007199254740993", "INF", "NaN")
+]
+ANYTHING = [
+    *(Literal(lexical, XSD + "duration") for lexical in ("P1M", "P30D", "P4800M", "P146097D")),
+    *(
+        Literal(day + zone, XSD + datatype)
+        for datatype in ("dateTime", "dateTimeStamp")
+        for day in ("2020-01-01T00:00:00", "2020-01-01T09:00:00")
+        for zone in ("", "Z", "+09:00")
+    ),
+    *(Literal(lexical) for lexical in ("2", "02", "10 km", "a", "2020-01-01", "urn:a")),
+    *(Literal.tagged("a", "en"), Literal("true", XSD + "boolean"), Literal("1", XSD + "boolean")),
+    *(IRI("urn:a"), Literal("a", "urn:own"), NUMBERS[0], NUMBERS[1]),
+]
+LABELS = [Label("a", "urn:a"), Label("urn:a"), Label("2"), Label("b", "urn:b")]
+
+
+@pytest.mark.parametrize("coercion", Coercion)
+def test_no_value_is_what_a_warning_says_that_none_is(coercion: Coercion) -> None:
+    said = 0
+    for group in (NUMBERS, ANYTHING):
+        constants = [*group, *(LABELS if coercion is Coercion.LENIENT else ())]
+        tests = [Compare(op, Variable("v"), constant, coercion) for op in OPERATORS for constant in constants]
+        held = [frozenset(number for number, value in enumerate(group) if holds(test, value)) for test in tests]
+        for first, second in combinations(range(len(tests)), 2):
+            warning = "".join(contradictions([tests[first], tests[second]]))
+            said += bool(warning)
+            assert not warning or not held[first] & held[second], (warning, held[first] & held[second])
+    assert said > 2_000
+
+
+def holds(test: Compare, value: Term) -> bool:
+    if test.coercion is Coercion.LENIENT:
+        return lenient(test.op, value, test.right, constant=test.right)
+    try:
+        return strict(test.op, value, test.right)
+    except ExpressionError:
+        return False
+
+
+def calls_for(text: str) -> int:
+    """How many functions the warnings of a text call."""
+    where, count = parse(text, "sparql", id="large").where, 0
+
+    def counted(frame: Any, event: str, argument: Any) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    nodes = list(walk(where))
+    sys.setprofile(counted)
+    try:
+        assert not list(questions_of(where, nodes).warnings())
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+@pytest.mark.parametrize("alternatives", [0, 1])
+def test_the_work_grows_as_the_text_does(alternatives: int) -> None:
+    """Conditions are not held against each other one by one, nor again in each of many alternatives."""
+
+    def text(size: int) -> str:
+        excluded = "".join(f"?v != {number} && " for number in range(size))
+        choices = " || ".join(f"?v = {size + number}" for number in range(1 + size * alternatives))
+        return f"SELECT ?v WHERE {{ ?s <urn:p> ?v FILTER ({excluded}({choices})) }}"
+
+    calls_for(text(1_000))  # what values are read, is kept
+    assert calls_for(text(1_000)) < 2.5 * calls_for(text(500))
 
 
 def test_every_listed_term_is_known() -> None:

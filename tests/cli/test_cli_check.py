@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,20 @@ def test_errors_warnings_and_the_exit_code(folder: Path) -> None:
         ("warning", "weather", "rows.jsonl (record 4)"),
     ]
     assert wrong.err == "6 subscriptions: 2 errors, 1 warning\n"
+
+
+@pytest.mark.parametrize("id_", ["rules", "r", "json", "1", "other"])
+def test_a_line_names_the_row_whatever_its_id(folder: Path, id_: str) -> None:
+    file, row = folder / "rules.jsonl", {"id": id_, "language": "sparql"}
+    file.write_text(json.dumps(row | {"query": "SELECT ?v { ?s ?p ?v FILTER (?v > 5 && ?v < 3) }"}))
+    assert triplewire("check", file.name).out.startswith(f"rules.jsonl (record 1) {id_}: warning: no value")
+    file.write_text(json.dumps(row | {"query": "SELECT * { ?s ?p"}) + "\n{}\n")
+    error, nothing = triplewire("check", file.name).out.splitlines()
+    assert error.startswith(f"rules.jsonl (record 1) {id_}, query 1:17: error: found")
+    assert nothing.startswith("rules.jsonl (record 2): error: ")
+    told = triplewire("match", "--subscriptions", file.name, "--publications", "many.nq").err
+    assert f"refused subscription {id_} rules.jsonl (record 1), query 1:17: found" in told
+    assert "refused subscription rules.jsonl (record 2): " in told
 
 
 def test_taxonomies_among_the_files_hold_for_the_subscriptions(folder: Path) -> None:

@@ -24,7 +24,7 @@ def taxonomy(tmp_path_factory):
 @pytest.mark.parametrize("case", TABLE["case"], ids=lambda case: case["name"])
 def test_case(case, entailment, taxonomy, tmp_path):
     engine = Engine(taxonomy=taxonomy, entailment="rdfs" if entailment == "rdfs" else "none")
-    engine.subscribe(case["query"], case["language"], id="query")
+    engine.subscribe(case["query"], case["language"], id="query", base=case.get("base", ""))
     (publication,) = read(TABLE["publication"].encode())
     assert bool(engine.match(publication)) == case[entailment]
     assert engine.explain("query", publication).matched == case[entailment]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -41,8 +42,12 @@ class Remark:
         return cls(ERROR, refusal.subject, refusal.where, refusal.reason, refusal.remedy)
 
     def __str__(self) -> str:
-        known = self.where or self.subject
-        place = known if self.subject in known else f"{known} {self.subject}"
+        place = self.where or self.subject
+        row = re.match(r".* \(record [0-9]+\)", place, re.DOTALL)
+        if row is not None and not place.startswith(f"{self.subject} (record "):
+            place = f"{row[0]} {self.subject}{place[row.end() :]}"
+        elif row is None and self.subject not in place:
+            place = f"{place} {self.subject}"
         return f"{place}: {self.kind}: {self.text}" + (f"; {self.remedy}" if self.remedy else "")
 
 

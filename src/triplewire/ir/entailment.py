@@ -14,8 +14,23 @@ from functools import cached_property
 from itertools import count
 from typing import TypeAlias
 
-from triplewire.ir.nodes import And, Filter, InstanceOf, Pattern, Relation, Variable, Where
+from triplewire.ir.nodes import (
+    And,
+    AnyOf,
+    Coercion,
+    Compare,
+    Expression,
+    Filter,
+    Function,
+    InstanceOf,
+    Label,
+    Pattern,
+    Relation,
+    Variable,
+    Where,
+)
 from triplewire.ir.subscription import Subscription
+from triplewire.ir.values.compare import reads_as_text
 from triplewire.ir.walk import rewrite
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, RDF_TYPE, Literal, Triple
@@ -67,10 +82,21 @@ def with_subclasses(subscription: Subscription) -> Subscription:
     numbers = count(1)
 
     def widen(pattern: Pattern) -> Where:
-        if pattern.predicate != RDF_TYPE or not isinstance(pattern.object, IRI):
+        cls = pattern.object
+        iri = cls if isinstance(cls, IRI) else IRI(cls.iri) if isinstance(cls, Label) and cls.iri else None
+        if pattern.predicate != RDF_TYPE or iri is None:
             return pattern
         stated = Variable(f".class{next(numbers)}")
-        below = Filter(InstanceOf(stated, Relation.SUBCLASS, pattern.object))
-        return And((replace(pattern, object=stated), below))
+        below: Expression = InstanceOf(stated, Relation.SUBCLASS, iri)
+        if isinstance(cls, Label):
+            below = AnyOf((below, _is_literal(stated, cls)))
+        return And((replace(pattern, object=stated), Filter(below)))
 
     return replace(subscription, where=rewrite(subscription.where, (Pattern,), widen))
+
+
+def _is_literal(stated: Variable, label: Label) -> Expression:
+    """Is it a literal with the text of the label? No IRI in a publication has that text, as it would be absolute."""
+    if reads_as_text(label.text):
+        return Compare("=", stated, label, Coercion.LENIENT)  # which an index answers
+    return Compare("=", Function("STR", (stated,)), Literal(label.text))

@@ -76,11 +76,6 @@ def check_reading(
     expect_callable(f"{where}(loader=...)", loader)
 
 
-def files_below(folder: Path) -> Iterator[Path]:
-    """The files of `entries_below`."""
-    return (path for path, left_out in entries_below(folder) if not left_out)
-
-
 def _documents(source: Source, settings: Settings) -> Iterator[tuple[str, Callable[[], bytes]]]:
     """Each document of a source: its name, and how to get its bytes."""
     limit = settings.max_input_bytes

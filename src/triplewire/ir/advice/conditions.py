@@ -5,9 +5,8 @@ What comparison means: `triplewire.ir.values.compare`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import combinations
-from typing import NamedTuple, TypeAlias
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 from triplewire.ir.nodes import (
     AllOf,
@@ -27,9 +26,9 @@ from triplewire.ir.nodes import (
     Variable,
 )
 from triplewire.ir.show import show
-from triplewire.ir.values.compare import Text, label_of, lenient, strict, value_of
-from triplewire.ir.values.dates import Duration, Moment, lenient_instant
-from triplewire.ir.values.numbers import ExpressionError, Number, lenient_number
+from triplewire.ir.values.compare import Text, label_of, value_of
+from triplewire.ir.values.dates import Duration, Moment, duration_ends, lenient_instant
+from triplewire.ir.values.numbers import DECIMAL, Number, lenient_number, to_double, to_float32
 from triplewire.model.terms import IRI, XSD, Literal
 
 Constant: TypeAlias = IRI | Literal | Label
@@ -37,7 +36,9 @@ Constant: TypeAlias = IRI | Literal | Label
 NUMBER, TEXT, BOOLEAN, IRI_KIND, DURATION = "a number", "a text", "a boolean", "an IRI", "a duration"
 FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _ORDERS = frozenset(FLIPPED)
+_OPPOSITES = {"=": "!=", "!=": "="}
 _LOWER, _UPPER = frozenset((">", ">=", "=")), frozenset(("<", "<=", "="))
+_ROUNDED = "rounded"  # the line of all numbers, as float
 _OF_TEXT = frozenset(("CONTAINS", "STRSTARTS", "STRENDS", "REGEX"))
 _TRUTHS = (Compare, TextTest, InstanceOf, FullText, AllOf, AnyOf, Negate, In, Exists, Holds)
 _RESULTS = {
@@ -71,6 +72,10 @@ _RESULTS = {
 """What functions and casts give, where that does not depend on their arguments."""
 
 
+_Place: TypeAlias = tuple[Hashable, Any]
+"""A line, and a point of it: points of one line have an order."""
+
+
 class _Bound(NamedTuple):
     """A comparison of one variable with a constant, the variable on the left."""
 
@@ -80,6 +85,15 @@ class _Bound(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.op} {show(self.constant)}"
+
+
+class _End(NamedTuple):
+    """Where values end that satisfy a bound: at a point of a line, which is left out where the end is open."""
+
+    line: Hashable
+    at: Any
+    is_open: bool
+    bound: _Bound
 
 
 def constrained(node: object) -> Variable | None:
@@ -114,16 +128,16 @@ def contradictions(conditions: Iterable[Expression]) -> Iterator[str]:
 def _contradiction(name: str, conditions: Sequence[Expression]) -> str:
     shown = "?" + name if not name.startswith(".") else "one value"
     bounds = [_bound(condition) for condition in conditions if isinstance(condition, Compare)]
-    texts = [condition for condition in conditions if not isinstance(condition, Compare)]
+    if len(bounds) < len(conditions):
+        for bound in bounds:
+            kind = _kind(bound)
+            if bound.coercion is Coercion.STRICT and bound.op != "!=" and kind and not kind.startswith(TEXT):
+                return f"{shown} cannot be a text, as full text and its like ask, and {bound}"
+    held = _Held()
     for bound in bounds:
-        kind = _kind(bound)
-        if texts and bound.coercion is Coercion.STRICT and bound.op != "!=" and kind and not kind.startswith(TEXT):
-            return f"{shown} cannot be a text, as full text and its like ask, and {bound}"
-    for first, second in combinations(bounds, 2):
-        if first.coercion is second.coercion and (
-            _differ(first, second) or _is_empty(first, second) or _is_empty(second, first)
-        ):
-            return f"no value is both {first} and {second}: the conditions on {shown} never hold together"
+        other = held.excludes(bound)
+        if other is not None:
+            return f"no value is both {other} and {bound}: the conditions on {shown} never hold together"
     return ""
 
 
@@ -135,6 +149,100 @@ def _bound(node: Compare) -> _Bound:
     return _Bound(FLIPPED.get(node.op, node.op), node.left, node.coercion)
 
 
+class _Held:
+    """The bounds of one variable that were looked at. Only the tightest of each line are kept, so that a bound is held
+    against few others, however many there are."""
+
+    def __init__(self) -> None:
+        self._kinds: dict[Coercion, tuple[str, _Bound]] = {}
+        self._equal: dict[tuple[str, Hashable], _Bound] = {}
+        self._lower: dict[Hashable, _End] = {}
+        self._upper: dict[Hashable, _End] = {}
+
+    def excludes(self, bound: _Bound) -> _Bound | None:
+        """An earlier bound that no value satisfies together with this one, if one is found; this one is kept."""
+        kind = _kind(bound)
+        if kind and not (bound.coercion is Coercion.STRICT and bound.op == "!="):
+            known, other = self._kinds.setdefault(bound.coercion, (kind, bound))
+            if known != kind:
+                return other
+        value, ends = _ends(bound)
+        if bound.op in _OPPOSITES:
+            opposite = self._equal.get((_OPPOSITES[bound.op], value))
+            if opposite is not None:
+                return opposite
+            self._equal.setdefault((bound.op, value), bound)
+        for end in ends:
+            opposite = self._beyond(end)
+            if opposite is not None:
+                return opposite
+        return None
+
+    def _beyond(self, end: _End) -> _Bound | None:
+        """The bound that leaves nothing on this side of the end. The end is kept where it is the tightest."""
+        op, line = end.bound.op, end.line
+        lower, upper = self._lower.get(line), self._upper.get(line)
+        if op in _UPPER:
+            if lower is not None and _leaves_nothing(lower, end):
+                return lower.bound
+            if upper is None or (end.at, not end.is_open) < (upper.at, not upper.is_open):
+                self._upper[line] = end
+        if op in _LOWER:
+            if upper is not None and _leaves_nothing(end, upper):
+                return upper.bound
+            if lower is None or (end.at, end.is_open) > (lower.at, lower.is_open):
+                self._lower[line] = end
+        return None
+
+
+def _leaves_nothing(lower: _End, upper: _End) -> bool:
+    if lower.is_open or upper.is_open:
+        return bool(lower.at >= upper.at)
+    return lower.line != DECIMAL and bool(lower.at > upper.at)  # a float may equal two decimals
+
+
+def _ends(bound: _Bound) -> tuple[Hashable, tuple[_End, ...]]:
+    """What constants share if whatever equals one of them equals all; and where the bound lies on lines on which the
+    order of two constants decides, whatever the type of the value."""
+    by = _lenient_places if bound.coercion is Coercion.LENIENT else _strict_places
+    value, places = by(bound)
+    is_open = bound.op in ("<", ">")
+    return value, tuple([_End(line, at, is_open and line != _ROUNDED, bound) for line, at in places])
+
+
+def _lenient_places(bound: _Bound) -> tuple[Hashable, tuple[_Place, ...]]:
+    """A value is read as the constant is, so numbers, instants and texts are lines of their own."""
+    text = label_of(bound.constant)
+    for kind in (lenient_number, lenient_instant):
+        reading = kind(text)
+        if reading is not None:
+            return (kind, reading), ((kind, reading),)
+    if isinstance(bound.constant, Label) and bound.constant.iri:
+        return bound.constant, () if bound.op == "=" else ((Label, text),)  # `=` may mean the IRI, too
+    return (Label, text), ((Label, text),)
+
+
+def _strict_places(bound: _Bound) -> tuple[Hashable, tuple[_Place, ...]]:
+    """Two numbers are compared as the wider type of both. So the order of constants decides where it survives rounding
+    to the narrowest type that rounds, or where both are exact, float, or double."""
+    constant = bound.constant
+    value = value_of(constant) if isinstance(constant, Literal) else None
+    if isinstance(value, Number):
+        if value.value != value.value:
+            return constant, ()
+        place = max(value.kind, DECIMAL), value.value
+        return place, (place, (_ROUNDED, to_float32(to_double(value.value))))
+    if isinstance(value, Duration):
+        return value, ((DURATION, duration_ends(value)),)
+    line: Hashable = kind_of(constant)
+    if isinstance(value, Text):
+        return (line, value.lexical), ((line, value.lexical),)
+    if isinstance(value, Moment):
+        line = line, value.zone is None
+        return (line, value.instant), ((line, value.instant),)
+    return constant, ((line, value),) if isinstance(value, bool) else ()
+
+
 def _kind(bound: _Bound) -> str:
     """What a value has to be to be compared with the constant; "" where that is not known, or anything will do."""
     if bound.coercion is Coercion.STRICT:
@@ -143,47 +251,6 @@ def _kind(bound: _Bound) -> str:
     if lenient_number(text) is not None:
         return NUMBER
     return "a date" if lenient_instant(text) is not None else ""
-
-
-def _differ(first: _Bound, second: _Bound) -> bool:
-    """Do the two ask for values of different kinds? Anything may be unequal to a constant, in strict comparison."""
-    if first.coercion is Coercion.STRICT and "!=" in (first.op, second.op):
-        return False
-    kinds = _kind(first), _kind(second)
-    return bool(kinds[0] and kinds[1]) and kinds[0] != kinds[1]
-
-
-def _is_empty(lower: _Bound, upper: _Bound) -> bool:
-    """Is there nothing between the two, or at the value that both name?"""
-    if {lower.op, upper.op} == {"=", "!="}:
-        return _compares("=", lower, upper)
-    if lower.op not in _LOWER or upper.op not in _UPPER:
-        return False
-    if lower.op == upper.op == "=":
-        return _are_unequal(lower, upper)
-    if _compares("<", upper, lower):
-        return True
-    return _compares("=", upper, lower) and bool({lower.op, upper.op} & {"<", ">"})
-
-
-def _are_unequal(first: _Bound, second: _Bound) -> bool:
-    """Are they certainly different values? A label that is also an IRI equals two terms."""
-    if any(isinstance(bound.constant, Label) and bound.constant.iri for bound in (first, second)):
-        return False
-    return _compares("!=", first, second)
-
-
-def _compares(op: str, left: _Bound, right: _Bound) -> bool:
-    """Does the comparison of the two constants hold for certain?"""
-    a, b = left.constant, right.constant
-    if left.coercion is Coercion.LENIENT:
-        return lenient(op, a, b, constant=a)
-    if isinstance(a, Label) or isinstance(b, Label):
-        return False
-    try:
-        return strict(op, a, b)
-    except ExpressionError:
-        return False
 
 
 # --- one comparison --------------------------------------------------------------------------------------------------
@@ -200,6 +267,14 @@ def incomparable(node: Compare) -> str:
                 return f"{show(node)} never holds: an IRI has no order"
             if isinstance(side, Literal) and value_of(side) is None:
                 return f"{show(node)} never holds: {show(side)} has no value that could be compared"
+    elif node.op == "=":
+        for side, other in ((node.left, node.right), (node.right, node.left)):
+            if isinstance(side, Function) and side.name == "LANG" and isinstance(other, Literal):
+                tag = other.lexical
+                if tag != tag.lower():
+                    return (
+                        f"{show(node)} never holds: LANG gives tags in lower case; write {show(Literal(tag.lower()))}"
+                    )
     left, right = kind_of(node.left), kind_of(node.right)
     if not left or not right or node.op == "!=" or left == right or _may_both_be_texts(left, right):
         return ""
@@ -229,7 +304,7 @@ def _kind_of_literal(literal: Literal) -> str:
     if isinstance(value, Text):
         return f"{TEXT} in {value.language}" if value.language else TEXT
     if isinstance(value, Moment):
-        return f"an xsd:{literal.datatype.removeprefix(XSD)}"
+        return f"an xsd:{value.datatype.removeprefix(XSD)}"
     if isinstance(value, Number):
         return NUMBER
     return DURATION if isinstance(value, Duration) else ""

@@ -46,7 +46,7 @@ Scope: TypeAlias = tuple[Expression, ...]
 _BINDERS = frozenset((Pattern, Bind, Values, Call))
 _CONDITIONS = frozenset((Compare, FullText, Function))
 _datatype = lru_cache(maxsize=1_024)(IRI)
-_MOST_SCOPES = 256  # of a query that are looked at
+_MOST_CONDITIONS = 4_096  # in scopes other than the first, all together
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,19 +134,28 @@ def _is_asked(scope: Scope) -> bool:
 
 
 def _scopes(where: Where) -> Iterator[Scope]:
-    """The conditions that must hold together: those of a group, with those around its alternatives."""
+    """The conditions that must hold together: those of a group, with those around its alternatives.
+
+    First those of the whole query. The conditions around stand in the scope of each alternative again; where that makes
+    too many of them, the alternatives that are left are not looked at.
+    """
     waiting: list[tuple[Where, Scope]] = [(where, ())]
-    count = 0
-    while waiting and count < _MOST_SCOPES:
+    room = _MOST_CONDITIONS
+    while waiting and room > 0:
         group, around = waiting.pop()
-        count += 1
         parts = list(_flat(group))
         conditions = [condition for part in parts if isinstance(part, Filter) for condition in _all_of(part.condition)]
         scope = (*around, *(condition for condition in conditions if constrained(condition) is not None))
         yield scope
+        if group is not where:
+            room -= 1 + len(scope)
         for condition in conditions:
             if isinstance(condition, AnyOf):
-                yield from ((*scope, *_all_of(choice)) for choice in condition.conditions)
+                for choice in condition.conditions:
+                    room -= 1 + len(scope)
+                    if room <= 0:
+                        return
+                    yield (*scope, *_all_of(choice))
             elif isinstance(condition, Exists):
                 waiting.append((condition.group, ()))
         for part in parts:

@@ -179,6 +179,11 @@ def label_of(term: Term | Label) -> str:
     return term.text if isinstance(term, Label) else ""
 
 
+def reads_as_text(label: str) -> bool:
+    """Is a label equal to a constant of this text only if it is the same text?"""
+    return _constant_kind(label) is _as_text and label.strip() != "NaN"
+
+
 def _as_text(label: str) -> str:
     return label
 

@@ -162,9 +162,14 @@ class ConditionReader:
         token = self._tokens.accept_kind("string", "iri")
         if token is not None:
             return literal(self._names, token) if token.kind == "string" else self._names.reference(token)
-        word = self._names.bare(self._raw(ends, expected))
+        raw = self._raw(ends, expected)
+        word = self._names.bare(raw)
         if not isinstance(word, str):
             return word
+        if "=" in word:
+            self._tokens.fail(
+                raw.first, f"{word[:40]!r} is no constant, as it holds =", "write one =, or quote the text"
+            )
         return Label(word) if NUMERAL.fullmatch(word) else self._names.label(word)
 
     def _raw(self, ends: tuple[str, ...], expected: str) -> Raw:

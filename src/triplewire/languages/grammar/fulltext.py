@@ -225,18 +225,16 @@ class _Compiler:
 
     def _near(self, written: _Near, analyzer: Analyzer) -> TextExpression:
         operands: list[TextExpression] = []
-        tokenizer = ""
+        shared: tuple[str, bool] | None = None  # what cuts a text into words: gaps count those of one cut
         for token, operand in written.operands:
             compiled = self.compile(operand, analyzer)
-            leaves = list(_leaves(compiled))
-            if any(leaf is None for leaf in leaves):
-                self._tokens.fail(token, "ftNEAR takes words, phrases, prefixes, or an ftOR of them in parentheses")
-            for leaf in leaves:
-                tokenizer = tokenizer or (leaf.tokenizer if leaf else "")
-                if leaf and leaf.tokenizer != tokenizer:
-                    self._tokens.fail(
-                        token, "the operands of one ftNEAR must share their analyzer", "put USING ANALYZER behind all"
-                    )
+            for leaf in _leaves(compiled):
+                if leaf is None:
+                    self._tokens.fail(token, "ftNEAR takes words, phrases, prefixes, or an ftOR of them in parentheses")
+                shared = shared or (leaf.tokenizer, leaf.ignore_diacritics)
+                if shared != (leaf.tokenizer, leaf.ignore_diacritics):
+                    what = "the operands of one ftNEAR must share their analyzer and USING DIACRITICS"
+                    self._tokens.fail(token, what, "put the option behind all")
             operands.append(_flat_or(compiled))
         return Near(tuple(operands), written.gaps, written.ordered)
 
