@@ -112,7 +112,8 @@ class Engine:
         """Register a query text, or a subscription that `parse` made; returns it as registered.
 
         Without an id it gets the next free one of s1, s2, ... Its `warnings` say what may be a mistake. Raises
-        `SubscriptionError` when the id is taken or an operator is unknown, and what `parse` raises.
+        `SubscriptionError` when the id is taken or an operator is unknown, what `parse` raises, and `StoreError` where
+        texts cannot be written to a temporary file.
         """
         given.check_query(query, language, id, prefixes, base)
         world = self._compiler.world
