@@ -25,10 +25,11 @@ from triplewire.ir.values.numbers import ExpressionError
 from triplewire.ir.walk import walk
 from triplewire.kernels.joins.solutions import ANSWER, ASKED, FAILED, FALSE, KEY, PER_PUBLICATION, PLACE, TRUE
 from triplewire.model.publication import Publication
-from triplewire.model.terms import Term
+from triplewire.model.terms import IRI, Literal, Term
 from triplewire.verify.searches import LiteralTexts, Search
 
 MOST_KEPT = 1 << 16  # answers, and expressions, that are kept from one batch to the next
+LONGEST_KEPT = 256  # characters of a term whose answers are kept: there is no limit to those of all terms together
 _ROOM = 1 << 12  # rows at first: room for one answer for each of the pairs that are solved at once, half of it free
 _NOWHERE = Publication("", ())
 _EVERYWHERE = 1  # in `scope`: the answer is the same in every publication
@@ -113,6 +114,8 @@ class ResidualTests:
         return stated
 
     def _answer(self, test: int, expression: Expression, node: Term) -> tuple[int, int]:
+        if _characters(node) > LONGEST_KEPT:
+            return self._evaluated(expression, node, _NOWHERE)
         outcome = self._kept.get((test, node))
         if outcome is None:
             outcome = self._evaluated(expression, node, _NOWHERE)
@@ -132,6 +135,13 @@ class ResidualTests:
         except TriplewireError:
             answer = FAILED
         return answer, 1 + most - state.steps_left
+
+
+def _characters(node: Term) -> int:
+    """How long a term is."""
+    if isinstance(node, Literal):
+        return len(node.lexical) + len(node.datatype) + len(node.language)
+    return len(node.value if isinstance(node, IRI) else node.label)
 
 
 def _depends(expression: Expression) -> bool:
