@@ -53,7 +53,7 @@ class Answers:
 
 
 class _Stated(NamedTuple):
-    expression: Expression
+    expression: Expression | None  # None where the text that states it is not taken any more
     depends: bool  # on the publication
     search: Search | None  # where it is a full-text test and no more
     owner: int  # a subscription that has it, which the steps are counted for
@@ -89,6 +89,9 @@ class ResidualTests:
         for key, place in zip(keys, places, strict=True):
             test, number = key >> 32, key & 0xFFFFFFFF
             stated = self._stated.get(test) or self._state(test)
+            if stated.expression is None:
+                outcomes.append(FAILED)  # the evaluation of the pair says why
+                continue
             left = most - spent.get(stated.owner, 0)
             answer, steps = FAILED, 0
             if left >= 0 and stated.search is not None and (steps := stated.search.steps(texts[number], left)) <= left:
@@ -104,9 +107,12 @@ class ResidualTests:
         return max(spent.values(), default=0) <= most
 
     def _state(self, test: int) -> _Stated:
-        expression = self._expression(test)
+        try:
+            expression = self._expression(test)
+        except TriplewireError:
+            expression = None
         search = Search(expression.expression) if isinstance(expression, FullText) else None
-        stated = _Stated(expression, _depends(expression), search, self._owner(test))
+        stated = _Stated(expression, expression is not None and _depends(expression), search, self._owner(test))
         self.scope[test] = PER_PUBLICATION if stated.depends else _EVERYWHERE
         if len(self._stated) >= MOST_KEPT:
             self._stated.clear()
