@@ -19,7 +19,7 @@ PREFIX = "TRIPLEWIRE_"
 MOST = 2**62  # operating systems take no larger ones
 MOST_SECONDS = 10**9
 LISTED = 1 << 20  # bindings of a match that may be listed even where `max_steps` is smaller
-MOST_LISTED = (1 << 31) - 2  # kernels count in 64 bits: no product of this and a number of terms passes them
+MOST_LISTED = (1 << 30) - 1  # less than where the counts of kernels stay, so that these tell when there are more
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class Settings:
 
     @property
     def most_bindings(self) -> int:
-        """How many bindings a match keeps: `max_bindings`, but no more than can be listed in `max_steps`."""
+        """How many bindings a match keeps: `max_bindings`, but no more than `max_steps` can list, or kernels count."""
         return min(self.max_bindings, max(self.max_steps, LISTED), MOST_LISTED)
 
     @classmethod

@@ -11,8 +11,9 @@ import pytest
 
 from engine.samples import EX, RSS, Stub, item
 from engine.store.manifests import change
-from triplewire import Engine, Settings, Subscription, Taxonomy, parse
+from triplewire import Engine, Literal, Publication, Settings, Subscription, Taxonomy, parse
 from triplewire.errors import StoreError, TriplewireError
+from triplewire.extend import Argument, Parameter, Verdict
 from triplewire.ir.nodes import ANY, Pattern
 
 QUERIES = {
@@ -259,6 +260,87 @@ def test_an_operator_is_missing(matcher: str, tmp_path: Path) -> None:
     build(matcher).save(tmp_path)
     with pytest.raises(StoreError, match="mob"):
         Engine.load(tmp_path, operators={})
+
+
+class Near:
+    """An operator that keeps what it was asked; it takes no constant that it is told to refuse."""
+
+    name = "near"
+
+    def __init__(self, unit: str, refused: str = "") -> None:
+        self.parameters = (Parameter("distance", unit=unit),)
+        self.asked: list[str] = []
+        self.refused = refused
+
+    def check_constants(self, arguments: tuple[Argument, ...]) -> tuple[str, ...]:
+        """Refuse the one."""
+        if any(isinstance(term, Literal) and term.lexical == self.refused for term in arguments):
+            raise ValueError("not that one")
+        return ()
+
+    def evaluate(self, publication: Publication, arguments: tuple[Argument, ...]) -> Verdict:
+        """True, and kept."""
+        self.asked += [term.lexical for term in arguments if isinstance(term, Literal)]
+        return True
+
+
+@pytest.mark.parametrize("index", [True, False])
+def test_operators_of_other_units_get_what_the_texts_say_now(matcher: str, index: bool, tmp_path: Path) -> None:
+    engine = Engine(matcher=matcher, operators={"near": Near("m")})
+    engine.subscribe("near(5 km)", "predicates", id="n")
+    engine.save(tmp_path, index=index)
+    for unit, asked in (("m", "5000"), ("km", "5")):
+        near = Near(unit)
+        assert len(Engine.load(tmp_path, operators={"near": near}).match(item("p", "x"))) == 1
+        assert near.asked == [asked]
+    with pytest.raises(StoreError, match=r"'n' cannot be compiled again.*'km' measures length"):
+        Engine.load(tmp_path, operators={"near": Near("kg")})
+
+
+@pytest.mark.parametrize(("before", "after"), [(2, 64), (64, 2)])
+def test_other_limits_of_branches(matcher: str, before: int, after: int, tmp_path: Path) -> None:
+    """The clauses of a subscription depend on them."""
+    engine = Engine(matcher=matcher, settings=Settings(max_branches=before))
+    values = 'VALUES ?t { "a" "b" "bd" } ?s rss:title ?t FILTER (!regex(?t, "d"))'
+    engine.subscribe(f"SELECT ?t {{ {values} }}", id="one of three")
+    engine.save(tmp_path)
+    loaded = Engine.load(tmp_path, settings=Settings(max_branches=after))
+    for title, count in (("a", 1), ("bd", 0), ("c", 0)):
+        assert [len(one.match(item("p", title))) for one in (engine, loaded)] == [count] * 2
+
+
+LATER_REFUSED = {
+    "residual": ('SELECT ?t { ?s rss:title ?t FILTER (!regex(?t, "q")) }', "sparql"),
+    "evaluated": (f"SELECT ?t {{ ?s rss:title ?t FILTER NOT EXISTS {{ ?s <{EX}no> ?o }} }}", "sparql"),
+    "made": (f"CONSTRUCT {{ ?s <{EX}t> ?t }} {{ ?s rss:title ?t . ?s <{EX}year> ?o }}", "sparql"),
+    "cut": ("SELECT * { ?subject ?predicate ?object . ?another ?with ?its }", "sparql"),
+    "called": ("near(5 km), near(6000 m)", "predicates"),
+    "called and more": (
+        f"SELECT * {{ ?s <{EX}year> ?object FILTER op:near(7) FILTER NOT EXISTS {{ ?s ?s ?s }} }}",
+        "sparql",
+    ),
+}
+
+
+@pytest.mark.parametrize("later", [{"max_query_bytes": 16}, {"max_patterns": 1, "max_query_depth": 1}, {}], ids=str)
+def test_a_text_that_is_refused_later_refuses_no_more_than_its_own_pairs(later: dict[str, int], tmp_path: Path) -> None:
+    engine = Engine(settings=Settings(max_bindings=2), operators={"near": Near("m")})
+    for id_, (query, language) in LATER_REFUSED.items():
+        engine.subscribe(query, language, id=id_)
+    engine.subscribe("ASK { ?s ?p ?o }", id="short")
+    assert len(engine.match(item("p", "x"))) == 7
+    engine.save(tmp_path)
+    loaded = Engine.load(tmp_path, settings=Settings(max_bindings=2, **later), operators={"near": Near("m", "7")})
+    result = loaded.match([item("p", "x"), item("q", "x")])
+    refused = {refusal.subject.partition(" ")[2] for refusal in result.refusals}
+    matched = {match.subscription: match for match in result}
+    assert refused.isdisjoint(matched)
+    assert {*refused, *matched} == {*LATER_REFUSED, "short"}
+    assert refused >= ({"residual", "evaluated"} if "max_query_bytes" in later else {"called and more"})
+    assert matched["short"].bindings == engine.match(item("p", "x"))[-1].bindings
+    assert matched["made"].construct or matched["made"].truncated
+    assert matched["cut"].truncated
+    assert len(result.to_arrow()) == len(result)
 
 
 def test_threads_save_and_load_one_directory(matcher: str, tmp_path: Path) -> None:

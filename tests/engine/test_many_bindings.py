@@ -49,3 +49,14 @@ def test_a_product_that_is_not_too_large_is_whole(matcher: str) -> None:
     (match,) = engine.match(publication)
     assert not match.truncated
     assert len(match.bindings) == 8_000
+
+
+def test_a_match_with_more_than_are_ever_kept_is_truncated(matcher: str) -> None:
+    """Many steps, so that it is not these that cut. Nobody asks for the bindings."""
+    if matcher == "reference":
+        pytest.skip("it lists them")
+    query, publication = products(11, 8)
+    engine = Engine(matcher=matcher, settings=Settings(max_bindings=2**31, max_steps=2**40))
+    engine.subscribe(query, id="q")
+    result = engine.match(publication)
+    assert (len(result), result.truncated) == (1, 1)

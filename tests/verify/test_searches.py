@@ -17,7 +17,7 @@ from triplewire.ir.evaluation.state import Evaluation
 from triplewire.ir.fulltext.analysis import analyse, fold_prefix
 from triplewire.ir.fulltext.nodes import Analyzer, Near, Phrase, Prefix, TextExpression, TextNot, Word
 from triplewire.ir.fulltext.search import satisfies
-from triplewire.ir.nodes import FullText, Variable
+from triplewire.ir.nodes import FullText, Function, Variable
 from triplewire.kernels.joins.solutions import ANSWER, ASKED, FAILED, FALSE, TRUE
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, XSD, BlankNode, Literal, Term
@@ -102,6 +102,24 @@ small = st.builds(Word, few)
 def test_near_in_small_texts(near: Near, text: str, most: int) -> None:
     for world in World(), World(settings=Settings(max_steps=most)):
         assert filled([near], [Literal(text)], world) == [[evaluated(near, Literal(text), world)]]
+
+
+def test_what_is_kept_does_not_grow_with_the_texts() -> None:
+    contains = Function("CONTAINS", (Variable("x"), Literal("b")))
+    lazy, evaluated = ResidualTests(1, lambda test: contains, lambda test: 0, World()), list[Term]()
+    evaluate = lazy._evaluated
+    lazy._evaluated = lambda *what: evaluated.append(what[1]) or evaluate(*what)  # type: ignore[method-assign, func-returns-value]
+    short: list[Term] = [Literal("ab"), Literal("b" * 200), BlankNode("b"), IRI("x:b")]
+    long: list[Term] = [Literal("b" * 100_000), Literal("b", "x:" + "b" * 1_000), IRI("x:" + "b" * 1_000)]
+    for again in ([], short):
+        evaluated.clear()
+        answers = Answers(lazy.scope)
+        for number in range(7):
+            answers.known[number] = number, -1, ASKED
+        lazy.fill(answers, [*short, *long].__getitem__, lambda number: Publication("", ()))
+        assert answers.known[[0, 1, 4], ANSWER].tolist() == [TRUE] * 3
+        assert evaluated == [term for term in [*short, *long] if term not in again]
+    assert {term for _, term in lazy._kept} == set(short)
 
 
 A, B = Word("a"), Word("b")

@@ -112,7 +112,8 @@ class Engine:
         """Register a query text, or a subscription that `parse` made; returns it as registered.
 
         Without an id it gets the next free one of s1, s2, ... Its `warnings` say what may be a mistake. Raises
-        `SubscriptionError` when the id is taken or an operator is unknown, and what `parse` raises.
+        `SubscriptionError` when the id is taken or an operator is unknown, what `parse` raises, and `StoreError` where
+        texts cannot be written to a temporary file.
         """
         given.check_query(query, language, id, prefixes, base)
         world = self._compiler.world
@@ -363,8 +364,11 @@ class Engine:
         """The engine that `save` wrote, with its matcher and settings unless others are given.
 
         A saved index is opened as a memory map, after every file has been read and checked once: small ones by their
-        SHA-256, those above 8 MiB by their CRC-32, and with `verify` all by their SHA-256. Raises `StoreError` when the
-        directory is damaged, of a newer version or no saved engine.
+        SHA-256, those above 8 MiB by their CRC-32, and with `verify` all by their SHA-256. Where operators have other
+        units, or `max_branches` is another, the texts are compiled anew. Without an index, a text that other limits or
+        operators refuse is refused here; with one, its pairs are refused where it takes the text to decide them.
+
+        Raises `StoreError` when the directory is damaged, of a newer version or no saved engine.
         """
         given.check_loading(path, matcher, operators, settings)
         saved = store.load(Path(path), settings, whole=verify)

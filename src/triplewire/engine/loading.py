@@ -13,6 +13,7 @@ from typing import Protocol, TypeAlias
 
 from triplewire.engine.compiler import Compiler, id_is_taken
 from triplewire.engine.current import Current
+from triplewire.engine.views.rules import Rules
 from triplewire.errors import Refusal, TriplewireError
 from triplewire.ir.subscription import Subscription
 from triplewire.languages.sources.files import ROWS_AHEAD, ParsedRow, read_rows
@@ -54,7 +55,14 @@ def load(
         registrar = SegmentRegistrar(compiler, current, size, refuse, warn)
         meant = None if compiler.entailment == "none" else compiler.meant
         templates, together = Templates(world.settings, world.operators, meant), ROWS_AHEAD
-    rows = read_rows(files, templates, operators=world.operators, settings=world.settings, on_refusal=refuse)
+    rows = read_rows(
+        files,
+        templates,
+        operators=world.operators,
+        settings=world.settings,
+        registered=Rules(current.snapshot),
+        on_refusal=refuse,
+    )
     wanted = rows if ids is None else (parsed for parsed in rows if parsed.row.id in ids)
     del rows, templates  # so that the templates go when there are no more rows
     while batch := list(islice(wanted, together)):

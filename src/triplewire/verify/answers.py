@@ -25,10 +25,11 @@ from triplewire.ir.values.numbers import ExpressionError
 from triplewire.ir.walk import walk
 from triplewire.kernels.joins.solutions import ANSWER, ASKED, FAILED, FALSE, KEY, PER_PUBLICATION, PLACE, TRUE
 from triplewire.model.publication import Publication
-from triplewire.model.terms import Term
+from triplewire.model.terms import IRI, Literal, Term
 from triplewire.verify.searches import LiteralTexts, Search
 
 MOST_KEPT = 1 << 16  # answers, and expressions, that are kept from one batch to the next
+LONGEST_KEPT = 256  # characters of a term whose answers are kept: there is no limit to those of all terms together
 _ROOM = 1 << 12  # rows at first: room for one answer for each of the pairs that are solved at once, half of it free
 _NOWHERE = Publication("", ())
 _EVERYWHERE = 1  # in `scope`: the answer is the same in every publication
@@ -52,7 +53,7 @@ class Answers:
 
 
 class _Stated(NamedTuple):
-    expression: Expression
+    expression: Expression | None  # None where the text that states it is not taken any more
     depends: bool  # on the publication
     search: Search | None  # where it is a full-text test and no more
     owner: int  # a subscription that has it, which the steps are counted for
@@ -88,6 +89,9 @@ class ResidualTests:
         for key, place in zip(keys, places, strict=True):
             test, number = key >> 32, key & 0xFFFFFFFF
             stated = self._stated.get(test) or self._state(test)
+            if stated.expression is None:
+                outcomes.append(FAILED)  # the evaluation of the pair says why
+                continue
             left = most - spent.get(stated.owner, 0)
             answer, steps = FAILED, 0
             if left >= 0 and stated.search is not None and (steps := stated.search.steps(texts[number], left)) <= left:
@@ -103,9 +107,12 @@ class ResidualTests:
         return max(spent.values(), default=0) <= most
 
     def _state(self, test: int) -> _Stated:
-        expression = self._expression(test)
+        try:
+            expression = self._expression(test)
+        except TriplewireError:
+            expression = None
         search = Search(expression.expression) if isinstance(expression, FullText) else None
-        stated = _Stated(expression, _depends(expression), search, self._owner(test))
+        stated = _Stated(expression, expression is not None and _depends(expression), search, self._owner(test))
         self.scope[test] = PER_PUBLICATION if stated.depends else _EVERYWHERE
         if len(self._stated) >= MOST_KEPT:
             self._stated.clear()
@@ -113,6 +120,8 @@ class ResidualTests:
         return stated
 
     def _answer(self, test: int, expression: Expression, node: Term) -> tuple[int, int]:
+        if _characters(node) > LONGEST_KEPT:
+            return self._evaluated(expression, node, _NOWHERE)
         outcome = self._kept.get((test, node))
         if outcome is None:
             outcome = self._evaluated(expression, node, _NOWHERE)
@@ -132,6 +141,13 @@ class ResidualTests:
         except TriplewireError:
             answer = FAILED
         return answer, 1 + most - state.steps_left
+
+
+def _characters(node: Term) -> int:
+    """How long a term is."""
+    if isinstance(node, Literal):
+        return len(node.lexical) + len(node.datatype) + len(node.language)
+    return len(node.value if isinstance(node, IRI) else node.label)
 
 
 def _depends(expression: Expression) -> bool:

@@ -193,8 +193,8 @@ class Columnar:
     ) -> Bindings:
         """The bindings of pairs that match, in their order. Those of a subscription that its clauses do not say are
         what `triplewire.ir.evaluation.evaluate` answers; so are those that are cut, where `Cuts` does not find the
-        same. Past `max_steps` there are fewer, and the answer says so. Pairs of one publication and the same clauses
-        are solved once. `calls` are those that have been made already."""
+        same. Past `max_steps` there are fewer, and none where a text is not taken any more; the answer says so. Pairs
+        of one publication and the same clauses are solved once. `calls` are those that have been made already."""
         batch = view.batch
         publications, calls = publications or Decoder(batch).publication, calls or CallTable()
         number, first = distinct(publication.astype(np.int64) << 32 | self._forms[subscription])
@@ -205,7 +205,12 @@ class Columnar:
         bindings = bindings.of_groups(group[number])
         cuts, own = Cuts(batch, publications, self._world), {}
         for at in np.flatnonzero(unsure[bindings.group]).tolist():
-            asked, place = self._subscription(int(subscription[at])), int(publication[at])
+            place = int(publication[at])
+            try:
+                asked = self._subscription(int(subscription[at]))
+            except TriplewireError:
+                bindings.answers[at] = Answer((), truncated=True)
+                continue
             rows = cuts.rows(place, asked) if bindings.more[at] else None
             if rows is not None and rows.shape == (bindings.count[at], bindings.width[at]):
                 own[at] = rows

@@ -9,7 +9,7 @@ import pytest
 
 from engine.samples import EX, item
 from triplewire import Engine, Refusal, Taxonomy
-from triplewire.engine.compiler import line_of
+from triplewire.engine.compiler import Compiler, line_of
 from triplewire.errors import SubscriptionError
 
 TAXONOMY = Taxonomy.build([(EX + "A", EX + "B")])
@@ -81,6 +81,41 @@ def test_only_some(matcher: str, file: Path) -> None:
     engine = Engine(matcher=matcher)
     assert engine.load_subscriptions(file, ids=["w5", "T", "nobody"], on_refusal=lambda refusal: None) == 2
     assert [one.id for one in engine.subscriptions] == ["w5", "T"]
+
+
+def test_rules_name_those_registered_before(matcher: str, tmp_path: Path) -> None:
+    """In full, by a template, by the text of another rule; and not one of a file whose id is taken."""
+    rows = [("ofT", "T"), ("ofOfT", "ofT"), ("ofU", f"<{EX}U>"), ("of T, too", "T"), ("T", f"<{EX}U>")]
+    texts = [(id_, f"search {name} t register t where t.<{EX}year> < 9") for id_, name in rows]
+    lines = (json.dumps({"id": id_, "language": "mdv", "query": query}) for id_, query in texts)
+    (tmp_path / "rules.jsonl").write_text("\n".join(lines))
+    loaded, one_by_one = Engine(matcher=matcher), Engine(matcher=matcher)
+    for engine in (loaded, one_by_one):
+        engine.subscribe(f"search <{EX}T> t register t where t.<{EX}year> > 3", "mdv", id="T")
+        engine.subscribe("ASK { ?s ?p ?o }", id="no rule")
+    refusals: list[Refusal] = []
+    assert loaded.load_subscriptions(tmp_path / "rules.jsonl", on_refusal=refusals.append) == 4
+    assert [refusal.subject for refusal in refusals] == ["T"]
+    for id_, query in texts[:-1]:
+        one_by_one.subscribe(query, "mdv", id=id_)
+    assert loaded.subscriptions == one_by_one.subscriptions
+    loaded.save(tmp_path / "saved")
+    assert Engine.load(tmp_path / "saved").subscriptions == one_by_one.subscriptions
+
+
+def test_few_registered_subscriptions_are_compiled_for_new_rules(file: Path, tmp_path: Path) -> None:
+    """That named rule alone, and not all that are there, to see which of them are rules."""
+    engine, compiled = Engine(), list[str]()
+    engine.load_subscriptions(file, on_refusal=lambda refusal: None)
+    rows = ({"id": f"n{n}", "language": "mdv", "query": "search T t register t"} for n in range(9))
+    (tmp_path / "more.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    with pytest.MonkeyPatch.context() as patch:
+        compile_ = Compiler.compiled
+        patch.setattr(
+            Compiler, "compiled", lambda self, row, *a, **b: compiled.append(row["id"]) or compile_(self, row, *a, **b)
+        )
+        assert engine.load_subscriptions(tmp_path / "more.jsonl") == 9
+    assert compiled == ["T"]
 
 
 @pytest.mark.parametrize("query", ["plain", 'a "b" \\ \n\t\r\x00\x1f\x7f / é \u2028 \U0001f600', "\ud800"])

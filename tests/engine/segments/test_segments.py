@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import gc
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -167,6 +168,58 @@ def test_texts_are_on_disk_and_tidy(expected: int) -> None:
     for number in range(0, 600, 37):
         assert tidy.read(number) == joined.read(number) == rows[5 * number]
     assert b"".join(tidy.blocks()) == b"".join(joined.blocks()) == b"".join(rows[::5])
+
+
+@contextmanager
+def full_disk(bytes_: int) -> Iterator[None]:
+    """A block in which no file can grow past so many bytes."""
+    resource = pytest.importorskip("resource")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (bytes_, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.mark.parametrize(("first", "there"), [(3_000, DELTA), (5_000, 3 * DELTA + 9)], ids=["in memory", "in a file"])
+def test_a_full_disk_refuses_what_comes_and_leaves_the_rest(first: int, there: int, tmp_path: Path) -> None:
+    engine = Engine(matcher="trie")
+    for number in range(2 * DELTA):
+        engine.subscribe(titles("w") + "#" * first, id=f"short {number}")
+    for number in range(there):
+        engine.subscribe(titles("w") + "#" * 9_000, id=f"s{number}")
+    (source,) = snapshot_of(engine).layers[-1].segment.texts.sources
+    assert (source.size > IN_MEMORY) == (there > DELTA)
+    with full_disk(source.size + 10_000):
+        for number in range(there, there + DELTA):  # of one of them, the delta is full
+            try:
+                engine.subscribe(titles("w") + "#" * 9_000, id=f"s{number}")
+            except StoreError:
+                break
+        assert number < there + DELTA
+        with pytest.raises(StoreError, match="written"):
+            engine.subscribe(titles("w"), id="another")
+        with pytest.raises(StoreError, match="written"):
+            engine.save(tmp_path)
+        assert len(found(engine, "w")) == len(engine) == 2 * DELTA + number
+        assert engine.subscriptions[5].text == titles("w") + "#" * first
+    for later in range(number, there + 2 * DELTA):
+        engine.subscribe(titles("w") + "#" * 9_000, id=f"s{later}")
+    engine.save(tmp_path)
+    for one in (engine, Engine.load(tmp_path)):
+        assert len(found(one, "w")) == 4 * DELTA + there
+        texts = [len(subscription.text) - len(titles("w")) for subscription in one.subscriptions]
+        assert texts == [first] * 2 * DELTA + [9_000] * (there + 2 * DELTA)
+
+
+def test_saving_leaves_nothing_in_the_engine(tmp_path: Path) -> None:
+    engine = engine_with(DELTA + 9, Settings())
+    assert snapshot_of(engine).delta
+    sizes = [layer.segment.texts.sources[-1].size for layer in snapshot_of(engine).layers]
+    for _ in range(3):
+        engine.save(tmp_path)
+    assert [layer.segment.texts.sources[-1].size for layer in snapshot_of(engine).layers] == sizes
 
 
 def test_texts_of_many_sources() -> None:

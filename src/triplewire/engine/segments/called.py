@@ -141,11 +141,17 @@ class CalledPairs:
             if undecided:
                 matches = np.setdiff1d(matches, undecided).astype(np.int32)
         more: list[tuple[int, bool]] = []
-        answers = self.stage.decide(publication, list(map(subscription, rest)), results, counts, recalled)
+        asking: dict[int, Subscription] = {}
+        for number in rest:
+            try:
+                asking[number] = subscription(number)
+            except TriplewireError as error:  # its text is not taken any more
+                failures.append((number, error))
+        answers = self.stage.decide(publication, list(asking.values()), results, counts, recalled)
         if not rest:
             for key in [key for key, result in recalled.items() if result is False and key in results]:
                 del results[key]  # nobody asks again
-        for number, answer in zip(rest, answers, strict=True):
+        for number, answer in zip(asking, answers, strict=True):
             if isinstance(answer, TriplewireError):
                 failures.append((number, answer))
             elif answer.bindings:

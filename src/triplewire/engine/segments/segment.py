@@ -239,9 +239,15 @@ class Segment:
         )
 
     def details(self, chunk: Chunk, publication: Ids, subscription: Ids) -> Details:
-        """The bindings of matches. Those that are the same are one object, or one text."""
-        constructed = np.flatnonzero(self.construct[subscription]).tolist()
-        templates = {pair: self.stated(int(subscription[pair])).construct or () for pair in constructed}
+        """The bindings of matches. Those that are the same are one object, or one text. A CONSTRUCT query whose text is
+        not taken any more has no graph, and counts as cut."""
+        templates, cut = {}, []
+        for pair in np.flatnonzero(self.construct[subscription]).tolist():
+            try:
+                templates[pair] = self.stated(int(subscription[pair])).construct or ()
+            except TriplewireError:
+                templates[pair] = ()
+                cut.append(pair)
         bindings = self._verifier.bindings(self._view(chunk), publication, subscription, chunk.publication, chunk.calls)
         selection, selections = self.selection[subscription], [selection or () for selection in self.selections]
         return Details(
@@ -249,7 +255,7 @@ class Segment:
             int(bindings.count.sum()) + sum(len(answer.bindings) for answer in bindings.answers.values()),
             templates,
             lambda: json_column(bindings, selection, selections, chunk.batch.terms),
-            bindings.cut,
+            np.union1d(bindings.cut, np.array(cut, np.int64)) if cut else bindings.cut,
         )
 
     # --- making

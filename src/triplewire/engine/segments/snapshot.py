@@ -156,7 +156,8 @@ class SegmentSnapshot:
 
     def whole(self) -> Segment | None:
         """All subscriptions as one segment; None where there are none. Raises `LimitError` where they are too many."""
-        layers = self._grown(self.layers, self.delta) if self.delta else self.layers
+        last = Segment.of(self.home, self.delta, TextWriter()) if self.delta else None  # texts elsewhere: it will go
+        layers = (*self.layers, Layer(last, NONE)) if last else self.layers
         if not layers:
             return None
         return layers[0].segment if len(layers) == 1 and not len(layers[0].tombstones) else merged(layers)[0]

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import IO, Protocol
+from typing import IO, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,23 +55,23 @@ class TextWriter:
         return self._size
 
     def append(self, rows: Sequence[bytes]) -> tuple[Offsets, Ids]:
-        """Add rows; returns where each begins and how long it is."""
+        """Add rows; returns where each begins and how long it is. Raises `StoreError` where they cannot be written, and
+        leaves none of them there."""
         lengths = np.array(list(map(len, rows)), np.int32)
         starts = np.zeros(len(rows), np.int64)
         np.cumsum(lengths[:-1], out=starts[1:])
         data = b"".join(rows)
         with self._lock:
             starts += self._size
-            self._size += len(data)
+            if self._file is None and self._size + len(data) > IN_MEMORY:
+                file = _temporary_file()
+                _write(file, 0, bytes(self._memory))
+                self._file, self._memory = file, bytearray()
             if self._file is not None:
-                self._file.seek(0, os.SEEK_END)
-                self._file.write(data)
+                _write(self._file, self._size, data)
             else:
                 self._memory += data
-                if self._size > IN_MEMORY:
-                    self._file = _temporary_file()
-                    self._file.write(self._memory)
-                    self._memory = bytearray()
+            self._size += len(data)
         return starts, lengths
 
     def read(self, start: int, length: int) -> bytes:
@@ -83,7 +83,28 @@ class TextWriter:
 
 
 def _temporary_file() -> IO[bytes]:
-    return tempfile.TemporaryFile(prefix="triplewire-texts-")  # open as long as the texts
+    """A file that is open as long as the texts. It has no buffer, which would keep what a full disk has refused, and
+    fail again when somebody reads."""
+    try:
+        return cast("IO[bytes]", tempfile.TemporaryFile(prefix="triplewire-texts-", buffering=0))
+    except OSError as error:
+        raise _unwritten(error) from error
+
+
+def _write(file: IO[bytes], start: int, data: bytes) -> None:
+    """Write all of the data at a place. Raises `StoreError`."""
+    left = memoryview(data)
+    try:
+        file.seek(start)
+        while left:
+            left = left[file.write(left) :]
+    except OSError as error:
+        raise _unwritten(error) from error
+
+
+def _unwritten(error: OSError) -> StoreError:
+    what = f"the texts of subscriptions cannot be written to a temporary file: {error.strerror or error}"
+    return StoreError(what, remedy="make room in the folder for temporary files, or name another one by TMPDIR")
 
 
 class TextFile:
@@ -178,8 +199,11 @@ class Texts:
 
 
 def _read(file: IO[bytes], start: int, length: int, source: str) -> bytes:
-    file.seek(start)
-    data = file.read(length)
+    try:
+        file.seek(start)
+        data = file.read(length)
+    except OSError as error:
+        raise StoreError(f"the text of a subscription cannot be read: {error.strerror}", source=source) from error
     if len(data) != length:
         raise StoreError("the text of a subscription is missing", source=source)
     return data

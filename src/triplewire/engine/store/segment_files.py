@@ -7,7 +7,7 @@ opened; nothing else is.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
@@ -35,6 +35,7 @@ from triplewire.errors import StoreError
 from triplewire.ir.subscription import Subscription
 from triplewire.matchers import Snapshot
 from triplewire.memory import give_back
+from triplewire.model.operator import Operator
 from triplewire.select.index import CheckedMaker, IndexMaker, order_of
 from triplewire.verify import network
 
@@ -50,6 +51,7 @@ class StoredSegment:
             number: proved_row(subscription, rules, _SegmentRules(segment, number), compiler)
             for number, subscription in sorted(segment.pinned.items())
         }
+        self._units = _units_of((name for name, _ in segment.operators), compiler.world.operators)
         self._directory: dict[str, list[Any]] = {}
 
     @classmethod
@@ -67,8 +69,8 @@ class StoredSegment:
     def manifest(self) -> dict[str, Any]:
         """The entry of the manifest, once the parts are written."""
         made_by = _made_by(self._segment.home.maker)
-        entry = {"version": VERSION, "made_by": made_by, "network": network.VERSION, "arrays": self._directory}
-        return {"index": entry}
+        entry = {"version": VERSION, "made_by": made_by, "network": network.VERSION, "units": self._units}
+        return {"index": {**entry, "arrays": self._directory}}
 
     def _write_texts(self, stream: IO[bytes]) -> None:
         texts, start = self._segment.texts, 0
@@ -100,7 +102,8 @@ class StoredSegment:
 
 
 def opened(saved: Saved, compiler: Compiler, maker: IndexMaker, source: str) -> SegmentSnapshot | None:
-    """The snapshot of a saved engine; None where its clauses are of another version.
+    """The snapshot of a saved engine; None where its clauses are of another version, or were made of texts that mean
+    something else now.
 
     An index that another maker, or another version of this one, has saved is made anew from the clauses. So is a
     network of another version, when it is first needed.
@@ -111,6 +114,8 @@ def opened(saved: Saved, compiler: Compiler, maker: IndexMaker, source: str) -> 
     if mapped is None or not isinstance(entry, Mapping) or entry.get("version") != VERSION:
         return None
     try:
+        if not _means_the_same(saved, entry, compiler):
+            return None
         segment = _segment(saved, mapped, Home(compiler, maker), entry)
     except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
         what = f"its index does not fit together ({type(error).__name__}: {error})"
@@ -174,6 +179,21 @@ def _pinned(segment: Segment, numbers: list[int], compiler: Compiler, source: st
         waiting += [number for number in named if number >= 0]
     compiled = {segment.ids.find(id_key(rule.id)): rule for rule in compiled_rows(rows, compiler, source)}
     return replace(segment, pinned={number: checked(compiled[number], compiler, source) for number in numbers})
+
+
+def _means_the_same(saved: Saved, entry: Mapping[str, Any], compiler: Compiler) -> bool:
+    """Were the clauses made with these limits of their number, and with the units of these operators? Earlier versions
+    did not write the units down."""
+    units, world = entry.get("units", {}), compiler.world
+    now = _units_of(units, world.operators)
+    # of an operator with more or fewer parameters, `_check_operators` tells
+    same = all(len(now[name]) != len(units[name]) or now[name] == units[name] for name in now)
+    return same and saved.manifest["settings"]["max_branches"] == world.settings.max_branches
+
+
+def _units_of(names: Iterable[str], operators: Mapping[str, Operator]) -> dict[str, list[str]]:
+    """The units of the parameters of those operators that are there."""
+    return {name: [each.unit for each in operators[name].parameters] for name in sorted(names) if name in operators}
 
 
 def _check_operators(segment: Segment, compiler: Compiler, source: str) -> None:

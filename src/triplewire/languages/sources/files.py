@@ -16,7 +16,7 @@ import tempfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from functools import partial
+from functools import lru_cache, partial
 from itertools import islice
 from pathlib import Path
 from typing import IO, BinaryIO, NamedTuple, cast
@@ -38,6 +38,7 @@ LANGUAGES = {".gql": "gql", ".rq": "sparql", ".sparql": "sparql", ".mdv": "mdv",
 STDIN = "standard input"
 ROWS_AHEAD = 4_096
 _IN_MEMORY = 64 << 20  # bytes of rules set aside before they go to a file
+_MOST_NAMES = 1 << 16  # of those looked up that are remembered
 _OTHER_ID = "give each its own id"
 _GZIP = b"\x1f\x8b"
 _BOM_BYTES = 3
@@ -77,10 +78,11 @@ def read_rows(
     *,
     operators: Mapping[str, Operator] | None = None,
     settings: Settings | None = None,
+    registered: Mapping[str, Subscription] | None = None,
     on_refusal: Callable[[Refusal], None],
 ) -> Iterator[ParsedRow]:
     """The rows of files, of folders (all files below, by path; hidden ones left out) and of `-`, which is JSON Lines
-    from standard input. MDV rules come last.
+    from standard input. MDV rules come last; they may name each other, and the MDV rules that are `registered` already.
 
     With `templates`, made with the same operators and settings, few texts are parsed in full, and rows are read
     `ROWS_AHEAD` at a time. Without, each row is read when it is asked for.
@@ -90,7 +92,7 @@ def read_rows(
     """
     at_once, few_ids = (1, sys.maxsize) if templates is None else (ROWS_AHEAD, FEW)
     ids = Ids(few_ids)
-    with Reader(operators, settings or Settings(), templates) as reader:
+    with Reader(operators, settings or Settings(), templates, {} if registered is None else registered) as reader:
         rows = reader.rows(paths)
         while ahead := list(islice(rows, at_once)):
             taken = iter(ids.add([row.id for row in ahead if isinstance(row, Row)]))
@@ -131,12 +133,18 @@ class Reader(AbstractContextManager["Reader"]):
     """Reads rows and compiles them. MDV rules are stored in a temporary file until all are known."""
 
     def __init__(
-        self, operators: Mapping[str, Operator] | None, settings: Settings, templates: Templates | None
+        self,
+        operators: Mapping[str, Operator] | None,
+        settings: Settings,
+        templates: Templates | None,
+        registered: Mapping[str, Subscription],
     ) -> None:
         self._spool = cast("IO[bytes]", tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY))  # noqa: SIM115  # see __exit__
         self._operators = operators
         self._settings = settings
         self._templates = templates
+        self.registered = registered
+        self._is_registered = lru_cache(_MOST_NAMES)(lambda name: name in registered)  # most are names of classes
         self.places: dict[str, int] = {}  # where the row of each MDV rule lies in the spool
 
     def __exit__(self, *_: object) -> None:
@@ -225,7 +233,8 @@ class Reader(AbstractContextManager["Reader"]):
         if known is None:
             return None
         template, parameters = known
-        if any(name != row.id and name in self.places for name in template.rules(parameters)):
+        named = (name for name in template.rules(parameters) if name != row.id)
+        if any(name in self.places or self._is_registered(name) for name in named):
             return None
         return ParsedRow(row, template, parameters, None)
 
@@ -244,7 +253,7 @@ class _Needed(Exception):
 
 
 class Rules(Mapping[str, Subscription]):
-    """All MDV rules of a call, compiled on demand.
+    """All MDV rules of a call, compiled on demand, and those registered before, whose ids none of them can get.
 
     A rule that another one names is kept, or the reason why it was refused. Asking for a rule that is not compiled yet
     stops the compilation with `_Needed`."""
@@ -257,15 +266,16 @@ class Rules(Mapping[str, Subscription]):
         self.with_others: set[str] = set()  # those compiled that name other rules
 
     def __len__(self) -> int:
-        return len(self._reader.places)
+        return sum(1 for _ in self)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._reader.places)
+        return iter(dict.fromkeys([*self._reader.registered, *self._reader.places]))
 
     def __getitem__(self, id: str) -> Subscription:
-        if id in self._named:
+        known = self._named.get(id) or self._reader.registered.get(id)
+        if known is not None:
             self._looked_up = True
-            return self._named[id]
+            return known
         if id in self._refused:
             raise SubscriptionError(self._refused[id])
         if id in self._reader.places:
