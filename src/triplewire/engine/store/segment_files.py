@@ -183,7 +183,9 @@ def _pinned(segment: Segment, numbers: list[int], compiler: Compiler, source: st
 
 def _means_the_same(saved: Saved, entry: Mapping[str, Any], compiler: Compiler) -> bool:
     """Were the clauses made with these limits of their number, and with the units of these operators? Earlier versions
-    did not write the units down."""
+    did not write the units down, and with entailment they made other clauses of some labels."""
+    if "units" not in entry and compiler.entailment != "none":
+        return False
     units, world = entry.get("units", {}), compiler.world
     now = _units_of(units, world.operators)
     # of an operator with more or fewer parameters, `_check_operators` tells

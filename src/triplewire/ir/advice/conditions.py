@@ -240,7 +240,9 @@ def _strict_places(bound: _Bound) -> tuple[Hashable, tuple[_Place, ...]]:
     if isinstance(value, Moment):
         line = line, value.zone is None
         return (line, value.instant), ((line, value.instant),)
-    return constant, ((line, value),) if isinstance(value, bool) else ()
+    if isinstance(constant, IRI):
+        return constant, ((IRI_KIND, constant.value),)
+    return ((line, value), ((line, value),)) if isinstance(value, bool) else (constant, ())
 
 
 def _kind(bound: _Bound) -> str:

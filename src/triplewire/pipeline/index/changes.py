@@ -98,10 +98,10 @@ def unsubscribe(
                 continue
             taken.add(id)
             count += 1
-            root = holders[0].get(id)
             if delta.pop(id, None) is None:
                 gone[id] = None
-                if id in plan.routes and root is not None:
+                root = holders[0].get(id) if id in plan.routes else None
+                if root is not None:
                     router = replace(root, id=_router_id(id, {*taken, *delta}, engines[0].__contains__))
                     taken.add(router.id)
                     delta[router.id] = router
