@@ -65,6 +65,7 @@ PLAIN = {
 }
 
 OTHER = {
+    "byte order mark": b"\xef\xbb\xbf<a:s> <a:p> <a:o> .",
     "escape in an IRI": rb"<a:\u0073> <a:p> <a:o> .",
     "label with a dot": b"_:a.b <a:p> <a:o> .",
     "label at the full stop": b"<a:s> <a:p> _:o.",
@@ -110,7 +111,7 @@ WRONG = {
     "datatype like a tag": b'<a:s> <a:p> "o"^^<@en> .',
     "no datatype": b'<a:s> <a:p> "o"^^<> .',
     "tagged without a tag": b'<a:s> <a:p> "o"^^<http://www.w3.org/1999/02/22-rdf-syntax-ns#langString> .',
-    "byte order mark": b"\xef\xbb\xbf<a:s> <a:p> <a:o> .",
+    "byte order mark in a later line": b"<a:s> <a:p> <a:o> .\n\xef\xbb\xbf<a:s> <a:p> <a:o> .",
 }
 
 
