@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -130,6 +131,33 @@ def test_process_streams_and_code(folder: Path) -> None:
     assert done.returncode == 1
     assert len(done.stdout.splitlines()) == 3
     assert done.stderr.startswith("refused publication broken.ttl:1:")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there are no limits of sizes there")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_no_text_is_cut(folder: Path, unbuffered: str) -> None:
+    """Without a buffer, as many containers have it, a system may take a part of a text, and nobody is told."""
+    (folder / "long.nq").write_text(f'<urn:s> <urn:p> "{"x" * 900_000}" <urn:g> .\n')
+    command = shlex.join([*COMMAND, "read", "long.nq"])
+    done = subprocess.run(
+        ["bash", "-c", f"ulimit -f 100; {command} > out.nq"],
+        env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
+        stderr=subprocess.PIPE,
+        check=False,
+        cwd=folder,
+    )
+    assert (done.returncode, done.stderr) == (74, b"triplewire: [Errno 27] File too large\n")
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_the_reader_of_a_line_goes_away(unbuffered: str) -> None:
+    environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [*COMMAND, "--version"]
+    done = subprocess.run(command, env=environment, stdout=writing, stderr=subprocess.PIPE, check=False)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (141, b"")
 
 
 @pytest.mark.parametrize("to", [[], ["--output", "/dev/stdout"]], ids=["standard output", "a pipe"])

@@ -245,13 +245,15 @@ def test_a_batch_run_takes_the_place_of_the_one_before(
     copied(EXAMPLES / "publications", ["tides.nq", "walks.trig"], source)
     run(spark, source, coast, out)
     (source / "tides.nq").unlink()
+    (source / "linked").symlink_to(EXAMPLES)
     output = Output(out)
     assert "takes the place of 4 matches" in output.prepare(source, False)
     output.release()
     run(spark, source, coast, out, refused=(Refusal("subscription", "wrong", "wrong.rq:1:1", "it is wrong"),))
     assert rows_in(out) == embedded(source, coast.engine())[0]
     assert len(rows_in(out)) == 2
-    assert (Status.of(output).matches, Status.of(output).refused) == (2, 1)
+    assert [Path(letter.subject).name for letter in dead_letters_in(out)] == ["linked", "wrong"]
+    assert (Status.of(output).matches, Status.of(output).refused) == (2, 2)
 
 
 # --- the output folder -----------------------------------------------------------------------------------------------

@@ -64,6 +64,7 @@ LINE = "<http://a> <http://p> <http://b> ."
         (f'<feed xmlns="http://e/" {RDF}><p>1</p></feed>', "", Syntax.RDF_XML),
         (f'<feed xmlns="http://www.w3.org/2005/Atom/" {RDF}><entry/></feed>', "", Syntax.FEED),
         (f"<rss {RDF}><channel/></rss>", "", Syntax.FEED),
+        (f'<rss xmlns="http://www.rssboard.org/rss-specification" {RDF}><channel/></rss>', "", Syntax.FEED),
         ("<rss> a <http://e/T> .", "x.ttl", Syntax.TURTLE),
         ('<page> <http://e/b> "<page>x</page>" .', "x.ttl.gz", Syntax.TURTLE),
         ("<feed> { <http://a> <http://p> 1 }", "x.trig", Syntax.TRIG),

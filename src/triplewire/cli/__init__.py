@@ -9,9 +9,11 @@ messages, `output` the forms of the results.
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import sys
+from typing import IO
 
 __all__ = ["main", "run"]
 
@@ -28,13 +30,29 @@ def run(arguments: list[str]) -> int:
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:  # the caller closed it: what goes there is for nobody
             setattr(sys, name, open(os.devnull, "w" if number else "r"))  # noqa: SIM115  # until the end
+    sys.stdout, sys.stderr = _buffered(sys.stdout), _buffered(sys.stderr)
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # what a test puts in its place may not have it
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
     try:
-        return _run(arguments)
+        code = _run(arguments)
+        sys.stdout.flush()
     except KeyboardInterrupt:
         return 130
+    except BrokenPipeError:
+        from triplewire.cli.report import READER_IS_GONE, to_nowhere
+
+        to_nowhere(sys.stdout)
+        return READER_IS_GONE
+    return code
+
+
+def _buffered(stream: IO[str]) -> IO[str]:
+    """The stream with a buffer. PYTHONUNBUFFERED leaves that out, and a text that the system takes a part of is cut."""
+    raw = getattr(stream, "buffer", None)
+    if not isinstance(raw, io.RawIOBase):
+        return stream
+    return io.TextIOWrapper(io.BufferedWriter(raw), line_buffering=stream is sys.stderr or stream.isatty())
 
 
 def _run(arguments: list[str]) -> int:

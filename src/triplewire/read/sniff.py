@@ -25,7 +25,7 @@ _PROLOG = re.compile(rb"(?:\s++|<\?.*?\?>|<!--.*?-->)*", re.DOTALL)
 _ROOT = re.compile(rb"<([A-Za-z_][\w.-]*+)(?::([\w.-]++))?+(\s[^>]*+)?+/?>")
 _FEED_TAG = re.compile(rb"<(?:[\w.-]+:)?(?:rss|feed|channel|item|entry)[\s>/]", re.IGNORECASE)
 _HTML = re.compile(rb"<(?:!doctype\s+html|html)[\s>]", re.IGNORECASE)
-_ITEM_TAG = re.compile(rb"<(?:[\w.-]+:)?(?:item|entry)[\s>/]", re.IGNORECASE)
+_PART_TAG = re.compile(rb"<(?:[\w.-]+:)?(?:channel|item|entry)[\s>/]", re.IGNORECASE)
 _CHANNEL = re.compile(rb"<(?:([\w.-]+):)?channel[\s>/]")
 _FEED_ROOTS = {b"rss", b"feed", b"channel", b"rdf"}
 _NODE_NAME = re.compile(rb"\s[\w.-]+:(?:about|ID|nodeID)\s*=")
@@ -147,7 +147,7 @@ def _is_node(root: re.Match[bytes], view: bytes) -> bool:
     own = re.search(b"\\sxmlns" + prefix + rb"""\s*=\s*["']([^"']*)""", root[0])
     if own is None or is_feed_namespace(own[1].decode("utf-8", "replace")):
         return False
-    return _NODE_NAME.search(root[0]) is not None or _ITEM_TAG.search(view) is None
+    return _NODE_NAME.search(root[0]) is not None or _PART_TAG.search(view, root.end()) is None
 
 
 def _rdf_or_feed(view: bytes) -> Syntax:

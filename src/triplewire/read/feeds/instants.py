@@ -20,12 +20,13 @@ from feedparser.datetimes.rfc822 import _parse_date_rfc822, day_names, months, t
 _LONGEST = 100  # characters; a longer text is no instant
 _ISO = re.compile(
     r"(?:[A-Za-z]{3},\s+)?([0-9]{4})(?:([-/])([0-9]{1,2})(?:\2([0-9]{1,2}))?|([0-9]{2})([0-9]{2}))?"
-    r"(?:[Tt\s]\s*([0-9]{1,2})(?::?([0-9]{2})(?::?([0-9]{1,2})(?:[.,]([0-9]+))?)?)?\s*(?:[Zz]|([+-][0-9]{2})(?::?([0-9]{2}))?)?)?"
+    r"(?:[Tt\s]\s*([0-9]{1,2})(?::?([0-9]{2})(?::?([0-9]{1,2})(?:[.,]([0-9]+))?)?)?\s*(?:[Zz]|([+-][0-9]{2})(?::?([0-9]{2}))?)?|[Zz])?"
 )
+_WEEK = re.compile(r"[0-9]{4}-?W[0-9]{2}")
 _ZONES = timezone_names | {"utc": 0, "wet": 0, "west": 1, "cet": 1, "cest": 2, "eet": 2, "eest": 3, "msk": 3}
 _ZONE = re.compile(r"(?<=:[0-9])([0-9]?(?:[.,][0-9]+)?)\s*([^\W\d_]\S*)")
 _NAMED_OFFSET = re.compile(r"(?:gmt|utc)([+-][0-9]{2}:?[0-9]{2})")
-_COMMENT = re.compile(r"\s*\([^()]*\)\Z")
+_COMMENT = re.compile(r"\([^()]*\)|\[[^\[\]]*\]\Z|(?<=[+-][0-9]{4})\s+[A-Za-z]+\s*\Z")
 _TOKEN = re.compile(
     rf"(?:{'|'.join(sorted({*months, *day_names}))})[a-z]*[.,]?"
     r"|[0-9]{1,4},?|[0-9]{1,2}(?::[0-9]{1,2}){1,2}|[+-][0-9]{2}:?[0-9]{2}",
@@ -40,7 +41,10 @@ def parse_instant(text: str) -> dt.datetime | None:
     if not text or len(text) > _LONGEST:
         return None
     try:
-        text = _with_offset(_COMMENT.sub("", text))
+        text = _with_offset(_without_comments(text))
+        if _WEEK.match(text):
+            instant = dt.datetime.fromisoformat(text)
+            return instant.astimezone(dt.UTC) if instant.tzinfo else instant.replace(tzinfo=dt.UTC)
         match = _ISO.fullmatch(text)
         if match is not None:
             return _iso(match)
@@ -51,6 +55,15 @@ def parse_instant(text: str) -> dt.datetime | None:
         return dt.datetime.fromtimestamp(calendar.timegm(parts), dt.UTC) if parts else None
     except (ValueError, OverflowError, OSError, TypeError, LookupError):
         return None
+
+
+def _without_comments(text: str) -> str:
+    """The text without comments, which may lie in each other (RFC 5322, section 3.2.2), the name of a zone in brackets
+    (RFC 9557), and the name of one behind its offset."""
+    count = 1
+    while count:
+        text, count = _COMMENT.subn("", text)
+    return text.strip()
 
 
 def _with_offset(text: str) -> str:

@@ -15,8 +15,8 @@ from triplewire.model.references import resolve
 from triplewire.model.terms import RDF
 from triplewire.read.feeds.vocabulary import XML
 
-NO_LANGUAGE = "x-no-language"
-"""Stands for the empty language tag, which pyoxigraph refuses."""
+NO_LANGUAGE = "x-no-language-5c1d93ab"
+"""Stands for the empty language tag, which pyoxigraph refuses. No document has it."""
 
 _TAG = re.compile(
     rb"""<!--.*?-->|<!\[CDATA\[.*?\]\]>|<\?.*?\?>|<[A-Za-z_](?:"[^"]*+"|'[^']*+'|[^<>"'])*+>""", re.DOTALL
@@ -29,7 +29,7 @@ _NOT_TAKEN = re.compile(
     rb"""xml:base\s*=|xml:lang\s*=\s*(?:""|'')|bagID\s*=|parseType\s*=\s*["'](?!(?:Literal|Resource|Collection)["'])"""
 )
 _START_TAG = re.compile(rb"""<(?:"[^"]*+"|'[^']*+'|[^<>"'])*+>""")
-_WRITTEN = re.compile(rb"""([^\s=<>"'/]+)\s*=\s*("[^"]*+"|'[^']*+')""")
+_WRITTEN = re.compile(rb"""(?<=\s)([^\s=<>"'/]++)\s*=\s*("[^"]*+"|'[^']*+')""")
 
 
 def qualified(data: bytes) -> bytes:

@@ -35,7 +35,7 @@ _LABEL = re.compile(rb"_:([\w\x80-\xff](?:[\w.\x80-\xff-]*[\w\x80-\xff-])?)")
 _NODE_ID = re.compile(rb"""nodeID\s*=\s*["']([\w.\x80-\xff-]*[\w\x80-\xff-])["']""")
 
 _TAG = re.compile(r"""<(?:"[^"]*+"|'[^']*+'|[^<>"'])*+>""")
-_ATTRIBUTE = re.compile(r"""\s+([^\s=<>"'/]+)\s*=\s*(?:"[^"]*+"|'[^']*+')""")
+_ATTRIBUTE = re.compile(r"""(?<!\s)\s++([^\s=<>"'/]++)\s*=\s*(?:"[^"]*+"|'[^']*+')""")
 
 
 class Terms:
