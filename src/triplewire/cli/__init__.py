@@ -22,6 +22,7 @@ def main() -> None:
     """The console script: run the command line of this process and exit."""
     if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: no temporary file is left behind
+    sys.stdout, sys.stderr = _buffered(sys.stdout), _buffered(sys.stderr)
     sys.exit(run(sys.argv[1:]))
 
 
@@ -30,7 +31,6 @@ def run(arguments: list[str]) -> int:
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:  # the caller closed it: what goes there is for nobody
             setattr(sys, name, open(os.devnull, "w" if number else "r"))  # noqa: SIM115  # until the end
-    sys.stdout, sys.stderr = _buffered(sys.stdout), _buffered(sys.stderr)
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # what a test puts in its place may not have it
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
@@ -48,7 +48,8 @@ def run(arguments: list[str]) -> int:
 
 
 def _buffered(stream: IO[str]) -> IO[str]:
-    """The stream with a buffer. PYTHONUNBUFFERED leaves that out, and a text that the system takes a part of is cut."""
+    """The stream with a buffer, until the process ends. PYTHONUNBUFFERED leaves that out, and a text that the system
+    takes a part of is cut."""
     raw = getattr(stream, "buffer", None)
     if not isinstance(raw, io.RawIOBase):
         return stream
