@@ -1,13 +1,20 @@
-"""What lies below a folder: its files, and what is left out. It is the same for publications and subscriptions."""
+"""The files that a path stands for: those below a folder, with what is left out, and what a glob names. It is the same
+for publications and subscriptions."""
 
 from __future__ import annotations
 
+import glob
 import os
 import stat
 from collections.abc import Iterator
 from pathlib import Path
 
 LINK = "it is a link to a folder, which is not followed: name that folder itself"
+
+
+def named_by(path: str) -> list[str]:
+    """The file or folder of this path, or else those that it names as a glob, sorted."""
+    return [path] if os.path.exists(path) else sorted(filter(os.path.exists, glob.glob(path, recursive=True)))
 
 
 def entries_below(folder: Path) -> Iterator[tuple[Path, str]]:

@@ -26,7 +26,6 @@ run replaces the one before. A micro-batch that is committed stays as it is, als
 from __future__ import annotations
 
 import fcntl
-import glob
 import json
 import os
 import re
@@ -41,6 +40,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from triplewire.errors import Refusal, TriplewireError
+from triplewire.folders import named_by
 from triplewire.pipeline.results.counts import Counts
 from triplewire.pipeline.rows import DEAD_LETTERS, storable
 
@@ -104,9 +104,8 @@ class Output:
 
     def _is_within(self, source: Path) -> bool:
         """Does the folder lie in the source, or in a folder that it names as a glob?"""
-        roots = [source] if source.exists() else map(Path, glob.glob(str(source), recursive=True))
         here = self.folder.resolve()
-        return any(root.is_dir() and here.is_relative_to(root.resolve()) for root in roots)
+        return any(root.is_dir() and here.is_relative_to(root.resolve()) for root in map(Path, named_by(str(source))))
 
     def _before(self, streaming: bool) -> str:
         """The results of earlier runs, as text. Raises `TriplewireError` where this run must not replace them."""

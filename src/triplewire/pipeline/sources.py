@@ -7,7 +7,6 @@ content. A file is read by one task, whatever its size: split large N-Quads file
 
 from __future__ import annotations
 
-import glob
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,7 +19,7 @@ import pyarrow as pa
 from triplewire.config import Settings
 from triplewire.encode.schema import to_batch
 from triplewire.errors import ReadError, Refusal
-from triplewire.folders import LINK, entries_below, is_linked_folder
+from triplewire.folders import LINK, entries_below, is_linked_folder, named_by
 from triplewire.model.publication import Publication
 from triplewire.pipeline.connect import kafka
 from triplewire.pipeline.connect.addresses import KAFKA, Connections, address, kind_of
@@ -151,7 +150,7 @@ class FileReader:
         if path.startswith("file:"):
             file = local_path(path)
             if is_linked_folder(file):
-                refuse(Refusal.of("publication", file, ReadError(LINK, source=file)))
+                refuse(refused_link(file))
                 return ()
             return read(file, split=self.split, settings=self.settings, on_refusal=refuse, as_written=how)
         if content is not None:
@@ -174,8 +173,7 @@ def local_path(path: str | Path) -> str:
 
 def local_roots(path: str | Path) -> list[str]:
     """The files and folders that a local path or glob names. Raises `ReadError` when there are none."""
-    plain = local_path(path)
-    roots = [plain] if os.path.exists(plain) else sorted(filter(os.path.exists, glob.glob(plain, recursive=True)))
+    roots = named_by(local_path(path))
     if not roots:
         raise ReadError("there is no such file or folder", source=str(path))
     return roots
@@ -189,6 +187,11 @@ def is_remote(path: str | Path) -> bool:
 def has_files(source: str) -> bool:
     """Is it read file by file, and not a topic, or feeds and what was polled of them?"""
     return kind_of(source) != KAFKA and not source.startswith(INBOX) and not is_list(source)
+
+
+def refused_link(path: str) -> Refusal:
+    """The refusal of a link to a folder, which reached a worker so that it is told."""
+    return Refusal.of("publication", path, ReadError(LINK, source=path))
 
 
 def check_source(path: str, connections: Connections | None = None) -> None:

@@ -110,14 +110,14 @@ class Arrivals:
             seen = self._seen.get(path)
             if seen is not None and seen.state == state:
                 continue
-            is_taken = seen is not None and seen.batch is not None
+            batch = None if seen is None else seen.batch
             is_linked = stat.S_ISDIR(status.st_mode) and not names[-1].startswith(".")
             why = "links to folders" if is_linked else reason_to_pass(names, path, status.st_size)
-            if seen is not None and not is_taken and why and status.st_size:
+            if seen is not None and batch is None and why and status.st_size:
                 continue  # passed over for its name, which is recorded once
             if not self._is_complete(path, state, watched):
                 out.pending.append(path)
-            elif seen is not None and seen.batch is not None and seen.batch > committed:
+            elif batch is not None and batch > committed:
                 out.repeated.append((path, state))
             elif why:
                 out.passed.append((path, state))
@@ -125,7 +125,7 @@ class Arrivals:
                 out.refusals.append(Refusal.of("publication", path, error))
             else:
                 out.ready.append((path, state))
-                if is_taken:
+                if batch is not None:
                     out.changed.append(path)
         self._watched = watched
         return out

@@ -28,8 +28,8 @@ from triplewire.pipeline.index.versions import MANIFEST, SERVER, Version, damage
 HELD = 2
 """Versions that a process holds open: the one in use and the one before."""
 
-_Key = tuple[str, "_State", tuple[OperatorFile, ...], tuple[str, str]]
-_State = tuple[int, int, int]
+_State = tuple[int, int, int]  # of a file or folder: its inode, time of change, and size
+_Key = tuple[str, _State, tuple[OperatorFile, ...], tuple[str, str]]
 AS_USUAL = (GREEDY, "")
 """How operators are called: the order, and the folder of a cache (`pipeline.calling.Calling.kind`)."""
 
