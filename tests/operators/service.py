@@ -68,6 +68,9 @@ class Service:
         answers = [ANSWERS.get(path, True) for _ in asked["calls"]] + [True] * (path == "too-many")
         body = b"[" if path == "no-json" else json.dumps({"answers": answers}).encode()
         body = b"x" * (17 << 20) if path == "floods" else body
+        if path == "early-hints":  # an interim answer
+            handler.send_response_only(103)
+            handler.end_headers()
         handler.send_response(200)
         handler.send_header("Content-Length", str(len(body) + 9 * (path == "closes")))
         handler.end_headers()

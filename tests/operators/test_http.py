@@ -58,8 +58,8 @@ def test_a_fault_leaves_the_pair_undecided(path: str) -> None:
     assert "mentions" in reason
 
 
-@pytest.mark.parametrize("path", ["twice", "one-and-a-half"])
-def test_a_second_answer_that_comes_with_the_first_is_not_taken_for_the_next(path: str) -> None:
+@pytest.mark.parametrize("path", ["twice", "one-and-a-half", "early-hints"])
+def test_an_answer_that_comes_with_another_is_not_taken_for_it(path: str) -> None:
     with service() as server:
         assert len(list(engine(server.toml(path, concurrency=1)).match(publications(4)))) == 4
         assert len(server.asked) == 4

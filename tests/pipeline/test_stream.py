@@ -21,7 +21,7 @@ from triplewire.pipeline.filter import PackedEngine
 from triplewire.pipeline.jobs import dead_letters, matches, outcomes
 from triplewire.pipeline.run import PipelineRun
 from triplewire.pipeline.sinks import Output
-from triplewire.pipeline.sources import publications
+from triplewire.pipeline.sources import publications, read_by_stream
 from triplewire.read import read
 
 if TYPE_CHECKING:
@@ -195,17 +195,28 @@ def test_a_micro_batch_that_is_stopped_comes_again(spark: SparkSession, tmp_path
     assert (again.batches, again.matches) == (2, 2), "the files of the first one, then the others"
 
 
-def test_another_kind_of_source_is_refused(tmp_path: Path) -> None:
+def test_another_source_is_refused(tmp_path: Path) -> None:
     """Its micro-batches would have the numbers of those that are there."""
     output = Output(tmp_path)
-    for remote, progress in ((False, output.arrivals), (True, output.checkpoint)):
-        output.record(streaming=True, remote=remote)
-        output.check_progress(remote)
-        progress.touch()
-        output.check_progress(remote)
-        with pytest.raises(TriplewireError, match="its stream reads"):
-            output.check_progress(not remote)
-        progress.unlink()
+    offsets = output.checkpoint / "offsets"
+    offsets.mkdir(parents=True)  # Spark makes it before it has asked the source
+    sources = {
+        "in": output.arrivals,
+        "kafka://a/x": offsets / "0",
+        "kafka://a/y": offsets / "0",
+        "inbox:in": offsets / "0",
+    }
+    for source, progress in sources.items():
+        reads = read_by_stream(source)
+        for facts in ({"reads": reads}, {}):  # an earlier version wrote what was local only
+            output.record(streaming=True, remote=source != "in", **facts)
+            for other in sources:
+                output.check_progress(read_by_stream(other))
+            progress.touch()
+            output.check_progress(reads)
+            with pytest.raises(TriplewireError, match="its stream reads"):
+                output.check_progress(read_by_stream("kafka://b/z" if facts or source == "in" else "in"))
+            progress.unlink()
 
 
 def test_a_stream_of_an_earlier_version_is_left_alone(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ from triplewire.pipeline.results.told import HORIZON, Ledger
 from triplewire.pipeline.results.written import Target, Written
 from triplewire.pipeline.session import cancelled_at
 from triplewire.pipeline.sinks import DEAD_LETTER, MATCHES, Output
-from triplewire.pipeline.sources import FileReader, files, has_files, is_remote, publications
+from triplewire.pipeline.sources import FileReader, files, has_files, is_remote, publications, read_by_stream
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -133,9 +133,9 @@ class PipelineRun:
             inbox = self.output.inbox / DOCUMENTS
             inbox.mkdir(parents=True, exist_ok=True)  # Spark looks for it before the first poll
             source = f"{INBOX}{inbox}"
-        remote = is_remote(source)
-        self.output.check_progress(remote)
-        self.output.record(streaming=True, subscriptions=self._version, remote=remote)
+        remote, reads = is_remote(source), read_by_stream(source)
+        self.output.check_progress(reads)
+        self.output.record(streaming=True, subscriptions=self._version, remote=remote, reads=reads)
         self._start = self.output.next_start()
         self._record(self.refused)
         self.summary.refused = len(self.refused)
@@ -154,9 +154,15 @@ class PipelineRun:
     ) -> None:
         """Structured Streaming makes the micro-batches of these rows, and keeps in its checkpoint what it has read."""
 
+        own: list[Exception] = []  # Spark has the text alone of what it is told
+
         def process(batch: DataFrame, number: int) -> None:
             work = partial(write_outcomes, batch, reader=self._reader)
-            self._process(batch.sparkSession, work, f"batch={number}", ledger, number)
+            try:
+                self._process(batch.sparkSession, work, f"batch={number}", ledger, number)
+            except Exception as error:
+                own.append(error)
+                raise
 
         writer = rows.writeStream.option("checkpointLocation", f"file://{self.output.checkpoint}")
         if watch:
@@ -172,7 +178,7 @@ class PipelineRun:
             end_polling()
         failed = query.exception()
         if failed is not None and not self.stop.is_set():
-            raise failed
+            raise own[-1] if own else failed
 
     def _stream_files(self, spark: SparkSession, watch: float, settle: float, ledger: Ledger | None) -> None:
         """The micro-batches of files of this machine, one after the other. Each is a job of Spark's; which files it

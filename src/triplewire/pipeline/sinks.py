@@ -15,6 +15,7 @@
     DIR/_metrics.prom                 what was counted (`triplewire.pipeline.results.status`)
     DIR/_inbox                        what was polled of feeds (`triplewire.pipeline.connect.feeds`)
     DIR/_stream                       the name of this output for other sinks (`triplewire.pipeline.connect.delivery`)
+    DIR/_delivering                   the last micro-batch that was handed to other sinks
     DIR/_writing                      incomplete files, in a folder for each process that writes
     DIR/_replaced                     results of the run before, while those of a batch run take their place
 
@@ -44,6 +45,7 @@ from triplewire.folders import named_by
 from triplewire.pipeline.results.counts import Counts
 from triplewire.pipeline.rows import DEAD_LETTERS, storable
 
+LOCAL_FILES = "files of this machine"
 MATCHES, DEAD_LETTER = "matches", "dead-letter"
 FORMAT = "triplewire pipeline run"
 _FROM_TASKS = "part-*.parquet"  # the names of the files of tasks; the driver's have other names
@@ -131,13 +133,19 @@ class Output:
             raise self._wrong(f"its {progress.name} is gone: the stream would begin anew and repeat results")
         return f"goes on after {done:,} micro-batches"
 
-    def check_progress(self, remote: bool) -> None:
+    def check_progress(self, reads: str) -> None:
         """Raises `TriplewireError` where an earlier stream read from elsewhere: its micro-batches have the numbers
-        that this one would give. `remote`: its progress is in the checkpoint of Spark."""
+        that this one would give, and its progress means nothing here. `reads`: `sources.read_by_stream`."""
         before = self.last_record() or {}
-        if (self.arrivals if remote else self.checkpoint).exists() and before.get("streaming") is True:
-            kinds = ("files of this machine", "another source")
-            raise self._wrong(f"its stream reads {kinds[not remote]}, and this one reads {kinds[remote]}")
+        has_begun = self.arrivals.exists() or any(self.checkpoint.glob("offsets/[0-9]*"))
+        if before.get("streaming") is not True or not has_begun:
+            return
+        read = before.get("reads")
+        if not isinstance(read, str):  # an earlier version wrote the record
+            was_local = before.get("remote") is not True
+            read = reads if was_local == (reads == LOCAL_FILES) else LOCAL_FILES if was_local else "another source"
+        if read != reads:
+            raise self._wrong(f"its stream reads {read}, and this one reads {reads}")
 
     def release(self) -> None:
         """Let other runs write to the folder. The end of the process does the same."""

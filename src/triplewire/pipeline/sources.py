@@ -30,6 +30,7 @@ from triplewire.pipeline.connect.feeds.lists import is_list
 from triplewire.pipeline.connect.globs import escape, streamed_files
 from triplewire.pipeline.given import check_reading, check_rows, check_session
 from triplewire.pipeline.rows import FILE_ROWS, PUBLICATION_ROWS, columns_of, refused, storable_text, widened
+from triplewire.pipeline.sinks import LOCAL_FILES
 from triplewire.read import read, read_document
 
 if TYPE_CHECKING:
@@ -187,6 +188,16 @@ def is_remote(path: str | Path) -> bool:
 def has_files(source: str) -> bool:
     """Is it read file by file, and not a topic, or feeds and what was polled of them?"""
     return kind_of(source) != KAFKA and not source.startswith(INBOX) and not is_list(source)
+
+
+def read_by_stream(source: str) -> str:
+    """What a stream reads, in words, as far as its progress depends on it: files may lie elsewhere at the next start, a
+    broker may have another address, and a list may name other feeds."""
+    if kind_of(source) == KAFKA:
+        return f"the topic {address(source).name} of Kafka"
+    if source.startswith(INBOX):
+        return "feeds"
+    return "files elsewhere" if is_remote(source) else LOCAL_FILES
 
 
 def refused_link(path: str) -> Refusal:

@@ -41,8 +41,13 @@ def _encoded(text: str) -> str:
     return _ILLEGAL.sub(lambda m: quote(m[0], safe="", errors="surrogatepass"), text)
 
 
-def id_iri(identifier: str) -> str:
-    """`identifier` where it is an absolute IRI, else a percent-encoded URN."""
+def id_iri(identifier: str | bytes) -> str:
+    """`identifier` where it is an absolute IRI, else a percent-encoded URN, as bytes that are no UTF-8 are, too."""
+    if isinstance(identifier, bytes):
+        try:
+            identifier = identifier.decode("utf-8")
+        except UnicodeDecodeError:
+            return "urn:triplewire:id:" + quote(identifier, safe="")
     if is_absolute(identifier):
         return identifier
     return "urn:triplewire:id:" + quote(identifier, safe="", errors="surrogatepass")

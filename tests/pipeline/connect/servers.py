@@ -88,7 +88,7 @@ def kafka(folder: Path) -> Iterator[str]:
     port, properties, log = free_port(), folder / "server.properties", folder / "broker.log"
     properties.write_text(_PROPERTIES.format(port=port, control=free_port(), folder=folder))
     start = [java, *_JAVA, "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", path]
-    id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+    id = base64.urlsafe_b64encode(b"T" + uuid.uuid4().bytes[1:]).decode().rstrip("=")  # an id -x would be an option
     command = [*start, "kafka.tools.StorageTool", "format", "-t", id, "-c", str(properties)]
     subprocess.run(command, check=True, capture_output=True, timeout=60)
     with log.open("wb") as said:
@@ -136,10 +136,11 @@ PASSWORD = "not-to-be-seen"
 
 @dataclass
 class Receiver:
-    """A receiver of webhooks: what it got, and what it answers: the next of `answers`, or 200."""
+    """A receiver of webhooks: what it got, and what it answers: the next of `answers`, or 200, and this body."""
 
     requests: list[tuple[dict[str, str], bytes]] = field(default_factory=list)
     answers: list[tuple[int, dict[str, str]]] = field(default_factory=list)
+    body: bytes = b""
     url: str = ""
 
 
@@ -157,9 +158,11 @@ def receiver() -> Iterator[Receiver]:
                 state.requests.append(({name.lower(): value for name, value in self.headers.items()}, body))
                 status, headers = state.answers.pop(0) if state.answers else (200, {})
             self.send_response(status)
-            for name, value in {**headers, "Content-Length": "0"}.items():
+            for name, value in {"Content-Length": str(len(state.body)), **headers}.items():
                 self.send_header(name, value)
             self.end_headers()
+            with contextlib.suppress(OSError):  # the sender has seen enough
+                self.wfile.write(state.body)
 
         def log_message(self, *_: object) -> None:
             """Nothing on standard error."""

@@ -7,6 +7,7 @@ import hmac
 import json
 import shutil
 import sqlite3
+import threading
 import time
 from collections import Counter
 from contextlib import closing
@@ -23,7 +24,7 @@ from triplewire.engine import Engine
 from triplewire.errors import TriplewireError
 from triplewire.pipeline.connect.addresses import Connections, address
 from triplewire.pipeline.connect.delivery import Delivery, sink
-from triplewire.pipeline.connect.parts import LETTER, MATCH, Part, rows_of
+from triplewire.pipeline.connect.parts import COLUMNS, LETTER, MATCH, Part, rows_of
 from triplewire.pipeline.filter import PackedEngine
 from triplewire.pipeline.results.counts import last_batch
 
@@ -144,12 +145,27 @@ def test_files_that_change_before_the_repeat(
         start("1", "2")
     receiver.answers.clear()
     receiver.requests.clear()
-    wanted = [f"urn:{text}" for text in "112233"]  # two subscriptions
-    assert start("13") == wanted
+    wanted = [f"urn:{text}" for text in "2233"]  # two subscriptions
+    assert start("3") == wanted
     table = ds.dataset(out / "matches", partitioning="hive").to_table()
     assert sorted(table["publication"].to_pylist()) == wanted
     assert sorted(json.loads(body)["publication"] for _, body in receiver.requests) == wanted
     assert last_batch(out / "matches") == 0
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin"])
+def test_instants_are_those_of_utc(spark: SparkSession, zone: str) -> None:
+    instants = ["2026-03-29T02:30:00.000005Z", "2026-03-29T01:30:00.120000Z", "2026-10-25T00:30:00.000000Z"]
+    given = spark.createDataFrame([(text,) for text in instants], "publication string")
+    others = [f"'' AS `{name}`" for name in COLUMNS[MATCH] if name not in ("publication", "matched_at")]
+    before = str(spark.conf.get("spark.sql.session.timeZone"))
+    spark.conf.set("spark.sql.session.timeZone", zone)  # in Berlin, clocks are set forward and back in these nights
+    try:
+        rows = rows_of(given.selectExpr("publication", *others, "to_timestamp(publication) AS matched_at"), MATCH)
+        shown = {row.publication: row.matched_at for row in rows.collect()}
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", before)
+    assert shown == dict(zip(instants, instants, strict=True))
 
 
 def test_a_batch_run_replaces_what_it_delivered(
@@ -209,15 +225,36 @@ def test_what_a_webhook_answers(spark: SparkSession, receiver: Receiver, secrets
         wanted = base64.b64encode(hmac.digest(b"secret secret", signed, "sha256")).decode()
         assert headers["webhook-signature"] == f"v1,{wanted}"
 
+    # what is taken is taken, however the answer goes on
+    receiver.requests.clear()
+    receiver.body, receiver.answers = b"x" * 100_000, [(200, {"Content-Length": "100009", "Connection": "close"})]
+    assert target.deliver(rows, part) == []
+    assert len(receiver.requests) == 3
+    receiver.body = b""
+
     for answers in ([(404, {})], [(301, {"Location": receiver.url})], [(500, {})] * 9):
         receiver.answers = answers
         with pytest.raises(TriplewireError, match="nothing is lost"):
             target.deliver(rows, part)
-    own_network = sink(address(receiver.url), LETTER)
-    count = len(receiver.requests)
-    with pytest.raises(TriplewireError, match="unknown"):
-        sink(address(receiver.url, Connections({receiver.url: {"token": "x"}})), LETTER)
-    part.stop.set()  # nobody waits for the attempts
+    own_network = sink(address(receiver.url, Connections({receiver.url: {"attempts": "1"}})), LETTER)
     with pytest.raises(TriplewireError, match="private address"):
         own_network.deliver(rows, part)
-    assert len(receiver.requests) == count
+    with pytest.raises(TriplewireError, match="unknown"):
+        sink(address(receiver.url, Connections({receiver.url: {"token": "x"}})), LETTER)
+    with pytest.raises(TriplewireError, match="header"):
+        sink(address(receiver.url, Connections({receiver.url: {"authorization": "x\n"}})), LETTER)
+
+    receiver.answers = [(503, {"Retry-After": "300"})] * 9
+    receiver.requests.clear()
+
+    def stop_once_asked() -> None:
+        while not receiver.requests:
+            time.sleep(0.01)
+        part.stop.set()  # nobody waits for the attempts
+
+    threading.Thread(target=stop_once_asked, daemon=True).start()
+    for count in (1, 0):
+        with pytest.raises(TriplewireError, match="it answers 503" if count else "the run was ended"):
+            target.deliver(rows, part)
+        assert len(receiver.requests) >= count
+        receiver.requests.clear()

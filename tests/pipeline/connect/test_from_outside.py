@@ -11,7 +11,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow.dataset as ds
 import pytest
@@ -20,7 +20,7 @@ from pipeline.connect.received import in_sqlite
 from pipeline.runs import dead_letters_in, run
 from triplewire.cli import run as command
 from triplewire.engine import Engine
-from triplewire.errors import ReadError
+from triplewire.errors import ReadError, TriplewireError
 from triplewire.pipeline import publications
 from triplewire.pipeline.connect.addresses import Connections, address
 from triplewire.pipeline.connect.delivery import Delivery, sink
@@ -41,6 +41,9 @@ RSS = (
 )
 
 
+Record: TypeAlias = "tuple[bytes, dict[str, str], str | None]"  # key, headers, value
+
+
 def packed() -> PackedEngine:
     engine = Engine(matcher="reference")
     engine.subscribe("ASK { ?s ?p ?o }", id="any")
@@ -54,19 +57,26 @@ def matched(out: Path) -> list[str]:
 def test_records_of_kafka(linked: SparkSession, kafka: str, secrets_file: Path, tmp_path: Path) -> None:
     (tmp_path / "secret.ttl").write_text("<urn:secret> <urn:p> 'not to be read' .")
     triple = "<urn:s> <urn:p> '{}' ."
-    records = [
-        ("item 1", None, triple.format("a plain key")),
-        ("ignored", "urn:of-the-header", triple.format("an id in a header")),
-        ("", None, '<urn:s> <urn:p> "of a graph" <urn:graph> .\n'),
-        (f"file:{tmp_path}/secret.ttl", None, triple.format("a file is a name only")),
-        ("tombstone", None, None),
-        ("broken", None, "<urn:s> <urn:p> "),
-        ("feed", None, RSS),
+    records: list[Record] = [
+        (b"item 1", {}, triple.format("a plain key")),
+        (b"ignored", {"trace": "x", "id": "urn:of-the-header"}, triple.format("an id in a header")),
+        (b"other headers", {"trace": "x"}, triple.format("a key beside headers")),
+        (b"\xfe", {}, triple.format("a key that is no text")),
+        (b"\xff", {}, triple.format("a key that is no text")),
+        (b"", {}, '<urn:s> <urn:p> "of a graph" <urn:graph> .\n'),
+        (f"file:{tmp_path}/secret.ttl".encode(), {}, triple.format("a file is a name only")),
+        (b"tombstone", {}, None),
+        (b"nothing", {}, ""),
+        (b"broken", {}, "<urn:s> <urn:p> "),
+        (b"feed", {}, RSS),
     ]
 
-    def send(rows: list[tuple[str, str | None, str | None]]) -> None:
-        frame = linked.createDataFrame(rows, "key string, id string, value string").selectExpr(
-            "key", "value", "if(id IS NULL, NULL, array(struct('id' AS key, CAST(id AS binary) AS value))) AS headers"
+    def send(rows: list[Record]) -> None:
+        frame = linked.createDataFrame(rows, "key binary, named map<string, string>, value string").selectExpr(
+            "key",
+            "value",
+            "if(size(named) = 0, NULL, transform(map_entries(named), "
+            "h -> struct(h.key AS key, CAST(h.value AS binary) AS value))) AS headers",
         )
         frame.write.format("kafka").option("kafka.bootstrap.servers", kafka).option("topic", "documents").save()
 
@@ -74,14 +84,19 @@ def test_records_of_kafka(linked: SparkSession, kafka: str, secrets_file: Path, 
     connections, source, out = Connections.read(secrets_file), f"kafka://{kafka}/documents", tmp_path / "out"
     run(linked, source, packed(), out, streaming=True, connections=connections)  # type: ignore[arg-type]  # a URL
     names = matched(out)
-    ids = ["1", "urn:graph", "urn:of-the-header", "urn:triplewire:id:item%201"]  # "1" is the item of the feed
+    ids = [f"urn:triplewire:id:{text}" for text in ("item%201", "other%20headers", "%FE", "%FF")]
+    ids += ["1", "urn:graph", "urn:of-the-header"]  # "1" is the item of the feed
     assert names == sorted([*ids, f"file://{tmp_path}/secret.ttl"])
     refused = dead_letters_in(out)
-    assert [refusal.where.startswith("kafka:documents/") for refusal in refused] == [True, True]
-    assert {"the message has no value"} < {refusal.reason for refusal in refused}
+    assert [refusal.where.startswith("kafka:documents/") for refusal in refused] == [True, True, True]
+    assert {"the message has no value", "the message is empty"} < {refusal.reason for refusal in refused}
     assert "not to be read" not in str(ds.dataset(out / "matches", partitioning="hive").to_table().to_pylist())
 
-    send([("later", None, triple.format("later"))])
+    other = f"kafka://{kafka}/other"  # the offsets of a topic say nothing of another one
+    with pytest.raises(TriplewireError, match="reads the topic documents of Kafka, and this one reads the topic other"):
+        run(linked, other, packed(), out, streaming=True, connections=connections)  # type: ignore[arg-type]  # a URL
+
+    send([(b"later", {}, triple.format("later"))])
     summary, _ = run(linked, source, packed(), out, streaming=True, connections=connections)  # type: ignore[arg-type]  # a URL
     assert summary.publications == 1
     assert set(matched(out)) - set(names) == {"urn:triplewire:id:later"}

@@ -67,17 +67,26 @@ class Connection:
         return answer.body
 
     def exchange(
-        self, method: str, headers: Mapping[str, str], body: bytes, seconds: float, most: int = MOST_BYTES
+        self,
+        method: str,
+        headers: Mapping[str, str],
+        body: bytes,
+        seconds: float,
+        most: int = MOST_BYTES,
+        *,
+        whole: bool = True,
     ) -> Answer:
         """One request and its answer, whose body has at most so many bytes. What is no success (2xx) has no body here:
-        it is not read. Raises `OperatorError` where there is no whole answer in time."""
+        it is not read. Raises `OperatorError` where there is no whole answer in time. Without `whole`, a success counts
+        from its head on: a body that is too long, is cut or does not come in time is left out."""
         deadline = time.monotonic() + seconds
         try:
             if self._socket is not None and select.select([self._socket], [], [], 0)[0]:
                 self.close()  # closed, or it holds what nobody asked for: a second answer
             if self._socket is None:
                 self._socket = self._opened(deadline)
-            return self._exchanged(self._socket, _head(self._target, method, headers, body), deadline, method, most)
+            request = _head(self._target, method, headers, body)
+            return self._exchanged(self._socket, request, deadline, method, most, whole)
         except OperatorError:
             self.close()
             raise
@@ -101,27 +110,27 @@ class Connection:
             made.close()
             raise
 
-    def _exchanged(self, to: socket.socket, request: bytes, deadline: float, method: str, most: int) -> Answer:
+    def _exchanged(
+        self, to: socket.socket, request: bytes, deadline: float, method: str, most: int, whole: bool
+    ) -> Answer:
         to.settimeout(_left(deadline))
         to.sendall(request)
         source = _Source(to, deadline)
-        answer = http.client.HTTPResponse(source, method=method)  # type: ignore[arg-type]
-        answer.begin()
+        answer = _final(source, method)
         headers = {name.lower(): value for name, value in answer.getheaders()}
         if not 200 <= answer.status < 300:
             self.close()
             return Answer(answer.status, answer.reason, headers, b"")
-        parts, size = [], 0
-        while part := answer.read1(_CHUNK):
-            size += len(part)
-            if size > most:
-                raise Broke(f"its answer has more than {most} bytes")
-            parts.append(part)
-        if answer.length:
-            raise Broke("the connection was closed in the middle of the answer")
+        try:
+            content = _body(answer, most)
+        except (OperatorError, OSError, http.client.HTTPException, ValueError):
+            if whole:
+                raise
+            self.close()
+            return Answer(answer.status, answer.reason, headers, b"")
         if answer.will_close or source.more_was_read():
             self.close()
-        return Answer(answer.status, answer.reason, headers, b"".join(parts))
+        return Answer(answer.status, answer.reason, headers, content)
 
     def close(self) -> None:
         """Give the connection up; the next call opens another."""
@@ -129,6 +138,28 @@ class Connection:
             with contextlib.suppress(OSError):
                 self._socket.close()
         self._socket = None
+
+
+def _final(source: _Source, method: str) -> http.client.HTTPResponse:
+    """The head of the answer, behind those of interim answers (1xx; RFC 9110, section 15.2)."""
+    while True:
+        answer = http.client.HTTPResponse(source, method=method)  # type: ignore[arg-type]
+        answer.begin()
+        if not 100 <= answer.status < 200:
+            return answer
+
+
+def _body(answer: http.client.HTTPResponse, most: int) -> bytes:
+    """The body of an answer. Raises `OperatorError` where it is longer, or is cut."""
+    parts, size = [], 0
+    while part := answer.read1(_CHUNK):
+        size += len(part)
+        if size > most:
+            raise Broke(f"its answer has more than {most} bytes")
+        parts.append(part)
+    if answer.length:
+        raise Broke("the connection was closed in the middle of the answer")
+    return b"".join(parts)
 
 
 def _head(target: Target, method: str, headers: Mapping[str, str], body: bytes) -> bytes:

@@ -1,7 +1,8 @@
 """Hands the rows of each micro-batch to sinks: before its commit, so that none is committed that was not delivered.
 
 A micro-batch that is repeated is delivered again, under the same name: stream, number, and the identity of each row.
-Databases then add nothing; Kafka and webhooks get the rows again, as what they got before (docs/streams.md).
+Databases then have its rows in place of those of the try before; Kafka and webhooks get the rows again, as what they
+got before (docs/streams.md).
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import os
 import secrets
 import threading
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,6 +33,9 @@ if TYPE_CHECKING:
 
 NAME = "_stream"
 """The file in the output folder that holds the name of the stream: 32 hexadecimal digits, made by chance."""
+
+DELIVERING = "_delivering"
+"""The file in the output folder that holds the number of the last micro-batch that was handed to sinks."""
 
 _TABLES = {MATCH: "matches", LETTER: "dead_letters"}
 
@@ -56,6 +61,7 @@ class Delivery:
     at: Callable[[str], None] = lambda point: None
     stop: threading.Event = field(default_factory=threading.Event)
     _spark: SparkSession | None = field(default=None, init=False)
+    _folder: Path = field(default=Path(), init=False)
     # a stream refuses files while a micro-batch is delivered, and a table has one staging table
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
 
@@ -63,15 +69,18 @@ class Delivery:
         """Get the name of the stream, and find out what is missing. Raises `TriplewireError`."""
         if not (self.matches or self.letters):
             return
-        self._spark = spark
+        self._spark, self._folder = spark, folder
         self.stream = self.stream or stream_of(folder)
         for target in (*self.matches, *self.letters):
             target.check(spark)
 
     def committing(self, folders: tuple[Path, Path], batch: int, *, replaces: bool) -> list[Refusal]:
         """Deliver the files of a micro-batch, of matches and of dead letters. Returns what no receiver will take; what
-        no receiver of matches will take goes to those of dead letters, too. The rows of a batch run replace what it
-        delivered before, as far as a sink can."""
+        no receiver of matches will take goes to those of dead letters, too. The rows of a batch run, and those of a
+        micro-batch that is repeated, replace what was delivered before, as far as a sink can."""
+        if not (self.matches or self.letters):
+            return []
+        replaces = self._begun(batch) or replaces
         matches = self._from_files(self.matches, folders[0], Part(self.stream, batch, MATCH, replaces, self.stop))
         letters = self._from_files(self.letters, folders[1], Part(self.stream, batch, LETTER, replaces, self.stop))
         letters += self.refused(matches, batch)
@@ -87,6 +96,15 @@ class Delivery:
         assert self._spark is not None
         rows = self._spark.createDataFrame(given, columns_of(SCHEMAS[LETTER]))
         return self._deliver(self.letters, rows, Part(self.stream, batch, LETTER, stop=self.stop))
+
+    def _begun(self, batch: int) -> bool:
+        """Was this micro-batch handed to sinks before? It is written down that it is now."""
+        file = self._folder / DELIVERING
+        with suppress(FileNotFoundError):
+            if file.read_text(encoding="ascii").strip() == str(batch):
+                return True
+        _write(file, str(batch))
+        return False
 
     def _from_files(self, targets: Sequence[Sink], folder: Path, part: Part) -> list[Refusal]:
         if not targets or not (part.replaces or _has_rows(folder)):
@@ -111,10 +129,15 @@ def stream_of(folder: Path) -> str:
     """The name of the stream that writes to an output folder; a new one where it has none."""
     file = folder / NAME
     if not file.exists():
-        part = file.with_name(f"{NAME}.{os.getpid()}")
-        part.write_text(secrets.token_hex(16) + "\n", encoding="ascii")
-        os.replace(part, file)
+        _write(file, secrets.token_hex(16))
     return file.read_text(encoding="ascii").strip()
+
+
+def _write(file: Path, text: str) -> None:
+    """Write a file of one line in one step."""
+    part = file.with_name(f"{file.name}.{os.getpid()}")
+    part.write_text(f"{text}\n", encoding="ascii")
+    os.replace(part, file)
 
 
 def _has_rows(folder: Path) -> bool:

@@ -65,11 +65,11 @@ class DocumentReader:
             id, place, content, reason = (
                 batch.column(name)[row].as_py() for name in ("id", "place", "content", "reason")
             )
-            if content is None:
-                refusals.append(Refusal("publication", place, place, reason or "the message has no value"))
+            if not content:
+                what = "the message is empty" if content is not None else reason or "the message has no value"
+                refusals.append(Refusal("publication", place, place, what))
                 continue
-            text = (id or b"").decode("utf-8", "replace")
-            name = id_iri(text) if text else place
+            name = id_iri(id) if id else place
             own: list[Refusal] = []
             for publication in read_document(
                 content,

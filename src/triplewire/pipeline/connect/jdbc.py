@@ -1,8 +1,8 @@
 """Databases behind JDBC, with the drivers of Spark's JVM: tables of matches and dead letters, written once.
 
-The rows of a micro-batch go to a staging table, from all tasks at once; one transaction takes those over that are not
-there yet, and drops it. What is there is known by stream, micro-batch and identity, the primary key. So a micro-batch
-that is repeated adds nothing, wherever the process before was killed.
+The rows of a micro-batch go to a staging table, from all tasks at once. One transaction removes those of an earlier try
+of it, takes those over that are not there yet, and drops the staging table. What is there is known by stream,
+micro-batch and identity, the primary key. So each row is there once, wherever the process before was killed.
 
 The SQL is standard but for the types of a table that has to be made, which are those of PostgreSQL. For another
 database, make the tables first, with the columns of `TABLES`.
@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
 
-from triplewire.errors import Refusal, TriplewireError
-from triplewire.pipeline.connect.addresses import Address, shown
-from triplewire.pipeline.connect.parts import COLUMNS, LETTER, MATCH, Part, without_nul
+from triplewire.errors import Refusal
+from triplewire.pipeline.connect.addresses import Address
+from triplewire.pipeline.connect.parts import COLUMNS, LETTER, MATCH, Part, said, without_nul
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -45,6 +45,11 @@ def options(given: Address, **more: str) -> dict[str, str]:
     return {"url": given.url, **({"driver": driver} if driver else {}), **given.settings, **more}
 
 
+def of_database(target: Address) -> AbstractContextManager[None]:
+    """Turns what a database or its driver says into a `TriplewireError`."""
+    return said(target, "the database cannot be used", PACKAGES)
+
+
 def staging_table(table: str, stream: str) -> str:
     """The staging table of a stream for a table, in the same schema: no longer than the 63 bytes that PostgreSQL takes,
     which cuts a longer name, perhaps to the name of another table."""
@@ -66,7 +71,7 @@ class JdbcSink:
 
     def check(self, spark: SparkSession) -> None:
         """Make the table where it is not there. Raises `TriplewireError`, also where a table has other columns."""
-        with said(self._target), _connection(spark, self._target) as (run, quoted):
+        with of_database(self._target), _connection(spark, self._target) as (run, quoted):
             columns = ", ".join(quoted(name) for name in TABLES[self._kind])
             # imported here because Spark is an optional dependency
             from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # it has no types
@@ -80,10 +85,10 @@ class JdbcSink:
             run(f"SELECT {columns} FROM {self._table} WHERE 1 = 0")
 
     def deliver(self, rows: DataFrame, part: Part) -> list[Refusal]:
-        """Write the rows that are not there yet, all or none; those of a batch run replace what it wrote before."""
+        """Write the rows that are not there yet, all or none; with `Part.replaces`, in place of those before."""
         staging = staging_table(self._table, part.stream)
         own = rows.selectExpr(f"'{part.stream}' AS stream", f"{part.batch}L AS batch", *without_nul(part.kind))
-        with said(self._target):
+        with of_database(self._target):
             own.write.format("jdbc").options(**options(self._target, dbtable=staging)).mode("overwrite").save()
             with _connection(rows.sparkSession, self._target, commit=False) as (run, quoted):
                 if part.replaces:
@@ -124,22 +129,3 @@ def _connection(spark: SparkSession, target: Address, *, commit: bool = True) ->
             connection.commit()
     finally:
         connection.close()  # what is not committed is taken back
-
-
-@contextmanager
-def said(target: Address) -> Iterator[None]:
-    """Turns what a database or its driver says into a `TriplewireError` of one sentence."""
-    # imported here because Spark is an optional dependency
-    from py4j.protocol import Py4JJavaError
-    from pyspark.errors import PySparkException
-
-    try:
-        yield
-    except (Py4JJavaError, PySparkException) as error:
-        text = str(getattr(error, "java_exception", None) or error)
-        first = next((line for line in text.splitlines() if line.strip()), type(error).__name__)
-        is_missing = "ClassNotFound" in text or "No suitable driver" in text
-        remedy = f"--conf spark.jars.packages={PACKAGES}, or the package of another driver" if is_missing else ""
-        raise TriplewireError(
-            f"the database cannot be used: {shown(first)[:500]}", source=str(target), remedy=remedy
-        ) from None

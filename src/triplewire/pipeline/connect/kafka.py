@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from triplewire.errors import Refusal, TriplewireError
 from triplewire.pipeline.connect.addresses import Address, brokers
-from triplewire.pipeline.connect.parts import Part
+from triplewire.pipeline.connect.parts import Part, said
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -35,7 +35,7 @@ _OF_SPARK = {
     "startingOffsets", "startingTimestamp", "endingOffsets",
 }  # fmt: skip
 _PER_BATCH = "10000"  # records of a micro-batch, whose outcomes are held in memory
-_ID = "coalesce(element_at(filter(headers, h -> h.key = 'id'), 1).value, key)"
+_ID = "coalesce(try_element_at(filter(headers, h -> h.key = 'id'), 1).value, key)"
 _DOCUMENT = [
     f"nullif({_ID}, X'') AS id",
     "concat('kafka:', topic, '/', partition, '/', offset) AS place",
@@ -98,7 +98,8 @@ class KafkaSink:
             f"struct('batch' AS key, CAST('{part.batch}' AS binary) AS value), "
             "struct('identity' AS key, CAST(identity AS binary) AS value)) AS headers",
         )
-        records.write.format("kafka").options(**self._options).save()
+        with said(self._target, "the topic cannot be written to", PACKAGES):
+            records.write.format("kafka").options(**self._options).save()
         return []
 
 

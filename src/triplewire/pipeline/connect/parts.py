@@ -6,13 +6,15 @@ Columns: `identity` (32 hexadecimal digits) and then those of `COLUMNS`, of a ki
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 
-from triplewire.errors import Refusal
+from triplewire.errors import Refusal, TriplewireError
+from triplewire.pipeline.connect.addresses import Address, shown
 from triplewire.pipeline.rows import DEAD_LETTERS, MATCH_ROWS
 
 if TYPE_CHECKING:
@@ -21,7 +23,9 @@ if TYPE_CHECKING:
 MATCH, LETTER = "match", "dead letter"
 SCHEMAS = {MATCH: MATCH_ROWS, LETTER: DEAD_LETTERS}
 COLUMNS = {kind: tuple(schema.names) for kind, schema in SCHEMAS.items()}
-_AS_TEXT = "date_format(to_utc_timestamp(`{}`, current_timezone()), \"yyyy-MM-dd'T'HH:mm:ss.SSSSSS'Z'\")"
+# not by way of the session's time zone, whose clocks are set forward and back
+_UTC = "CAST(timestampadd(MICROSECOND, unix_micros(`{0}`), TIMESTAMP_NTZ'1970-01-01 00:00:00') AS string)"
+_AS_TEXT = f"concat(replace(left({_UTC}, 19), ' ', 'T'), '.', rpad(substring({_UTC}, 21), 6, '0'), 'Z')"
 _IDENTITY = "substring(unhex(sha2(concat(content, revision, to_json(array(publication, subscription))), 256)), 1, 16)"
 _IDENTITIES = {
     MATCH: f"lower(hex({_IDENTITY}))",
@@ -34,8 +38,8 @@ _IS_JSON, _IS_LONG = {"bindings"}, {"bindings", "construct", "reason", "remedy",
 class Part:
     """A micro-batch: the stream that it is of, its number, and what its rows are (`MATCH` or `LETTER`).
 
-    `replaces`: it is a batch run, whose rows take the place of those of the run before. Who waits in a sink looks at
-    `stop`.
+    `replaces`: it is a batch run, or a micro-batch that is repeated, whose rows take the place of those of the run or
+    try before. Who waits in a sink looks at `stop`.
     """
 
     stream: str
@@ -83,6 +87,24 @@ def rows_of(rows: DataFrame, kind: str) -> DataFrame:
         for field in SCHEMAS[kind]
     ]
     return rows.selectExpr(f"{_IDENTITIES[kind]} AS identity", *columns).dropDuplicates(["identity"])
+
+
+@contextmanager
+def said(target: Address, what: str, package: str) -> Iterator[None]:
+    """Turns what the other side or its driver says into a `TriplewireError` of one sentence. `what`: what it is about;
+    `package`: where the driver is, for the remedy where there is none."""
+    # imported here because Spark is an optional dependency
+    from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # it has no types
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (Py4JJavaError, PySparkException) as error:
+        text = str(getattr(error, "java_exception", None) or error)
+        first = next((line for line in text.splitlines() if line.strip()), type(error).__name__)
+        is_missing = "ClassNotFound" in text or "No suitable driver" in text
+        remedy = f"--conf spark.jars.packages={package}, or the package of another driver" if is_missing else ""
+        raise TriplewireError(f"{what}: {shown(first)[:500]}", source=str(target), remedy=remedy) from None
 
 
 def without_nul(kind: str) -> Sequence[str]:

@@ -1,7 +1,7 @@
 """SQLite files: tables of matches and dead letters, written once, by the driver.
 
-All rows of a micro-batch go into one transaction. What is there is known by stream, micro-batch and identity, the
-primary key, so a micro-batch that is repeated adds nothing.
+All rows of a micro-batch go into one transaction, in which those of an earlier try of it go. What is there is known by
+stream, micro-batch and identity, the primary key.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class SqliteSink:
             connection.execute(f"EXPLAIN {self._insertion}", [None] * len(self._columns))
 
     def deliver(self, rows: DataFrame, part: Part) -> list[Refusal]:
-        """Write the rows that are not there yet, all or none; those of a batch run replace what it wrote before."""
+        """Write the rows that are not there yet, all or none; with `Part.replaces`, in place of those before."""
         with self._connected() as connection:
             connection.execute("BEGIN IMMEDIATE")
             if part.replaces:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 KEYS = {"allow_private_addresses", "attempts", "authorization", "ca_file", "concurrency", "secret", "timeout"}
 _ATTEMPTS, _SECONDS, _AT_ONCE = 8, 15.0, 4
 _PAUSE, _LONGEST = 0.5, 300.0  # seconds before the second attempt, doubled for each, and at most
-_SMALL = 1 << 16  # bytes of an answer, which is not looked at
+_SMALL = 1 << 16  # bytes of an answer that are read, for the next one to come on the same connection
 _LATER = {408, 425, 429}
 _ELSEWHERE = {401, 403, 404, 405, 407, 410}
 _WAITING = 256  # rows that are read ahead
@@ -56,9 +56,11 @@ class WebhookSink:
             if not (1 <= self._attempts <= 100 and 0 < self._seconds <= 3600 and 1 <= self._at_once <= 64):
                 raise ValueError("attempts, timeout or concurrency is out of range")
             self._secret = _secret(settings.get("secret", ""))
+            self._authorization = settings.get("authorization", "")
+            if not (self._authorization.isascii() and self._authorization.isprintable()):
+                raise ValueError("authorization has a character, such as the end of a line, that no header may have")
         except ValueError as error:
             raise TriplewireError(shown(str(error)), source=str(target)) from None
-        self._authorization = settings.get("authorization", "")
         self._idle: SimpleQueue[Connection] = SimpleQueue()
         for _ in range(self._at_once):
             self._idle.put(Connection(self._target))
@@ -81,6 +83,8 @@ class WebhookSink:
 
     def _sent(self, part: Part, identity: str, value: str) -> Refusal | None:
         """Post one row until it is taken; None, or why it never will be."""
+        if part.stop.is_set():
+            raise TriplewireError("the run was ended before all rows were posted", source=str(self._address))
         connection = self._idle.get()
         try:
             for attempt in range(1, self._attempts + 1):
@@ -114,7 +118,7 @@ class WebhookSink:
             signed = hmac.digest(self._secret, f"{key}.{now}.".encode() + body, "sha256")
             signature = f"v1,{base64.b64encode(signed).decode()}"
             headers |= {"webhook-id": key, "webhook-timestamp": now, "webhook-signature": signature}
-        return connection.exchange("POST", headers, body, self._seconds, _SMALL)
+        return connection.exchange("POST", headers, body, self._seconds, _SMALL, whole=False)
 
     def _gone(self, what: str) -> TriplewireError:
         remedy = "nothing is lost: the next start delivers the micro-batch again"
