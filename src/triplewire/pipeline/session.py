@@ -198,8 +198,9 @@ def cancelled_at(stop: threading.Event, spark: SparkSession) -> Iterator[None]:
 
 
 @contextmanager
-def failures(log: Path | None = None) -> Iterator[None]:
-    """Turns an exception of Spark into a `TriplewireError` of one sentence. The whole exception goes to the log."""
+def failures(log: Path | None = None, source: str = "") -> Iterator[None]:
+    """Turns an exception of Spark into a `TriplewireError` of one sentence. The whole exception goes to the log.
+    `source`: what is read, where Spark's own words do not say it."""
     # imported here because Spark is an optional dependency
     from py4j.protocol import Py4JError, Py4JNetworkError
     from pyspark.errors import PySparkException
@@ -212,7 +213,7 @@ def failures(log: Path | None = None) -> Iterator[None]:
                 stream.write(f"\n{error}\n")
         is_gone = isinstance(error, Py4JNetworkError | ConnectionRefusedError)
         cause = "its Java process has ended" if is_gone else _cause(error)
-        raise TriplewireError(f"Spark failed: {cause}", remedy=f"see {log}" if log else "") from error
+        raise TriplewireError(f"Spark failed: {cause}", source=source, remedy=f"see {log}" if log else "") from error
 
 
 def _cause(error: Exception) -> str:

@@ -26,16 +26,20 @@ Result = TypeVar("Result")
 def spark_for(job: PipelineRun, master: str, config: dict[str, str]) -> Iterator[SparkSession]:
     """A session for the job, with progress on standard error; Spark's failures become one sentence. In the end, other
     runs may write to the output, also where this one failed and its process goes on."""
+    # --help does without the engine
+    from triplewire.pipeline.connect.addresses import KAFKA, kind_of
+
     try:
-        with spark_with_log(job.output.log, master, config) as spark:
+        topic = job.source if kind_of(job.source) == KAFKA else ""
+        with spark_with_log(job.output.log, master, config, topic) as spark:
             yield spark
     finally:
         job.output.release()
 
 
 @contextmanager
-def spark_with_log(log: Path, master: str, config: dict[str, str]) -> Iterator[SparkSession]:
-    """The same for work of any kind; what Spark says goes to the log."""
+def spark_with_log(log: Path, master: str, config: dict[str, str], source: str = "") -> Iterator[SparkSession]:
+    """The same for work of any kind; what Spark says goes to the log. `source`: see `pipeline.session.failures`."""
     # Spark takes a second to load, and is an extra
     from triplewire.pipeline.session import failures, session_for
 
@@ -44,7 +48,7 @@ def spark_with_log(log: Path, master: str, config: dict[str, str]) -> Iterator[S
     try:
         with (
             session_for("triplewire pipeline", master=master, config=config, log=log) as spark,
-            failures(log),
+            failures(log, source),
             _progress(spark),
         ):
             yield spark
