@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
@@ -12,6 +13,7 @@ import pytest
 
 from amounts import usually
 from engine.store import interrupted
+from engine.store.damage import data_files
 from triplewire import Engine
 from triplewire.engine.store import directory
 from triplewire.engine.tiers.lock import locked
@@ -98,6 +100,61 @@ def test_what_an_interrupted_save_left_is_replaced(tmp_path: Path) -> None:
     Engine(matcher="reference").save(tmp_path)
     assert not any((tmp_path / name).exists() for name in left[1:])
     assert Engine.load(tmp_path).subscriptions == ()
+
+
+@pytest.mark.parametrize("before", ["nothing", "an engine", "a damaged engine"])
+@pytest.mark.parametrize("step", ["subscriptions", "taxonomy", "manifest.json"])
+def test_a_save_that_fails_leaves_the_data_files_that_were_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: str, step: str
+) -> None:
+    """And of what an interrupted one has left, it removes first what the manifest does not name. The class hierarchy is
+    the same before and after."""
+    engine = Engine(matcher="reference")
+    if before != "nothing":
+        engine.save(tmp_path)
+    there = {file.name for file in tmp_path.iterdir()}
+    left = {"index.0123456789abcdef.bin", "subscriptions.0123456789abcdef.jsonl"}
+    for name in left:
+        (tmp_path / name).write_text("left\n")
+    if before == "a damaged engine":
+        (tmp_path / "manifest.json").write_text("{")
+        there |= left  # as a restored manifest may name them
+    fail_at(step, monkeypatch, OSError(errno.ENOSPC, "No space left on device"))
+    engine.subscribe("ASK { ?s ?p ?o }", id="new")
+    for _ in range(2):
+        with pytest.raises(StoreError, match="No space left"):
+            engine.save(tmp_path)
+        assert {file.name for file in tmp_path.iterdir()} == there | {".lock"}
+    if before == "an engine":
+        assert Engine.load(tmp_path, verify=True).subscriptions == ()
+    monkeypatch.undo()
+    engine.save(tmp_path)
+    assert len(Engine.load(tmp_path, verify=True).subscriptions) == 1
+    assert len(data_files(tmp_path)) == 3
+
+
+def fail_at(step: str, monkeypatch: pytest.MonkeyPatch, error: BaseException, *, late: bool = False) -> None:
+    """Have a save fail where a file of this name gets its place, or as soon as it has it."""
+    replace = os.replace
+
+    def failing(source: Path, target: Path) -> None:
+        fails = target.name.startswith(step)
+        if late or not fails:
+            replace(source, target)
+        if fails:
+            raise error
+
+    monkeypatch.setattr("os.replace", failing)
+
+
+def test_an_interrupt_when_the_new_manifest_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = Engine(matcher="reference")
+    engine.save(tmp_path)
+    engine.subscribe("ASK { ?s ?p ?o }", id="new")
+    fail_at("manifest.json", monkeypatch, KeyboardInterrupt(), late=True)
+    with pytest.raises(KeyboardInterrupt):
+        engine.save(tmp_path)
+    assert len(Engine.load(tmp_path, verify=True).subscriptions) == 1
 
 
 @pytest.mark.parametrize("other", ["index.html", "subscriptions.txt", ".part", "taxonomy.0123456789abcdef.txt"])

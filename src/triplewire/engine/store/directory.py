@@ -11,7 +11,8 @@
 
 The data files are written first, under names that no earlier state has; the manifest then takes the place of the old
 one in a single step. Whoever reads sees the state before or the state after, even if the process or the machine stops
-in between. What a save that was stopped has left is removed by the next one. One process saves at a time, others wait.
+in between. What a save that was stopped has left is removed by the next one, before it writes; one that fails removes
+what it has written. One process saves at a time, others wait.
 
 Every file is read once when it is opened: one up to `SMALL` bytes for its SHA-256, a larger one for its CRC-32, which
 takes less time; `whole` asks for the SHA-256 of all. Without an index of its own version, a loaded engine is compiled
@@ -26,7 +27,7 @@ import json
 import os
 import re
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -156,8 +157,25 @@ def _alone(directory: Path) -> Iterator[None]:
 
 
 def _replace(directory: Path, manifest: Callable[[], Mapping[str, Any]], parts: Mapping[str, Part]) -> None:
-    """Write the data files, and the manifest that names them; remove those before."""
+    """Write the data files, and the manifest that names them; remove those before. Where that fails, the directory has
+    the data files that it had."""
     _sweep(directory, _ASIDE)
+    named = _named(directory)
+    if named is not None:  # else somebody may restore a manifest that names them
+        _sweep(directory, _DATA, named)
+    before = {entry.name for entry in directory.iterdir()}
+    try:
+        files = _write(directory, manifest, parts)
+    except BaseException:
+        with suppress(OSError):  # an interrupt may have come when the new manifest was there already
+            _sweep(directory, _DATA, before | (_named(directory) or set()))
+        raise
+    sync(directory)
+    _sweep(directory, _DATA, files)
+
+
+def _write(directory: Path, manifest: Callable[[], Mapping[str, Any]], parts: Mapping[str, Part]) -> set[str]:
+    """Write the data files, and the manifest in place of that before. Returns the names of the data files."""
     files: dict[str, dict[str, Any]] = {}
     for part, (suffix, write) in parts.items():
         aside = directory / f".{part}.{os.getpid()}.part"
@@ -171,8 +189,17 @@ def _replace(directory: Path, manifest: Callable[[], Mapping[str, Any]], parts: 
     aside = directory / f".{MANIFEST}.{os.getpid()}.part"
     with _written(aside, lambda stream: _wrote(stream, text)):
         os.replace(aside, directory / MANIFEST)
-    sync(directory)
-    _sweep(directory, _DATA, {entry["name"] for entry in files.values()})
+    return {entry["name"] for entry in files.values()}
+
+
+def _named(directory: Path) -> set[str] | None:
+    """The data files that the manifest names, none where there is no manifest; None where it does not say."""
+    if MANIFEST not in os.listdir(directory):
+        return set()
+    try:
+        return {entry["name"] for entry in read_manifest(directory)["files"].values()}
+    except (StoreError, LookupError, TypeError, AttributeError):
+        return None
 
 
 @contextmanager
@@ -188,7 +215,7 @@ def _written(path: Path, write: Callable[[IO[bytes]], None]) -> Iterator[None]:
         path.unlink(missing_ok=True)
 
 
-def _sweep(directory: Path, names: re.Pattern[str], but: frozenset[str] | set[str] = frozenset()) -> None:
+def _sweep(directory: Path, names: re.Pattern[str], but: Set[str] = frozenset()) -> None:
     """Remove the files with such names, which are of earlier saves."""
     for entry in list(directory.iterdir()):
         if names.fullmatch(entry.name) and entry.name not in but:
