@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -157,14 +158,57 @@ def test_an_interrupt_when_the_new_manifest_is_there(tmp_path: Path, monkeypatch
     assert len(Engine.load(tmp_path, verify=True).subscriptions) == 1
 
 
-@pytest.mark.parametrize("other", ["index.html", "subscriptions.txt", ".part", "taxonomy.0123456789abcdef.txt"])
-def test_a_file_of_somebody_else_is_not_touched(tmp_path: Path, other: str) -> None:
+OF_OTHERS = {
+    "index.html": "dear",
+    "subscriptions.txt": "dear",
+    ".part": "dear",
+    "taxonomy.0123456789abcdef.txt": "dear",
+    "manifest.json": '{\n  // of an extension\n  "name": "dear"\n}\n',
+    "manifest.json without a content": "",
+    "manifest.json as it might be": '{"name": "dear"}',
+    ".lock": "12 of another program\n",
+}
+
+
+@pytest.mark.parametrize(("other", "text"), OF_OTHERS.items(), ids=OF_OTHERS)
+def test_a_file_of_somebody_else_is_not_touched(tmp_path: Path, other: str, text: str) -> None:
     (tmp_path / ".index.12.part").write_text("")
-    (tmp_path / other).write_text("dear")
-    with pytest.raises(StoreError, match="no saved engine"):
+    other = other.split()[0]
+    (tmp_path / other).write_text(text)
+    with pytest.raises(StoreError, match=r"no saved engine|no save has written|not the manifest"):
         Engine(matcher="reference").save(tmp_path)
-    assert (tmp_path / other).read_text() == "dear"
-    assert not (tmp_path / ".lock").exists()
+    assert (tmp_path / other).read_text() == text
+    assert {file.name for file in tmp_path.iterdir()} == {".index.12.part", other}
+
+
+@pytest.mark.parametrize("kind", ["folder", "pipe", "link"])
+@pytest.mark.parametrize("part", [".lock", "subscriptions", "taxonomy"])
+def test_what_is_no_file_is_named(tmp_path: Path, part: str, kind: str) -> None:
+    """Where a save writes a file, beside a saved engine. A link is replaced, and not followed, but that of a lock."""
+    folder, elsewhere = tmp_path / "saved", tmp_path / "elsewhere"
+    engine = Engine(matcher="reference")
+    engine.save(folder)
+    elsewhere.write_text("dear")
+    (place,) = (entry for entry in folder.iterdir() if entry.name.startswith(part))
+    place.unlink()
+    if kind == "folder":
+        place.mkdir()
+    elif kind == "pipe":
+        os.mkfifo(place)
+    else:
+        place.symlink_to(elsewhere)
+    if kind == "link" and part != ".lock":
+        engine.save(folder)
+        assert Engine.load(folder).subscriptions == ()
+    else:
+        with pytest.raises(StoreError, match=f"it holds {re.escape(place.name)}, which no save has written"):
+            engine.save(folder)
+    assert elsewhere.read_text() == "dear"
+
+
+def test_a_name_that_no_folder_can_have(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="no directory can have this name"):
+        Engine(matcher="reference").save(f"{tmp_path}/\ud800")
 
 
 def test_a_damaged_engine_can_be_saved_anew(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ import hashlib
 import json
 import os
 import re
+import stat
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Set
 from contextlib import contextmanager, suppress
@@ -36,7 +37,7 @@ from typing import IO, Any
 from triplewire.config import Settings
 from triplewire.engine.store.arrays import MappedArrays, map_arrays
 from triplewire.engine.store.manifest import MANIFEST, UNHASHED, damaged, manifest_text, read_manifest
-from triplewire.engine.tiers.lock import locked_within
+from triplewire.engine.tiers.lock import is_lock, locked_within
 from triplewire.errors import DamagedError, StoreError, TaxonomyError
 from triplewire.ir.taxonomy import Taxonomy
 
@@ -73,6 +74,10 @@ def save(directory: Path, manifest: Callable[[], Mapping[str, Any]], parts: Mapp
     `manifest` is asked when the parts are written. Waits for another process that saves there. Raises `StoreError` when
     that takes longer than `WAIT_SECONDS`, and when the directory holds something else or cannot be written.
     """
+    try:
+        os.fsencode(directory)
+    except UnicodeEncodeError as error:
+        raise StoreError(f"no directory can have this name: {error.reason}", source=str(directory)) from None
     try:
         _refuse_others(directory)
         if not directory.exists():
@@ -131,15 +136,32 @@ def load(directory: Path, settings: Settings | None = None, *, whole: bool = Fal
 
 def _refuse_others(directory: Path) -> None:
     """Raises `StoreError` where the directory holds anything but a saved engine, or what is left of one."""
-    names = {entry.name for entry in directory.iterdir()} if directory.exists() else set()
-    is_ours = all(name in (MANIFEST, LOCK) or _DATA.fullmatch(name) or _ASIDE.fullmatch(name) for name in names)
-    if MANIFEST not in names and is_ours:
-        return  # nothing, or a first save that was stopped
+    entries = {entry.name: entry for entry in directory.iterdir()} if directory.exists() else {}
+    ours = [name for name in entries if name in (MANIFEST, LOCK) or _DATA.fullmatch(name) or _ASIDE.fullmatch(name)]
+    if MANIFEST in entries or len(ours) < len(entries):  # else nothing, or a first save that was stopped
+        try:
+            read_manifest(directory)
+        except DamagedError:
+            if len(ours) < len(entries):
+                raise
+            if not any(_DATA.fullmatch(name) for name in ours):
+                what = f"it is no saved engine: {MANIFEST} is none of an engine, and no data file is beside it"
+                raise StoreError(what, source=str(directory), remedy="save to another directory") from None
+    for name in ours:
+        if not _is_of_a_save(entries[name]):
+            what = f"it holds {name}, which no save has written"
+            raise StoreError(what, source=str(directory), remedy="remove that, or save to another directory")
+
+
+def _is_of_a_save(entry: Path) -> bool:
+    """May something with one of our names be replaced? A link may, as it is not followed; the lock is written to."""
     try:
-        read_manifest(directory)
-    except DamagedError:
-        if not is_ours:
-            raise
+        mode = entry.lstat().st_mode
+    except FileNotFoundError:
+        return True  # another save has removed it just now
+    if entry.name == LOCK:
+        return stat.S_ISREG(mode) and is_lock(entry)
+    return stat.S_ISREG(mode) or stat.S_ISLNK(mode)
 
 
 @contextmanager
