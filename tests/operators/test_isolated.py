@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import copy
+import gc
+import sys
+
 import pytest
 
 from triplewire import Engine, Publication
@@ -109,6 +113,15 @@ def test_a_budget_is_of_any_hour(is_shared: bool, tmp_path) -> None:  # type: ig
         one.spend(3)
     finally:
         share_budgets(None)
+
+
+def test_a_copy_that_fails_tells_nothing_but_its_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", told.append)
+    with pytest.raises(TypeError):
+        copy.deepcopy(engine("fine"))
+    gc.collect()
+    assert not told
 
 
 class Local:

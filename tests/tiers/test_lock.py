@@ -41,6 +41,14 @@ def test_one_holds_it_at_a_time(tmp_path: Path) -> None:
         assert again
 
 
+def test_no_link_is_followed(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").write_text("dear")
+    (tmp_path / "lock").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(OSError, match="lock"), locked(tmp_path / "lock"):
+        pass
+    assert (tmp_path / "elsewhere").read_text() == "dear"
+
+
 def test_a_dead_owner_holds_nothing(tmp_path: Path) -> None:
     path = tmp_path / "lock"
     command = [sys.executable, "-c", HOLD, str(path)]

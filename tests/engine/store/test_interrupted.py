@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +14,7 @@ import pytest
 
 from amounts import usually
 from engine.store import interrupted
+from engine.store.damage import data_files
 from triplewire import Engine
 from triplewire.engine.store import directory
 from triplewire.engine.tiers.lock import locked
@@ -100,14 +103,112 @@ def test_what_an_interrupted_save_left_is_replaced(tmp_path: Path) -> None:
     assert Engine.load(tmp_path).subscriptions == ()
 
 
-@pytest.mark.parametrize("other", ["index.html", "subscriptions.txt", ".part", "taxonomy.0123456789abcdef.txt"])
-def test_a_file_of_somebody_else_is_not_touched(tmp_path: Path, other: str) -> None:
+@pytest.mark.parametrize("before", ["nothing", "an engine", "a damaged engine"])
+@pytest.mark.parametrize("step", ["subscriptions", "taxonomy", "manifest.json"])
+def test_a_save_that_fails_leaves_the_data_files_that_were_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: str, step: str
+) -> None:
+    """And of what an interrupted one has left, it removes first what the manifest does not name. The class hierarchy is
+    the same before and after."""
+    engine = Engine(matcher="reference")
+    if before != "nothing":
+        engine.save(tmp_path)
+    there = {file.name for file in tmp_path.iterdir()}
+    left = {"index.0123456789abcdef.bin", "subscriptions.0123456789abcdef.jsonl"}
+    for name in left:
+        (tmp_path / name).write_text("left\n")
+    if before == "a damaged engine":
+        (tmp_path / "manifest.json").write_text("{")
+        there |= left  # as a restored manifest may name them
+    fail_at(step, monkeypatch, OSError(errno.ENOSPC, "No space left on device"))
+    engine.subscribe("ASK { ?s ?p ?o }", id="new")
+    for _ in range(2):
+        with pytest.raises(StoreError, match="No space left"):
+            engine.save(tmp_path)
+        assert {file.name for file in tmp_path.iterdir()} == there | {".lock"}
+    if before == "an engine":
+        assert Engine.load(tmp_path, verify=True).subscriptions == ()
+    monkeypatch.undo()
+    engine.save(tmp_path)
+    assert len(Engine.load(tmp_path, verify=True).subscriptions) == 1
+    assert len(data_files(tmp_path)) == 3
+
+
+def fail_at(step: str, monkeypatch: pytest.MonkeyPatch, error: BaseException, *, late: bool = False) -> None:
+    """Have a save fail where a file of this name gets its place, or as soon as it has it."""
+    replace = os.replace
+
+    def failing(source: Path, target: Path) -> None:
+        fails = target.name.startswith(step)
+        if late or not fails:
+            replace(source, target)
+        if fails:
+            raise error
+
+    monkeypatch.setattr("os.replace", failing)
+
+
+def test_an_interrupt_when_the_new_manifest_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = Engine(matcher="reference")
+    engine.save(tmp_path)
+    engine.subscribe("ASK { ?s ?p ?o }", id="new")
+    fail_at("manifest.json", monkeypatch, KeyboardInterrupt(), late=True)
+    with pytest.raises(KeyboardInterrupt):
+        engine.save(tmp_path)
+    assert len(Engine.load(tmp_path, verify=True).subscriptions) == 1
+
+
+OF_OTHERS = {
+    "index.html": "dear",
+    "subscriptions.txt": "dear",
+    ".part": "dear",
+    "taxonomy.0123456789abcdef.txt": "dear",
+    "manifest.json": '{\n  // of an extension\n  "name": "dear"\n}\n',
+    "manifest.json without a content": "",
+    "manifest.json as it might be": '{"name": "dear"}',
+    ".lock": "12 of another program\n",
+}
+
+
+@pytest.mark.parametrize(("other", "text"), OF_OTHERS.items(), ids=OF_OTHERS)
+def test_a_file_of_somebody_else_is_not_touched(tmp_path: Path, other: str, text: str) -> None:
     (tmp_path / ".index.12.part").write_text("")
-    (tmp_path / other).write_text("dear")
-    with pytest.raises(StoreError, match="no saved engine"):
+    other = other.split()[0]
+    (tmp_path / other).write_text(text)
+    with pytest.raises(StoreError, match=r"no saved engine|no save has written|not the manifest"):
         Engine(matcher="reference").save(tmp_path)
-    assert (tmp_path / other).read_text() == "dear"
-    assert not (tmp_path / ".lock").exists()
+    assert (tmp_path / other).read_text() == text
+    assert {file.name for file in tmp_path.iterdir()} == {".index.12.part", other}
+
+
+@pytest.mark.parametrize("kind", ["folder", "pipe", "link"])
+@pytest.mark.parametrize("part", [".lock", "subscriptions", "taxonomy"])
+def test_what_is_no_file_is_named(tmp_path: Path, part: str, kind: str) -> None:
+    """Where a save writes a file, beside a saved engine. A link is replaced, and not followed, but that of a lock."""
+    folder, elsewhere = tmp_path / "saved", tmp_path / "elsewhere"
+    engine = Engine(matcher="reference")
+    engine.save(folder)
+    elsewhere.write_text("dear")
+    (place,) = (entry for entry in folder.iterdir() if entry.name.startswith(part))
+    place.unlink()
+    if kind == "folder":
+        place.mkdir()
+    elif kind == "pipe":
+        os.mkfifo(place)
+    else:
+        place.symlink_to(elsewhere)
+    if kind == "link" and part != ".lock":
+        engine.save(folder)
+        assert Engine.load(folder).subscriptions == ()
+    else:
+        with pytest.raises(StoreError, match=f"it holds {re.escape(place.name)}, which no save has written"):
+            engine.save(folder)
+    assert elsewhere.read_text() == "dear"
+
+
+def test_a_name_that_no_folder_can_have(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="no directory can have this name"):
+        Engine(matcher="reference").save(f"{tmp_path}/\ud800")
 
 
 def test_a_damaged_engine_can_be_saved_anew(tmp_path: Path) -> None:

@@ -11,7 +11,8 @@
 
 The data files are written first, under names that no earlier state has; the manifest then takes the place of the old
 one in a single step. Whoever reads sees the state before or the state after, even if the process or the machine stops
-in between. What a save that was stopped has left is removed by the next one. One process saves at a time, others wait.
+in between. What a save that was stopped has left is removed by the next one, before it writes; one that fails removes
+what it has written. One process saves at a time, others wait.
 
 Every file is read once when it is opened: one up to `SMALL` bytes for its SHA-256, a larger one for its CRC-32, which
 takes less time; `whole` asks for the SHA-256 of all. Without an index of its own version, a loaded engine is compiled
@@ -25,8 +26,9 @@ import hashlib
 import json
 import os
 import re
+import stat
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,7 +37,7 @@ from typing import IO, Any
 from triplewire.config import Settings
 from triplewire.engine.store.arrays import MappedArrays, map_arrays
 from triplewire.engine.store.manifest import MANIFEST, UNHASHED, damaged, manifest_text, read_manifest
-from triplewire.engine.tiers.lock import locked_within
+from triplewire.engine.tiers.lock import is_lock, locked_within
 from triplewire.errors import DamagedError, StoreError, TaxonomyError
 from triplewire.ir.taxonomy import Taxonomy
 
@@ -72,6 +74,10 @@ def save(directory: Path, manifest: Callable[[], Mapping[str, Any]], parts: Mapp
     `manifest` is asked when the parts are written. Waits for another process that saves there. Raises `StoreError` when
     that takes longer than `WAIT_SECONDS`, and when the directory holds something else or cannot be written.
     """
+    try:
+        os.fsencode(directory)
+    except UnicodeEncodeError as error:
+        raise StoreError(f"no directory can have this name: {error.reason}", source=str(directory)) from None
     try:
         _refuse_others(directory)
         if not directory.exists():
@@ -130,15 +136,32 @@ def load(directory: Path, settings: Settings | None = None, *, whole: bool = Fal
 
 def _refuse_others(directory: Path) -> None:
     """Raises `StoreError` where the directory holds anything but a saved engine, or what is left of one."""
-    names = {entry.name for entry in directory.iterdir()} if directory.exists() else set()
-    is_ours = all(name in (MANIFEST, LOCK) or _DATA.fullmatch(name) or _ASIDE.fullmatch(name) for name in names)
-    if MANIFEST not in names and is_ours:
-        return  # nothing, or a first save that was stopped
+    entries = {entry.name: entry for entry in directory.iterdir()} if directory.exists() else {}
+    ours = [name for name in entries if name in (MANIFEST, LOCK) or _DATA.fullmatch(name) or _ASIDE.fullmatch(name)]
+    if MANIFEST in entries or len(ours) < len(entries):  # else nothing, or a first save that was stopped
+        try:
+            read_manifest(directory)
+        except DamagedError:
+            if len(ours) < len(entries):
+                raise
+            if not any(_DATA.fullmatch(name) for name in ours):
+                what = f"it is no saved engine: {MANIFEST} is none of an engine, and no data file is beside it"
+                raise StoreError(what, source=str(directory), remedy="save to another directory") from None
+    for name in ours:
+        if not _is_of_a_save(entries[name]):
+            what = f"it holds {name}, which no save has written"
+            raise StoreError(what, source=str(directory), remedy="remove that, or save to another directory")
+
+
+def _is_of_a_save(entry: Path) -> bool:
+    """May something with one of our names be replaced? A link may, as it is not followed; the lock is written to."""
     try:
-        read_manifest(directory)
-    except DamagedError:
-        if not is_ours:
-            raise
+        mode = entry.lstat().st_mode
+    except FileNotFoundError:
+        return True  # another save has removed it just now
+    if entry.name == LOCK:
+        return stat.S_ISREG(mode) and is_lock(entry)
+    return stat.S_ISREG(mode) or stat.S_ISLNK(mode)
 
 
 @contextmanager
@@ -156,8 +179,25 @@ def _alone(directory: Path) -> Iterator[None]:
 
 
 def _replace(directory: Path, manifest: Callable[[], Mapping[str, Any]], parts: Mapping[str, Part]) -> None:
-    """Write the data files, and the manifest that names them; remove those before."""
+    """Write the data files, and the manifest that names them; remove those before. Where that fails, the directory has
+    the data files that it had."""
     _sweep(directory, _ASIDE)
+    named = _named(directory)
+    if named is not None:  # else somebody may restore a manifest that names them
+        _sweep(directory, _DATA, named)
+    before = {entry.name for entry in directory.iterdir()}
+    try:
+        files = _write(directory, manifest, parts)
+    except BaseException:
+        with suppress(OSError):  # an interrupt may have come when the new manifest was there already
+            _sweep(directory, _DATA, before | (_named(directory) or set()))
+        raise
+    sync(directory)
+    _sweep(directory, _DATA, files)
+
+
+def _write(directory: Path, manifest: Callable[[], Mapping[str, Any]], parts: Mapping[str, Part]) -> set[str]:
+    """Write the data files, and the manifest in place of that before. Returns the names of the data files."""
     files: dict[str, dict[str, Any]] = {}
     for part, (suffix, write) in parts.items():
         aside = directory / f".{part}.{os.getpid()}.part"
@@ -171,8 +211,17 @@ def _replace(directory: Path, manifest: Callable[[], Mapping[str, Any]], parts: 
     aside = directory / f".{MANIFEST}.{os.getpid()}.part"
     with _written(aside, lambda stream: _wrote(stream, text)):
         os.replace(aside, directory / MANIFEST)
-    sync(directory)
-    _sweep(directory, _DATA, {entry["name"] for entry in files.values()})
+    return {entry["name"] for entry in files.values()}
+
+
+def _named(directory: Path) -> set[str] | None:
+    """The data files that the manifest names, none where there is no manifest; None where it does not say."""
+    if MANIFEST not in os.listdir(directory):
+        return set()
+    try:
+        return {entry["name"] for entry in read_manifest(directory)["files"].values()}
+    except (StoreError, LookupError, TypeError, AttributeError):
+        return None
 
 
 @contextmanager
@@ -188,7 +237,7 @@ def _written(path: Path, write: Callable[[IO[bytes]], None]) -> Iterator[None]:
         path.unlink(missing_ok=True)
 
 
-def _sweep(directory: Path, names: re.Pattern[str], but: frozenset[str] | set[str] = frozenset()) -> None:
+def _sweep(directory: Path, names: re.Pattern[str], but: Set[str] = frozenset()) -> None:
     """Remove the files with such names, which are of earlier saves."""
     for entry in list(directory.iterdir()):
         if names.fullmatch(entry.name) and entry.name not in but:

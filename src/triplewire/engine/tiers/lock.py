@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import time
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ else:
 
 
 _LOOK_SECONDS = 0.02
+_OWNER = re.compile(rb"[0-9\0]{0,20}\n?")  # zeros where a machine stopped before the number was on disk
 
 
 @contextmanager
@@ -23,8 +25,9 @@ def locked(path: Path) -> Iterator[bool]:
     """Holds the lock inside the `with` block if nobody else does; says whether that is so. Never waits.
 
     The file holds the id of its last owner, for people who look. Where a file system knows no locks, everybody gets it.
+    Raises `OSError` where the path is a link: what it leads to is not ours to write to.
     """
-    with open(path, "a+b") as stream:
+    with open(path, "a+b", opener=_opened) as stream:
         held = _lock(stream.fileno())
         if held:
             stream.truncate(0)
@@ -43,6 +46,16 @@ def locked_within(path: Path, seconds: float) -> Iterator[bool]:
                 yield held
                 return
         time.sleep(_LOOK_SECONDS)
+
+
+def is_lock(path: Path) -> bool:
+    """Is it a file that `locked` may have made? Its content is the id of an owner, or nothing."""
+    with open(path, "rb", opener=_opened) as stream:
+        return _OWNER.fullmatch(stream.read(64)) is not None
+
+
+def _opened(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o666)
 
 
 def _lock(file: int) -> bool:

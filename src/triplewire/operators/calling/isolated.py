@@ -121,7 +121,8 @@ class Isolated:
         self._idle = []
 
     def __del__(self) -> None:
-        self.close()
+        if "_lock" in vars(self):  # else it was never made: a copy that failed
+            self.close()
 
 
 _ALL: weakref.WeakSet[Isolated] = weakref.WeakSet()
