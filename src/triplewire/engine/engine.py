@@ -222,9 +222,10 @@ class Engine:
 
     def settle(self) -> None:
         """Do now, and wait for, what is otherwise done in the background: take changes into the index for good, and
-        where the first subscriptions are matched interpreted, compile the kernels."""
+        where the first subscriptions are matched interpreted, compile the kernels. Raises `StoreError` where texts
+        cannot be written to a temporary file."""
         self._current.compiled()
-        self._current.settle()
+        self._current.finish()
 
     # --- publications ------------------------------------------------------------------------------------------------
 
