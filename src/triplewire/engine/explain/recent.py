@@ -10,7 +10,7 @@ import numpy as np
 from triplewire.engine.given import check_publication
 from triplewire.engine.result import ChunkOrigin, MatchResult, Part
 from triplewire.errors import ArgumentError, SubscriptionError
-from triplewire.expected import refuse
+from triplewire.expected import plain, refuse
 from triplewire.ir.evaluation.evaluate import CallResults
 from triplewire.ir.subscription import Subscription
 from triplewire.matchers import Snapshot
@@ -58,7 +58,7 @@ class Recent:
             return self._of_match(snapshot, subscription, publication)
         if not isinstance(subscription, str):
             raise refuse("explain(subscription)", "the id of a subscription (str), or a Match", subscription)
-        registered = snapshot.get(subscription)
+        registered = snapshot.get(plain(subscription))
         if registered is None:
             raise SubscriptionError("there is no subscription of this id", source=subscription)
         check_publication("explain(publication)", publication)
