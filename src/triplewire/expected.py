@@ -41,6 +41,12 @@ def expect_text(where: str, value: object, remedy: str = "") -> None:
         raise refuse(where, "a text (str)", value, remedy)
 
 
+def plain_text(text: str) -> str:
+    """The same text as a `str` of no other class: others, as those of an `Enum`, may print, compare and encode as they
+    like."""
+    return text if type(text) is str else str.__str__(text)
+
+
 def expect_path(where: str, value: object, remedy: str = "") -> None:
     """Raises `ArgumentError` where the value is no path of a file or folder."""
     expect(where, value, (str, os.PathLike), "a path (str or os.PathLike)", remedy)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import datetime as dt
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
 
 from triplewire import IRI, Literal, Publication, Triple
 from triplewire.extend import Argument, Parameter, Verdict
@@ -74,3 +77,15 @@ def read_while_writing(write: Callable[[int], None], read: Callable[[], None], w
     for thread in reading:
         thread.join()
     assert not failures
+
+
+@contextmanager
+def full_disk(bytes_: int) -> Iterator[None]:
+    """A block in which no file can grow past so many bytes."""
+    resource = pytest.importorskip("resource")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (bytes_, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import threading
+import time
+import warnings
+import weakref
 from collections.abc import Callable, Iterable
 
 from triplewire.engine.incoming import size_of
 from triplewire.engine.tiers.kernels import KERNELS, PUBLICATION_BYTES, SMALL_BYTES, SMALL_PAIRS
 from triplewire.engine.tiers.snapshots import InterpretedSnapshot
+from triplewire.errors import TriplewireError, text_of_raised
 from triplewire.matchers import Install, Snapshot
 from triplewire.read.sources import Source
+
+PAUSE_SECONDS = 60.0  # after work that failed, before it is tried again
+_FAILURES = (TriplewireError, OSError, MemoryError)
 
 
 class Current:
@@ -19,15 +27,22 @@ class Current:
         self.lock = threading.Lock()
         self.snapshot = snapshot
         self._working: threading.Thread | None = None
+        self._paused = 0.0  # until then, nothing is begun
+        _ALL.add(self)
 
     def work_aside(self) -> None:
         """Start a thread for work that is due, unless one is at it. Not to be called with the lock held."""
-        if self._working is None and self.snapshot.due() is not None:
+        if self._working is None and time.monotonic() >= self._paused and self.snapshot.due() is not None:
             with self.lock:
                 if self._working is None:
                     # nobody waits for it at the end of the process: it only makes later calls cheaper
-                    self._working = threading.Thread(target=self._work, name="triplewire-merge", daemon=True)
-                    self._working.start()
+                    thread = threading.Thread(target=self._work, name="triplewire-merge", daemon=True)
+                    try:
+                        thread.start()
+                    except (RuntimeError, MemoryError):  # there is no room for a thread
+                        self._pause()
+                    else:
+                        self._working = thread
 
     def for_matching(self, publications: Callable[[], int] = lambda: 0) -> Snapshot:
         """The snapshot for a match call of about so many publications, or more, where nobody knows. Small work is
@@ -53,7 +68,17 @@ class Current:
         return self.snapshot
 
     def settle(self) -> None:
-        """Do the work that is due now, or wait for the thread that is at it."""
+        """Do the work that is due now, or wait for the thread that is at it. Work that fails is put off: it only makes
+        later calls cheaper."""
+        if time.monotonic() >= self._paused:
+            try:
+                self.finish()
+            except _FAILURES as error:
+                self._pause()
+                _warn(error)
+
+    def finish(self) -> None:
+        """The same, whenever work has failed before. Raises what it raises."""
         while True:
             with self.lock:
                 working = self._working
@@ -74,14 +99,44 @@ class Current:
                     return
             try:
                 install = work()
-            except BaseException:
+            except BaseException as error:
+                self._pause()
                 self._working = None
-                raise
+                if not isinstance(error, _FAILURES):
+                    raise
+                _warn(error)
+                return
             self._install(install)
+
+    def _pause(self) -> None:
+        self._paused = time.monotonic() + PAUSE_SECONDS
+
+    def forget(self) -> None:
+        """In the child of a fork: no thread is at work here, nor holds the lock."""
+        self.lock = threading.Lock()
+        self._working = None
 
     def _install(self, install: Install) -> None:
         with self.lock:
             self.snapshot = install(self.snapshot)
+        self._paused = 0.0
+
+
+def _warn(error: BaseException) -> None:
+    what = f"work in the background is put off, which costs time and memory: {text_of_raised(error)}"
+    warnings.warn(what, RuntimeWarning, stacklevel=2)
+
+
+_ALL: weakref.WeakSet[Current] = weakref.WeakSet()
+
+
+def _forget() -> None:
+    for current in list(_ALL):
+        current.forget()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)
 
 
 def publications_of(sources: Iterable[Source]) -> int:

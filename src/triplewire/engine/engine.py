@@ -32,7 +32,7 @@ from triplewire.engine.tiers.matcher import empty_snapshot
 from triplewire.engine.views.registered import Registered
 from triplewire.engine.views.rules import Rules
 from triplewire.errors import Refusal, SubscriptionError, TriplewireError, raise_refusal
-from triplewire.expected import expect_callable, expect_path, expect_text
+from triplewire.expected import expect_callable, expect_path, expect_text, plain_text
 from triplewire.ir.checks import check
 from triplewire.ir.subscription import Subscription
 from triplewire.ir.taxonomy import Taxonomy
@@ -115,12 +115,12 @@ class Engine:
         `SubscriptionError` when the id is taken or an operator is unknown, what `parse` raises, and `StoreError` where
         texts cannot be written to a temporary file.
         """
-        given.check_query(query, language, id, prefixes, base)
+        id = given.check_query(query, language, id, prefixes, base)
         world = self._compiler.world
         with self._current.lock:
             if isinstance(query, Subscription):
                 plain = False
-                subscription = replace(query, id=id or query.id, where=check(query, world.settings))
+                subscription = replace(query, id=id, where=check(query, world.settings))
             else:
                 subscription = parse(
                     query,
@@ -154,7 +154,7 @@ class Engine:
     def unsubscribe(self, id: str) -> bool:
         """Remove a subscription; False when there is none of this id. A rule that names it keeps its meaning, and is
         saved and loaded with it."""
-        given.check_id("unsubscribe(id)", id)
+        id = given.check_id("unsubscribe(id)", id)
         with self._current.lock:
             if id not in self._snapshot:
                 return False
@@ -174,13 +174,13 @@ class Engine:
         """Register the subscriptions of files and folders (`triplewire.languages.sources.files`); returns how many.
 
         What is wrong goes to `on_refusal` and the rest is loaded; without it, the first refusal is raised as
-        `SubscriptionError`, and what was loaded before it stays. `on_warning` gets a subscription's id and what its
+        `SubscriptionError`, and what came before it stays. `on_warning` gets a subscription's id and what its
         author should know; `progress` gets the number of those registered so far, now and then. With `ids`, others
         than these are passed over.
         """
         files = given.subscription_files(paths, on_refusal, on_warning, progress, ids)
         refuse = raise_refusal if on_refusal is None else on_refusal
-        wanted = None if ids is None else frozenset(ids)
+        wanted = None if ids is None else frozenset(map(plain_text, ids))
         if wanted is None:
             self._current.for_loading(files)
         loaded = 0
@@ -204,11 +204,10 @@ class Engine:
 
     def get(self, id: str) -> Subscription | None:
         """The subscription of this id, as it was registered; None when there is none."""
-        given.check_id("get(id)", id)
-        return self._snapshot.get(id)
+        return self._snapshot.get(given.check_id("get(id)", id))
 
     def __contains__(self, id: object) -> bool:
-        return isinstance(id, str) and id in self._snapshot
+        return isinstance(id, str) and plain_text(id) in self._snapshot
 
     def __len__(self) -> int:
         return len(self._snapshot)
@@ -222,9 +221,10 @@ class Engine:
 
     def settle(self) -> None:
         """Do now, and wait for, what is otherwise done in the background: take changes into the index for good, and
-        where the first subscriptions are matched interpreted, compile the kernels."""
+        where the first subscriptions are matched interpreted, compile the kernels. Raises `StoreError` where texts
+        cannot be written to a temporary file."""
         self._current.compiled()
-        self._current.settle()
+        self._current.finish()
 
     # --- publications ------------------------------------------------------------------------------------------------
 

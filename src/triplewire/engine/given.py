@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 from triplewire.config import Settings
 from triplewire.errors import ArgumentError
-from triplewire.expected import expect, expect_callable, expect_path, expect_text, expect_texts, refuse, shown
+from triplewire.expected import (
+    expect,
+    expect_callable,
+    expect_path,
+    expect_text,
+    expect_texts,
+    plain_text,
+    refuse,
+    shown,
+)
 from triplewire.ir.evaluation.evaluate import World
 from triplewire.ir.subscription import Subscription
 from triplewire.ir.taxonomy import EMPTY, Taxonomy
@@ -95,8 +104,9 @@ def check_operators(where: str, operators: object) -> None:
             raise ArgumentError(f"the operator {name!r} {fault}", source=where, remedy=example)
 
 
-def check_query(query: object, language: object, id: object, prefixes: object, base: object) -> None:
-    """Raises `ArgumentError` where one of the arguments of `Engine.subscribe` has a wrong type."""
+def check_query(query: str | Subscription, language: object, id: str, prefixes: object, base: object) -> str:
+    """The id, of the query where none is given. Raises `ArgumentError` where one of the arguments of `Engine.subscribe`
+    has a wrong type."""
     parsed = query if isinstance(query, Subscription) else None
     if parsed is None:
         remedy = (
@@ -109,11 +119,14 @@ def check_query(query: object, language: object, id: object, prefixes: object, b
     if parsed is not None:
         for name in ("id", "language", "text", "base"):
             expect_text(f"subscribe: the subscription's {name}", getattr(parsed, name))
+        return plain_text(id or parsed.id)
+    return plain_text(id)
 
 
-def check_id(where: str, id: object) -> None:
-    """Raises `ArgumentError` where this is no id of a subscription."""
+def check_id(where: str, id: str) -> str:
+    """The id. Raises `ArgumentError` where this is no id of a subscription."""
     expect(where, id, str, "the id of a subscription (str)", "a Subscription has it as .id")
+    return plain_text(id)
 
 
 def subscription_files(

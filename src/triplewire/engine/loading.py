@@ -45,14 +45,23 @@ def load(
     ids: frozenset[str] | None,
 ) -> Iterator[int]:
     """Register the subscriptions of files, of those with one of the `ids` where they are given. Yields how many more
-    are registered, now and then."""
+    are registered, now and then. Where `refuse`, or reading, raises something, what came before it is registered."""
     world, templates, together = compiler.world, None, OBJECTS_TOGETHER
-    registrar: Registrar = ObjectRegistrar(compiler, current, refuse, warn)
+    raised: list[Exception] = []
+
+    def tell(refusal: Refusal) -> None:
+        if not raised:
+            try:
+                refuse(refusal)
+            except Exception as error:
+                raised.append(error)
+
+    registrar: Registrar = ObjectRegistrar(compiler, current, tell, warn)
     if current.snapshot.columnar:
         from triplewire.engine.segments.loading import SegmentRegistrar  # compiled kernels
 
         size = sum(os.path.getsize(file) for file in files if os.path.isfile(file))
-        registrar = SegmentRegistrar(compiler, current, size, refuse, warn)
+        registrar = SegmentRegistrar(compiler, current, size, tell, warn)
         meant = None if compiler.entailment == "none" else compiler.meant
         templates, together = Templates(world.settings, world.operators, meant), ROWS_AHEAD
     rows = read_rows(
@@ -65,9 +74,19 @@ def load(
     )
     wanted = rows if ids is None else (parsed for parsed in rows if parsed.row.id in ids)
     del rows, templates  # so that the templates go when there are no more rows
-    while batch := list(islice(wanted, together)):
+    unread: list[Exception] = []
+    while not (raised or unread):
+        batch: list[ParsedRow] = []
+        try:
+            batch.extend(islice(wanted, together))  # those before one that raises stay in the list
+        except Exception as error:
+            unread.append(error)
+        if not batch:
+            break
         yield registrar.add(batch)
     yield registrar.finish()
+    for first in raised + unread:  # what is refused when it is registered was read before
+        raise first
 
 
 class ObjectRegistrar:
@@ -93,7 +112,7 @@ class ObjectRegistrar:
                         raise id_is_taken(id_)
                     checked[id_] = self._compiler.checked(parsed.subscription)
                 except TriplewireError as error:
-                    refusals.append(Refusal.of("subscription", id_, error))
+                    refusals.append(parsed.row.refusal(error))
             self._current.snapshot = snapshot.changed(tuple(checked.values()), ())
         for refusal in refusals:
             self._refuse(refusal)

@@ -50,20 +50,22 @@ class MatchTexts:
         return len(self.bindings)
 
 
-class _Origin:
+class ChunkOrigin:
     """What the matches of one publication of a chunk were made from (`triplewire.model.match.Origin`)."""
 
-    __slots__ = ("_chunk", "_number", "_snapshot")
+    __slots__ = ("_chunk", "_number", "snapshot")
 
     def __init__(self, chunk: Chunk, number: int, snapshot: Snapshot) -> None:
-        self._chunk, self._number, self._snapshot = chunk, number, snapshot
+        self._chunk, self._number, self.snapshot = chunk, number, snapshot
 
     @property
     def content(self) -> str:
+        """See `Origin`."""
         return self._chunk.contents(np.array([self._number]))[0]
 
     def revision(self, subscription: str) -> str:
-        return self._snapshot.revision(subscription)
+        """See `Origin`."""
+        return self.snapshot.revision(subscription)
 
 
 @dataclass(eq=False)
@@ -216,7 +218,7 @@ class Part:
         numbers, counts = publication[begins].tolist(), np.diff(begins, append=len(publication)).tolist()
         every, chunk, snapshot = self.chunk.ids, self.chunk, self.snapshot
         names = chain.from_iterable(map(repeat, [every[number] for number in numbers], counts))
-        made_of = [_Origin(chunk, number, snapshot) for number in numbers]
+        made_of = [ChunkOrigin(chunk, number, snapshot) for number in numbers]
         origins = chain.from_iterable(map(repeat, made_of, counts))
         truncated = self.rows.truncated[places].tolist()
         return zip(names, ids.tolist(), bindings, truncated, graphs, origins, strict=False)  # it ends with the names

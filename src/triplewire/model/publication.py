@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from triplewire.expected import expect, expect_text, refuse
+from triplewire.expected import expect, expect_text, plain_text, refuse
 from triplewire.model.canonical import content_hash
 from triplewire.model.packed import Packed, unpack
 from triplewire.model.terms import IRI, Node, Term, Triple, shortened
@@ -109,8 +109,9 @@ class Publication:
     def __post_init__(self) -> None:
         if type(self.triples) is not tuple or not _ONLY_TRIPLES.issuperset(map(type, self.triples)):
             object.__setattr__(self, "triples", _made_triples(self.triples))
-        if not (isinstance(self.id, str) and isinstance(self.source, str) and type(self.attachments) is dict):
+        if not (type(self.id) is str and isinstance(self.source, str) and type(self.attachments) is dict):
             expect_text("Publication(id)", self.id)
+            object.__setattr__(self, "id", plain_text(self.id))
             expect_text("Publication(source=...)", self.source)
             expect("Publication(attachments=...)", self.attachments, Mapping, "a mapping of names to bytes")
         if self.published is not None:

@@ -86,6 +86,20 @@ def test_the_subscription_is_the_one_that_matched(engine: Engine) -> None:
         engine.explain(Match("urn:x", "a", ({},)), item("urn:x"))
 
 
+def test_the_subscription_is_the_one_that_matched_without_the_result(engine: Engine) -> None:
+    (match, _) = engine.match(item("urn:x", "gull"))
+    copy = pickle.loads(pickle.dumps(match))
+    gc.collect()
+    assert engine.explain(copy, item("urn:x")).matched
+    engine.unsubscribe("a")
+    assert engine.explain(match, item("urn:x")).matched
+    engine.subscribe("ASK { ?s <urn:other> ?o }", id="a")
+    assert "<urn:p>" in engine.explain(match, item("urn:x")).findings[0].part
+    with pytest.raises(SubscriptionError, match="not registered, but another of its id"):
+        engine.explain(copy, item("urn:x"))
+    assert engine.explain(Match("urn:x", "a", ({},)), item("urn:x")).subscription == "a"
+
+
 def test_two_publications_of_one_id(engine: Engine) -> None:
     """They can be told apart by what matched them, or the caller says which one it is."""
     result = engine.match([item("urn:x", "gull"), item("urn:x", "tern")])

@@ -75,6 +75,25 @@ def test_ids_that_are_taken(matcher: str, file: Path) -> None:
     assert sorted(refusal.subject for refusal in refusals) == ["w3", "w7", "wrong"]
     assert [one.ask for one in engine.subscriptions if one.id in ("w7", "w8")] == [True, False]
     assert "w7" in [match.subscription for match in engine.match(item("p", "nothing"))]
+    (taken,) = [refusal for refusal in refusals if refusal.subject == "w7"]
+    assert str(taken).startswith(f"refused subscription w7 {file} (record 8): the id is taken; choose another")
+
+
+def test_ids_that_are_taken_are_not_warned_of(matcher: str, file: Path) -> None:
+    engine = Engine(matcher=matcher, taxonomy=TAXONOMY)
+    engine.load_subscriptions(file, on_refusal=lambda refusal: None)
+    refusals, warned = list[Refusal](), list[str]()
+    for id_ in ("c2", "w1"):  # the first one has a warning
+        engine.unsubscribe(id_)
+        engine.subscribe("ASK { ?s ?p ?o }", id=id_)
+    engine.unsubscribe("c5")
+    warn = lambda id_, _: warned.append(id_)  # noqa: E731
+    assert engine.load_subscriptions(file, on_refusal=refusals.append, on_warning=warn) == 1
+    records = {row["id"]: number for number, row in reversed([*enumerate(ROWS, 1)])}
+    assert {refusal.subject: refusal.where for refusal in refusals if "choose" in refusal.remedy} == {
+        id_: f"{file} (record {records[id_]})" for id_ in ORDER if id_ != "c5"
+    }
+    assert warned == ["c5"]
 
 
 def test_only_some(matcher: str, file: Path) -> None:
@@ -127,6 +146,26 @@ def test_the_text_that_is_kept_is_a_line_of_a_file(query: str, prefixes: dict[st
     assert json.loads(line.decode("utf-8", "surrogatepass")) == row
 
 
-def test_without_a_place_for_refusals_the_first_is_raised(matcher: str, file: Path) -> None:
-    with pytest.raises(SubscriptionError):
-        Engine(matcher=matcher).load_subscriptions(file)
+@pytest.mark.parametrize("before", [0, 7, 38])
+@pytest.mark.parametrize("wrong", ["SELECT", "locIn(0, 0, 1, 1", "language('a-b-c-')", "the id is taken"])
+def test_the_first_refusal_is_raised_and_what_came_before_it_stays(
+    matcher: str, before: int, wrong: str, tmp_path: Path
+) -> None:
+    """Whether the row is refused when it is read or when it is registered, by the caller or where nobody is told."""
+
+    def stop(refusal: Refusal) -> None:
+        raise KeyError(refusal.subject)
+
+    language = "predicates" if "(" in wrong else "sparql"
+    rows = [*ROWS[:before], {"id": "wrong", "language": language, "query": wrong}, *ROWS[before:38]]
+    (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    for on_refusal, expected in ((None, SubscriptionError), (stop, KeyError)):
+        engine = Engine(matcher=matcher)
+        if "taken" in wrong:
+            engine.subscribe("ASK { ?s ?p ?o }", id="wrong")
+        with pytest.raises(expected, match=r"wrong|rows\.jsonl"):
+            engine.load_subscriptions(tmp_path / "rows.jsonl", on_refusal=on_refusal)
+        ids = [one.id for one in engine.subscriptions if one.id != "wrong"]
+        assert ids[:before] == ORDER[:before]
+        matching = {match.subscription for match in engine.match(item("p", "w1 w9"))}
+        assert matching - {"wrong"} == {"w1", "w9"}.intersection(ids)

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import gc
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from engine.samples import EX, item, read_while_writing
+from engine.samples import EX, full_disk, item, read_while_writing
 from engine.store.manifests import change
 from triplewire import Engine, Publication, Settings
 from triplewire.clauses.clauses import VERSION
@@ -168,18 +167,6 @@ def test_texts_are_on_disk_and_tidy(expected: int) -> None:
     for number in range(0, 600, 37):
         assert tidy.read(number) == joined.read(number) == rows[5 * number]
     assert b"".join(tidy.blocks()) == b"".join(joined.blocks()) == b"".join(rows[::5])
-
-
-@contextmanager
-def full_disk(bytes_: int) -> Iterator[None]:
-    """A block in which no file can grow past so many bytes."""
-    resource = pytest.importorskip("resource")
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (bytes_, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 @pytest.mark.parametrize(("first", "there"), [(3_000, DELTA), (5_000, 3 * DELTA + 9)], ids=["in memory", "in a file"])

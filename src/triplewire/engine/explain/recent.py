@@ -8,9 +8,9 @@ from weakref import ref
 import numpy as np
 
 from triplewire.engine.given import check_publication
-from triplewire.engine.result import MatchResult, Part
+from triplewire.engine.result import ChunkOrigin, MatchResult, Part
 from triplewire.errors import ArgumentError, SubscriptionError
-from triplewire.expected import refuse
+from triplewire.expected import plain_text, refuse
 from triplewire.ir.evaluation.evaluate import CallResults
 from triplewire.ir.subscription import Subscription
 from triplewire.matchers import Snapshot
@@ -58,7 +58,7 @@ class Recent:
             return self._of_match(snapshot, subscription, publication)
         if not isinstance(subscription, str):
             raise refuse("explain(subscription)", "the id of a subscription (str), or a Match", subscription)
-        registered = snapshot.get(subscription)
+        registered = snapshot.get(plain_text(subscription))
         if registered is None:
             raise SubscriptionError("there is no subscription of this id", source=subscription)
         check_publication("explain(publication)", publication)
@@ -69,11 +69,14 @@ class Recent:
         self, snapshot: Snapshot, match: Match, publication: Publication | None
     ) -> tuple[Subscription, Publication]:
         part = self._part_of(match)
-        registered = (part.snapshot if part is not None else snapshot).get(match.subscription)
-        if registered is None:
-            raise SubscriptionError(
-                "the match's subscription is not registered", source=match.subscription, remedy="subscribe it again"
-            )
+        if part is not None:
+            snapshot = part.snapshot
+        elif isinstance(match.origin, ChunkOrigin):  # a copy from another process has none
+            snapshot = match.origin.snapshot
+        registered = snapshot.get(match.subscription)
+        if registered is None or match.revision not in ("", registered.revision):
+            what = "the match's subscription is not registered" + (", but another of its id" if registered else "")
+            raise SubscriptionError(what, source=match.subscription, remedy="subscribe it again")
         if publication is not None:
             check_publication("explain(publication)", publication)
             if publication.id != match.publication:

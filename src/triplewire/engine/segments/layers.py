@@ -13,6 +13,7 @@ from triplewire.clauses.untouched import untouched
 from triplewire.encode.batch import Ids
 from triplewire.engine.segments.arena import Arena
 from triplewire.engine.segments.called import Called
+from triplewire.engine.segments.ids import IdTable
 from triplewire.engine.segments.segment import Segment, SegmentRows
 from triplewire.matchers import Chunk, Rows, Stage
 from triplewire.operators.order.protocol import Conjunctions
@@ -143,6 +144,18 @@ def called_by(layers: Sequence[Layer]) -> Called:
     size = sum(map(len, offsets))
     offset = np.concatenate(offsets).astype(np.int32) if offsets[-1][-1] else untouched(size, np.int32)
     return Called(Conjunctions.of(offset, np.concatenate(rows)), np.diff(offset) > 0, np.concatenate(alone))
+
+
+def held(layers: Sequence[Layer], ids: IdTable) -> Ids:
+    """Which of the ids, by number, are those of subscriptions that are there?"""
+    there = np.zeros(len(ids), np.bool_)
+    for layer in layers:
+        number = layer.segment.ids.find_all(ids)
+        own = number >= 0
+        if layer.is_removed is not None:
+            own[own] = ~layer.is_removed[number[own]]
+        there |= own
+    return np.flatnonzero(there).astype(np.int32)
 
 
 def merged(layers: Sequence[Layer]) -> tuple[Segment, list[NDArray[np.int64]]]:

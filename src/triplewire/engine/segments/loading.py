@@ -59,6 +59,7 @@ class SegmentRegistrar:
     def add(self, rows: list[ParsedRow]) -> int:
         """Take rows out of the list. Returns how many were registered."""
         added = 0
+        self._refuse_taken(rows)
         while rows:
             before = len(self._loader)
             taken = self._loader.add(rows, self._refuse, self._warn)
@@ -68,6 +69,18 @@ class SegmentRegistrar:
                 added -= self._install()
                 self._loader = self._new_loader()
         return added
+
+    def _refuse_taken(self, rows: list[ParsedRow]) -> None:
+        """Refuse the rows whose ids are taken, before anything is said of them, and take them out of the list."""
+        if not rows or not len(self._current.snapshot):
+            return
+        snapshot = self._current.snapshot
+        assert isinstance(snapshot, SegmentSnapshot)
+        taken = snapshot.taken([parsed.row.id for parsed in rows])
+        for parsed in rows:
+            if parsed.row.id in taken:
+                self._refuse(parsed.row.refusal(id_is_taken(parsed.row.id)))
+        rows[:] = [parsed for parsed in rows if parsed.row.id not in taken]
 
     def finish(self) -> int:
         """Register what is left. Returns how many more were registered, less than 0 where ids were taken."""
@@ -87,7 +100,7 @@ class SegmentRegistrar:
             snapshot = self._current.snapshot
             assert isinstance(snapshot, SegmentSnapshot)
             self._current.snapshot, taken = snapshot.with_segment(segment)
-        for id_ in taken:
+        for id_ in taken:  # since their rows were read
             self._refuse(Refusal.of("subscription", id_, id_is_taken(id_)))
         return len(taken)
 

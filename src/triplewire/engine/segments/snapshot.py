@@ -28,7 +28,7 @@ from triplewire.engine.segments.arena import Arena
 from triplewire.engine.segments.called import Called
 from triplewire.engine.segments.home import Home
 from triplewire.engine.segments.ids import IdTable, id_key
-from triplewire.engine.segments.layers import NONE, Layer, called_by, merged
+from triplewire.engine.segments.layers import NONE, Layer, called_by, held, merged
 from triplewire.engine.segments.segment import Compiled, Segment
 from triplewire.engine.segments.texts import Texts, TextWriter
 from triplewire.errors import TriplewireError
@@ -124,16 +124,15 @@ class SegmentSnapshot:
     def with_segment(self, segment: Segment) -> tuple[SegmentSnapshot, list[str]]:
         """The same with a segment of more subscriptions; those whose ids are taken are left out, and returned."""
         layers = self._grown(self.layers, self.delta) if self.delta else self.layers
-        taken = np.zeros(len(segment), np.bool_)
-        for layer in layers:
-            number = layer.segment.ids.find_all(segment.ids)
-            there = number >= 0
-            if layer.is_removed is not None:
-                there[there] = ~layer.is_removed[number[there]]
-            taken |= there
-        tombstones = np.flatnonzero(taken).astype(np.int32)
+        tombstones = held(layers, segment.ids)
         new = Layer(segment, tombstones)
         return SegmentSnapshot(self.home, (*layers, new) if new.alive else layers), segment.ids.texts(tombstones)
+
+    def taken(self, ids: Sequence[str]) -> set[str]:
+        """Those of distinct ids that are there."""
+        table = IdTable.of(ids)
+        waiting = {compiled.subscription.id for compiled in self.delta}
+        return waiting.intersection(ids).union(table.texts(held(self.layers, table)))
 
     def due(self) -> Callable[[], Install] | None:
         """See `triplewire.matchers.Snapshot`."""

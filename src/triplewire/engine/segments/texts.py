@@ -2,14 +2,17 @@
 
 A row is a line of a subscription file: {"id", "language", "query", "prefixes", "base"}. `TextWriter` holds new rows,
 in memory at first, then in a temporary file that vanishes with it; `TextFile` is the file of a saved engine. Neither is
-mapped: what is read seldom shall not count as memory in use.
+mapped: what is read seldom shall not count as memory in use. Neither is read from where the last read has ended: a
+parent and its forks share that place.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 import threading
+import weakref
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -44,10 +47,12 @@ class TextWriter:
     memory of those from being given back (decision 014)."""
 
     def __init__(self, expected: int = 0) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.Lock()  # held by who appends
         self._memory = bytearray()
         self._file = _temporary_file() if expected > IN_MEMORY else None
+        self._is_of_parent = False
         self._size = 0
+        _WRITERS.add(self)
 
     @property
     def size(self) -> int:
@@ -63,23 +68,46 @@ class TextWriter:
         data = b"".join(rows)
         with self._lock:
             starts += self._size
-            if self._file is None and self._size + len(data) > IN_MEMORY:
-                file = _temporary_file()
-                _write(file, 0, bytes(self._memory))
-                self._file, self._memory = file, bytearray()
+            if self._is_of_parent or (self._file is None and self._size + len(data) > IN_MEMORY):
+                self._move()
             if self._file is not None:
                 _write(self._file, self._size, data)
             else:
-                self._memory += data
+                self._memory[self._size :] = data
             self._size += len(data)
         return starts, lengths
 
+    def _move(self) -> None:
+        """Into a new file."""
+        file = _temporary_file()
+        for start in range(0, self._size, _BLOCK):
+            _write(file, start, self.read(start, min(self._size - start, _BLOCK)))
+        self._file, self._is_of_parent = file, False
+        self._memory = bytearray()
+
     def read(self, start: int, length: int) -> bytes:
         """The bytes at this place."""
-        with self._lock:
-            if self._file is None:
-                return bytes(self._memory[start : start + length])
-            return _read(self._file, start, length, "temporary file")
+        memory, file = self._memory, self._file  # in this order: what leaves the memory is in the file already
+        if file is None:
+            return bytes(memory[start : start + length])
+        return _read(file, start, length, "temporary file")
+
+    def forget(self) -> None:
+        """In the child of a fork: the file is read, and not written to, as the parent goes on with it."""
+        self._lock = threading.Lock()
+        self._is_of_parent = self._file is not None
+
+
+_WRITERS: weakref.WeakSet[TextWriter] = weakref.WeakSet()
+
+
+def _forget() -> None:
+    for writer in list(_WRITERS):
+        writer.forget()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)
 
 
 def _temporary_file() -> IO[bytes]:
@@ -95,9 +123,9 @@ def _write(file: IO[bytes], start: int, data: bytes) -> None:
     """Write all of the data at a place. Raises `StoreError`."""
     left = memoryview(data)
     try:
-        file.seek(start)
         while left:
-            left = left[file.write(left) :]
+            written = _write_at(file, left, start)
+            left, start = left[written:], start + written
     except OSError as error:
         raise _unwritten(error) from error
 
@@ -111,7 +139,6 @@ class TextFile:
     """The rows of a saved engine, read from its file. The file may be removed or replaced meanwhile."""
 
     def __init__(self, file: IO[bytes]) -> None:
-        self._lock = threading.Lock()
         self._file = file
         self._size = file.seek(0, os.SEEK_END)
 
@@ -122,8 +149,7 @@ class TextFile:
 
     def read(self, start: int, length: int) -> bytes:
         """The bytes at this place. Raises `StoreError` where they are missing."""
-        with self._lock:
-            return _read(self._file, start, length, self._file.name)
+        return _read(self._file, start, length, self._file.name)
 
 
 @dataclass(frozen=True)
@@ -199,11 +225,34 @@ class Texts:
 
 
 def _read(file: IO[bytes], start: int, length: int, source: str) -> bytes:
+    data = b""
     try:
-        file.seek(start)
-        data = file.read(length)
+        while len(data) < length and (more := _read_at(file, length - len(data), start + len(data))):
+            data += more
     except OSError as error:
         raise StoreError(f"the text of a subscription cannot be read: {error.strerror}", source=source) from error
     if len(data) != length:
         raise StoreError("the text of a subscription is missing", source=source)
     return data
+
+
+if sys.platform == "win32":  # it has no forks
+    _MOVING = threading.Lock()
+
+    def _read_at(file: IO[bytes], length: int, start: int) -> bytes:
+        with _MOVING:
+            file.seek(start)
+            return file.read(length)
+
+    def _write_at(file: IO[bytes], data: memoryview, start: int) -> int:
+        with _MOVING:
+            file.seek(start)
+            return file.write(data)
+
+else:
+
+    def _read_at(file: IO[bytes], length: int, start: int) -> bytes:
+        return os.pread(file.fileno(), length, start)
+
+    def _write_at(file: IO[bytes], data: memoryview, start: int) -> int:
+        return os.pwrite(file.fileno(), data, start)

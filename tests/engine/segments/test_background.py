@@ -1,0 +1,179 @@
+"""What goes on beside the calls: merges that fail or are at work in another process, and forks that share files."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from engine.samples import full_disk, item
+from triplewire import Engine, Settings
+from triplewire.engine.segments.snapshot import Merging, SegmentSnapshot
+from triplewire.engine.segments.texts import IN_MEMORY, TextFile, TextWriter
+from triplewire.errors import StoreError
+
+ROWS = [b"%511d\n" % number for number in range(200)]
+MOST_SECONDS = 60
+
+
+class Fork:
+    """A child that does some work when it is told to. `done` says whether it went as it should."""
+
+    def __init__(self, work: Callable[[], bool]) -> None:
+        told, self._tell = os.pipe()
+        self._child = os.fork()
+        if self._child == 0:
+            status = 1
+            try:
+                signal.alarm(MOST_SECONDS)
+                os.read(told, 1)
+                status = 0 if work() else 2
+            finally:
+                os._exit(status)
+        os.close(told)
+
+    def done(self) -> bool:
+        """Tell the child, and wait for it."""
+        os.write(self._tell, b"!")
+        os.close(self._tell)
+        return os.waitpid(self._child, 0)[1] == 0
+
+
+def titles(number: int) -> str:
+    return f'SELECT ?t {{ ?s rss:title ?t FILTER ftcontains(?t, "w{number}") }} #{" " * 2_000}'
+
+
+def with_merge_due(count: int = 1_200) -> Engine:
+    """An engine from which one more subscription has to go, and more than a quarter is gone."""
+    engine = Engine(matcher="trie", settings=Settings(merge_subscriptions=16))
+    for number in range(count):
+        engine.subscribe(titles(number), id=f"s{number:04}")
+    engine.settle()
+    for number in range(segment_of(engine) // 4):
+        engine.unsubscribe(f"s{number:04}")
+    return engine
+
+
+def segment_of(engine: Engine) -> int:
+    """The subscriptions of the first segment, those removed counted."""
+    snapshot = engine._snapshot
+    assert isinstance(snapshot, SegmentSnapshot)
+    return len(snapshot.layers[0].segment)
+
+
+# --- forks
+
+
+@pytest.mark.parametrize("expected", [0, 2 * IN_MEMORY], ids=["in memory", "in a file"])
+def test_a_fork_adds_texts_of_its_own(expected: int) -> None:
+    writer = TextWriter(expected)
+    starts, _ = writer.append(ROWS)
+
+    def added(name: bytes) -> Callable[[], bool]:
+        (start,), _ = writer.append([name])
+        return lambda: (
+            writer.read(int(start), len(name)) == name
+            and all(writer.read(place, 512) == row for place, row in zip(starts.tolist(), ROWS, strict=True))
+        )
+
+    child = Fork(lambda: added(b"child")())
+    of_parent = added(b"parent")
+    assert child.done()
+    assert of_parent()
+    assert added(b"later")()
+    assert of_parent()
+
+
+def test_a_fork_reads_a_saved_engine_by_itself(tmp_path: Path) -> None:
+    file = tmp_path / "rows"
+    file.write_bytes(b"".join(ROWS))
+    with file.open("rb") as stream:
+        texts = TextFile(stream)
+        assert texts.read(0, 512) == ROWS[0]
+        child = Fork(lambda: texts.read(8 * 512, 512) == ROWS[8])
+        assert texts.read(64 * 512, 512) == ROWS[64]
+        assert child.done()
+
+
+def test_a_fork_merges_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The thread that was at it is one of the parent, and so is the lock that it holds."""
+    engine, merge, end = with_merge_due(), Merging.__call__, threading.Event()
+    parent, begun = os.getpid(), threading.Event()
+
+    def slow(self: Merging) -> object:
+        begun.set()
+        if os.getpid() == parent:
+            end.wait(MOST_SECONDS)
+        return merge(self)
+
+    def work() -> bool:
+        engine.settle()
+        engine.subscribe(titles(9_999), id="late")
+        return segment_of(engine) < before and len(engine.match(item("p", "w9999 w1199"))) == 2
+
+    monkeypatch.setattr(Merging, "__call__", slow)
+    before = segment_of(engine)
+    engine.unsubscribe(f"s{before // 4:04}")
+    assert begun.wait(MOST_SECONDS)
+    with engine._current.lock:
+        child = Fork(work)
+    try:
+        assert child.done()
+    finally:
+        end.set()
+    engine.settle()
+    assert segment_of(engine) < before
+
+
+# --- merges that fail
+
+
+def test_a_full_disk_puts_off_a_merge_and_no_call_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[Merging] = []
+    merge = Merging.__call__
+    monkeypatch.setattr(Merging, "__call__", lambda self: begun.append(self) or merge(self))
+    engine = with_merge_due()
+    before = segment_of(engine)
+    (tmp_path / "more.rq").write_text(titles(7_777))
+    with full_disk(IN_MEMORY // 2), warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        begun.clear()
+        for number in range(before // 4, before // 4 + 40):
+            engine.unsubscribe(f"s{number:04}")
+            if working := engine._current._working:
+                working.join()
+        assert engine.load_subscriptions(tmp_path / "more.rq") == 1
+        (told,) = [str(one.message) for one in warned if one.category is RuntimeWarning]
+        assert "put off" in told
+        assert "temporary file" in told
+        assert len(begun) == 1
+        assert len(engine.match(item("p", "w7777 w1199 w4"))) == 2
+        with pytest.raises(StoreError, match="temporary file"):
+            engine.settle()
+    assert segment_of(engine) == before
+    engine._current._paused = 0.0
+    engine.unsubscribe("s1000")
+    engine.settle()
+    assert segment_of(engine) < before
+
+
+def test_without_room_for_a_thread_changes_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine, tried = with_merge_due(), list[object]()
+    before = segment_of(engine)
+
+    def refused(thread: threading.Thread) -> None:
+        tried.append(thread)
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refused)
+        for number in range(before // 4, before // 4 + 40):
+            assert engine.unsubscribe(f"s{number:04}")
+        assert len(tried) == 1
+    engine.settle()
+    assert segment_of(engine) < before
