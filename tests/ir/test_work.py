@@ -115,6 +115,15 @@ def test_what_a_long_literal_costs(expression: Expression, case: dict[str, Any])
     assert seconds(lambda: spent(expression, value), 2) <= 2 * steps * step_seconds() + SLACK
 
 
+@pytest.mark.parametrize("case", WORK["many"], ids=[case["part"] for case in WORK["many"]])
+def test_what_many_parts_cost(case: dict[str, Any]) -> None:
+    few, many = (
+        spent(condition({"sparql": case["before"] + parts + case["after"]}), Literal("1"))
+        for parts in ("".join(case["part"].format(number) for number in range(count)) for count in (100, 900))
+    )
+    assert many - few >= 100
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("case", WORK["nested"], ids=[case["text"] for case in WORK["nested"]])
 def test_sixty_in_each_other_end_or_are_refused(case: dict[str, Any]) -> None:

@@ -15,6 +15,7 @@ import pytest
 
 from amounts import usually
 from triplewire.config import Settings
+from triplewire.errors import ReadError
 from triplewire.read.process.decode import decode
 from triplewire.read.process.frames import Request
 from triplewire.read.sniff import sniff
@@ -32,3 +33,23 @@ def test_in_time(shape: dict[str, Any]) -> None:
     assert time.process_time() - begun < SECONDS
     assert decoded.publications
     assert all(problem.is_warning for problem in decoded.problems)
+
+
+@pytest.mark.parametrize(
+    ("head", "part", "tail"),
+    [
+        ("<rss version='2.0'><channel><title>{}</title>", "<item><guid>u:i</guid></item>", "</channel></rss>"),
+        ('{{"version": "https://jsonfeed.org/version/1.1", "title": "{}", "items": [', '{"id": "i"},', '{"id": "j"}]}'),
+    ],
+    ids=["RSS 2.0", "JSON Feed"],
+)
+def test_what_all_items_repeat_is_bounded(head: str, part: str, tail: str) -> None:
+    """A title of 10,000 characters in each of a few items, and in too many."""
+    for items in (10, 20):
+        data = (head.format("t" * 10_000) + part * items + tail).encode()
+        request = Request(data, sniff(data), "http://feed.example/", settings=Settings(max_document_bytes=20_000))
+        if items < 8 * 2:
+            assert len(decode(request).publications) >= items
+        else:
+            with pytest.raises(ReadError, match="repeat what they share"):
+                decode(request)

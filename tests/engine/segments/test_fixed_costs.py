@@ -9,6 +9,8 @@ import pytest
 
 from engine.samples import EX, item
 from triplewire import Engine
+from triplewire.engine.segments import segment
+from triplewire.ir.normal_form.clauses import normal_form
 from triplewire.kernels.shared.compiled import IS_COMPILED
 from triplewire.model.packed import pack
 from triplewire.model.publication import Publication
@@ -71,3 +73,16 @@ def test_what_was_read_is_matched_without_its_terms(engine: Engine) -> None:
             (match.publication, match.subscription) for match in engine.match(made[: len(some)])
         ]
     assert all("triples" not in vars(publication) for publication in read)
+
+
+def test_a_query_of_many_conditions_is_taken_apart_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[int] = []
+    monkeypatch.setattr(segment, "normal_form", lambda where, most: made.append(1) or normal_form(where, most=most))
+    engine = Engine(matcher="trie")
+    conditions = " ".join(f"FILTER(STRLEN(?t) + {number} > {number})" for number in range(40))
+    for id_ in ("a", "b"):
+        engine.subscribe(f"SELECT ?t {{ ?s rss:title ?t {conditions} FILTER(?t != '{id_}') }}", id=id_)
+    engine.settle()
+    made.clear()
+    assert len(engine.match([item("p", "w3")])) == 2
+    assert len(made) == 2

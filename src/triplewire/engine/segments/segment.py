@@ -38,6 +38,7 @@ from triplewire.verify.objects import shared
 
 LONG_TEXTS = 16 << 20  # bytes of texts that are left where they are when segments are merged
 _TOGETHER = 1 << 18  # triples whose atoms are found together
+_FORMS = 16  # normal forms that are kept while tests of their subscriptions are asked for
 
 _NO_COLUMNS: Columns = np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0, np.bool_)
 
@@ -170,8 +171,18 @@ class Segment:
     def _expression(self, test: int) -> Expression:
         """A residual predicate, as one of the subscriptions with it states it."""
         subscription, clause, place = self.clauses.place(test)
-        settings = self.home.meaning.world.settings
-        return normal_form(self.meant(subscription), most=settings.max_branches).clauses[clause].tests[place][1]
+        form = self._last_forms.get(subscription)
+        if form is None:
+            form = normal_form(self.meant(subscription), most=self.home.meaning.world.settings.max_branches)
+            if len(self._last_forms) >= _FORMS:
+                self._last_forms.clear()
+            self._last_forms[subscription] = form
+        return form.clauses[clause].tests[place][1]
+
+    @cached_property
+    def _last_forms(self) -> dict[int, NormalForm]:
+        """Normal forms of subscriptions whose tests were asked for last: their others are mostly asked for next."""
+        return {}
 
     @cached_property
     def _owner(self) -> Ids:

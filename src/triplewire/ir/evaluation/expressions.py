@@ -97,7 +97,7 @@ def _compare(node: Compare, solution: Solution, state: Evaluation) -> bool:
 
 
 def _strict(op: str, left: Term, right: Term, state: Evaluation) -> bool:
-    state.step(costs.of_reading(left, right, times=costs.TYPED))
+    state.step(1 + costs.of_reading(left, right, times=costs.TYPED))
     return compare.strict(op, left, right)
 
 
@@ -127,7 +127,7 @@ def _lenient(node: Compare, solution: Solution, state: Evaluation) -> bool:
     except ExpressionError:
         return False
     sides = [side for side in (left, right) if not isinstance(side, Label)]
-    state.step(costs.of_reading(*sides, times=costs.TYPED))
+    state.step(1 + costs.of_reading(*sides, times=costs.TYPED))
     if isinstance(node.right, IRI | Literal | Label):
         return compare.lenient(node.op, left, right, constant=right)
     return compare.lenient(
@@ -247,6 +247,7 @@ def _function(node: Function, solution: Solution, state: Evaluation) -> Result:
         arguments = [value(argument, solution, state) for argument in node.arguments]
     except Undecided:
         _strict_in_doubt(node.arguments, solution, state)
+    state.step(len(arguments) // costs.ARGUMENTS)
     return functions.apply(node.name, arguments, state.surroundings)
 
 
@@ -276,7 +277,7 @@ def _coalesce(node: Function, solution: Solution, state: Evaluation) -> Term:
         except Undecided as doubt:
             raise Undecided(doubt.calls) if doubt.possible & ERROR else doubt from None
         except ExpressionError:
-            continue
+            state.step(1)
     raise ExpressionError("COALESCE: every argument is an error")
 
 

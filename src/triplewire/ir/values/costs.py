@@ -20,6 +20,9 @@ TYPED = 4
 ENCODED = 8
 """ENCODE_FOR_URI takes so many times as long."""
 
+ARGUMENTS = 8
+"""Arguments of a function that are computed in the time of a step, beside what their own expressions take."""
+
 PER_MATCH = 2
 """Steps for each occurrence that REPLACE replaces."""
 

@@ -12,17 +12,21 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
+from triplewire.errors import ReadError
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, RDF_TYPE, BlankNode, Literal, Node, Triple
 from triplewire.read.decoded import Decoded, Problem
 from triplewire.read.feeds import vocabulary as v
 from triplewire.read.feeds.drafts import Channel, Feed, Item, resource
 from triplewire.read.feeds.instants import parse_instant
-from triplewire.read.feeds.limits import over_limit
+from triplewire.read.feeds.limits import characters, over_limit
 from triplewire.read.feeds.refine import refined
 from triplewire.read.names import id_iri
 from triplewire.read.process.frames import Request
 from triplewire.read.rdf.split import by_subject
+
+COPIES = 8
+"""So many times `max_document_bytes` a feed may have as publications, each of which repeats what is shared."""
 
 
 def publications(feed: Feed, request: Request, problems: list[Problem]) -> Decoded:
@@ -53,10 +57,17 @@ def whole_or_by_subject(triples: Iterable[Triple], request: Request, problems: l
 
 
 def decoded(parts: Iterable[Publication], request: Request, problems: list[Problem]) -> Decoded:
-    """The publications that are within the limits; each other one is a problem. All carry the notes of the feed."""
+    """The publications that are within the limits; each other one is a problem. All carry the notes of the feed. Raises
+    `ReadError` where they are too large together."""
     notes = tuple(dict.fromkeys(problem.error.what for problem in problems))
-    within = []
+    within, most = [], COPIES * request.settings.max_document_bytes
     for publication in parts:
+        most -= characters(publication)
+        if most < 0:
+            raise ReadError(
+                f"its items repeat what they share: they have more than {COPIES} times max_document_bytes together",
+                remedy="shorten the title of the channel, or raise max_document_bytes",
+            )
         error = over_limit(publication, request.settings)
         if error is not None:
             problems = [*problems, Problem(error, publication.id)]

@@ -11,6 +11,11 @@ from triplewire.read.rdf.parse import check_length
 from triplewire.read.rdf.split import too_many
 
 
+def characters(publication: Publication) -> int:
+    """The characters of its literals."""
+    return sum(len(triple.object.lexical) for triple in publication.triples if isinstance(triple.object, Literal))
+
+
 def over_limit(publication: Publication, settings: Settings) -> ReadError | None:
     """The error for a publication with too many triples or too long a term; None for one within the limits."""
     if len(publication.triples) > settings.max_triples:
