@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import time
 import warnings
 import weakref
 from collections.abc import Callable, Iterable
+from functools import cached_property
 
 from triplewire.engine.incoming import size_of
 from triplewire.engine.tiers.kernels import KERNELS, PUBLICATION_BYTES, SMALL_BYTES, SMALL_PAIRS
@@ -133,6 +135,19 @@ _ALL: weakref.WeakSet[Current] = weakref.WeakSet()
 def _forget() -> None:
     for current in list(_ALL):
         current.forget()
+    if sys.version_info < (3, 12):
+        _renew_properties()
+
+
+def _renew_properties() -> None:
+    """Give cached properties new locks: before Python 3.12, one is held while a value is computed, as the thread may
+    have done that a fork leaves behind."""
+    for name, module in list(sys.modules.items()):
+        if name.partition(".")[0] == "triplewire":
+            for cls in [value for value in vars(module).values() if isinstance(value, type)]:
+                for entry in vars(cls).values():
+                    if isinstance(entry, cached_property):
+                        entry.lock = threading.RLock()  # type: ignore[attr-defined]  # it has no such attribute by its stub
 
 
 if hasattr(os, "register_at_fork"):

@@ -174,9 +174,9 @@ class Engine:
         """Register the subscriptions of files and folders (`triplewire.languages.sources.files`); returns how many.
 
         What is wrong goes to `on_refusal` and the rest is loaded; without it, the first refusal is raised as
-        `SubscriptionError`, and what came before it stays. `on_warning` gets a subscription's id and what its
-        author should know; `progress` gets the number of those registered so far, now and then. With `ids`, others
-        than these are passed over.
+        `SubscriptionError`; what came before it stays, and so may what was read with it. `on_warning` gets a
+        subscription's id and what its author should know; `progress` gets the number of those registered so far, now
+        and then. With `ids`, others than these are passed over.
         """
         files = given.subscription_files(paths, on_refusal, on_warning, progress, ids)
         refuse = raise_refusal if on_refusal is None else on_refusal

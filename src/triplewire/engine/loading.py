@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
-from typing import Protocol, TypeAlias
+from typing import ParamSpec, Protocol, TypeAlias
 
 from triplewire.engine.compiler import Compiler, id_is_taken
 from triplewire.engine.current import Current
@@ -22,6 +22,7 @@ from triplewire.languages.templates import Templates
 File: TypeAlias = "str | os.PathLike[str]"
 Refuse: TypeAlias = Callable[[Refusal], None]
 Warn: TypeAlias = Callable[[str, str], None]
+Told = ParamSpec("Told")
 
 OBJECTS_TOGETHER = 16_384  # a snapshot of objects copies a table at each change
 
@@ -45,17 +46,11 @@ def load(
     ids: frozenset[str] | None,
 ) -> Iterator[int]:
     """Register the subscriptions of files, of those with one of the `ids` where they are given. Yields how many more
-    are registered, now and then. Where `refuse`, or reading, raises something, what came before it is registered."""
+    are registered, now and then. Where `refuse`, `warn`, reading, or the caller raises something, what came before it
+    is registered, and perhaps some of what comes after it."""
     world, templates, together = compiler.world, None, OBJECTS_TOGETHER
     raised: list[Exception] = []
-
-    def tell(refusal: Refusal) -> None:
-        if not raised:
-            try:
-                refuse(refusal)
-            except Exception as error:
-                raised.append(error)
-
+    tell, warn = _guarded(refuse, raised), None if warn is None else _guarded(warn, raised)
     registrar: Registrar = ObjectRegistrar(compiler, current, tell, warn)
     if current.snapshot.columnar:
         from triplewire.engine.segments.loading import SegmentRegistrar  # compiled kernels
@@ -83,10 +78,27 @@ def load(
             unread.append(error)
         if not batch:
             break
-        yield registrar.add(batch)
+        try:
+            yield registrar.add(batch)
+        except GeneratorExit:  # the caller has raised something
+            registrar.finish()
+            raise
     yield registrar.finish()
     for first in raised + unread:  # what is refused when it is registered was read before
         raise first
+
+
+def _guarded(receiver: Callable[Told, None], raised: list[Exception]) -> Callable[Told, None]:
+    """A receiver that is told nothing more once it, or another, has raised something."""
+
+    def tell(*told: Told.args, **named: Told.kwargs) -> None:
+        if not raised:
+            try:
+                receiver(*told, **named)
+            except Exception as error:
+                raised.append(error)
+
+    return tell
 
 
 class ObjectRegistrar:

@@ -10,11 +10,11 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from functools import cached_property
 from typing import TypeAlias
 
 from triplewire.errors import TaxonomyError
+from triplewire.ir.alike import AlikeNames
 from triplewire.ir.entailment import NONE, Edges, Properties
 from triplewire.ir.nodes import Label, Relation
 from triplewire.model.namespaces import beside
@@ -23,7 +23,7 @@ from triplewire.model.terms import IRI, RDF_TYPE, BlankNode, Literal, Node, Term
 
 Pairs: TypeAlias = Iterable[tuple[str, str]]
 _LONGEST_NAME = 1_024  # characters of a literal that may be the name of a class or instance in a namespace
-_MOST_COMPARED, _ALIKE = 2_000, 0.8  # classes that are compared with an unknown one; how much, of 1, must be the same
+_MOST_COMPARED = 2_000  # classes that are compared with an unknown one
 _SHOWN = 20  # classes of a cycle that an error names
 DECLARES = frozenset(
     (
@@ -117,12 +117,15 @@ class Taxonomy:
         if len(self.classes) > _MOST_COMPARED:
             return ""
         if isinstance(cls, IRI):
-            return next(
-                iter(get_close_matches(cls.value[:_LONGEST_NAME], sorted(self.classes), n=1, cutoff=_ALIKE)), ""
-            )
+            return self._alike[0].nearest(cls.value[:_LONGEST_NAME])
+        return self._alike[1 if cls.iri else 2].nearest(cls.text[:_LONGEST_NAME])
+
+    @cached_property
+    def _alike(self) -> tuple[AlikeNames, AlikeNames, AlikeNames]:
+        """The IRIs of classes, what a label stands for in a namespace, and what it does without one."""
         names = {name for name, iris in self.names.items() if not iris.isdisjoint(self.classes)}
-        names |= {re.split(r"[/#:]", iri)[-1] for iri in self.classes} if cls.iri else self.classes
-        return next(iter(get_close_matches(cls.text[:_LONGEST_NAME], sorted(names), n=1, cutoff=_ALIKE)), "")
+        ends = {re.split(r"[/#:]", iri)[-1] for iri in self.classes}
+        return AlikeNames(self.classes), AlikeNames(names | ends), AlikeNames(names | set(self.classes))
 
     def meant(self, cls: IRI | Label) -> frozenset[str]:
         """The same as `resolve`, but an unknown class means the class of that IRI, which rdf:type triples may name."""

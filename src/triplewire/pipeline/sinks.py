@@ -137,7 +137,8 @@ class Output:
         """Raises `TriplewireError` where an earlier stream read from elsewhere: its micro-batches have the numbers
         that this one would give, and its progress means nothing here. `reads`: `sources.read_by_stream`."""
         before = self.last_record() or {}
-        has_begun = self.arrivals.exists() or any(self.checkpoint.glob("offsets/[0-9]*"))
+        offsets = (*self.checkpoint.glob("offsets/[0-9]*"), *self.checkpoint.glob("sources/*/[0-9]*"))
+        has_begun = self.arrivals.exists() or bool(offsets)
         if before.get("streaming") is not True or not has_begun:
             return
         read = before.get("reads")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 import warnings
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from triplewire import Engine, Settings
 from triplewire.engine.segments.snapshot import Merging, SegmentSnapshot
 from triplewire.engine.segments.texts import IN_MEMORY, TextFile, TextWriter
 from triplewire.errors import StoreError
+from triplewire.verify.shared_joins import SharedJoins
 
 ROWS = [b"%511d\n" % number for number in range(200)]
 MOST_SECONDS = 60
@@ -128,6 +130,30 @@ def test_a_fork_merges_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
         end.set()
     engine.settle()
     assert segment_of(engine) < before
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="no lock is held while a cached property is computed")
+def test_a_fork_computes_what_a_thread_of_its_parent_was_at() -> None:
+    engine, held, end = with_merge_due(), threading.Event(), threading.Event()
+
+    def compute() -> None:
+        with SharedJoins.__dict__["network"].lock:
+            held.set()
+            end.wait(MOST_SECONDS)
+
+    def work() -> bool:
+        engine.unsubscribe(f"s{before // 4:04}")
+        engine.settle()
+        return segment_of(engine) < before
+
+    before = segment_of(engine)
+    threading.Thread(target=compute, daemon=True).start()
+    assert held.wait(MOST_SECONDS)
+    child = Fork(work)
+    try:
+        assert child.done()
+    finally:
+        end.set()
 
 
 # --- merges that fail

@@ -169,3 +169,17 @@ def test_the_first_refusal_is_raised_and_what_came_before_it_stays(
         assert ids[:before] == ORDER[:before]
         matching = {match.subscription for match in engine.match(item("p", "w1 w9"))}
         assert matching - {"wrong"} == {"w1", "w9"}.intersection(ids)
+
+
+@pytest.mark.parametrize("receiver", ["on_warning", "progress"])
+def test_what_a_receiver_raises_leaves_what_came_before(matcher: str, receiver: str, tmp_path: Path) -> None:
+    def stop(*_: object) -> None:
+        raise KeyError(receiver)
+
+    never = "SELECT ?v { ?s <urn:p> ?v FILTER(?v > 5 && ?v < 3) }"
+    rows = [*ROWS[:7], {"id": "warned", "language": "sparql", "query": never}, *ROWS[7:38]]
+    (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    engine = Engine(matcher=matcher)
+    with pytest.raises(KeyError, match=receiver):
+        engine.load_subscriptions(tmp_path / "rows.jsonl", **{receiver: stop})  # type: ignore[arg-type]  # one of two
+    assert [one.id for one in engine.subscriptions][:7] == ORDER[:7]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
-from functools import cache, lru_cache
+from dataclasses import dataclass
+from functools import cache, cached_property, lru_cache
 from pathlib import Path
-from typing import NamedTuple
 
+from triplewire.ir.alike import AlikeNames
 from triplewire.model.namespaces import PREDECLARED
 
 TERMS = Path(__file__).with_name("vocabularies.txt")
@@ -18,11 +18,24 @@ _MEMBER = re.compile(r"_[1-9][0-9]*")  # of a container of RDF
 _ALIKE = 0.75  # of 1: how much of two names has to be the same
 
 
-class _Vocabulary(NamedTuple):
+@dataclass(frozen=True)
+class _Vocabulary:
     """`grows`: it has more terms than are listed, so only what is nearly one of these is taken for a mistake."""
 
     terms: frozenset[str]
     grows: bool
+
+    def nearest(self, name: str) -> str:
+        """The term that is nearly the name; "" where none is."""
+        return self._folded.get(name.casefold()) or self._alike.nearest(name[:80])
+
+    @cached_property
+    def _folded(self) -> Mapping[str, str]:
+        return {term.casefold(): term for term in self.terms}
+
+    @cached_property
+    def _alike(self) -> AlikeNames:
+        return AlikeNames(self.terms, _ALIKE)
 
 
 @cache
@@ -52,20 +65,12 @@ def term_warning(iri: str) -> str:
     name, vocabulary = iri[namespace.end() :], _vocabularies()[prefix]
     if not name or name in vocabulary.terms or (prefix == "rdf" and _MEMBER.fullmatch(name)):
         return ""
-    near = _nearest(name, vocabulary.terms)
+    near = vocabulary.nearest(name)
     if not near and vocabulary.grows:
         return ""
     owner = next((other for other in ("dcterms", "dc", "rdfs") if name in _vocabularies()[other].terms), "")
     meant = f"{prefix}:{near}" if near else f"{owner}:{name}" if owner else ""
     return f"{prefix}:{name} is no term of that vocabulary" + (f"; did you mean {meant}?" if meant else "")
-
-
-def _nearest(name: str, terms: frozenset[str]) -> str:
-    """The term that is nearly the name; "" where none is."""
-    folded = {term.casefold(): term for term in terms}
-    if name.casefold() in folded:
-        return folded[name.casefold()]
-    return next(iter(get_close_matches(name[:80], sorted(terms), n=1, cutoff=_ALIKE)), "")
 
 
 def schema_of(iri: str) -> int:
