@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import sys
 import threading
 import time
 import warnings
-import weakref
 from collections.abc import Callable, Iterable
-from functools import cached_property
 
 from triplewire.engine.incoming import size_of
 from triplewire.engine.tiers.kernels import KERNELS, PUBLICATION_BYTES, SMALL_BYTES, SMALL_PAIRS
 from triplewire.engine.tiers.snapshots import InterpretedSnapshot
 from triplewire.errors import TriplewireError, text_of_raised
+from triplewire.forks import forget_in_children
 from triplewire.matchers import Install, Snapshot
 from triplewire.read.sources import Source
 
@@ -30,7 +27,7 @@ class Current:
         self.snapshot = snapshot
         self._working: threading.Thread | None = None
         self._paused = 0.0  # until then, nothing is begun
-        _ALL.add(self)
+        forget_in_children(self)
 
     def work_aside(self) -> None:
         """Start a thread for work that is due, unless one is at it. Not to be called with the lock held."""
@@ -80,7 +77,8 @@ class Current:
                 _warn(error)
 
     def finish(self) -> None:
-        """The same, whenever work has failed before. Raises what it raises."""
+        """Do the work that is due now, or wait for the thread that is at it, also right after work that failed. Raises
+        what the work raises."""
         while True:
             with self.lock:
                 working = self._working
@@ -127,31 +125,6 @@ class Current:
 def _warn(error: BaseException) -> None:
     what = f"work in the background is put off, which costs time and memory: {text_of_raised(error)}"
     warnings.warn(what, RuntimeWarning, stacklevel=2)
-
-
-_ALL: weakref.WeakSet[Current] = weakref.WeakSet()
-
-
-def _forget() -> None:
-    for current in list(_ALL):
-        current.forget()
-    if sys.version_info < (3, 12):
-        _renew_properties()
-
-
-def _renew_properties() -> None:
-    """Give cached properties new locks: before Python 3.12, one is held while a value is computed, as the thread may
-    have done that a fork leaves behind."""
-    for name, module in list(sys.modules.items()):
-        if name.partition(".")[0] == "triplewire":
-            for cls in [value for value in vars(module).values() if isinstance(value, type)]:
-                for entry in vars(cls).values():
-                    if isinstance(entry, cached_property):
-                        entry.lock = threading.RLock()  # type: ignore[attr-defined]  # it has no such attribute by its stub
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget)
 
 
 def publications_of(sources: Iterable[Source]) -> int:

@@ -12,7 +12,6 @@ import os
 import sys
 import tempfile
 import threading
-import weakref
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -23,6 +22,7 @@ from numpy.typing import NDArray
 
 from triplewire.encode.batch import Bytes, Ids, Offsets
 from triplewire.errors import StoreError
+from triplewire.forks import forget_in_children
 
 IN_MEMORY = 1 << 20  # bytes of rows before they go to a file
 MOST_SOURCES = 200  # of one segment
@@ -52,7 +52,7 @@ class TextWriter:
         self._file = _temporary_file() if expected > IN_MEMORY else None
         self._is_of_parent = False
         self._size = 0
-        _WRITERS.add(self)
+        forget_in_children(self)
 
     @property
     def size(self) -> int:
@@ -96,18 +96,6 @@ class TextWriter:
         """In the child of a fork: the file is read, and not written to, as the parent goes on with it."""
         self._lock = threading.Lock()
         self._is_of_parent = self._file is not None
-
-
-_WRITERS: weakref.WeakSet[TextWriter] = weakref.WeakSet()
-
-
-def _forget() -> None:
-    for writer in list(_WRITERS):
-        writer.forget()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget)
 
 
 def _temporary_file() -> IO[bytes]:

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from triplewire.errors import OperatorError
+from triplewire.forks import forget_in_children
 from triplewire.ir.evaluation.state import CallResults, Result
 from triplewire.ir.evaluation.unknown import CallKey
 from triplewire.ir.taxonomy import Taxonomy
@@ -72,6 +73,7 @@ class OutcomeCache:
         self._waiting: list[tuple[bytes, bytes, str, str]] = []  # content, operator, call, outcome
         self._written = time.monotonic()
         _ALL.add(self)
+        forget_in_children(self)
 
     def __reduce__(self) -> tuple[type[OutcomeCache], tuple[str, int]]:
         return OutcomeCache, (str(self.folder), self.most_bytes)
@@ -320,11 +322,4 @@ def _close() -> None:
         cache.close()
 
 
-def _forget() -> None:
-    for cache in list(_ALL):
-        cache.forget()
-
-
 atexit.register(_close)
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget)

@@ -12,6 +12,7 @@ from typing import Any
 
 from triplewire.config import Settings
 from triplewire.errors import Broke, OperatorError
+from triplewire.forks import forget_in_children
 from triplewire.model.operator import Argument, Operator, Parameter, Verdict, traits_of
 from triplewire.model.publication import Publication
 from triplewire.operators.calling.guard import Guard
@@ -45,6 +46,7 @@ class Isolated:
         self._idle: list[Process] = []
         self._places = threading.BoundedSemaphore(traits.concurrency)
         _ALL.add(self)
+        forget_in_children(self)
 
     def check_constants(self, arguments: tuple[Argument, ...]) -> Iterable[str]:
         """What the operator has to say about constants."""
@@ -152,11 +154,4 @@ def _close() -> None:
         operator.close()
 
 
-def _forget() -> None:
-    for operator in list(_ALL):
-        operator.forget()
-
-
 atexit.register(_close)
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget)

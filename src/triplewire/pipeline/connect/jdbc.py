@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from triplewire.errors import Refusal
 from triplewire.pipeline.connect.addresses import Address
-from triplewire.pipeline.connect.parts import COLUMNS, LETTER, MATCH, Part, said, without_nul
+from triplewire.pipeline.connect.parts import COLUMNS, LETTER, MATCH, Part, errors_of, without_nul
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -45,9 +45,9 @@ def options(given: Address, **more: str) -> dict[str, str]:
     return {"url": given.url, **({"driver": driver} if driver else {}), **given.settings, **more}
 
 
-def of_database(target: Address) -> AbstractContextManager[None]:
+def database_errors(target: Address) -> AbstractContextManager[None]:
     """Turns what a database or its driver says into a `TriplewireError`."""
-    return said(target, "the database cannot be used", PACKAGES)
+    return errors_of(target, "the database cannot be used", PACKAGES)
 
 
 def staging_table(table: str, stream: str) -> str:
@@ -71,7 +71,7 @@ class JdbcSink:
 
     def check(self, spark: SparkSession) -> None:
         """Make the table where it is not there. Raises `TriplewireError`, also where a table has other columns."""
-        with of_database(self._target), _connection(spark, self._target) as (run, quoted):
+        with database_errors(self._target), _connection(spark, self._target) as (run, quoted):
             columns = ", ".join(quoted(name) for name in TABLES[self._kind])
             # imported here because Spark is an optional dependency
             from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # it has no types
@@ -88,7 +88,7 @@ class JdbcSink:
         """Write the rows that are not there yet, all or none; with `Part.replaces`, in place of those before."""
         staging = staging_table(self._table, part.stream)
         own = rows.selectExpr(f"'{part.stream}' AS stream", f"{part.batch}L AS batch", *without_nul(part.kind))
-        with of_database(self._target):
+        with database_errors(self._target):
             own.write.format("jdbc").options(**options(self._target, dbtable=staging)).mode("overwrite").save()
             with _connection(rows.sparkSession, self._target, commit=False) as (run, quoted):
                 if part.replaces:

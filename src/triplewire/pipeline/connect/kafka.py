@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from triplewire.errors import Refusal, TriplewireError
 from triplewire.pipeline.connect.addresses import Address, brokers
-from triplewire.pipeline.connect.parts import Part, said
+from triplewire.pipeline.connect.parts import Part, errors_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -98,7 +98,7 @@ class KafkaSink:
             f"struct('batch' AS key, CAST('{part.batch}' AS binary) AS value), "
             "struct('identity' AS key, CAST(identity AS binary) AS value)) AS headers",
         )
-        with said(self._target, "the topic cannot be written to", PACKAGES):
+        with errors_of(self._target, "the topic cannot be written to", PACKAGES):
             records.write.format("kafka").options(**self._options).save()
         return []
 

@@ -90,7 +90,7 @@ def rows_of(rows: DataFrame, kind: str) -> DataFrame:
 
 
 @contextmanager
-def said(target: Address, what: str, package: str) -> Iterator[None]:
+def errors_of(target: Address, what: str, package: str) -> Iterator[None]:
     """Turns what the other side or its driver says into a `TriplewireError` of one sentence. `what`: what it is about;
     `package`: where the driver is, for the remedy where there is none."""
     # imported here because Spark is an optional dependency

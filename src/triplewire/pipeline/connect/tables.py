@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from triplewire.errors import Refusal, TriplewireError
 from triplewire.pipeline.connect.addresses import JDBC, SQLITE, Address, sqlite_path
-from triplewire.pipeline.connect.jdbc import of_database, options
+from triplewire.pipeline.connect.jdbc import database_errors, options
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -38,7 +38,7 @@ def fetched(given: Address, folder: Path, spark: Callable[[], SparkSession]) -> 
         folder.mkdir()
         return [_from_sqlite(given, folder / "rows.parquet")]
     assert given.kind == JDBC
-    with of_database(given):
+    with database_errors(given):
         rows = spark().read.format("jdbc").options(**options(given, dbtable=given.name, fetchsize=str(_ROWS))).load()
         own = [f"CAST(`{name}` AS string) AS `{name}`" for name in COLUMNS if name in rows.columns]
         if not own:

@@ -26,7 +26,8 @@ from triplewire.read.process.frames import Request
 from triplewire.read.rdf.split import by_subject
 
 COPIES = 8
-"""So many times `max_document_bytes` a feed may have as publications, each of which repeats what is shared."""
+"""The literals of a feed's publications have at most so many times `max_document_bytes` characters: each publication
+repeats what the feed says of all."""
 
 
 def publications(feed: Feed, request: Request, problems: list[Problem]) -> Decoded:

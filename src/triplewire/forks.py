@@ -1,0 +1,50 @@
+"""What the child of a fork must not take over from its parent: locks that another thread may hold, threads, and files.
+
+`os.fork` copies the thread alone that calls it. A lock that another one holds at that moment is never released in the
+child.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import weakref
+from functools import cached_property
+from typing import Protocol
+
+
+class Forgets(Protocol):
+    """An object with something that belongs to the process that made it."""
+
+    def forget(self) -> None:
+        """Called in the child of a fork: make anew, or give up, what belongs to the parent."""
+
+
+_OWNERS: weakref.WeakSet[Forgets] = weakref.WeakSet()
+
+
+def forget_in_children(owner: Forgets) -> None:
+    """Have `owner.forget` called in each child that is forked as long as the owner exists."""
+    _OWNERS.add(owner)
+
+
+def _in_child() -> None:
+    if sys.version_info < (3, 12):
+        _renew_property_locks()
+    for owner in list(_OWNERS):
+        owner.forget()
+
+
+def _renew_property_locks() -> None:
+    """Give cached properties new locks: before Python 3.12, one is held while a value is computed."""
+    for name, module in list(sys.modules.items()):
+        if name.partition(".")[0] == "triplewire":
+            for cls in [value for value in vars(module).values() if isinstance(value, type)]:
+                for entry in vars(cls).values():
+                    if isinstance(entry, cached_property):
+                        entry.lock = threading.RLock()  # type: ignore[attr-defined]  # its stub is that of 3.12
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_child)
