@@ -48,3 +48,27 @@ def test_a_refused_subscription(folder: Path) -> None:
     done = triplewire("explain", "--subscription", "wrong", "--subscriptions", "wrong.rq", "--publications", "a.ttl")
     assert done.code == 1
     assert "refused subscription wrong" in done.err
+
+
+FAILS = """
+class Fails:
+    name = "fails"
+    parameters = ()
+
+    def evaluate(self, publication, arguments):
+        raise ValueError("no answer")
+
+operators = (Fails(),)
+"""
+
+
+def test_an_undecided_pair(folder: Path) -> None:
+    """It is reported as `match` reports it, and the explanation is written as well."""
+    (folder / "fails.py").write_text(FAILS)
+    (folder / "asks.pred").write_text("fails()")
+    files = ["--operators", "fails.py", "--subscriptions", "asks.pred", "--publications", "a.ttl", "b.ttl"]
+    explained, matched = triplewire("explain", *files), triplewire("match", *files)
+    assert explained.out.count("asks is undecided for") == 2
+    assert (explained.code, matched.code) == (1, 1)
+    assert explained.err == matched.err
+    assert "the operator fails failed: ValueError: no answer" in explained.err.splitlines()[0]

@@ -101,6 +101,23 @@ def test_no_subscription_is_said(folder: Path, source: str) -> None:
         assert triplewire(*command, source, "--allow-empty").code == (1 if source == "nothing.rq" else 0)
 
 
+@pytest.mark.parametrize(("source", "said"), [
+    ("empty", "warning empty: the folder holds no file"),
+    ("nothing.jsonl", "warning nothing.jsonl: the file is empty"),
+    ("blank.jsonl", "warning blank.jsonl: there is no subscription in it"),
+])  # fmt: skip
+def test_an_index_may_begin_without_subscriptions(folder: Path, source: str, said: str) -> None:
+    (folder / "empty").mkdir()
+    (folder / "nothing.jsonl").touch()
+    (folder / "blank.jsonl").write_text("\n")
+    built = triplewire("pipeline", "index", "--subscriptions", source, "--output", "index")
+    changed = triplewire("pipeline", "subscribe", "--index", "index", source)
+    assert (built.code, changed.code) == (0, 0)
+    assert [done.err.splitlines()[0] for done in (built, changed)] == [said, said]
+    full = triplewire("pipeline", "subscribe", "--index", "index", "title.rq")
+    assert "warning" not in full.err
+
+
 LINK = "it is a link to a folder, which is not followed: name that folder itself"
 GONE = "cannot be read: No such file or directory"
 LOCKED = "cannot be read: Permission denied"

@@ -51,6 +51,19 @@ def test_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.usefixtures("spark")
+@pytest.mark.parametrize("command", ["pipeline run --input", "backtest --archive"])
+def test_no_subscription_is_warned_of(tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str) -> None:
+    none, source, out = tmp_path / "none.jsonl", tmp_path / "in", tmp_path / "out.jsonl"
+    none.touch()
+    source.mkdir()
+    shutil.copy(EXAMPLES / "publications" / "tides.nq", source)
+    assert run([*command.split(), str(source), "--subscriptions", str(none), "--output", str(out)]) == 0
+    said = capsys.readouterr().err
+    assert f"warning {none}: the file is empty" in said
+    assert "0 matches in 3 publications" in said
+
+
+@pytest.mark.usefixtures("spark")
 def test_a_stream_tells_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source, out = tmp_path / "in", tmp_path / "out"
     source.mkdir()

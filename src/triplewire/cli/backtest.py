@@ -25,7 +25,7 @@ from triplewire.cli.arguments import (
     operators_from,
     settings_from_environment,
 )
-from triplewire.cli.inputs.files import check_files, file_argument
+from triplewire.cli.inputs.files import check_files, file_argument, warn_of_none
 from triplewire.cli.inputs.groups import grouped
 from triplewire.cli.match import MatcherOption, prepare_kernels, write
 from triplewire.cli.pipeline.run import Conf, settings_of_spark_from
@@ -149,7 +149,7 @@ def _compiled(
     except TriplewireError as error:
         raise typer.BadParameter(one_line(str(error)), param_hint="--matcher") from error
     prepare_kernels(matcher)
-    return compile_filter(
+    packed = compile_filter(
         subscriptions,
         taxonomy=list(taxonomy),
         matcher=matcher,
@@ -159,6 +159,8 @@ def _compiled(
         on_refusal=report.refuse,
         on_warning=lambda name, warning: report.warn(name, [warning]),
     )
+    warn_of_none(subscriptions, len(packed.engine()), report)
+    return packed
 
 
 def _run(work: ArchiveFilter, file: Path, master: str, config: dict[str, str]) -> Outcome:

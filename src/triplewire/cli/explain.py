@@ -86,13 +86,17 @@ def explain_command(
 
 
 def _explained(engine: Engine, publication: Publication, report: Report) -> Explanation | None:
-    """The explanation of the only subscription; None where it is refused."""
+    """The explanation of the only subscription; None where it is refused. An undecided pair is reported as well."""
     subscription = engine.subscriptions[0].id
+    pair = f"{publication.id} {subscription}"
     try:
-        return engine.explain(subscription, publication)
+        explanation = engine.explain(subscription, publication)
     except TriplewireError as error:
-        report.refuse(Refusal.of("pair", f"{publication.id} {subscription}", error))
+        report.refuse(Refusal.of("pair", pair, error))
         return None
+    for reason in explanation.unknown if explanation.undecided else ():
+        report.refuse(Refusal("pair", pair, "", reason.removeprefix(f"{publication.id}: ")))
+    return explanation
 
 
 def _shown(explanation: Explanation, form: Format) -> str:

@@ -50,16 +50,29 @@ def refuse_hollow(files: Iterable[Path], kind: str, refuse: Callable[[Refusal], 
     """The files, without folders that hold no file and files of no byte, which are refused. `kind`: see `Refusal`."""
     filled: list[Path] = []
     for file in files:
-        reason = ""
-        if os.path.isdir(file):
-            reason = "" if any(True for _ in entries_below(file)) else "the folder holds no file"
-        elif os.path.isfile(file) and not file.stat().st_size:
-            reason = "the file is empty"
-        if reason:
+        if reason := _hollow(file):
             refuse(Refusal(kind, str(file), "", reason, _NOTHING))
         else:
             filled.append(file)
     return filled
+
+
+def _hollow(file: Path | str) -> str:
+    """Why nothing can be in a file or folder; empty where something may be."""
+    if os.path.isdir(file):
+        return "" if any(True for _ in entries_below(Path(file))) else "the folder holds no file"
+    return "the file is empty" if os.path.isfile(file) and not os.path.getsize(file) else ""
+
+
+def warn_of_none(files: Iterable[Path | str], registered: int, report: Report) -> None:
+    """Warn of files and folders without a subscription, where that may be intended: a stream and an index may begin
+    without any. `registered`: how many there are in all of them. What is no file, as a table, is named only."""
+    files = list(files)
+    hollow = {str(file): reason for file in files if (reason := _hollow(file))}
+    if not (registered or hollow or report.refused):
+        hollow[", ".join(map(str, files))] = "there is no subscription in it"
+    for name, reason in hollow.items():
+        report.refuse(Refusal("warning", name, "", reason))
 
 
 def refusal_of_nothing(files: Iterable[Path], kind: str, missing: str) -> Refusal:

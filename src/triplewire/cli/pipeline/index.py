@@ -19,7 +19,7 @@ from triplewire.cli.arguments import (
     operators_from,
     settings_from_environment,
 )
-from triplewire.cli.inputs.files import check_files, file_argument
+from triplewire.cli.inputs.files import check_files, file_argument, warn_of_none
 from triplewire.cli.inputs.groups import grouped
 from triplewire.cli.pipeline.connecting import ConnectFile, SubscribedOption, subscription_files
 from triplewire.cli.pipeline.run import Conf, settings_of_spark_from
@@ -92,6 +92,8 @@ def index_command(
             on_refusal=renamed(report.refuse, given.names),
             on_warning=lambda id, warning: report.warn(id, [warning]),
         )
+        names = [given.names.get(str(file), str(file)) for file in given.files]
+        warn_of_none(names, version.content.subscriptions, report)
     _say(version, "built", report, begun)
     raise typer.Exit(report.exit_code)
 
@@ -158,6 +160,7 @@ def subscribe_command(
             on_refusal=report.refuse,
             on_warning=lambda id, warning: report.warn(id, [warning]),
         )
+    warn_of_none(files, change.changed, report)
     _say(change.version, f"{counted(change.changed, 'subscription')} added", report, begun)
     raise typer.Exit(report.exit_code)
 

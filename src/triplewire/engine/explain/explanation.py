@@ -119,8 +119,13 @@ class Explanation:
         }
 
     @property
+    def undecided(self) -> bool:
+        """Is it open whether the pair matches? `unknown` says on which calls that depends."""
+        return not self.matched and bool(self.unknown)
+
+    @property
     def _said(self) -> str:
-        if not self.matched and self.unknown:
+        if self.undecided:
             return "is undecided for"
         return "matches" if self.matched else "does not match"
 
