@@ -37,6 +37,20 @@ WRONG = {
     "stray argument": ["match", "--subscriptions", "title.rq", "--publications", "a.ttl", "--split", "item", "b.ttl"],
     "standard input twice": ["match", "--subscriptions", "-", "--publications", "-"],
     "output of no known name": ["match", "--subscriptions", "title.rq", "--publications", "a.ttl", "--output", "x.csv"],
+    "two outputs are one": [
+        *("match", "--subscriptions", "title.rq", "--publications", "a.ttl"),
+        *("--output", "x.jsonl", "--stats", "./x.jsonl"),
+    ],
+    "an output is an input": [
+        "match",
+        "--subscriptions",
+        "rows.jsonl",
+        "--publications",
+        "a.ttl",
+        "--output",
+        "rows.jsonl",
+    ],
+    "reading to what is read": ["read", "many.nq", "--output", "many.nq"],
     "output nowhere": ["match", "--subscriptions", "title.rq", "--publications", "a.ttl", "--output", "no/x.jsonl"],
     "output is a folder": ["read", "a.ttl", "--output", "."],
     "table into a file": ["read", "a.ttl", "--output", "x.nq", "--format", "table"],
@@ -175,6 +189,48 @@ def test_the_reader_goes_away(folder: Path, to: list[str]) -> None:
         run.stdout.close()
         said = run.stderr.read()
         assert (run.wait(), said) == (141, b"")
+
+
+@pytest.mark.skipif(not Path("/dev/stdout").exists(), reason="there is no /dev/stdout here")
+def test_the_shell_s_file_is_added_to(folder: Path) -> None:
+    """Where the shell leads several outputs to one file, none takes the place of it."""
+    match = ["match", "--subscriptions", "title.rq", "--publications", "a.ttl", "--stats", "/dev/stdout"]
+    with open("log.txt", "w") as log:
+        log.write("before\n")
+        log.flush()
+        for arguments in (match, ["read", "a.ttl", "--output", "/dev/stdout"]):
+            subprocess.run([*COMMAND, *arguments], stdout=log, check=True)
+        log.seek(0, os.SEEK_END)
+        log.write("after\n")
+    text = (folder / "log.txt").read_text()
+    assert [text.count(part) for part in ("before\n", '"truncated": false', '"join_steps"', "after\n")] == [1] * 4
+    assert triplewire("read", "a.ttl").out in text
+
+
+def test_a_long_name(folder: Path) -> None:
+    name = "é" * 124 + ".nq"  # 251 bytes
+    assert triplewire("read", "a.ttl", "--output", name).code == 0
+    assert (folder / name).read_text() == triplewire("read", "a.ttl").out
+
+
+FINALIZED = """
+import signal, time
+
+class Interrupted:
+    def __del__(self):
+        signal.raise_signal(signal.SIGINT)
+
+Interrupted()
+time.sleep(60)
+"""
+
+
+def test_an_interrupted_finalizer(folder: Path) -> None:
+    """Python raises nothing in a finalizer; the command ends all the same, and shows no traceback."""
+    (folder / "operators.py").write_text(FINALIZED)
+    files = ["--subscriptions", "title.rq", "--publications", "a.ttl", "--operators", "operators.py"]
+    done = subprocess.run([*COMMAND, "match", *files], capture_output=True, check=False, timeout=50)
+    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")
 
 
 @pytest.mark.usefixtures("without_kernels")

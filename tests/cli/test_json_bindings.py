@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
+import pytest
 
-from triplewire.cli.matches import JsonBindings, Ordered, Payload, write_parquet
+from triplewire.cli import matches
+from triplewire.cli.matches import JsonBindings, Ordered, Payload, write_json_lines, write_parquet
 from triplewire.encode.strings import TextColumn
 
 PIECES = [
@@ -25,6 +28,33 @@ def test_rows_in_order() -> None:
     assert column.encoded(slice(0, 6)).to_pylist() == [TEXTS[row] for row in order]
     assert column.encoded(slice(1, 3)).dictionary.to_pylist() == ["[2]"]
     assert column.encoded(slice(5, 9)).to_pylist() == ["[3]"]
+
+
+PORTIONS = {
+    "a row": (1, False, [1, 1, 1, 1, 1, 1]),
+    "two texts": (6, False, [2, 2, 1, 1]),
+    "a text and a graph": (16, False, [4, 2]),
+    "a text that is there and a graph": (21, True, [5, 1]),
+    "the same, each text counted": (21, False, [4, 2]),
+    "all": (100, False, [6]),
+}
+
+
+@pytest.mark.parametrize(("most", "once", "lengths"), PORTIONS.values(), ids=PORTIONS)
+def test_portions_have_so_many_bytes(
+    monkeypatch: pytest.MonkeyPatch, most: int, once: bool, lengths: list[int]
+) -> None:
+    """Few rows of long texts are put together at once, and the file is the same."""
+    number = np.zeros(len(TEXTS), np.int32)
+    payload = Payload(JsonBindings.of(PIECES), {4: b"<urn:s> ."}, ["a"], number, np.array([0xABC], np.uint64))
+    rows = Ordered(["p"], ["s"], number, number, np.zeros(len(TEXTS), np.bool_), payload)
+    whole, parts = io.StringIO(), io.StringIO()
+    write_json_lines(whole, rows)
+    monkeypatch.setattr(matches, "BYTES", most)
+    portions = list(matches._portions(rows, (9, 9), once=once))
+    assert [portion.stop - portion.start for portion in portions] == lengths
+    write_json_lines(parts, rows)
+    assert parts.getvalue() == whole.getvalue()
 
 
 def test_parquet_holds_equal_texts_once(tmp_path: Path) -> None:

@@ -13,17 +13,33 @@ import io
 import os
 import signal
 import sys
+from threading import Timer
 from typing import IO
 
 __all__ = ["main", "run"]
+
+_SOON = 0.02  # seconds, after which a finalizer has ended
 
 
 def main() -> None:
     """The console script: run the command line of this process and exit."""
     if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: no temporary file is left behind
+    sys.unraisablehook = _raise_again
     sys.stdout, sys.stderr = _buffered(sys.stdout), _buffered(sys.stderr)
-    sys.exit(run(sys.argv[1:]))
+    code = run(sys.argv[1:])
+    for number in (signal.SIGINT, signal.SIGTERM):  # all is written: what is left may end at once
+        if signal.getsignal(number) is signal.default_int_handler:
+            signal.signal(number, signal.SIG_DFL)
+    sys.exit(code)
+
+
+def _raise_again(ignored: sys.UnraisableHookArgs) -> None:
+    """Interrupt the process soon where a finalizer, in which Python raises nothing, was interrupted instead of it."""
+    if issubclass(ignored.exc_type, KeyboardInterrupt):
+        Timer(_SOON, os.kill, (os.getpid(), signal.SIGINT)).start()
+    else:
+        sys.__unraisablehook__(ignored)
 
 
 def run(arguments: list[str]) -> int:

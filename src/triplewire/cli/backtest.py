@@ -102,6 +102,7 @@ def backtest_command(
     output.check_writable(file, (".jsonl", ".parquet"))
     config, master = settings_of_spark_from(conf)
     check_files(subscriptions, taxonomy or ())
+    output.check_apart({"--output": file}, subscriptions)
     report, wanted, place = Report(), Days(days.since, days.until), _archive(archive)
     packed = _compiled(
         subscriptions,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -161,12 +162,12 @@ def _check(files: list[Path], compiler: Compiler, remarks: list[Remark]) -> int:
     """Compile the subscriptions of the files. Returns how many there are, those with errors too."""
     from triplewire.languages.sources.files import read_rows  # --help does without the parsers
 
-    refused: list[Refusal] = []
+    refused: deque[Refusal] = deque()
     world, count = compiler.world, 0
 
     def told() -> Iterator[Remark]:
         while refused:
-            yield Remark.of(refused.pop(0))
+            yield Remark.of(refused.popleft())
 
     rows = read_rows(
         map(str, files), None, operators=world.operators, settings=world.settings, on_refusal=refused.append

@@ -67,8 +67,8 @@ def match_command(
     """
     given = inputs.sorted_out()
     output.check_writable(file, (".jsonl", ".parquet"))
-    output.check_writable(stats, option="--stats")
-    output.check_writable(refusals, option="--refusals")
+    named = {"--output": file, "--stats": stats, "--refusals": refusals}
+    output.check_apart(named, (*given.subscriptions, *given.publications))
     if file is not None and form is Format.TABLE:
         raise typer.BadParameter("a table is for the terminal; leave --format or --output out", param_hint="--format")
     if file is None and form is None:

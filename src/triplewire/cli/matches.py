@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
 from typing import IO, Literal, TypeAlias
@@ -25,8 +26,11 @@ from triplewire.engine import MatchResult
 from triplewire.engine.result import Part, pair_order
 from triplewire.model.match import Match
 
-ROW_GROUP, BINDINGS_ROW_GROUP = 1 << 20, 1 << 13  # rows of one Parquet row group, without bindings and with them
+ROW_GROUPS = 1 << 20, 1 << 13  # rows of one Parquet row group, without bindings and with them
 LINES = 1 << 16, 1 << 12  # lines of JSON put together at once, without bindings and with them
+
+BYTES = 1 << 25
+"""Bytes of bindings and graphs that are put together at once, if there are several rows."""
 
 _NAMES = pa.dictionary(pa.int32(), pa.large_string())
 
@@ -54,6 +58,23 @@ class JsonBindings:
     def ordered(self, order: NDArray[np.int64]) -> JsonBindings:
         """The rows in this order."""
         return JsonBindings(self.pieces, self.starts, self.number[order])
+
+    @cached_property
+    def _lengths(self) -> NDArray[np.int64]:
+        """Of each text, in bytes."""
+        pieces = [piece for piece in self.pieces if len(piece)]
+        offsets = [np.frombuffer(piece.buffers()[1], np.int64)[piece.offset :][: len(piece) + 1] for piece in pieces]
+        return np.concatenate([np.zeros(0, np.int64), *map(np.diff, offsets)])
+
+    def lengths(self, rows: slice, *, once: bool) -> NDArray[np.int64]:
+        """The bytes of the texts of some rows; with `once` a text counts for the first of the rows that have it."""
+        number = self.number[rows]
+        lengths = self._lengths[number]
+        if once:
+            again = np.ones(len(number), np.bool_)
+            again[np.unique(number, return_index=True)[1]] = False
+            lengths[again] = 0
+        return lengths
 
     def encoded(self, rows: slice) -> pa.DictionaryArray:
         """Some rows, with the texts that occur in them."""
@@ -251,6 +272,22 @@ def _numbered(values: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.
     return used, place[values]
 
 
+def _portions(rows: Ordered, most: tuple[int, int], *, once: bool) -> Iterator[slice]:
+    """The rows in portions of so many, without payload and with it; fewer where those have more than `BYTES`. `once`:
+    equal texts of a portion are written once."""
+    payload = rows.payload if isinstance(rows.payload, Payload) else None
+    start = 0
+    while start < len(rows):
+        end = min(start + most[payload is not None], len(rows))
+        if payload is not None:
+            lengths = payload.bindings.lengths(slice(start, end), once=once)
+            for row, graph in _within(payload.construct, slice(start, end)).items():
+                lengths[row] += len(graph)
+            end = start + max(1, int(np.searchsorted(np.cumsum(lengths), BYTES, "right")))
+        yield slice(start, end)
+        start = end
+
+
 def write_json_lines(stream: IO[str], rows: Ordered) -> None:
     """One JSON object a line, as the README describes it."""
     dumps = json.JSONEncoder(ensure_ascii=False).encode
@@ -260,9 +297,7 @@ def write_json_lines(stream: IO[str], rows: Ordered) -> None:
     subscriptions = _pieces(utf8(dumps(name)) + between for name in rows.subscriptions)
     end = b', "construct": ' if payload is not None else b"}\n"
     truncated = _pieces((b', "truncated": false' + end, b', "truncated": true' + end))
-    together = LINES[payload is not None]
-    for start in range(0, len(rows), together):
-        portion = slice(start, min(start + together, len(rows)))
+    for portion in _portions(rows, LINES, once=False):
         columns = [publications.take(of_numbers(rows.publication[portion]))]
         columns.append(subscriptions.take(of_numbers(rows.subscription[portion])))
         if payload is not None:
@@ -311,9 +346,7 @@ def write_parquet(path: Path, rows: Ordered) -> None:
             del schema[name]
     # without Arrow's own schema in it, the names are read back as plain strings
     with pq.ParquetWriter(path, pa.schema(schema), store_schema=False) as writer:
-        group = ROW_GROUP if payload is None else BINDINGS_ROW_GROUP
-        for start in range(0, len(rows), group):
-            portion = slice(start, min(start + group, len(rows)))
+        for portion in _portions(rows, ROW_GROUPS, once=True):
             columns = {
                 "publication": pa.DictionaryArray.from_arrays(of_numbers(rows.publication[portion]), publications),
                 "subscription": pa.DictionaryArray.from_arrays(of_numbers(rows.subscription[portion]), subscriptions),
@@ -332,7 +365,7 @@ def write_parquet(path: Path, rows: Ordered) -> None:
                 columns["revision"] = _dictionary(
                     of_text(revisions.text, revisions.offset).cast(pa.large_string()), number
                 )
-            writer.write_batch(pa.record_batch([columns[name] for name in schema], schema=writer.schema), group)
+            writer.write_batch(pa.record_batch([columns[name] for name in schema], schema=writer.schema), ROW_GROUPS[0])
 
 
 def _dictionary(texts: pa.LargeStringArray, number: NDArray[np.int64]) -> pa.DictionaryArray:

@@ -10,7 +10,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import IO
@@ -25,6 +25,9 @@ from triplewire.model.namespaces import shorten
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, Literal
 
+_DESCRIPTOR = re.compile(r"/dev/(?:(stdin|stdout|stderr)|fd/(\d+))|/proc/self/fd/(\d+)")
+_STANDARD = {"stdin": 0, "stdout": 1, "stderr": 2}
+_NAME_BYTES = 200  # of the name of a file in that of a temporary one beside it: systems take 255 in all
 _IRI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:\S")
 _LEAST_COLUMN, _PADDING = 8, 2  # characters
 _NAMED = frozenset(("title", "name", "label"))
@@ -108,20 +111,35 @@ def _lines_of(cell: str) -> str:
 def whole_file(path: Path) -> Iterator[Path]:
     """A temporary file beside `path`: renamed to it at the end of the block, removed where the block raises. A device
     or a pipe is itself what is written to; the process ends where the reader of a pipe closed it."""
-    if path.exists() and not path.is_file():  # it cannot be replaced
+    if _is_device(path):  # it cannot be replaced
         try:
             yield path
         except BrokenPipeError:
             raise SystemExit(READER_IS_GONE) from None
         return
     target = path.resolve()
-    part = target.with_name(f".{target.name}.{os.getpid()}.part")
+    name = os.fsdecode(os.fsencode(target.name)[:_NAME_BYTES])
+    part = target.with_name(f".{name}.{os.getpid()}.part")
     try:
         part.touch(exist_ok=False)
         yield part
         os.replace(part, target)
     finally:
         part.unlink(missing_ok=True)
+
+
+def _is_device(path: Path) -> bool:
+    """Is it a device, a pipe, or what this process has open, as /dev/stdout?"""
+    return _descriptor(path) is not None or (path.exists() and not path.is_file())
+
+
+def _descriptor(path: Path) -> int | None:
+    """The number of the open file that a name such as /dev/stdout stands for. That file may be a plain one, to which
+    the shell leads the output of several commands."""
+    named = _DESCRIPTOR.fullmatch(str(path))
+    if named is None:
+        return None
+    return _STANDARD[named[1]] if named[1] else int(named[2] or named[3])
 
 
 @contextmanager
@@ -132,9 +150,16 @@ def text_output(path: Path | None) -> Iterator[IO[str]]:
     process ends where the reader of standard output closed it.
     """
     if path is not None:
+        number = _descriptor(path)
         with (
             whole_file(path) as part,
-            open(part, "w", encoding="utf-8", errors="backslashreplace", newline="\n") as out,
+            open(
+                part if number is None else os.dup(number),
+                "w",
+                encoding="utf-8",
+                errors="backslashreplace",
+                newline="\n",
+            ) as out,
         ):
             yield out
         return
@@ -153,9 +178,22 @@ def check_writable(path: Path | None, suffixes: tuple[str, ...] = (), option: st
         return
     if suffixes and path.suffix not in suffixes:
         raise typer.BadParameter(f"{path}: the name must end in {' or '.join(suffixes)}", param_hint=option)
-    place = path if path.exists() and not path.is_file() else path.resolve().parent  # as `whole_file` writes it
+    place = path if _is_device(path) else path.resolve().parent  # as `whole_file` writes it
     if path.is_dir() or not os.access(place, os.W_OK):
         raise typer.BadParameter(f"{path} cannot be written", param_hint=option)
+
+
+def check_apart(outputs: Mapping[str, Path | None], inputs: Iterable[Path] = ()) -> None:
+    """Raises `BadParameter` where an output cannot be written, is one of the inputs, or the file of another: it would
+    take the place of that. `outputs`: option -> what it names."""
+    taken = {file.resolve(): "an input" for file in inputs if str(file) != "-"}
+    for option, path in outputs.items():
+        check_writable(path, option=option)
+        if path is None or _is_device(path):
+            continue
+        if (other := taken.get(path.resolve())) is not None:
+            raise typer.BadParameter(f"{path} is {other} as well; name another file", param_hint=option)
+        taken[path.resolve()] = option
 
 
 def recorder(stream: IO[str]) -> Callable[[Refusal], None]:

@@ -58,7 +58,7 @@ def read_command(
     from triplewire.read.write import to_nquads
 
     check_files(files)
-    output.check_writable(file)
+    output.check_apart({"--output": file}, files)
     if file is not None and form is Format.TABLE:
         raise typer.BadParameter("a table is for the terminal; leave --format or --output out", param_hint="--format")
     if form is None:

@@ -100,7 +100,9 @@ def read_rows(
                 if isinstance(row, Refusal):
                     on_refusal(row)
                 elif next(taken):
-                    on_refusal(row.refusal(SubscriptionError(f"the id {row.id!r} is taken", remedy=_OTHER_ID)))
+                    on_refusal(
+                        row.refusal(SubscriptionError(f"an earlier row has the id {row.id!r}", remedy=_OTHER_ID))
+                    )
                 elif row.language == "mdv":
                     reader.set_aside(row)
                 else:
