@@ -122,6 +122,11 @@ def test_what_is_passed_over_is_recorded_once(source: Path, state: Path) -> None
     arrivals = Arrivals(str(source), state, settle=0)
     write(source, ".git/more")
     write(source, "_aside.ttl", TURTLE + TURTLE)
+    for name in (".lock", "_SUCCESS"):
+        write(source, name, "")
+    assert looked(arrivals) == ([], [], [".lock", "_SUCCESS"], [])
+    for name in (".lock", "_SUCCESS", "empty.ttl"):
+        os.utime(source / name)
     assert looked(arrivals) == ([], [], [], [])
 
 
@@ -152,7 +157,7 @@ def test_a_name_that_is_not_utf8(source: Path, state: Path) -> None:
         write(source, "\udcff.ttl")
     except OSError:
         pytest.skip("this file system holds no such names")
-    assert looked(Arrivals(str(source), state)) == ([], [], ["\udcff.ttl"], [])
+    assert looked(Arrivals(str(source), state)) == (["\udcff.ttl"], [], [], [])
     assert looked(Arrivals(str(source), state)) == ([], [], [], [])
 
 
@@ -196,7 +201,7 @@ def test_tasks_have_bytes_by_their_shares_the_first_most(
 
 
 def test_no_task_has_too_many_files(source: Path, state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("triplewire.pipeline.connect.arrivals._OF_A_TASK", 3)
+    monkeypatch.setattr("triplewire.pipeline.connect.dealing._OF_A_TASK", 3)
     write(source, "large.ttl", "#" * 1_000)
     for number in range(11):
         write(source, f"{number}.ttl", "#" * 10)

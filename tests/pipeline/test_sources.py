@@ -6,6 +6,7 @@ import gzip
 import os
 import shutil
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,9 +16,11 @@ import pytest
 from triplewire.config import Settings
 from triplewire.encode.schema import to_batch
 from triplewire.errors import ReadError, Refusal
+from triplewire.folders import entries_below
+from triplewire.pipeline import sources
 from triplewire.pipeline.connect.globs import escape
 from triplewire.pipeline.session import use_utf8
-from triplewire.pipeline.sources import FileReader, local_path, passed_over, publications
+from triplewire.pipeline.sources import FileReader, local_path, publications
 from triplewire.read import read
 
 if TYPE_CHECKING:
@@ -38,6 +41,7 @@ NAMES = [
     "_aside/in a folder.ttl",
     "_name.ttl",
     "_key=value.ttl",
+    "_metadata_old/_common_metadata.ttl",
     "copy.ttl._COPYING_",
 ]
 
@@ -143,7 +147,7 @@ def test_an_ill_formed_feed_is_a_warning_among_the_refusals(tmp_path: Path) -> N
     feed.write_text("\n<?xml version='1.0'?><rss><channel><item><pubDate>2024-05-01</pubDate></item></channel></rss>")
     rows = {}
     for as_written in (False, True):
-        files = pa.RecordBatch.from_pylist([{"path": f"file:{feed}", "length": 1, "content": None}])
+        files = pa.RecordBatch.from_pylist([{"path": f"file:{feed}".encode(), "length": 1, "content": None}])
         batches = FileReader(as_written=as_written)([files])
         rows[as_written] = [row for batch in batches for row in batch.to_pylist()]
         assert [row["refusal"]["kind"] for row in rows[as_written] if row["refusal"]] == ["warning"]
@@ -151,27 +155,45 @@ def test_an_ill_formed_feed_is_a_warning_among_the_refusals(tmp_path: Path) -> N
     assert "dateTime" not in str(rows[True][0]["triples"])
 
 
-def test_what_a_stream_passes_over(folder: Path) -> None:
-    names = {str(file.relative_to(folder)) for file, _ in passed_over(folder)}
-    assert names == {
-        "_aside/in a folder.ttl",
-        "_name.ttl",
-        "copy.ttl._COPYING_",
-        "empty.ttl",
-        "loop.ttl",
-        "all",
-        "elsewhere",
-    }
-
-
-def test_a_name_that_is_not_utf8_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+def test_names_that_are_not_utf8(spark: SparkSession, tmp_path: Path) -> None:
     try:
-        (tmp_path / "\udcff.ttl").write_text(TURTLE, encoding="utf-8")
+        (tmp_path / "\udcff").mkdir()
+        (tmp_path / "\udcff" / "\udce9.ttl").write_text(TURTLE, encoding="utf-8")
     except OSError:
         pytest.skip("this file system holds no such names")
+    (tmp_path / "\udce9 left").symlink_to(tmp_path / "nowhere")
     found, refusals = on_spark(spark, tmp_path)
-    assert (found, len(refusals)) == ([], 1)
-    assert refusals[0].subject.endswith("\\udcff.ttl")
+    assert [row["id"] for row in found] == [f"file://{tmp_path}/%FF/%E9.ttl"]
+    assert (found, len(refusals)) == (embedded(tmp_path)[0], 1)
+    assert "No such file" in refusals[0].reason
+
+
+def test_what_cannot_be_read_is_refused(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here: a folder and a file that are gone when a worker comes."""
+    for name in ("good", "gone"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a.ttl").write_text(TURTLE, encoding="utf-8")
+
+    def listed(folder: Path) -> Iterator[tuple[Path, str]]:
+        yield from entries_below(folder)
+        yield folder / "left", "the folder cannot be read: No such file or directory"
+        shutil.rmtree(tmp_path / "gone")
+
+    monkeypatch.setattr(sources, "entries_below", listed)
+    monkeypatch.delattr(type(spark), "read")  # its listing ends at the first folder that it cannot read
+    found, refusals = on_spark(spark, tmp_path)
+    assert [row["source"] for row in found] == [str(tmp_path / "good" / "a.ttl")]
+    assert {os.path.relpath(refusal.subject, tmp_path) for refusal in refusals} == {"left", "gone/a.ttl"}
+    assert all("cannot be read: No such file" in refusal.reason for refusal in refusals)
+
+
+def test_a_glob_of_all_depths_does_not_go_through_links(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep" / "a.ttl").write_text(TURTLE, encoding="utf-8")
+    (tmp_path / "deep" / "all").symlink_to(tmp_path)
+    found, refusals = on_spark(spark, f"{tmp_path}/**")
+    assert [row["source"] for row in found] == [str(tmp_path / "deep" / "a.ttl")]
+    assert [refusal.subject for refusal in refusals] == [str(tmp_path / "deep" / "all")]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="Java takes the names of files from elsewhere there")

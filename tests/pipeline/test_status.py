@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from triplewire.cli import run
+from triplewire.errors import Refusal
 from triplewire.pipeline.connect.arrivals import Arrivals
 from triplewire.pipeline.results.ledger_file import connected
 from triplewire.pipeline.results.status import Status
@@ -40,6 +41,22 @@ def test_a_stream_that_has_just_begun(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "waiting       2 files, the first for 9" in capsys.readouterr().out
     assert run(["pipeline", "status", "--output", str(output.folder), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["waiting"] == 2
+
+
+def test_a_kill_while_refusals_are_written(tmp_path: Path) -> None:
+    """The half of a file that it leaves counts for nothing, and the next start removes it."""
+    output = Output(tmp_path / "out")
+    output.prepare(tmp_path / "in", True)
+    output.record(streaming=True)
+    output.add_refusals([Refusal("publication", "a", "a", "it is wrong")], "batch=-1")
+    file = output.folder / "dead-letter" / "batch=-1" / "driver-0.parquet"
+    (half := file.with_name(".driver-1.parquet")).write_bytes(file.read_bytes()[:100])
+    output.release()
+    assert Status.of(output).refused == 1
+    again = Output(output.folder)
+    again.prepare(tmp_path / "in", True)
+    again.release()
+    assert (file.exists(), half.exists(), Status.of(again).refused) == (True, False, 1)
 
 
 def test_a_damaged_ledger(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

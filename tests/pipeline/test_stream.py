@@ -274,6 +274,22 @@ def test_parts_where_the_matches_are_too_long_together(monkeypatch: pytest.Monke
     assert in_parts == whole
 
 
+def test_a_name_that_is_not_utf8(spark: SparkSession, tmp_path: Path) -> None:
+    """A stream and a batch read such a file as `match` does."""
+    source = tmp_path / "in"
+    source.mkdir()
+    try:
+        (source / "\udce9.nq").write_text(quads("a", "1"), encoding="utf-8")
+        (source / "\udce9.ttl").write_text("<urn:s> <urn:p> 1 .", encoding="utf-8")
+    except OSError:
+        pytest.skip("this file system holds no such names")
+    for streaming in (True, False):
+        folder = tmp_path / str(streaming)
+        summary, said = run(spark, source, packed("ASK { ?s ?p ?o }"), folder, streaming=streaming, samples=2)
+        assert (summary.matches, said) == (2, [])
+        assert {row[0] for row in rows_in(folder)} == {"urn:a1", f"file://{source}/%E9.ttl"}
+
+
 def test_the_columns_of_the_files(spark: SparkSession, tmp_path: Path) -> None:
     shutil.copy(LOG, tmp_path)
     run(spark, tmp_path / LOG.name, packed(TITLES), tmp_path / "out")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,7 @@ from triplewire.pipeline.filter import PackedEngine
 from triplewire.pipeline.results import written
 from triplewire.pipeline.results.tasks import OneStage
 from triplewire.pipeline.results.written import DEAD_LETTERS, MATCHES_IN, Report, Target, TaskFiles, Written, identities
-from triplewire.pipeline.rows import MATCH_ROWS, PUBLICATION_ROWS, widened
+from triplewire.pipeline.rows import FILE_ROWS, MATCH_ROWS, PUBLICATION_ROWS, widened
 from triplewire.pipeline.sources import FileReader
 from triplewire.read import read
 
@@ -52,8 +53,8 @@ def file(tmp_path: Path) -> Path:
 
 
 def of_files(packed: PackedEngine, file: Path, target: Target) -> Written:
-    rows = {"path": [f"file:{file}"], "length": [file.stat().st_size], "content": pa.array([None], pa.binary())}
-    return done(target, OneStage(packed, target, FileReader())([pa.record_batch(rows)]))
+    row = {"path": os.fsencode(f"file:{file}"), "length": file.stat().st_size}
+    return done(target, OneStage(packed, target, FileReader())([pa.RecordBatch.from_pylist([row], schema=FILE_ROWS)]))
 
 
 def done(target: Target, reports: object) -> Written:

@@ -50,13 +50,18 @@ def to_batch(publications: Iterable[Publication]) -> pa.RecordBatch:
     rows = [
         {
             "id": publication.id,
-            "source": publication.source,
+            "source": storable_text(publication.source),
             "published": publication.published,
             "triples": [{"s": str(s), "p": str(p), "o": str(o)} for s, p, o in publication.triples],
         }
         for publication in publications
     ]
     return pa.RecordBatch.from_pylist(rows, schema=PUBLICATIONS)
+
+
+def storable_text(text: str) -> str:
+    """The text without the lone surrogates that UTF-8 cannot hold, as in names of files that are not UTF-8."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def from_batch(

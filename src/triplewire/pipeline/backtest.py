@@ -28,14 +28,14 @@ import pyarrow.parquet as pq
 
 from triplewire.config import Settings
 from triplewire.encode.buffers import of_numbers
-from triplewire.encode.schema import MATCHES
+from triplewire.encode.schema import MATCHES, storable_text
 from triplewire.engine import Engine, MatchResult
 from triplewire.engine.stats import Clock
 from triplewire.errors import ReadError, Refusal
 from triplewire.folders import entries_below, is_linked_folder
 from triplewire.model.publication import Publication
 from triplewire.pipeline.filter import PackedEngine
-from triplewire.pipeline.rows import DEAD_LETTERS, columns_of, refused, storable_text, widened
+from triplewire.pipeline.rows import DEAD_LETTERS, columns_of, refused, widened
 from triplewire.pipeline.sources import is_remote, local_path, refused_link
 from triplewire.read import read
 from triplewire.read.rdf.bundled import ContextLoader

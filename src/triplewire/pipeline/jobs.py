@@ -34,8 +34,8 @@ from triplewire.pipeline.results.tasks import (
     SecondStage,
 )
 from triplewire.pipeline.results.written import REPORTS, Report, Target, Written
-from triplewire.pipeline.rows import FILE_ROWS, INDEX_VERSION, MATCH_ROWS, OUTCOME_ROWS, REFUSAL_FIELDS, columns_of
-from triplewire.pipeline.sources import FileReader
+from triplewire.pipeline.rows import INDEX_VERSION, MATCH_ROWS, OUTCOME_ROWS, REFUSAL_FIELDS, columns_of
+from triplewire.pipeline.sources import FileReader, files_of_tasks
 from triplewire.read.taxonomy import load_taxonomy
 
 if TYPE_CHECKING:
@@ -113,12 +113,10 @@ def write_outcomes_of_files(
     reader: FileReader,
 ) -> Written:
     """The same for files of this machine: the path and size in bytes of each, task by task."""
-    context = spark.sparkContext
     if isinstance(packed, IndexFilter) and packed.nodes:
-        rows = context.parallelize([(f"file:{path}", size, None) for task in tasks for path, size in task], len(tasks))
-        return write_outcomes(spark.createDataFrame(rows, columns_of(FILE_ROWS)), packed, target, reader)
+        return write_outcomes(files_of_tasks(spark, tasks), packed, target, reader)
     work = OneStageOfFiles(OneStage(packed, target, reader))
-    return _written(target, context.parallelize(tasks, len(tasks)).mapPartitions(work).collect())
+    return _written(target, spark.sparkContext.parallelize(tasks, len(tasks)).mapPartitions(work).collect())
 
 
 def _written(target: Target, reports: Iterable[dict[str, Any]]) -> Written:

@@ -11,7 +11,7 @@ from dataclasses import asdict
 
 import pyarrow as pa
 
-from triplewire.encode.schema import INSTANT, MATCHES, PUBLICATIONS
+from triplewire.encode.schema import INSTANT, MATCHES, PUBLICATIONS, storable_text
 from triplewire.errors import Refusal
 
 REFUSAL_FIELDS = ("kind", "subject", "where", "reason", "remedy")
@@ -32,8 +32,9 @@ OUTCOME_ROWS = _with_refusals(MATCHES, pa.field("source", pa.string()))
 """The rows of `filter`: matches with the source of their publication, and refusals."""
 
 
-FILE_ROWS = pa.schema([("path", pa.string()), ("length", pa.int64()), ("content", pa.binary())])
-"""The rows of `sources.files`: those of this machine have no content, a worker opens them itself."""
+FILE_ROWS = pa.schema([("path", pa.binary()), ("length", pa.int64()), ("content", pa.binary())])
+"""The rows of `sources.files`. A path is bytes, as the name of a file need not be UTF-8. Files of this machine have no
+content: a worker opens them itself."""
 
 INDEX_VERSION = "index_version"
 MATCH_ROWS = pa.schema([*(field.with_nullable(True) for field in MATCHES), pa.field(INDEX_VERSION, pa.string())])
@@ -79,8 +80,3 @@ def refused(refusals: Iterable[Refusal], schema: pa.Schema) -> pa.RecordBatch:
 def storable(refusal: Refusal) -> dict[str, str]:
     """A row of `DEAD_LETTERS`."""
     return {name: storable_text(value) for name, value in asdict(refusal).items()}
-
-
-def storable_text(text: str) -> str:
-    """The text without the lone surrogates that UTF-8 cannot hold, as in names of files that are not UTF-8."""
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")

@@ -97,6 +97,8 @@ class Output:
             self._lock = open(self.folder / "_lock", "w")  # noqa: SIM115  # held until the process ends
             _hold(self._lock)
             shutil.rmtree(self._writing.parent, ignore_errors=True)
+            for left in (self.folder / DEAD_LETTER).glob("batch=-*/.driver-*"):
+                left.unlink()
             self._put_back()
         except BlockingIOError:
             raise self._wrong("another run writes to it") from None

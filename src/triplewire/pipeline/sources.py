@@ -1,14 +1,16 @@
 """Reads publications on Spark: from files, Kafka and data frames. How a file becomes publications: `triplewire.read`.
 
-Spark lists the files and, in a stream, records which ones it has seen. A worker opens a local file itself, as
-`triplewire.read.read` does, so that ids, sources and refusals are the same. For other file systems, Spark gives it the
-content. A file is read by one task, whatever its size: split large N-Quads files to read them with many cores.
+Local files of a batch are listed here, and a worker opens each itself, as `triplewire.read.read` does, so that ids,
+sources and refusals are the same. Spark lists the files of other file systems, and gives a worker their content; in a
+stream it lists, and records which ones it has seen. A file is read by one task, whatever its size: split large N-Quads
+files to read them with many cores.
 """
 
 from __future__ import annotations
 
 import os
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,13 +25,14 @@ from triplewire.folders import LINK, entries_below, is_linked_folder, named_by
 from triplewire.model.publication import Publication
 from triplewire.pipeline.connect import kafka
 from triplewire.pipeline.connect.addresses import KAFKA, Connections, address, kind_of
+from triplewire.pipeline.connect.dealing import dealt
 from triplewire.pipeline.connect.documents import DocumentReader, groups
 from triplewire.pipeline.connect.feeds import inbox
 from triplewire.pipeline.connect.feeds.inbox import PREFIX as INBOX
 from triplewire.pipeline.connect.feeds.lists import is_list
 from triplewire.pipeline.connect.globs import escape, streamed_files
 from triplewire.pipeline.given import check_reading, check_rows, check_session
-from triplewire.pipeline.rows import FILE_ROWS, PUBLICATION_ROWS, columns_of, refused, storable_text, widened
+from triplewire.pipeline.rows import FILE_ROWS, PUBLICATION_ROWS, columns_of, refused, widened
 from triplewire.pipeline.sinks import LOCAL_FILES
 from triplewire.read import read, read_document
 
@@ -39,7 +42,6 @@ if TYPE_CHECKING:
 FILES = "path string, modificationTime timestamp, length long, content binary"  # Spark's "binaryFile"
 SPARK_BYTES = 2**31 - 1024  # a value in Spark has less than 2 GiB
 
-_PARTITION = re.compile(r"_.*=(?!.*\._COPYING_$)")
 _REMOTE = re.compile(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]+:")
 
 
@@ -65,8 +67,8 @@ def publications(
     refusal of kind "warning" is about a file that was read although it is ill-formed.
 
     A stream gives each file once, as it is when Spark first sees it, under the name it was first seen by. It passes
-    over what Spark's streams do (`passed_over`), and an empty file is not read later either. `triplewire.pipeline.run`
-    does more: `connect.arrivals`.
+    over what Spark's streams do: hidden files, names that begin with `_`, end in `._COPYING_` or are not UTF-8, and
+    empty files, which are not read later either. `triplewire.pipeline.run` does more: `connect.arrivals`.
 
     Raises `ReadError` when there is nothing at `path`.
     """
@@ -93,21 +95,41 @@ def publications(
 def files(spark: SparkSession, path: str | Path, streaming: bool, settings: Settings) -> DataFrame:
     """The same before they are read: path, length, and of files of other machines the content, for `FileReader`."""
     remote = is_remote(path)
-    roots = [str(path)] if remote else local_roots(path)
+    if not (remote or streaming):
+        return files_of_tasks(spark, _dealt_files(path, spark.sparkContext.defaultParallelism))
     if streaming:
+        roots = [str(path)] if remote else local_roots(path)
         where = str(path) if remote or roots != [local_path(path)] else escape(roots[0])
         listed = streamed_files(spark, "binaryFile", FILES).load(where)
     else:
-        reader = spark.read.format("binaryFile").option("recursiveFileLookup", "true")
-        listed = reader.load(roots if remote else [escape(root) for root in roots])
-    rows = _with_content(listed, settings) if remote else listed.selectExpr("path", "length", "binary(null) AS content")
-    if not remote and not streaming and (more := passed_over(path)):
-        for link in (file for file, _ in more if is_linked_folder(file)):
-            rows = rows.where(~rows.path.startswith(f"file:{link}/"))  # Spark follows links, and nothing else does
-        # Spark cannot hold a name that is not UTF-8: the worker does not find the file, and refuses it
-        names = [(f"file:{storable_text(str(file))}", _size(file), None) for file, _ in more]
-        rows = rows.union(spark.createDataFrame(names, columns_of(FILE_ROWS)))
-    return rows
+        listed = spark.read.format("binaryFile").option("recursiveFileLookup", "true").load(str(path))
+    listed = listed.withColumn("path", listed.path.cast("binary"))
+    return _with_content(listed, settings) if remote else listed.selectExpr("path", "length", "binary(null) AS content")
+
+
+def files_of_tasks(spark: SparkSession, tasks: Sequence[Sequence[tuple[str, int]]]) -> DataFrame:
+    """Rows of `FILE_ROWS` for files of this machine: the path and size in bytes of each, task by task."""
+    rows = spark.sparkContext.parallelize(tasks, max(len(tasks), 1)).flatMap(_file_rows)
+    return spark.createDataFrame(rows, columns_of(FILE_ROWS))
+
+
+def _file_rows(task: Sequence[tuple[str, int]]) -> list[tuple[bytes, int, None]]:
+    return [(os.fsencode(f"file:{path}"), size, None) for path, size in task]
+
+
+def _dealt_files(path: str | Path, at_a_time: int) -> list[list[tuple[str, int]]]:
+    """The files that a local path or glob names, task by task, with what is left out of a folder, which a worker
+    refuses as `triplewire.read` does. What a glob of all depths names through a link that is left out is not among
+    them."""
+    entries: dict[Path, str] = {}
+    for root in map(Path, local_roots(path)):
+        entries.update(entries_below(root) if root.is_dir() else [(root, "")])
+    links = {file for file, left_out in entries.items() if left_out == LINK}
+    named = [(str(file), _size(file)) for file in entries if not links or links.isdisjoint(file.parents)]
+    tasks: defaultdict[int, list[tuple[str, int]]] = defaultdict(list)
+    for file, task in zip(named, dealt([size for _, size in named], at_a_time), strict=True):
+        tasks[task].append(file)
+    return [tasks[task] for task in sorted(tasks)]
 
 
 def _completed(rows: DataFrame) -> DataFrame:
@@ -141,7 +163,7 @@ class FileReader:
             for row in range(batch.num_rows):
                 path, length, content = (batch.column(name)[row].as_py() for name in ("path", "length", "content"))
                 refusals: list[Refusal] = []
-                for group in groups(self._read(path, length, content, refusals)):
+                for group in groups(self._read(os.fsdecode(path), length, content, refusals)):
                     yield widened(to_batch(group), PUBLICATION_ROWS)
                 if refusals:
                     yield refused(refusals, PUBLICATION_ROWS)
@@ -211,33 +233,6 @@ def check_source(path: str, connections: Connections | None = None) -> None:
         address(path, connections)
     elif not is_remote(path):
         local_roots(path)
-
-
-def passed_over(path: str | Path) -> list[tuple[Path, str]]:
-    """The local files that Spark's listing leaves out, and folders that `entries_below` does, and why.
-
-    The files are empty, have names that begin with `_` (but for the `_name=value` of a partition) or end in
-    `._COPYING_`, also of a folder above, or names that are not UTF-8. A batch reads all but the last kind all the same.
-    A stream cannot.
-    """
-    out: dict[Path, str] = {}
-    for root in map(Path, local_roots(path)):
-        for file, left_out in entries_below(root) if root.is_dir() else [(root, "")]:
-            names = [name for name in file.relative_to(root).parts or (file.name,) if not _PARTITION.match(name)]
-            if why := left_out or reason_to_pass(names, str(file), _size(file)):
-                out[file] = why
-    return list(out.items())
-
-
-def reason_to_pass(names: Sequence[str], path: str, size: int) -> str:
-    """Why a stream leaves out a file, "" where it does not. `names` are those from the root on."""
-    if any(name.startswith(".") for name in names):
-        return "hidden files and folders"
-    if any(name.startswith("_") or name.endswith("._COPYING_") for name in names):
-        return "such names"
-    if storable_text(path) != path:
-        return "names that are not UTF-8"
-    return "" if size else "empty files, until they have content"
 
 
 def _size(file: Path) -> int:

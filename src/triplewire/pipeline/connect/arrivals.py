@@ -9,7 +9,6 @@ the files that it had, as they are now. What is known lies in a SQLite file. Dec
 from __future__ import annotations
 
 import contextlib
-import heapq
 import itertools
 import os
 import stat
@@ -20,17 +19,17 @@ from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 from triplewire.errors import ReadError, Refusal, TriplewireError
+from triplewire.folders import LINK
+from triplewire.pipeline.connect.dealing import dealt
 from triplewire.pipeline.results.ledger_file import connected
-from triplewire.pipeline.sources import local_roots, reason_to_pass
+from triplewire.pipeline.sources import local_roots, refused_link
 
 SETTLE = 2.0
 """Seconds that a file has not changed for, until it counts as complete."""
 
 _LATEST = 2**63 - 1  # nanoseconds, which SQLite holds: in the year 2262
-_OF_A_TASK = 256  # files, at most
-_PARTS = 16  # the smallest task is this part of the files that each processor reads: a sixteenth
 _OF_A_BATCH = 16_384  # files, at most: what is repeated after a crash
-_REMEDY = "run without --streaming, or give it a name (and content) that a stream takes"
+_REMEDY = "give it a name (and content) that a stream takes"
 _TABLES = """
 CREATE TABLE IF NOT EXISTS files
 (path BLOB PRIMARY KEY, size INTEGER NOT NULL, changed INTEGER NOT NULL, batch INTEGER, task INTEGER, taken REAL)
@@ -112,9 +111,9 @@ class Arrivals:
                 continue
             batch = None if seen is None else seen.batch
             is_linked = stat.S_ISDIR(status.st_mode) and not names[-1].startswith(".")
-            why = "links to folders" if is_linked else reason_to_pass(names, path, status.st_size)
-            if seen is not None and batch is None and why and status.st_size:
-                continue  # passed over for its name, which is recorded once
+            why = LINK if is_linked else _reason_to_pass(names, status.st_size)
+            if seen is not None and batch is None and why:
+                continue  # it was passed over before, which is recorded once
             if not self._is_complete(path, state, watched):
                 out.pending.append(path)
             elif batch is not None and batch > committed:
@@ -122,7 +121,7 @@ class Arrivals:
             elif why:
                 out.passed.append((path, state))
                 error = TriplewireError(f"a stream passes over {why}", remedy=_REMEDY)
-                out.refusals.append(Refusal.of("publication", path, error))
+                out.refusals.append(refused_link(path) if is_linked else Refusal.of("publication", path, error))
             else:
                 out.ready.append((path, state))
                 if batch is not None:
@@ -155,7 +154,7 @@ class Arrivals:
         """The micro-batch and the task of each file, by their sizes. `first`: the number of the first micro-batch."""
         for begin in range(0, len(sizes), _OF_A_BATCH):
             own = sizes[begin : begin + _OF_A_BATCH]
-            for task in _dealt(own, _shares(len(own), self._tasks)):
+            for task in dealt(own, self._tasks):
                 yield first + begin // _OF_A_BATCH, task
 
     def batches(self, after: int) -> list[MicroBatch]:
@@ -224,30 +223,10 @@ class Arrivals:
             out.refusals.append(Refusal.of("publication", name, ReadError(what, source=name)))
 
 
-def _shares(files: int, at_a_time: int) -> list[int]:
-    """How many of equal files each task is to have: half of its part of those that are left, so that none has much to
-    do when the others are done ("Guided self-scheduling", Polychronopoulos and Kuck, IEEE ToC 36(12), 1987)."""
-    shares: list[int] = []
-    least = max(1, files // (_PARTS * at_a_time))
-    while files:
-        share = min(max(-(-files // (2 * at_a_time)), least), _OF_A_TASK, files)
-        shares.append(share)
-        files -= share
-    return shares
-
-
-def _dealt(sizes: Sequence[int], shares: Sequence[int]) -> list[int]:
-    """The task of each file: as many bytes for each task as goes by its share, and that with most of them first. The
-    largest file goes to the task that has least of its share so far, then the next one. Decision 092."""
-    tasks = len(shares)
-    dealt, files, load = [0] * len(sizes), [0] * tasks, [0] * tasks
-    least = [(0.0, task) for task in range(tasks)]  # a heap of those that have room
-    for file in sorted(range(len(sizes)), key=lambda file: -sizes[file]):
-        _, task = heapq.heappop(least)
-        dealt[file] = task
-        files[task] += 1
-        load[task] += sizes[file]
-        if files[task] < _OF_A_TASK:
-            heapq.heappush(least, (load[task] / shares[task], task))
-    place = {task: at for at, task in enumerate(sorted(range(tasks), key=lambda task: -load[task]))}
-    return [place[task] for task in dealt]
+def _reason_to_pass(names: Sequence[str], size: int) -> str:
+    """Why a stream leaves out a file, "" where it does not. `names` are those from the root on."""
+    if any(name.startswith(".") for name in names):
+        return "hidden files and folders"
+    if any(name.endswith("._COPYING_") or (name.startswith("_") and "=" not in name) for name in names):
+        return "such names"
+    return "" if size else "empty files, until they have content"

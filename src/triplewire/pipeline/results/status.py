@@ -125,7 +125,7 @@ def _is_running(output: Output) -> bool:
 def _refused_beside(output: Output) -> int:
     """What starts of a stream refused beside the micro-batches."""
     count = 0
-    for file in (output.folder / DEAD_LETTER).glob("batch=-*/*.parquet"):
+    for file in (output.folder / DEAD_LETTER).glob("batch=-*/driver-*.parquet"):
         count += sum(kind != "warning" for kind in pq.read_table(file, columns=["kind"])["kind"].to_pylist())
     return count
 

@@ -6,6 +6,7 @@ what a node has to look at does. No Spark here.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -60,7 +61,7 @@ class OneStageOfFiles:
     def __call__(self, tasks: Iterable[Sequence[tuple[str, int]]]) -> Iterator[dict[str, Any]]:
         """The reports of tasks (`REPORTS`), as dictionaries. A task: the path and size in bytes of each file."""
         for task in tasks:
-            rows = [{"path": f"file:{path}", "length": length} for path, length in task]
+            rows = [{"path": os.fsencode(f"file:{path}"), "length": length} for path, length in task]
             for report in self.stage([pa.RecordBatch.from_pylist(rows, schema=FILE_ROWS)]):
                 yield from report.to_pylist()
 
@@ -126,8 +127,8 @@ def _match_rows(engine: Engine, batches: Iterable[pa.RecordBatch], files: TaskFi
 
 def _match_files(engine: Engine, reader: FileReader, batch: pa.RecordBatch, files: TaskFiles) -> None:
     """Local files go from bytes to columns where they can; what they give is what the reader gives."""
-    names = batch.column("path").to_pylist()
-    # the reader refuses a link to a folder, which is here since Spark's listing is not to follow it
+    names = list(map(os.fsdecode, batch.column("path").to_pylist()))
+    # the reader refuses a link to a folder, which is here so that it is told
     is_local = pa.array([name.startswith("file:") and not is_linked_folder(local_path(name)) for name in names])
     direct, others = batch.slice(0, 0), batch
     if reader.settings == engine.settings:
@@ -135,7 +136,7 @@ def _match_files(engine: Engine, reader: FileReader, batch: pa.RecordBatch, file
     if others.num_rows:
         _match_rows(engine, reader([others]), files)
     refusals: list[Refusal] = []
-    paths = [local_path(path) for path in direct.column("path").to_pylist()]
+    paths = [local_path(os.fsdecode(path)) for path in direct.column("path").to_pylist()]
     if not paths:
         return
     for result in engine.match_files(

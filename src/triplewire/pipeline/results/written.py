@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from triplewire.encode.matches import TEXTS, MatchColumns, shared
-from triplewire.encode.schema import MATCHES, to_batch
+from triplewire.encode.schema import MATCHES, storable_text, to_batch
 from triplewire.engine import Engine
 from triplewire.engine.result import Part
 from triplewire.engine.stats import Stats
@@ -95,7 +95,7 @@ class TaskFiles:
             return
         self._pending += [(each, part.matched_at) for each in columns]
         if self.target.samples:
-            sources = [part.chunk.origin(number)[0] for number in range(len(part.chunk))]
+            sources = [storable_text(part.chunk.origin(number)[0]) for number in range(len(part.chunk))]
             names, ids = part.publications, part.snapshot.ids(part.subscription)
             for number, subscription in zip(part.publication.tolist(), ids, strict=True):
                 self._sample(subscription, names[number], sources[number])

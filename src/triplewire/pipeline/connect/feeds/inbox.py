@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from triplewire.encode.schema import storable_text
 from triplewire.pipeline.connect.documents import DOCUMENTS
 from triplewire.pipeline.connect.globs import escape, streamed_files
-from triplewire.pipeline.rows import storable_text
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
