@@ -18,7 +18,7 @@ import pyarrow.dataset as ds
 import pytest
 
 from pipeline.connect.received import in_kafka, in_postgres, in_sqlite
-from pipeline.connect.servers import PASSWORD, Receiver
+from pipeline.connect.servers import PASSWORD, Receiver, free_port
 from pipeline.runs import dead_letters_in, run
 from triplewire.engine import Engine
 from triplewire.errors import TriplewireError
@@ -193,6 +193,11 @@ def test_what_is_missing_is_told_before_anything_is_read(
         f"{postgres}_absent": "does not exist",
         "jdbc:h2:mem:x": "No suitable driver",
     }
+    wrong |= {
+        f"kafka://127.0.0.1:{free_port()}/found": "no broker answers",
+    }
+    quick = {"kafka://127.0.0.1": {"default.api.timeout.ms": "2000", "request.timeout.ms": "1000"}}
+    connections = Connections({**connections.tables, **quick})
     for text, what in wrong.items():
         with pytest.raises(TriplewireError, match=what) as raised:
             sink(address(text, connections), MATCH).check(linked)
