@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, TypeAlias
 from triplewire.config import Settings
 from triplewire.errors import ReadError, Refusal
 from triplewire.pipeline.calling import Calling, JobLearning
-from triplewire.pipeline.connect.addresses import Connections
+from triplewire.pipeline.connect import kafka
+from triplewire.pipeline.connect.addresses import KAFKA, Connections, address, kind_of
 from triplewire.pipeline.connect.arrivals import SETTLE, Arrivals
 from triplewire.pipeline.connect.delivery import Delivery
 from triplewire.pipeline.connect.feeds.inbox import FOLDER as DOCUMENTS
@@ -100,6 +101,7 @@ class PipelineRun:
     def batch(self, spark: SparkSession) -> Summary:
         """Match all files that exist now. The results replace those of an earlier run."""
         self._connect(spark)
+        self._topic_id(spark)  # to find out whether it can be reached, which Spark would try for minutes
         facts = {"streaming": False, "subscriptions": self._version}
         self.output.record(**facts)
         rows = self._rows(spark, self.source, False)
@@ -134,8 +136,9 @@ class PipelineRun:
             inbox.mkdir(parents=True, exist_ok=True)  # Spark looks for it before the first poll
             source = f"{INBOX}{inbox}"
         remote, reads = is_remote(source), read_by_stream(source)
-        self.output.check_progress(reads)
-        self.output.record(streaming=True, subscriptions=self._version, remote=remote, reads=reads)
+        topic_id = self._topic_id(spark)
+        self.output.check_progress(reads, topic_id)
+        self.output.record(streaming=True, subscriptions=self._version, remote=remote, reads=reads, topic_id=topic_id)
         self._start = self.output.next_start()
         self._record(self.refused)
         self.summary.refused = len(self.refused)
@@ -143,14 +146,14 @@ class PipelineRun:
         if ledger is not None:
             ledger.forget()
         if remote:
-            self._stream_by_spark(self._rows(spark, source, True), watch, ledger, self._poll(watch, horizon))
+            self._stream_by_spark(self._rows(spark, source, True), watch, ledger, self._poll(watch, horizon), reads)
         else:
             self._stream_files(spark, watch, settle, ledger)
         self._refuse([Refusal.of("publication", path, _STILL_CHANGES) for path in self._pending])
         return self.summary
 
     def _stream_by_spark(
-        self, rows: DataFrame, watch: float, ledger: Ledger | None, end_polling: Callable[[], None]
+        self, rows: DataFrame, watch: float, ledger: Ledger | None, end_polling: Callable[[], None], reads: str
     ) -> None:
         """Structured Streaming makes the micro-batches of these rows, and keeps in its checkpoint what it has read."""
 
@@ -159,6 +162,8 @@ class PipelineRun:
         def process(batch: DataFrame, number: int) -> None:
             work = partial(write_outcomes, batch, reader=self._reader)
             try:
+                # a topic that is deleted and made again meanwhile may have records at the offsets that come next
+                self.output.check_progress(reads, self._topic_id(batch.sparkSession))
                 self._process(batch.sparkSession, work, f"batch={number}", ledger, number)
             except Exception as error:
                 own.append(error)
@@ -309,6 +314,12 @@ class PipelineRun:
         """Find out whether the sinks can be written to, before there is something to write."""
         self.delivery.at, self.delivery.stop = self.output.at, self.stop
         self.delivery.open(spark, self.output.folder)
+
+    def _topic_id(self, spark: SparkSession) -> str:
+        """The id of the topic that is read, "" of other sources. Raises `TriplewireError`, see `kafka.topic_id`."""
+        if kind_of(self.source) != KAFKA:
+            return ""
+        return kafka.topic_id(spark, address(self.source, self.connections))
 
     def _tell(self, refusals: Iterable[Refusal]) -> None:
         """Count and report refusals, of which micro-batches and looks at files may have some at once."""

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 from triplewire.engine.tiers.kernels import TIER
 from triplewire.errors import TriplewireError
 from triplewire.kernel_cache import FOLDER
+from triplewire.pipeline.connect.kafka import lost_records
 from triplewire.pipeline.given import check_session_arguments
 from triplewire.pipeline.java import Java, use_java
 
@@ -211,6 +212,8 @@ def failures(log: Path | None = None, source: str = "") -> Iterator[None]:
         if log is not None:
             with log.open("a", encoding="utf-8") as stream:
                 stream.write(f"\n{error}\n")
+        if told := lost_records(error, source):
+            raise told from error
         is_gone = isinstance(error, Py4JNetworkError | ConnectionRefusedError)
         cause = "its Java process has ended" if is_gone else _cause(error)
         raise TriplewireError(f"Spark failed: {cause}", source=source, remedy=f"see {log}" if log else "") from error

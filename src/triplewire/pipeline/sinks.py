@@ -135,9 +135,10 @@ class Output:
             raise self._wrong(f"its {progress.name} is gone: the stream would begin anew and repeat results")
         return f"goes on after {done:,} micro-batches"
 
-    def check_progress(self, reads: str) -> None:
+    def check_progress(self, reads: str, topic_id: str = "") -> None:
         """Raises `TriplewireError` where an earlier stream read from elsewhere: its micro-batches have the numbers
-        that this one would give, and its progress means nothing here. `reads`: `sources.read_by_stream`."""
+        that this one would give, and its progress means nothing here. `reads`: `sources.read_by_stream`; `topic_id`:
+        `connect.kafka.topic_id`, "" where it is not known."""
         before = self.last_record() or {}
         offsets = (*self.checkpoint.glob("offsets/[0-9]*"), *self.checkpoint.glob("sources/*/[0-9]*"))
         has_begun = self.arrivals.exists() or bool(offsets)
@@ -149,6 +150,8 @@ class Output:
             read = reads if was_local == (reads == LOCAL_FILES) else LOCAL_FILES if was_local else "another source"
         if read != reads:
             raise self._wrong(f"its stream reads {read}, and this one reads {reads}")
+        if topic_id and before.get("topic_id") not in ("", None, topic_id):  # None: an earlier version wrote the record
+            raise self._wrong("the topic of its stream was deleted, and this is another one of the same name")
 
     def release(self) -> None:
         """Let other runs write to the folder. The end of the process does the same."""

@@ -18,12 +18,13 @@ import pyarrow.dataset as ds
 import pytest
 
 from pipeline.connect.received import in_kafka, in_postgres, in_sqlite
-from pipeline.connect.servers import PASSWORD, Receiver
+from pipeline.connect.servers import PASSWORD, Receiver, free_port
 from pipeline.runs import dead_letters_in, run
 from triplewire.engine import Engine
 from triplewire.errors import TriplewireError
 from triplewire.pipeline.connect.addresses import Connections, address
 from triplewire.pipeline.connect.delivery import Delivery, sink
+from triplewire.pipeline.connect.jdbc import TABLES, options
 from triplewire.pipeline.connect.parts import COLUMNS, LETTER, MATCH, Part, rows_of
 from triplewire.pipeline.filter import PackedEngine
 from triplewire.pipeline.results.counts import last_batch
@@ -193,10 +194,22 @@ def test_what_is_missing_is_told_before_anything_is_read(
         f"{postgres}_absent": "does not exist",
         "jdbc:h2:mem:x": "No suitable driver",
     }
+    types = {**dict.fromkeys(TABLES[MATCH], "string"), "batch": "long", "truncated": "boolean", "bindings": "int"}
+    other_types = ", ".join(f"`{name}` {type_}" for name, type_ in types.items())
+    given = options(address(postgres, connections), dbtable="other_types")
+    linked.createDataFrame([], other_types).write.format("jdbc").options(**given).save()
+    wrong |= {
+        f"{postgres}#other_types": 'column "bindings" is of type integer but',
+        f"kafka://127.0.0.1:{free_port()}/found": "no broker answers",
+    }
+    quick = {"kafka://127.0.0.1": {"default.api.timeout.ms": "2000", "request.timeout.ms": "1000"}}
+    connections = Connections({**connections.tables, **quick})
     for text, what in wrong.items():
         with pytest.raises(TriplewireError, match=what) as raised:
             sink(address(text, connections), MATCH).check(linked)
         assert PASSWORD not in str(raised.value)
+    names = in_postgres(linked, connections, postgres, "information_schema.tables")
+    assert not [row["table_name"] for row in names if "staging" in row["table_name"]]
     stranger = sink(address(postgres, Connections({postgres: {"user": "test", "password": "wrong"}})), MATCH)
     with pytest.raises(TriplewireError, match="password authentication failed"):
         stranger.check(linked)

@@ -8,15 +8,17 @@ import os
 import shutil
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow.dataset as ds
 import pytest
 
 from pipeline.connect.received import in_sqlite
+from pipeline.connect.servers import free_port
 from pipeline.runs import dead_letters_in, run
 from triplewire.cli import run as command
 from triplewire.engine import Engine
@@ -29,6 +31,7 @@ from triplewire.pipeline.connect.jdbc import options
 from triplewire.pipeline.connect.parts import LETTER
 from triplewire.pipeline.filter import PackedEngine
 from triplewire.pipeline.rows import PUBLICATION_ROWS
+from triplewire.pipeline.session import failures
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -54,6 +57,16 @@ def matched(out: Path) -> list[str]:
     return sorted(ds.dataset(out / "matches", partitioning="hive").to_table()["publication"].to_pylist())
 
 
+def sent(spark: SparkSession, broker: str, topic: str, rows: list[Record]) -> None:
+    frame = spark.createDataFrame(rows, "key binary, named map<string, string>, value string").selectExpr(
+        "key",
+        "value",
+        "if(size(named) = 0, NULL, transform(map_entries(named), "
+        "h -> struct(h.key AS key, CAST(h.value AS binary) AS value))) AS headers",
+    )
+    frame.coalesce(1).write.format("kafka").option("kafka.bootstrap.servers", broker).option("topic", topic).save()
+
+
 def test_records_of_kafka(linked: SparkSession, kafka: str, secrets_file: Path, tmp_path: Path) -> None:
     (tmp_path / "secret.ttl").write_text("<urn:secret> <urn:p> 'not to be read' .")
     triple = "<urn:s> <urn:p> '{}' ."
@@ -72,13 +85,7 @@ def test_records_of_kafka(linked: SparkSession, kafka: str, secrets_file: Path, 
     ]
 
     def send(rows: list[Record]) -> None:
-        frame = linked.createDataFrame(rows, "key binary, named map<string, string>, value string").selectExpr(
-            "key",
-            "value",
-            "if(size(named) = 0, NULL, transform(map_entries(named), "
-            "h -> struct(h.key AS key, CAST(h.value AS binary) AS value))) AS headers",
-        )
-        frame.write.format("kafka").option("kafka.bootstrap.servers", kafka).option("topic", "documents").save()
+        sent(linked, kafka, "documents", rows)
 
     send(records)
     connections, source, out = Connections.read(secrets_file), f"kafka://{kafka}/documents", tmp_path / "out"
@@ -92,6 +99,7 @@ def test_records_of_kafka(linked: SparkSession, kafka: str, secrets_file: Path, 
     assert {"the message has no value", "the message is empty"} < {refusal.reason for refusal in refused}
     assert "not to be read" not in str(ds.dataset(out / "matches", partitioning="hive").to_table().to_pylist())
 
+    sent(linked, kafka, "other", [(b"", {}, "")])
     other = f"kafka://{kafka}/other"  # the offsets of a topic say nothing of another one
     with pytest.raises(TriplewireError, match="reads the topic documents of Kafka, and this one reads the topic other"):
         run(linked, other, packed(), out, streaming=True, connections=connections)  # type: ignore[arg-type]  # a URL
@@ -100,6 +108,64 @@ def test_records_of_kafka(linked: SparkSession, kafka: str, secrets_file: Path, 
     summary, _ = run(linked, source, packed(), out, streaming=True, connections=connections)  # type: ignore[arg-type]  # a URL
     assert summary.publications == 1
     assert set(matched(out)) - set(names) == {"urn:triplewire:id:later"}
+
+
+def test_a_topic_that_is_made_again(linked: SparkSession, kafka: str, secrets_file: Path, tmp_path: Path) -> None:
+    """Its records have the offsets of others that a stream has read."""
+    connections, source, out = Connections.read(secrets_file), f"kafka://{kafka}/again", tmp_path / "out"
+    jvm: Any = linked._jvm
+    settings, topics = jvm.java.util.HashMap({"bootstrap.servers": kafka}), jvm.java.util.ArrayList(["again"])
+
+    def made(first: int, count: int, is_again: bool = True) -> None:
+        """A topic of so many records, in place of the one before."""
+        client = jvm.org.apache.kafka.clients.admin.AdminClient.create(settings)
+        if is_again:
+            client.deleteTopics(topics).all().get()
+        while "again" in client.listTopics().names().get():
+            time.sleep(0.05)
+        client.close()
+        names = [f"record{number}".encode() for number in range(first, first + count)]
+        sent(linked, kafka, "again", [(name, {}, "<urn:s> <urn:p> 1 .") for name in names])
+
+    def stream(**more: object) -> list[str]:
+        with failures(source=source):
+            run(linked, source, packed(), out, streaming=True, connections=connections, **more)
+        return [name.removeprefix("urn:triplewire:id:record") for name in matched(out)]
+
+    def forget() -> None:
+        """The record of the run, as earlier versions wrote it."""
+        record = json.loads((out / "_run.json").read_text())
+        del record["topic_id"]
+        (out / "_run.json").write_text(json.dumps(record))
+
+    made(0, 3, is_again=False)
+    assert stream() == ["0", "1", "2"]
+    made(3, 3)
+    with pytest.raises(TriplewireError, match="another one of the same name"):
+        stream()
+    forget()
+    assert stream() == ["0", "1", "2"]
+    made(6, 1)
+    with pytest.raises(TriplewireError, match="another one of the same name"):
+        stream()
+    forget()
+    with pytest.raises(TriplewireError, match="records that should be read are gone from the topic: Partition again-0"):
+        stream()
+
+    shutil.rmtree(out)
+    made(0, 8)  # two micro-batches
+    with pytest.raises(TriplewireError, match="another one of the same name"):
+        stream(on_batch=lambda summary: made(8, 8) if summary.batches == 1 else None)
+    assert matched(out) == [f"urn:triplewire:id:record{number}" for number in range(4)]
+
+
+def test_a_topic_that_cannot_be_reached(linked: SparkSession, kafka: str, tmp_path: Path) -> None:
+    connections = Connections({"kafka:": {"default.api.timeout.ms": "2000", "request.timeout.ms": "1000"}})
+    wrong = {f"kafka://{kafka}/absent": "there is no such topic", f"kafka://127.0.0.1:{free_port()}/x": "no broker"}
+    for source, what in wrong.items():
+        for streaming in (False, True):
+            with pytest.raises(TriplewireError, match=what):
+                run(linked, source, packed(), tmp_path / "out", streaming=streaming, connections=connections)
 
 
 @pytest.fixture

@@ -11,13 +11,24 @@ database, make the tables first, with the columns of `TABLES`.
 from __future__ import annotations
 
 import hashlib
+import secrets
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from triplewire.errors import Refusal
 from triplewire.pipeline.connect.addresses import Address
-from triplewire.pipeline.connect.parts import COLUMNS, LETTER, MATCH, Part, errors_of, without_nul
+from triplewire.pipeline.connect.parts import (
+    COLUMNS,
+    LETTER,
+    MATCH,
+    SCHEMAS,
+    Part,
+    errors_of,
+    rows_of,
+    without_nul,
+)
+from triplewire.pipeline.rows import columns_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -70,9 +81,9 @@ class JdbcSink:
         return str(self._target)
 
     def check(self, spark: SparkSession) -> None:
-        """Make the table where it is not there. Raises `TriplewireError`, also where a table has other columns."""
+        """Make the table where it is not there. Raises `TriplewireError`, also where rows cannot be written: the table
+        has other columns or types, or the user may not."""
         with database_errors(self._target), _connection(spark, self._target) as (run, quoted):
-            columns = ", ".join(quoted(name) for name in TABLES[self._kind])
             # imported here because Spark is an optional dependency
             from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # it has no types
 
@@ -82,13 +93,15 @@ class JdbcSink:
                 types = ", ".join(f"{quoted(name)} {kind}" for name, kind in TABLES[self._kind].items())
                 key = ", ".join(map(quoted, KEY))
                 run(f"CREATE TABLE {self._table} ({types}, PRIMARY KEY ({key}))")
-            run(f"SELECT {columns} FROM {self._table} WHERE 1 = 0")
+        none = rows_of(spark.createDataFrame([], columns_of(SCHEMAS[self._kind])), self._kind)
+        # under a name that no stream has: other runs may write to the table meanwhile
+        self.deliver(none, Part(secrets.token_hex(16), 0, self._kind, replaces=True))
 
     def deliver(self, rows: DataFrame, part: Part) -> list[Refusal]:
         """Write the rows that are not there yet, all or none; with `Part.replaces`, in place of those before."""
         staging = staging_table(self._table, part.stream)
         own = rows.selectExpr(f"'{part.stream}' AS stream", f"{part.batch}L AS batch", *without_nul(part.kind))
-        with database_errors(self._target):
+        with database_errors(self._target), self._without_leftovers(rows.sparkSession, staging):
             own.write.format("jdbc").options(**options(self._target, dbtable=staging)).mode("overwrite").save()
             with _connection(rows.sparkSession, self._target, commit=False) as (run, quoted):
                 if part.replaces:
@@ -97,6 +110,16 @@ class JdbcSink:
                 run(self._insertion(staging, part.kind, quoted))
                 run(f"DROP TABLE {staging}")
         return []
+
+    @contextmanager
+    def _without_leftovers(self, spark: SparkSession, staging: str) -> Iterator[None]:
+        """Drops the staging table where the block fails, as far as the database can still be reached."""
+        try:
+            yield
+        except Exception:
+            with suppress(Exception), _connection(spark, self._target) as (run, _):
+                run(f"DROP TABLE {staging}")
+            raise
 
     def _insertion(self, staging: str, kind: str, quoted: Any) -> str:
         names = {name: quoted(name) for name in TABLES[kind]}

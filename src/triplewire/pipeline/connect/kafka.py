@@ -11,11 +11,12 @@ digits); value, a JSON object; headers `stream`, `batch` and `identity`. Spark's
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 from triplewire.errors import Refusal, TriplewireError
-from triplewire.pipeline.connect.addresses import Address, brokers
+from triplewire.pipeline.connect.addresses import Address, brokers, shown
 from triplewire.pipeline.connect.parts import Part, errors_of
 
 if TYPE_CHECKING:
@@ -35,6 +36,9 @@ _OF_SPARK = {
     "startingOffsets", "startingTimestamp", "endingOffsets",
 }  # fmt: skip
 _PER_BATCH = "10000"  # records of a micro-batch, whose outcomes are held in memory
+_WAIT = {"kafka.default.api.timeout.ms": "30000"}  # for the brokers: as long as for one request, of two by default
+_NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"  # of brokers that give topics no ids
+_LOST = re.compile(r"set the source option failOnDataLoss to false\.\s+Reason:\s+(.+)")  # what Spark's connector says
 _ID = "coalesce(try_element_at(filter(headers, h -> h.key = 'id'), 1).value, key)"
 _DOCUMENT = [
     f"nullif({_ID}, X'') AS id",
@@ -65,6 +69,62 @@ def documents_from(spark: SparkSession, source: Address, streaming: bool) -> Dat
     return reader.format("kafka").options(**{**wanted, **options(source.settings)}).load().selectExpr(*_DOCUMENT)
 
 
+def topic_id(spark: SparkSession, source: Address) -> str:
+    """The id that Kafka gave a topic when it was made: one that is made again under its name has another. "" where the
+    brokers give none. Raises `TriplewireError` where the session has no connector, or there is no such topic."""
+    with _asked(spark, source) as client:
+        topics = spark._jvm.java.util.ArrayList([source.name])  # type: ignore[union-attr]  # a session has a JVM
+        id = str(client.describeTopics(topics).allTopicNames().get().get(source.name).topicId().toString())
+    return "" if id == _NO_ID else id
+
+
+def lost_records(error: Exception, source: str) -> TriplewireError | None:
+    """What is told where Spark failed because records are gone that it should read; None where it is not that."""
+    lost = _LOST.search(str(error))
+    if lost is None:
+        return None
+    return TriplewireError(
+        f"records that should be read are gone from the topic: {lost[1]}",
+        source=source,
+        remedy="failOnDataLoss = false (--connect FILE) goes on with those that are there",
+    )
+
+
+@contextmanager
+def _asked(spark: SparkSession, given: Address) -> Iterator[Any]:
+    """A client that asks the brokers of an address, made as Spark's connector makes its own. Raises `TriplewireError`
+    where the session has no connector, for what goes wrong in the block, and where no broker answers in time."""
+    # imported here because Spark is an optional dependency
+    from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # it has no types
+
+    check_connector(spark)
+    jvm: Any = spark._jvm
+    own = options(given.settings)
+    wait = {} if "kafka.request.timeout.ms" in own else _WAIT
+    settings = jvm.java.util.HashMap()
+    for name, value in {**wait, "kafka.bootstrap.servers": brokers(given), **own}.items():
+        if name.startswith("kafka."):
+            settings.put(name.removeprefix("kafka."), value)
+    try:
+        names = jvm.PythonUtils.toSeq([given.name])
+        client = jvm.org.apache.spark.sql.kafka010.SubscribeStrategy(names).createAdmin(settings)
+        try:
+            yield client
+        finally:
+            client.close()
+    except Py4JJavaError as error:
+        cause = error.java_exception
+        while (deeper := cause.getCause()) is not None:
+            cause = deeper
+        text = shown(str(cause.toString()).partition("\n")[0])[:500]
+        what, remedy = f"the topic cannot be read or written to: {text}", ""
+        if "UnknownTopicOrPartition" in text:
+            what = "there is no such topic"
+        elif "TimeoutException" in text:
+            what, remedy = f"no broker answers: {text}", "is the address right, and security.protocol (--connect FILE)?"
+        raise TriplewireError(what, source=str(given), remedy=remedy) from None
+
+
 class KafkaSink:
     """A topic that matches or dead letters are written to: at least once. Raises `TriplewireError` where the setting
     `max.request.size` is wrong."""
@@ -83,8 +143,9 @@ class KafkaSink:
         return str(self._target)
 
     def check(self, spark: SparkSession) -> None:
-        """Raises `TriplewireError` where the session has no connector."""
-        check_connector(spark)
+        """Raises `TriplewireError` where the session has no connector, or no broker answers."""
+        with _asked(spark, self._target) as client:
+            client.describeCluster().nodes().get()
 
     def deliver(self, rows: DataFrame, part: Part) -> list[Refusal]:
         """Write the rows. One that is larger than a record may be goes without its longest texts, and says so."""
@@ -106,7 +167,7 @@ class KafkaSink:
 def check_connector(spark: SparkSession) -> None:
     """Raises `TriplewireError` where the session has no Kafka connector."""
     # imported here because Spark is an optional dependency
-    from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # it has no types
+    from py4j.protocol import Py4JJavaError
 
     jvm = spark._jvm
     assert jvm is not None
