@@ -163,6 +163,17 @@ def test_long_texts_go_to_several_batches(monkeypatch: pytest.MonkeyPatch, match
         columns.combined(whole)
 
 
+def test_bindings_that_no_batch_holds_are_refused_by_their_pair(monkeypatch: pytest.MonkeyPatch, matcher: str) -> None:
+    engine = Engine(matcher=matcher)
+    engine.subscribe("SELECT ?o { ?s ?p ?o }", id="wide")
+    found = engine.match([item("p1", "short"), item("p2", "x" * 900)])
+    monkeypatch.setattr(columns, "MOST_BYTES", 800)
+    with pytest.raises(LimitError, match=r"the bindings of 'wide' have [\d,]+ bytes, .*holds 800") as raised:
+        found.to_arrow()
+    assert raised.value.source == "p2"
+    assert len(list(found)) == 2
+
+
 def events(call: Callable[[], object]) -> int:
     """How many functions are called, those of Python and those of C."""
     count = 0

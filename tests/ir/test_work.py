@@ -5,6 +5,7 @@ measured here, on the machine at hand."""
 
 from __future__ import annotations
 
+import random
 import time
 import tomllib
 from collections.abc import Callable
@@ -21,6 +22,8 @@ from triplewire.ir.evaluation.evaluate import World, evaluate
 from triplewire.ir.evaluation.expressions import KNOWN_FUNCTIONS, holds
 from triplewire.ir.evaluation.state import Evaluation
 from triplewire.ir.nodes import Expression, Filter, Function, Variable
+from triplewire.ir.values import regexes
+from triplewire.ir.values.regexes import KEPT, LEAST_MEMORY, MEMORY
 from triplewire.ir.walk import walk
 from triplewire.languages import parse
 from triplewire.model.publication import Publication
@@ -36,6 +39,8 @@ def literal(case: dict[str, Any], share: float = 1) -> Literal:
     """The literal of a case, or a shorter one."""
     before, unit, after = case.get("before", ""), case.get("unit", "a"), case.get("after", "")
     length = int(case.get("long", LONG) * share) - len(before) - len(after)
+    if "random" in case:
+        unit = "".join(random.Random(1).choices(case["random"], k=length))
     text = before + unit * (length // len(unit)) + after
     return Literal(text, XSD + case["datatype"] if "datatype" in case else XSD_STRING)
 
@@ -113,6 +118,24 @@ def test_what_a_long_literal_costs(expression: Expression, case: dict[str, Any])
         assert steps > 3 * spent(expression, literal(case, 0.25))
     value = literal(case)
     assert seconds(lambda: spent(expression, value), 2) <= 2 * steps * step_seconds() + SLACK
+
+
+@pytest.mark.parametrize("case", WORK["ordinary"], ids=[case["pattern"] for case in WORK["ordinary"]])
+def test_an_ordinary_regular_expression_costs_little(case: dict[str, Any]) -> None:
+    assert spent(Function("REGEX", (Variable("v"), Literal(case["pattern"]))), Literal("a" * 1_000_000)) <= case["most"]
+
+
+def test_regular_expressions_are_kept_within_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thousand ordinary ones are; those used last stay."""
+    kept = regexes._Kept()
+    assert min(KEPT, MEMORY // kept(r"\w+@\w+\.org", "", 100).memory) >= 1_000
+    monkeypatch.setattr(regexes, "MEMORY", 3 * LEAST_MEMORY)
+    first = kept("error", "", 100)
+    for number in range(5):
+        kept(f"(a|b)*a(a|b){{40}}X{number}", "", 100)
+        assert kept("error", "", 100) is first
+        assert sum(regex.memory for regex in kept._regexes.values()) <= 3 * LEAST_MEMORY
+    assert kept(r"\w{9}", "", 100).memory > LEAST_MEMORY
 
 
 @pytest.mark.parametrize("case", WORK["many"], ids=[case["part"] for case in WORK["many"]])

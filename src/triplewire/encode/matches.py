@@ -45,8 +45,10 @@ class MatchColumns:
 
 
 def batches(columns: MatchColumns, matched_at: dt.datetime) -> Iterator[pa.RecordBatch]:
-    """Matches as record batches: one, unless their texts are more than `BYTES`."""
+    """Matches as record batches: one, unless their texts are more than `BYTES`. Raises `LimitError` where the bindings
+    of one match are too long for any."""
     length = len(columns.truncated)
+    _check_bindings(columns)
     micros = (matched_at - _EPOCH) // dt.timedelta(microseconds=1)  # `pa.scalar` would import pandas
     texts = {name: (strings(getattr(columns, name)), getattr(columns, name).number) for name in TEXTS}
     sizes = np.zeros(length, np.int64)
@@ -63,6 +65,25 @@ def batches(columns: MatchColumns, matched_at: dt.datetime) -> Iterator[pa.Recor
         held["truncated"] = of_bools(columns.truncated[first:last])
         held["matched_at"] = of_numbers(np.full(last - first, micros)).view(INSTANT)
         yield pa.RecordBatch.from_arrays([held[name] for name in MATCHES.names], schema=MATCHES)
+
+
+def _check_bindings(columns: MatchColumns) -> None:
+    """Raises `LimitError` before texts are copied that a batch does not hold."""
+    sizes = np.diff(columns.bindings.offset)
+    if not len(sizes) or int(sizes.max()) <= MOST_BYTES:
+        return
+    row = int(np.argmax(sizes[columns.bindings.number]))
+    publication, subscription = (_text(column, row) for column in (columns.publication, columns.subscription))
+    raise LimitError(
+        f"the bindings of {subscription!r} have {int(sizes.max()):,} bytes, a batch holds {MOST_BYTES:,}",
+        source=publication,
+        remedy="lower max_bindings, or select fewer variables",
+    )
+
+
+def _text(column: TextColumn, row: int) -> str:
+    first, last = column.offset[column.number[row] :][:2].tolist()
+    return column.text[first:last].tobytes().decode("utf-8", "surrogatepass")
 
 
 def shared(parts: Sequence[tuple[MatchColumns, dt.datetime]], **more: str) -> pa.Table:

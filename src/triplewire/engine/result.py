@@ -356,7 +356,8 @@ class MatchResult(Sequence[Match]):
 
     def to_arrow(self) -> pa.Table:
         """The matches in their order as columns of the schema `triplewire.encode.schema.MATCHES`, without an object a
-        match: `bindings` is JSON text. `parts` give the same a batch at a time."""
+        match: `bindings` is JSON text. `parts` give the same a batch at a time. Raises `LimitError` where the bindings
+        of one match are longer than a batch holds, 2 GiB."""
         import pyarrow as pa  # as in `Engine.match_batch`
 
         from triplewire.encode.schema import MATCHES

@@ -6,9 +6,8 @@ on texts that are as bad as may be (docs/decisions/038), so no function takes mu
 
 from __future__ import annotations
 
-from typing import Any
-
 from triplewire.ir.fulltext.nodes import Analyzer
+from triplewire.ir.values.regex_shapes import Shape
 from triplewire.model.terms import BlankNode, Literal, Term
 
 CHARACTERS = 128
@@ -30,6 +29,7 @@ _PIECES = 8  # of a replacement that are put together in the time of a step
 _PROGRAM = 5_120  # characters of a text, times the size of a regular expression, that are read in the time of a step
 _ANY_PROGRAM = 64  # added to the size of each
 _GROUP = 32  # added for each group, which is noted for each way to read the text
+_BRANCH = 10  # added for each branch of an expression whose automaton may be too large to be kept
 _COMPILED = 64  # instructions of a regular expression that are compiled in the time of a step
 _WORDS = {"default": 16, "unicode": 2}  # characters that are cut into words in the time of a step, by tokenizer
 
@@ -46,12 +46,21 @@ def of_reading(*terms: Term, times: int = 1) -> int:
     return times * sum(map(length, terms)) // CHARACTERS
 
 
-def of_regex(pattern: Any, text: str) -> int:
-    """Of looking for a compiled pattern in a text once, from end to end. RE2 takes time linear in the text and, at
-    worst, in the size of the pattern's program."""
-    size: int = pattern.programsize
-    groups: int = pattern.groups
-    return 1 + size // _COMPILED + len(text) * (_ANY_PROGRAM + size // 2 + _GROUP * groups) // _PROGRAM
+def of_compiled(size: int) -> int:
+    """Of making a regular expression a program of this size, or taking one that is there."""
+    return 1 + size // _COMPILED
+
+
+def of_character(size: int, groups: int, shape: Shape) -> int:
+    """The weight of a regular expression in `of_regex`. RE2 takes time linear in the text and, at worst, in the
+    branches of the program that may be open at a time."""
+    weight = _ANY_PROGRAM + size // 2 + _GROUP * groups
+    return weight if shape.is_plain else weight + _BRANCH * (_ANY_PROGRAM + shape.width)
+
+
+def of_regex(compiled: int, weight: int, text: str) -> int:
+    """Of looking for a regular expression in a text once, from end to end."""
+    return compiled + len(text) * weight // _PROGRAM
 
 
 def of_replacement(pieces: int) -> int:

@@ -152,16 +152,16 @@ def _flags(a: Sequence[Term], at: int) -> str:
 
 
 def _regex(a: Sequence[Term], s: Surroundings) -> bool:
-    pattern = regexes.compile_regex(simple(a[1]), _flags(a, 2), s.max_regex)
-    return regexes.matches(pattern, string_of(a[0]).lexical, s.spend)
+    regex = regexes.compile_regex(simple(a[1]), _flags(a, 2), s.max_regex)
+    return regexes.matches(regex, string_of(a[0]).lexical, s.spend)
 
 
 def _replace(a: Sequence[Term], s: Surroundings) -> Term:
     string, replacement, flags = string_of(a[0]), simple(a[2]), _flags(a, 3)
-    pattern = regexes.compile_regex(simple(a[1]), flags, s.max_regex)
+    regex = regexes.compile_regex(simple(a[1]), flags, s.max_regex)
     s.spend(costs.of_pieces(replacement))
-    pieces = regexes.pieces(replacement, pattern.groups, literal="q" in flags)
-    text = regexes.replace(pattern, string.lexical, pieces, limit=s.max_text, spend=s.spend)
+    pieces = regexes.pieces(replacement, regex.groups, literal="q" in flags)
+    text = regexes.replace(regex, string.lexical, pieces, limit=s.max_text, spend=s.spend)
     return like(text, string)
 
 

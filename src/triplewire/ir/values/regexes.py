@@ -8,19 +8,32 @@ back-references, class subtraction `[a-z-[aeiou]]`, Unicode blocks `\\p{IsGreek}
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache
+from dataclasses import dataclass
+from threading import Lock
 from typing import Any, TypeAlias
 
 import re2
 
 from triplewire.ir.values import costs
 from triplewire.ir.values.numbers import ExpressionError
+from triplewire.ir.values.regex_shapes import shape_of
 
 Spend: TypeAlias = Callable[[int], None]
 """Is told of the steps that work takes, before it is done; may raise to refuse it."""
 
 _FLAGS = frozenset("smixq")
-_MEMORY = 8 * 1024 * 1024  # bytes that RE2 may use for one pattern
+LEAST_MEMORY = 768 << 10
+"""Bytes that RE2 may use for one pattern. It uses two thirds at most."""
+
+MEMORY = 1_536 << 20
+"""For all patterns that are kept."""
+
+KEPT = 1_024
+"""Patterns that are kept at most."""
+
+_PER_INSTRUCTION = 128  # bytes more for each instruction of a large program
+_LARGE = 2_048  # instructions
+_MOST_MEMORY = 8 << 20  # for a program that takes so much
 
 # inside a character class; outside, the same in brackets
 _CLASSES = {
@@ -41,7 +54,18 @@ class RegexError(ExpressionError):
     """RE2 cannot take the pattern; the text says why."""
 
 
-def compile_regex(pattern: str, flags: str, limit: int) -> Any:
+@dataclass(frozen=True, slots=True)
+class Regex:
+    """A compiled pattern, what work with it costs, and the bytes that RE2 may use for it."""
+
+    program: Any
+    groups: int
+    compiled: int
+    weight: int
+    memory: int
+
+
+def compile_regex(pattern: str, flags: str, limit: int) -> Regex:
     """The compiled pattern. `flags` are of XPath's s m i x q; `limit` is in UTF-8 bytes of `pattern`.
 
     Raises `RegexError`.
@@ -50,28 +74,73 @@ def compile_regex(pattern: str, flags: str, limit: int) -> Any:
         raise RegexError(f"{flags!r} are no flags of a regular expression (s, m, i, x, q)")
     if len(pattern) > limit:  # characters are at least a byte; the bytes are counted where it is compiled
         raise RegexError(f"a regular expression of more than {limit} bytes")
-    return _compile(pattern, "".join(sorted(set(flags))), limit)
+    return _kept(pattern, "".join(sorted(set(flags))), limit)
 
 
-@lru_cache(maxsize=1_024)
-def _compile(pattern: str, flags: str, limit: int) -> Any:
-    options = re2.Options()
-    options.log_errors = False
-    options.max_mem = _MEMORY
-    options.case_sensitive = "i" not in flags
+class _Kept:
+    """Compiled patterns, those used last, `KEPT` at most and as many as `MEMORY` is enough for. RE2's automata stay."""
+
+    def __init__(self) -> None:
+        self._regexes: dict[tuple[str, str, int], Regex] = {}
+        self._memory = 0
+        self._lock = Lock()
+
+    def __call__(self, *key: *tuple[str, str, int]) -> Regex:
+        with self._lock:
+            regex = self._regexes.pop(key, None)
+            if regex is not None:
+                self._regexes[key] = regex
+                return regex
+        regex = _compile(*key)
+        with self._lock:
+            if key not in self._regexes:
+                self._regexes[key] = regex
+                self._memory += regex.memory
+            while self._memory > MEMORY or len(self._regexes) > KEPT:
+                self._memory -= self._regexes.pop(next(iter(self._regexes))).memory
+                re2.purge()  # the package keeps the last ones as well
+        return regex
+
+
+_kept = _Kept()
+
+
+def _compile(pattern: str, flags: str, limit: int) -> Regex:
     try:
         if len(pattern.encode("utf-8")) > limit:
             raise RegexError(f"a regular expression of more than {limit} bytes")
         if "q" in flags:
-            options.literal = True
-            return re2.compile(pattern, options=options)
-        options.dot_nl = "s" in flags
-        text = "".join(_translated(pattern, spaced="x" in flags))
-        return re2.compile(f"(?m:{text})" if "m" in flags else text, options=options)
+            text = pattern
+        else:
+            text = "".join(_translated(pattern, spaced="x" in flags))
+            text = f"(?m:{text})" if "m" in flags else text
+        memory = LEAST_MEMORY
+        try:
+            program = _program(text, flags, memory)
+            if program.programsize > _LARGE:
+                memory = min(memory + _PER_INSTRUCTION * program.programsize, _MOST_MEMORY)
+                program = _program(text, flags, memory)
+        except re2.error:
+            memory = _MOST_MEMORY
+            program = _program(text, flags, memory)
     except (re2.error, UnicodeEncodeError) as error:
         reason = error.args[0] if error.args else error
         reason = reason.decode("utf-8", "replace") if isinstance(reason, bytes) else reason
         raise RegexError(f"RE2 cannot take the regular expression {pattern[:80]!r}: {reason}") from None
+    size, groups = program.programsize, program.groups
+    weight = costs.of_character(size, groups, shape_of(pattern, flags))
+    return Regex(program, groups, costs.of_compiled(size), weight, memory)
+
+
+def _program(text: str, flags: str, memory: int) -> Any:
+    """Raises `re2.error` where the program does not fit into the memory, and where there is none."""
+    options = re2.Options()
+    options.log_errors = False
+    options.max_mem = memory
+    options.case_sensitive = "i" not in flags
+    options.literal = "q" in flags
+    options.dot_nl = "s" in flags
+    return re2.compile(text, options=options)
 
 
 def _translated(pattern: str, *, spaced: bool) -> Iterator[str]:
@@ -108,25 +177,25 @@ def _escape(char: str, *, inside: bool) -> str:
     return "\\" + char
 
 
-def matches(pattern: Any, text: str, spend: Spend) -> bool:
+def matches(regex: Regex, text: str, spend: Spend) -> bool:
     """fn:matches: does it occur anywhere in the text?"""
-    spend(costs.of_regex(pattern, text))
+    spend(costs.of_regex(regex.compiled, regex.weight, text))
     try:
-        return pattern.search(text) is not None
+        return regex.program.search(text) is not None
     except UnicodeEncodeError:
         raise ExpressionError("a text with half a surrogate pair") from None
 
 
-def replace(pattern: Any, text: str, pieces: Sequence[str | int], *, limit: int, spend: Spend) -> str:
+def replace(regex: Regex, text: str, pieces: Sequence[str | int], *, limit: int, spend: Spend) -> str:
     """fn:replace: every occurrence by the `pieces`, from left to right. Raises `ExpressionError` where the pattern
     matches the empty string, and where the result is longer than `limit` characters."""
-    spend(costs.of_regex(pattern, text))
+    spend(costs.of_regex(regex.compiled, regex.weight, text))
     steps = costs.of_replacement(len(pieces))
     try:
-        if pattern.search("") is not None:
+        if regex.program.search("") is not None:
             raise ExpressionError("REPLACE with a pattern that matches the empty string")
         out, at, size = [], 0, 0
-        for match in pattern.finditer(text):
+        for match in regex.program.finditer(text):
             spend(steps)
             new = "".join(piece if isinstance(piece, str) else match.group(piece) or "" for piece in pieces)
             out.append(text[at : match.start()] + new)
