@@ -41,7 +41,7 @@ NAMES = [
     "_aside/in a folder.ttl",
     "_name.ttl",
     "_key=value.ttl",
-    "_metadata_old/_common_metadata.ttl",
+    "_metadata_old/nested.ttl",
     "copy.ttl._COPYING_",
 ]
 

@@ -25,7 +25,7 @@ from triplewire.cli.arguments import (
     operators_from,
     settings_from_environment,
 )
-from triplewire.cli.inputs.files import check_files, file_argument, warn_of_none
+from triplewire.cli.inputs.files import check_files, file_argument, warn_of_no_subscription
 from triplewire.cli.inputs.groups import grouped
 from triplewire.cli.match import MatcherOption, prepare_kernels, write
 from triplewire.cli.pipeline.run import Conf, settings_of_spark_from
@@ -160,7 +160,7 @@ def _compiled(
         on_refusal=report.refuse,
         on_warning=lambda name, warning: report.warn(name, [warning]),
     )
-    warn_of_none(subscriptions, len(packed.engine()), report)
+    warn_of_no_subscription(subscriptions, len(packed.engine()), report)
     return packed
 
 

@@ -163,7 +163,8 @@ class PipelineRun:
             work = partial(write_outcomes, batch, reader=self._reader)
             try:
                 # a topic that is deleted and made again meanwhile may have records at the offsets that come next
-                self.output.check_progress(reads, self._topic_id(batch.sparkSession))
+                if topic_id := self._topic_id(batch.sparkSession):
+                    self.output.check_progress(reads, topic_id)
                 self._process(batch.sparkSession, work, f"batch={number}", ledger, number)
             except Exception as error:
                 own.append(error)

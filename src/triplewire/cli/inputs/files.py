@@ -64,7 +64,7 @@ def _hollow(file: Path | str) -> str:
     return "the file is empty" if os.path.isfile(file) and not os.path.getsize(file) else ""
 
 
-def warn_of_none(files: Iterable[Path | str], registered: int, report: Report) -> None:
+def warn_of_no_subscription(files: Iterable[Path | str], registered: int, report: Report) -> None:
     """Warn of files and folders without a subscription, where that may be intended: a stream and an index may begin
     without any. `registered`: how many there are in all of them. What is no file, as a table, is named only."""
     files = list(files)

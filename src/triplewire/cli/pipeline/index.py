@@ -19,7 +19,7 @@ from triplewire.cli.arguments import (
     operators_from,
     settings_from_environment,
 )
-from triplewire.cli.inputs.files import check_files, file_argument, warn_of_none
+from triplewire.cli.inputs.files import check_files, file_argument, warn_of_no_subscription
 from triplewire.cli.inputs.groups import grouped
 from triplewire.cli.pipeline.connecting import ConnectFile, SubscribedOption, subscription_files
 from triplewire.cli.pipeline.run import Conf, settings_of_spark_from
@@ -93,7 +93,7 @@ def index_command(
             on_warning=lambda id, warning: report.warn(id, [warning]),
         )
         names = [given.names.get(str(file), str(file)) for file in given.files]
-        warn_of_none(names, version.content.subscriptions, report)
+        warn_of_no_subscription(names, version.content.subscriptions, report)
     _say(version, "built", report, begun)
     raise typer.Exit(report.exit_code)
 
@@ -160,7 +160,7 @@ def subscribe_command(
             on_refusal=report.refuse,
             on_warning=lambda id, warning: report.warn(id, [warning]),
         )
-    warn_of_none(files, change.changed, report)
+    warn_of_no_subscription(files, change.changed, report)
     _say(change.version, f"{counted(change.changed, 'subscription')} added", report, begun)
     raise typer.Exit(report.exit_code)
 

@@ -24,7 +24,7 @@ from triplewire.cli.arguments import (
     operators_from,
     settings_from_environment,
 )
-from triplewire.cli.inputs.files import check_files, warn_of_none
+from triplewire.cli.inputs.files import check_files, warn_of_no_subscription
 from triplewire.cli.inputs.groups import grouped
 from triplewire.cli.pipeline.connecting import Connecting
 from triplewire.cli.pipeline.session import interruptible, spark_for
@@ -316,7 +316,7 @@ def _own_index(
 
     engine = meaning.engine()
     engine.load_subscriptions(files, on_refusal=refuse, on_warning=lambda name, warning: report.warn(name, [warning]))
-    warn_of_none(files, len(engine), report)
+    warn_of_no_subscription(files, len(engine), report)
     sources = local_roots(source) if has_files(source) and not is_remote(source) else ()
     version = saved_once(target.index, engine, operators, sources=sources)
     return IndexSource(target.index, target.folder, operators, report.say, source=version.content.source)

@@ -1,8 +1,8 @@
-"""How much a regular expression may make RE2 do a character, told from its text (docs/decisions/038).
+"""Estimates, from the text of a regular expression, the work that RE2 may have with each character that it reads.
 
 RE2 makes a deterministic automaton of a pattern while it reads: a step a byte. Where the automaton has too many states
 for its memory, each byte is a step for every place of the pattern where a match may be at that moment. Whether that may
-happen is estimated here, from above.
+happen is estimated here, from above. What is made of it: docs/decisions/038.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 _MANY = 1 << 40  # no number of states or ways is larger
 _UNICODE, _DIGITS, _OTHERS = 64, 16, 8  # ranges of first bytes: of letters and the like, of digits, of all but a few
-_NOTED, _TOGETHER = 5, 16  # a group is noted in the time of so many branches, and one more for so many groups
+_NOTED, _TOGETHER = 5, 16  # to note the ends of a group costs as much as 5 branches, and one more for each 16 groups
 _STATE = 350  # bytes of a state, beside those for each position
 _PLAIN = 5 << 15  # bytes of an automaton: less than RE2 has for one (`regexes.LEAST_MEMORY`)
 _TOKEN = re.compile(
@@ -74,8 +74,8 @@ def _shape(positions: int, width: int, ways: int, states: int) -> Shape:
     return Shape(positions, width, min(ways, _MANY), min(states, _MANY))
 
 
-_EMPTY = Shape(0, 0, 1, 0)
-_NEVER = Shape(0, 0, 0, 0)
+_EMPTY = Shape(0, 0, 1, 0)  # matches the empty text: one way to read it
+_NEVER = Shape(0, 0, 0, 0)  # matches nothing: `either` begins with it
 
 
 def shape_of(pattern: str, flags: str) -> Shape:

@@ -1,5 +1,7 @@
-"""Deals files to the tasks of a job by their sizes: tasks get smaller towards the end of the job, and that with most
-bytes begins first. Decisions 092, 093."""
+"""Deals the files of a Spark job to its tasks by size.
+
+Tasks get smaller towards the end of the job, and the one with most bytes begins first: docs/decisions/092 and 093.
+"""
 
 from __future__ import annotations
 
