@@ -36,6 +36,7 @@ class Settings:
 
     # evaluation of one subscription against one publication
     max_bindings: int = 1_000  # distinct bindings of a match; of one with more, `truncated` says so
+    max_binding_bytes: int = 64 * 1024 * 1024  # UTF-8 bytes of the terms in them, and of those in a CONSTRUCT graph
     # steps of work on one pair, some microseconds each: candidate triples and rows, characters that functions read and
     # write; with more, the pair is refused, and where it is known to match, its bindings are cut
     max_steps: int = 2_000_000

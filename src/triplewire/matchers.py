@@ -12,18 +12,19 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import cache
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from triplewire.encode.batch import Batch, Ids
-from triplewire.encode.strings import TextColumn, utf8
+from triplewire.encode.strings import TextColumn, joined, utf8
 from triplewire.errors import TriplewireError
 from triplewire.ir.evaluation.evaluate import World
 from triplewire.ir.nodes import PatternTerm
 from triplewire.ir.subscription import Subscription
-from triplewire.model.match import Binding, bindings_text
+from triplewire.model.match import Binding, bindings_text, term_bytes
 from triplewire.model.publication import Publication
 from triplewire.verify.operators import CallCounts, CallTable
 
@@ -58,26 +59,32 @@ class Details:
     """What matches have beside their rows. `bindings`: of each match; they may be made while they are taken. `count`:
     about how many bindings these are. `templates`: place of a match -> its CONSTRUCT template. `texts` makes JSON text
     of the bindings without their objects, where that is possible. Ask for bindings or for texts, and once. `cut`: the
-    places of the matches that have, or may have, more bindings than these."""
+    places of the matches that have, or may have, more bindings than these. `bytes_of_terms`: about how many
+    bytes the terms of the bindings have."""
 
     bindings: Iterable[tuple[Binding, ...]]
     count: int
     templates: Mapping[int, Template]
     texts: Callable[[], TextColumn] | None = None
     cut: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    bytes_of_terms: Callable[[], int] = lambda: 0
 
     def as_text(self) -> TextColumn:
         """The bindings of each match as JSON text (`triplewire.model.match.bindings_text`)."""
         if self.texts is not None:
             return self.texts()
-        return TextColumn.of([utf8(bindings_text(bindings)) for bindings in self.bindings])
+        place: dict[bytes, int] = {}  # of each distinct text
+        number = [place.setdefault(utf8(bindings_text(bindings)), len(place)) for bindings in self.bindings]
+        return TextColumn(*joined(list(place)), np.array(number, np.int32))
 
     @classmethod
     def of(cls, details: Sequence[Detail]) -> Details:
         """Those of matches whose bindings are known."""
         bindings = [made for made, _ in details]
         templates = {place: template for place, (_, template) in enumerate(details) if template is not None}
-        return cls(bindings, sum(map(len, bindings)), templates)
+        every = chain.from_iterable(bindings)
+        terms = chain.from_iterable(binding.values() for binding in every)
+        return cls(bindings, sum(map(len, bindings)), templates, bytes_of_terms=lambda: sum(map(term_bytes, terms)))
 
 
 @dataclass(slots=True)

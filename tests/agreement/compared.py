@@ -22,7 +22,7 @@ from triplewire.ir.nodes import Call
 from triplewire.ir.subscription import Subscription
 from triplewire.ir.walk import walk
 from triplewire.languages import parse
-from triplewire.model.match import Match
+from triplewire.model.match import Match, first_bindings
 from triplewire.model.publication import Publication
 from triplewire.model.terms import Term
 
@@ -122,7 +122,9 @@ def expected_of(
                 limited.add((publication.id, id_))
                 continue
             if answer.bindings:
-                answers[publication.id, id_] = answer
+                kept = first_bindings(answer.bindings, world.settings.max_binding_bytes)
+                cut = answer.truncated or len(kept) < len(answer.bindings)
+                answers[publication.id, id_] = replace(answer, bindings=kept, truncated=cut)
             if answer.undecided:
                 failed.add((publication.id, id_))
     return answers, failed, limited
@@ -269,7 +271,8 @@ def report(some: Sequence[Standing], publications: Sequence[Publication], world:
     texts = "\n".join(f"[{one.language}] {one.text}" for one in some)
     data = "\n".join(f"{one.id}:\n" + "\n".join(map(str, one.triples)) for one in publications)
     limits = world.settings
-    settings = f"max_bindings={limits.max_bindings}, max_branches={limits.max_branches}, max_steps={limits.max_steps}"
+    settings = f"max_bindings={limits.max_bindings}, max_branches={limits.max_branches}, max_steps={limits.max_steps}, "
+    settings += f"max_binding_bytes={limits.max_binding_bytes}"
     return f"\n{texts}\n{data}\n{settings}, {way}\n{difference(some, publications, world, way, Tally())}"
 
 

@@ -44,6 +44,7 @@ def world(chance: random.Random) -> World:
         max_bindings=chance.choice((1, 2, 3, 10, 50, 50)),
         max_branches=chance.choice((4, 64, 64)),
         max_steps=chance.choice((100, 20_000, 20_000, 20_000, 20_000)),
+        max_binding_bytes=chance.choice((50, 1_000, 2**26, 2**26, 2**26)),
         merge_subscriptions=chance.choice((16, 1_024)),
     )
     return World(TAXONOMY, operators(), settings)

@@ -11,6 +11,7 @@ from engine.samples import EX, item
 from triplewire import Engine
 from triplewire.config import Settings
 from triplewire.engine import result
+from triplewire.engine.details import subscription_ids
 from triplewire.engine.segments import snapshot
 from triplewire.engine.segments.snapshot import SegmentSnapshot
 from triplewire.model.match import Match
@@ -60,11 +61,11 @@ def test_matches_are_the_same_in_other_portions(
         monkeypatch.setattr(module, name, size)
     assert matches(subscribed(settings)) == wanted
     if sizes[0] == 5:  # the ids: fewer are kept than there are; or none is
-        monkeypatch.setattr(result, "_KEPT", 12)
+        monkeypatch.setattr(subscription_ids, "_KEPT", 12)
         assert matches(subscribed(settings)) == wanted
-        monkeypatch.setattr(result, "_KEPT", 3)
+        monkeypatch.setattr(subscription_ids, "_KEPT", 3)
         assert matches(subscribed(settings)) == wanted
-        monkeypatch.setattr(result, "_SPARSE", 0)
+        monkeypatch.setattr(subscription_ids, "_SPARSE", 0)
         assert matches(subscribed(settings)) == wanted
     monkeypatch.setattr(snapshot, "DELTA", 3)  # and the subscriptions in several segments
     engine = subscribed(Settings(max_bindings=most, merge_subscriptions=1))

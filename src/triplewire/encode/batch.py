@@ -42,9 +42,27 @@ class Terms:
     hash: Hashes
     number: NDArray[np.float64]  # what the trimmed text reads as in lenient comparison (semantics, section 2)
     number_state: Bytes
+    _longest: int = field(default=-1, init=False, repr=False, compare=False)
+    _suffix_bytes: NDArray[np.int64] | None = field(default=None, init=False, repr=False, compare=False)
 
     def __len__(self) -> int:
         return len(self.start)
+
+    @property
+    def longest(self) -> int:
+        """No term has more bytes of UTF-8, with the datatype or the language of a literal."""
+        if self._longest < 0:
+            longest = (self.end - self.start).max(initial=0) + self.suffix_bytes.max(initial=0)
+            self._longest = int(longest)
+        return self._longest
+
+    @property
+    def suffix_bytes(self) -> NDArray[np.int64]:
+        """How many bytes of UTF-8 each of `suffixes` has."""
+        if self._suffix_bytes is None:
+            sizes = [len(text.encode("utf-8", "surrogatepass")) for text in self.suffixes]
+            self._suffix_bytes = np.array(sizes, np.int64)
+        return self._suffix_bytes
 
 
 @dataclass(slots=True)

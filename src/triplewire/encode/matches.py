@@ -77,7 +77,7 @@ def _check_bindings(columns: MatchColumns) -> None:
     raise LimitError(
         f"the bindings of {subscription!r} have {int(sizes.max()):,} bytes, a batch holds {MOST_BYTES:,}",
         source=publication,
-        remedy="lower max_bindings, or select fewer variables",
+        remedy="lower max_binding_bytes, or select fewer variables",
     )
 
 

@@ -1,7 +1,7 @@
 """The engine joins everything: subscriptions in, publications in, matches and their reasons out.
 
-`engine` is the flow; `result` what a match call returns; `explain` why a pair matched or did not; `construct` the
-graphs of CONSTRUCT queries; `store` saves an engine to a directory; `tiers` answers before kernels are compiled.
+`engine` is the flow; `result` what a match call returns; `explain` why a pair matched or did not; `details` what
+matches have beside their rows; `store` saves an engine to a directory; `tiers` answers before kernels are compiled.
 """
 
 from __future__ import annotations

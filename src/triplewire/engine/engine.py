@@ -236,7 +236,7 @@ class Engine:
         """
         each = given.each_publication(publications)
         snapshot, clock = self._current.for_matching(), Clock()
-        return self._recent.keep(matched(snapshot, chunks_of(each, self._compiler, clock), clock))
+        return self._recent.keep(matched(snapshot, chunks_of(each, self._compiler, clock), clock, self.settings))
 
     def match_files(
         self,
@@ -266,7 +266,7 @@ class Engine:
             for chunk in portion.parts(whole):
                 rows = snapshot.match(chunk, mine)
                 portion.record(len(chunk), len(rows), rows.verified)
-                result = MatchResult(snapshot)
+                result = MatchResult(snapshot, self.settings.max_binding_bytes)
                 result.add(chunk, rows)
                 if clock is None:
                     result.stats.seconds = mine.lap()
@@ -297,7 +297,7 @@ class Engine:
         batches, clock = given.record_batches(batch), Clock()
         snapshot = self._current.for_matching(lambda: sum(part.num_rows for part in batches))
         chunks = chunks_of_batches(batches, self._compiler, clock, on_refusal, snapshot.columnar)
-        result = matched(snapshot, chunks, clock)
+        result = matched(snapshot, chunks, clock, self.settings)
         for refusal in result.refusals:
             if on_refusal is None:
                 raise SubscriptionError(refusal.reason, source=refusal.subject, remedy=refusal.remedy)
@@ -385,9 +385,9 @@ class Engine:
         return engine
 
 
-def matched(snapshot: Snapshot, chunks: Iterable[Chunk], clock: Clock) -> MatchResult:
+def matched(snapshot: Snapshot, chunks: Iterable[Chunk], clock: Clock, settings: Settings) -> MatchResult:
     """The matches of chunks, in parts of so many rows."""
-    result, portion = MatchResult(snapshot), Portion()
+    result, portion = MatchResult(snapshot, settings.max_binding_bytes), Portion()
     for whole in chunks:
         for chunk in portion.parts(whole):
             rows = snapshot.match(chunk, clock)

@@ -19,6 +19,7 @@ from triplewire.errors import TriplewireError
 from triplewire.ir.evaluation.evaluate import Answer
 from triplewire.ir.subscription import Subscription
 from triplewire.matchers import Chunk, Detail, Details, Install, Meaning, Rows, Stage
+from triplewire.model.match import first_bindings
 from triplewire.verify.in_flight import in_flight
 from triplewire.verify.operators import CallCounts, OperatorStage
 
@@ -114,6 +115,7 @@ class ReferenceSnapshot:
         publications = list(map(chunk.publication, range(len(chunk))))
         triples = sum(len(current.triples) for current in publications)
         at_once, world = self._stage.caller.at_once, self._meaning.world
+        most_bytes = world.settings.max_binding_bytes
         counts = [CallCounts() for _ in publications]
 
         def decide(place: int) -> list[Answer | TriplewireError]:
@@ -128,10 +130,11 @@ class ReferenceSnapshot:
                 if isinstance(outcome, TriplewireError):
                     failures.append((row, number, outcome))
                 elif outcome.bindings:
+                    bindings = first_bindings(outcome.bindings, most_bytes)
                     publication.append(row)
                     subscription.append(number)
-                    truncated.append(outcome.truncated)
-                    details.append((outcome.bindings, subscriptions[number].construct))
+                    truncated.append(outcome.truncated or len(bindings) < len(outcome.bindings))
+                    details.append((bindings, subscriptions[number].construct))
                 elif outcome.undecided:
                     failures += [(row, number, failure) for failure in outcome.failures]
         if world.recall is not None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import datetime as dt
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, repeat
@@ -18,13 +18,14 @@ from numpy.typing import NDArray
 
 from triplewire.encode.batch import Ids
 from triplewire.encode.strings import TextColumn, hexadecimal, utf8
-from triplewire.engine.construct import construct
+from triplewire.engine.details.construct import construct
+from triplewire.engine.details.subscription_ids import SubscriptionIds
 from triplewire.engine.stats import Stats
 from triplewire.errors import Refusal
 from triplewire.matchers import Chunk, Details, Rows, Snapshot, Template
 from triplewire.model.html import table
-from triplewire.model.match import Binding, Match, MatchRow, graph_text, matches_of
-from triplewire.model.terms import Triple
+from triplewire.model.match import Binding, Match, MatchRow, graph_text, matches_of, term_bytes
+from triplewire.model.terms import IRI, Literal, Triple
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,10 +33,9 @@ if TYPE_CHECKING:
     from triplewire.encode.matches import MatchColumns
 
 _AT_ONCE = 1_024  # matches whose bindings are found together
+_BYTES = 64 << 20  # of the terms in bindings that become text together
 _IN_TURN = 16  # times as many where one comes after the other, and they have few
 _NAMED = 4_096  # whose ids are listed together: long lists of what is new take the collector long
-_KEPT = 1 << 16  # ids that are kept for the next matches
-_SPARSE = 16  # times as many subscriptions as matches: with more, to look at what is kept takes longer than an id
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,8 @@ class Part:
     """The matches of one chunk of publications, all arrays in the order promised by `MatchResult`.
 
     `publications` are the ids of the chunk's publications; `publication` numbers them, `subscription` numbers the
-    subscriptions of the snapshot (`subscription_ids`). `stats` count the matches that turn out to be truncated.
+    subscriptions of the snapshot (`subscription_ids`). `stats` count the matches that turn out to be truncated. The
+    terms in a graph of a CONSTRUCT query have at most `most_bytes` (`Settings.max_binding_bytes`).
     """
 
     snapshot: Snapshot
@@ -81,6 +82,7 @@ class Part:
     rows: Rows
     matched_at: dt.datetime
     stats: Stats
+    most_bytes: int
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -115,7 +117,7 @@ class Part:
 
     def _portions(self) -> Iterator[Iterator[Match]]:
         """The matches one by one: where none is kept, their memory is used again."""
-        start, count, ids = 0, _AT_ONCE, _Ids.of(self.snapshot, self.rows.subscription)
+        start, count, ids = 0, _AT_ONCE, SubscriptionIds.of(self.snapshot, self.rows.subscription)
         while start < len(self):
             binding_count, rows = self._rows(start, (start := start + count), ids)
             yield matches_of(rows, self.matched_at)
@@ -127,9 +129,12 @@ class Part:
         while start < len(self):
             places = self.order[start : start + count]
             details = self._details(places)
+            while len(places) > 1 and _bytes_of_texts(details) > _BYTES:
+                places = places[: len(places) // 2]
+                details = self._details(places)
             yield MatchTexts(details.as_text(), self._graphs(details.templates, places))
-            start += count
-            count = _next_count(count, details.count)
+            start += len(places)
+            count = _next_count(len(places), details.count)
 
     def _graphs(self, templates: Mapping[int, Template], places: NDArray[np.int64]) -> dict[int, bytes]:
         """The graphs of those of the matches at these places that have a template."""
@@ -137,7 +142,17 @@ class Part:
             return {}
         rows = sorted(templates)
         bindings = self.snapshot.details(self.chunk, self.rows, places[rows]).bindings
-        return {row: utf8(graph_text(construct(templates[row], own))) for row, own in zip(rows, bindings, strict=True)}
+        return {
+            row: utf8(graph_text(self._graph(templates[row], own, places[row])))
+            for row, own in zip(rows, bindings, strict=True)
+        }
+
+    def _graph(self, template: Template, bindings: tuple[Binding, ...], place: np.int64) -> tuple[Triple, ...]:
+        """The graph of the match at this place. If it turns out to be cut, the match says so from now on."""
+        triples, cut = construct(template, bindings, self.most_bytes)
+        if cut:
+            self._cut(np.array([place]))
+        return triples
 
     def columns(self) -> Iterator[MatchColumns]:
         """The matches as columns whose rows share texts, some at a time. They are made when they are asked for."""
@@ -177,42 +192,50 @@ class Part:
 
     def matches(self, start: int, end: int) -> list[Match]:
         """Some of the matches as objects."""
-        return list(matches_of(self._rows(start, end, _Ids(self.snapshot))[1], self.matched_at))
+        return list(matches_of(self._rows(start, end, SubscriptionIds(self.snapshot))[1], self.matched_at))
 
-    def _rows(self, start: int, end: int, ids: _Ids) -> tuple[int, Iterator[MatchRow]]:
+    def _rows(self, start: int, end: int, ids: SubscriptionIds) -> tuple[int, Iterator[MatchRow]]:
         """What some of the matches are made of, and how many bindings they have together."""
         places = self.order[start:end]
         details = self._details(places)
-        bindings, templates = details.bindings, details.templates
-        graphs: Iterable[tuple[Triple, ...] | None] = repeat(None)
-        if templates:
-            bindings = list(bindings)
-            graphs = [
-                construct(templates[place], own_bindings) if place in templates else None
-                for place, own_bindings in enumerate(bindings)
-            ]
         few = range(_NAMED, len(places), _NAMED)
         texts = np.split(ids.texts(self.rows.subscription[places]), few)
-        named = map(self._named, np.split(places, few), texts, repeat(iter(bindings)), repeat(iter(graphs)))
-        return details.count, chain.from_iterable(named)
+        named = map(self._named, np.split(places, few), texts, repeat(iter(details.bindings)))
+        rows: Iterator[MatchRow] = chain.from_iterable(named)
+        return details.count, self._with_graphs(rows, details.templates, places) if details.templates else rows
+
+    def _with_graphs(
+        self, rows: Iterator[MatchRow], templates: Mapping[int, Template], places: NDArray[np.int64]
+    ) -> Iterator[MatchRow]:
+        """The same, with the graphs of CONSTRUCT queries, each made shortly before it is taken."""
+        for number, row in enumerate(rows):
+            if number in templates:
+                publication, subscription, bindings, _, _, origin = row
+                graph = self._graph(templates[number], bindings, places[number])
+                truncated = bool(self.rows.truncated[places[number]])
+                yield publication, subscription, bindings, truncated, graph, origin
+            else:
+                yield row
 
     def _details(self, places: NDArray[np.int64]) -> Details:
         """The bindings of the matches at these places. A match of which they turn out to be cut says so from now on."""
         details = self.snapshot.details(self.chunk, self.rows, places)
-        cut, truncated = places[details.cut], self.rows.truncated
-        fresh = cut[~truncated[cut]]
-        truncated[fresh] = True
-        self.stats.truncated += len(fresh)
+        self._cut(places[details.cut])
         return details
+
+    def _cut(self, places: NDArray[np.int64]) -> None:
+        """The matches at these places are truncated."""
+        fresh = places[~self.rows.truncated[places]]
+        self.rows.truncated[fresh] = True
+        self.stats.truncated += len(fresh)
 
     def _named(
         self,
         places: NDArray[np.int64],
         ids: NDArray[np.object_],
         bindings: Iterator[tuple[Binding, ...]],
-        graphs: Iterator[tuple[Triple, ...] | None],
     ) -> Iterator[MatchRow]:
-        """The matches at these places, with the next bindings and graphs."""
+        """The matches at these places, with the next bindings."""
         publication = self.rows.publication[places]
         begins = np.flatnonzero(np.diff(publication, prepend=-1))
         numbers, counts = publication[begins].tolist(), np.diff(begins, append=len(publication)).tolist()
@@ -221,64 +244,22 @@ class Part:
         made_of = [ChunkOrigin(chunk, number, snapshot) for number in numbers]
         origins = chain.from_iterable(map(repeat, made_of, counts))
         truncated = self.rows.truncated[places].tolist()
-        return zip(names, ids.tolist(), bindings, truncated, graphs, origins, strict=False)  # it ends with the names
+        return zip(
+            names, ids.tolist(), bindings, truncated, repeat(None), origins, strict=False
+        )  # it ends with the names
+
+
+def _bytes_of_texts(details: Details) -> int:
+    """About how many bytes the terms have that become text, or more: each graph as large as the largest may be."""
+    templates = set(details.templates.values())
+    times = 1 + max(map(len, templates), default=0)
+    stated = (sum(term_bytes(x) for x in chain(*rows) if isinstance(x, IRI | Literal)) for rows in templates)
+    return times * details.bytes_of_terms() + details.count * max(stated, default=0)
 
 
 def _next_count(count: int, bindings: int) -> int:
     """How many matches come next, where `count` had so many bindings."""
     return min(4 * count, _IN_TURN * _AT_ONCE) if bindings <= 4 * count else _AT_ONCE
-
-
-class _Ids:
-    """The ids of subscriptions, made each time."""
-
-    def __init__(self, snapshot: Snapshot) -> None:
-        self._snapshot = snapshot
-
-    @classmethod
-    def of(cls, snapshot: Snapshot, numbers: Ids) -> _Ids:
-        """What suits matches of the subscriptions with these numbers, which are asked for some at a time."""
-        size = int(numbers.max()) + 1
-        return cls(snapshot) if size > _SPARSE * len(numbers) else _KeptIds(snapshot, size, min(len(numbers), _KEPT))
-
-    def texts(self, numbers: Ids) -> NDArray[np.object_]:
-        """The ids of these."""
-        made = np.empty(len(numbers), object)
-        made[:] = self._snapshot.ids(numbers)
-        return made
-
-
-class _KeptIds(_Ids):
-    """The ids of subscriptions with numbers below `size`: made when they first occur. At most `most` are kept."""
-
-    def __init__(self, snapshot: Snapshot, size: int, most: int) -> None:
-        super().__init__(snapshot)
-        self._place = np.full(size, -1, np.int32)  # in `_made`
-        self._made = np.empty(most, object)
-        self._count = 0
-
-    def texts(self, numbers: Ids) -> NDArray[np.object_]:
-        """The ids of these."""
-        new = self._each_once(numbers[self._place[numbers] < 0])
-        if self._count + len(new) > len(self._made):  # begin anew
-            self._place[:], self._count = -1, 0
-            new = self._each_once(numbers)
-        if len(new) > len(self._made):
-            self._place[:] = -1
-            return super().texts(numbers)
-        if len(new):
-            end = self._count + len(new)
-            self._made[self._count : end] = self._snapshot.ids(new)
-            self._place[new] = np.arange(self._count, end)
-            self._count = end
-        return self._made[self._place[numbers]]
-
-    def _each_once(self, numbers: Ids) -> Ids:
-        """The same without repetition; nothing is told of where their ids are."""
-        every = np.arange(len(numbers))
-        self._place[numbers] = every
-        each: Ids = numbers[self._place[numbers] == every]
-        return each
 
 
 def pair_order(first: Ids, second: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -296,7 +277,8 @@ class MatchResult(Sequence[Match]):
     seconds of each stage.
     """
 
-    def __init__(self, snapshot: Snapshot) -> None:
+    def __init__(self, snapshot: Snapshot, most_bytes: int) -> None:
+        self._most_bytes = most_bytes
         self.refusals: list[Refusal] = []
         self.stats = Stats()
         self.parts: list[Part] = []
@@ -310,7 +292,7 @@ class MatchResult(Sequence[Match]):
             self.refusals += self._refused(chunk, rows)
         self.stats.count(len(chunk), rows)
         if len(rows):
-            self.parts.append(Part(self._snapshot, chunk, rows, dt.datetime.now(dt.UTC), self.stats))
+            self.parts.append(Part(self._snapshot, chunk, rows, dt.datetime.now(dt.UTC), self.stats, self._most_bytes))
             self._starts.append(self._starts[-1] + len(rows))
 
     def _refused(self, chunk: Chunk, rows: Rows) -> Iterator[Refusal]:

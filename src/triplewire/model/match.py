@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any, NoReturn, Protocol, TypeAlias
 
 from triplewire.model.canonical import canonical_lines
-from triplewire.model.terms import IRI, Literal, Term, Triple, shortened, term_to_json
+from triplewire.model.packed import suffix_of
+from triplewire.model.terms import IRI, Literal, Term, Triple, shortened, term_to_json, text_of
 
 Binding: TypeAlias = Mapping[str, Term]
 
@@ -63,9 +64,10 @@ class Match(_Slots):
     """One publication that satisfies one subscription.
 
     `bindings` are distinct assignments of the selected variables (an ASK query has one empty one), at most
-    `Settings.max_bindings`, in the order of `row_key`. `truncated` says that there are, or may be, more: that many are
-    not kept, or listing them passed `Settings.max_steps` (then there may be none at all), or an operator failed.
-    `construct` is the graph that a CONSTRUCT query makes of the bindings.
+    `Settings.max_bindings`, in the order of `row_key`, with terms of at most `Settings.max_binding_bytes` together.
+    `truncated` says that there are, or may be, more: that many are not kept, or listing them passed
+    `Settings.max_steps` (with either limit there may be none at all), or an operator failed. `construct` is the graph
+    that a CONSTRUCT query makes of the bindings; its terms have no more bytes either, else the match is truncated.
 
     The identity of a match is `publication` with `content`, and `subscription` with `revision`: two matches that agree
     in these four tell the same. `content` and `revision` are worked out when they are asked for; for that a match of
@@ -154,6 +156,26 @@ def row_key(row: Iterable[Term | None]) -> tuple[tuple[str, ...], ...]:
     """A sort key for the values of the selected variables in their order; None is one that is unbound, and comes
     first. Whatever finds the bindings of a match, they are in this order."""
     return tuple([("",) if term is None else term_key(term) for term in row])
+
+
+def term_bytes(term: Term) -> int:
+    """How many bytes of UTF-8 a term has, with the datatype or the language of a literal."""
+    return len((text_of(term) + suffix_of(term)).encode("utf-8", "surrogatepass"))
+
+
+def first_bindings(bindings: tuple[Binding, ...], most_bytes: int) -> tuple[Binding, ...]:
+    """The bindings at the beginning whose terms have at most so many bytes together; there may be none."""
+    sizes: dict[Term, int] = {}
+    total = 0
+    for place, binding in enumerate(bindings):
+        for term in binding.values():
+            size = sizes.get(term)
+            if size is None:
+                size = sizes[term] = term_bytes(term)
+            total += size
+        if total > most_bytes:
+            return bindings[:place]
+    return bindings
 
 
 def bindings_to_json(bindings: tuple[Binding, ...]) -> list[dict[str, dict[str, str]]]:

@@ -193,8 +193,9 @@ class Columnar:
     ) -> Bindings:
         """The bindings of pairs that match, in their order. Those of a subscription that its clauses do not say are
         what `triplewire.ir.evaluation.evaluate` answers; so are those that are cut, where `Cuts` does not find the
-        same. Past `max_steps` there are fewer, and none where a text is not taken any more; the answer says so. Pairs
-        of one publication and the same clauses are solved once. `calls` are those that have been made already."""
+        same. Past `max_steps` or `max_binding_bytes` there are fewer, and none where a text is not taken any more; the
+        answer says so. Pairs of one publication and the same clauses are solved once. `calls` are those that have been
+        made already."""
         batch = view.batch
         publications, calls = publications or Decoder(batch).publication, calls or CallTable()
         number, first = distinct(publication.astype(np.int64) << 32 | self._forms[subscription])
@@ -216,7 +217,8 @@ class Columnar:
                 own[at] = rows
             else:
                 bindings.answers[at] = self._listed(asked, publications(place), calls.of(place))
-        return bindings.replaced(own)
+        most_bytes = self._world.settings.max_binding_bytes
+        return bindings.replaced(own).within(most_bytes, batch.terms, Decoder(batch).terms)
 
     def _solved(
         self, view: View, publication: Ids, subscription: Ids, publications: Publications

@@ -7,7 +7,7 @@ which only what differs is replaced; that takes half as long as making each of a
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import chain, pairwise
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from triplewire.encode.batch import Ids
 from triplewire.model.match import Binding, SharedBinding, term_key
 from triplewire.model.terms import Term
-from triplewire.verify.rows import Bindings
+from triplewire.verify.rows import Bindings, ToTerms
 from triplewire.verify.steps import Steps, UsedTerms
 
 _TERMS = 1 << 18  # in rows that are put in order together
@@ -27,7 +27,6 @@ _ROWS = 1 << 14  # that become objects together: with fewer, the collector looks
 
 Made: TypeAlias = tuple[Binding, ...]
 Selects: TypeAlias = Sequence[Sequence[str]]
-ToTerms: TypeAlias = Callable[[NDArray[np.integer[Any]]], list[Term]]
 
 
 def shared(bindings: Bindings, selection: Ids, selections: Selects, terms: ToTerms) -> Iterator[Made]:

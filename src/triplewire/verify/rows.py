@@ -5,19 +5,28 @@ Made by `triplewire.verify.columnar`. `triplewire.verify.objects` makes `Binding
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from triplewire.clauses.node_tests.columns import ends
-from triplewire.encode.batch import Ids, Offsets
+from triplewire.encode.batch import Ids, Offsets, Terms
 from triplewire.ir.evaluation.evaluate import Answer
 from triplewire.kernels.joins import unions as kernels
 from triplewire.kernels.joins.alike import alike
+from triplewire.kernels.joins.steps import bytes_of_rows
+from triplewire.kernels.shared.columns import fixed
 from triplewire.kernels.shared.outcomes import MATCH, TRUNCATED
+from triplewire.model.match import first_bindings, row_key, term_bytes
+from triplewire.model.terms import Term
 from triplewire.verify.solve import Pairs, Solved
+
+_FEW_BYTES = 1 << 24  # which are not counted
+
+ToTerms: TypeAlias = Callable[[NDArray[np.integer[Any]]], list[Term]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +66,44 @@ class Bindings:
         start, count, width, more = self.start[group], self.count[group], self.width[group], self.more[group]
         return Bindings(self.rows, start, count, width, more, group, {})
 
+    def bytes_of_terms(self, selection: Ids, terms: Terms) -> int:
+        """How many bytes the terms have that are here, those of pairs that are `alike` once; where they are few, more.
+        `terms` are those of the batch."""
+        listed = sum(sum(map(term_bytes, row.values())) for answer in self.answers.values() for row in answer.bindings)
+        most = int(self._bytes_of(np.arange(len(self)), terms).sum())
+        if most > _FEW_BYTES:
+            most = int(self._bytes_of(self.alike(selection)[1], terms).sum())
+        return most + listed
+
+    def within(self, most_bytes: int, terms: Terms, to_terms: ToTerms) -> Bindings:
+        """The same, where a pair whose terms have more bytes keeps only its first rows, in the order of
+        `triplewire.model.match.row_key`, as `triplewire.model.match.first_bindings` does. `terms` are those of the
+        batch; `to_terms` gives some of them as objects."""
+        answers = {pair: _first_of(answer, most_bytes) for pair, answer in self.answers.items()}
+        large = np.flatnonzero(self.count * self.width > most_bytes // max(terms.longest, 1))
+        large = large[self._bytes_of(large, terms) > most_bytes]
+        if not len(large):
+            return replace(self, answers=answers) if answers else self
+        start, count, more, group = self.start.copy(), self.count.copy(), self.more.copy(), self.group.copy()
+        rows, end = [self.rows], len(self.rows)
+        cut_rows: dict[tuple[int, int, int], tuple[int, int]] = {}  # rows -> where those kept begin, and how many
+        for pair in large.tolist():
+            begin, size, width = int(start[pair]), int(count[pair] * self.width[pair]), int(self.width[pair])
+            if (begin, size, width) not in cut_rows:
+                first = _first_rows(self.rows[begin : begin + size].reshape(-1, width), most_bytes, terms, to_terms)
+                cut_rows[begin, size, width] = end, len(first)
+                rows.append(first.ravel())
+                end += first.size
+            start[pair], count[pair] = cut_rows[begin, size, width]
+            more[pair], group[pair] = True, -1
+        return Bindings(np.concatenate(rows), start, count, self.width, more, group, answers)
+
+    def _bytes_of(self, pairs: NDArray[np.integer[Any]], terms: Terms) -> NDArray[np.int64]:
+        """How many bytes the terms in the rows of each of these pairs have."""
+        sizes = _sizes(pairs, self.start, self.count, self.width, self.rows, terms)
+        sizes[np.isin(pairs, list(self.answers))] = 0
+        return sizes
+
     def replaced(self, own: Mapping[int, Ids]) -> Bindings:
         """The same, where some pairs have as many other rows."""
         if not own:
@@ -65,6 +112,35 @@ class Bindings:
         start[pairs], group[pairs] = len(self.rows) + ends(self.count[pairs] * self.width[pairs])[:-1], -1
         rows = np.concatenate((self.rows, *(pair_rows.ravel() for pair_rows in own.values())))
         return replace(self, rows=rows, start=start, group=group)
+
+
+def _first_of(answer: Answer, most_bytes: int) -> Answer:
+    bindings = first_bindings(answer.bindings, most_bytes)
+    return answer if len(bindings) == len(answer.bindings) else replace(answer, bindings=bindings, truncated=True)
+
+
+def _first_rows(rows: Ids, most_bytes: int, terms: Terms, to_terms: ToTerms) -> Ids:
+    """The first of these rows in the order of their terms, whose terms have at most so many bytes together."""
+    used, place = np.unique(rows, return_inverse=True)
+    unbound = int(used[0] < 0)
+    stated: list[Term | None] = [*[None] * unbound, *to_terms(used[unbound:])]
+    rank = np.empty(len(used), np.int64)
+    rank[sorted(range(len(used)), key=lambda number: row_key((stated[number],)))] = np.arange(len(used))
+    ordered = rows[np.lexsort(rank[place].reshape(rows.shape).T[::-1])]
+    every, width = np.arange(len(rows)), rows.shape[1]
+    one, widths = np.ones(len(rows), np.int64), np.full(len(rows), width, np.int32)
+    sizes = _sizes(every, every * width, one, widths, ordered.ravel(), terms)
+    return ordered[: np.searchsorted(np.cumsum(sizes), most_bytes, "right")]
+
+
+def _sizes(
+    lists: NDArray[np.integer[Any]], start: Offsets, count: NDArray[np.int64], width: Ids, rows: Ids, terms: Terms
+) -> NDArray[np.int64]:
+    """How many bytes the terms have in the rows of each of these lists."""
+    sizes = np.empty(len(lists), np.int64)
+    columns = fixed(terms.start, terms.end, terms.suffix, terms.suffix_bytes)
+    bytes_of_rows(lists.astype(np.int64), start, count, width, rows, columns, sizes)
+    return sizes
 
 
 def distinct(keys: NDArray[np.int64]) -> tuple[Ids, Ids]:

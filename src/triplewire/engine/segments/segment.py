@@ -267,6 +267,7 @@ class Segment:
             templates,
             lambda: json_column(bindings, selection, selections, chunk.batch.terms),
             np.union1d(bindings.cut, np.array(cut, np.int64)) if cut else bindings.cut,
+            lambda: bindings.bytes_of_terms(selection, chunk.batch.terms),
         )
 
     # --- making

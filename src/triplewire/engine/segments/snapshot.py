@@ -234,6 +234,7 @@ class SegmentSnapshot:
             templates,
             lambda: TextColumn.scattered(zip(rows_of, (part.as_text() for part in parts), strict=True), len(places)),
             np.concatenate(cut),
+            lambda: sum(part.bytes_of_terms() for part in parts),
         )
 
     # --- look-ups

@@ -35,4 +35,4 @@ def encoded(engine: Engine, columns: pa.RecordBatch) -> list[Chunk]:
 def match_chunks(engine: Engine, chunks: Sequence[Chunk]) -> MatchResult:
     """As `Engine.match`."""
     snapshot = engine._current.for_matching(lambda: sum(map(len, chunks)))
-    return engine._recent.keep(matched(snapshot, chunks, Clock()))
+    return engine._recent.keep(matched(snapshot, chunks, Clock(), engine.settings))

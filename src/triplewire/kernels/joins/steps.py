@@ -1,6 +1,6 @@
 """The rows of matches in order, as steps from each to the next: which columns change, and to what.
 
-Used through `triplewire.verify.objects`.
+Used through `triplewire.verify.steps` and `triplewire.verify.rows`.
 """
 
 from __future__ import annotations
@@ -26,6 +26,21 @@ def mark(start: Any, count: Any, width: Any, rows: Any, seen: Any) -> int:
             seen[rows[at] + 1] = True
         total += size
     return total
+
+
+@kernel
+def bytes_of_rows(lists: Any, start: Any, count: Any, width: Any, rows: Any, terms: Any, sizes: Any) -> None:
+    """sizes[n]: how many bytes the terms have in the rows of lists[n] together. `terms` is (start, end, suffix) of
+    each and the bytes of each suffix; -1 is no term, and has none."""
+    begin, end, suffix, suffix_bytes = terms
+    for n in range(lists.size):
+        i = lists[n]
+        size = 0
+        for at in range(start[i], start[i] + count[i] * width[i]):
+            term = rows[at]
+            if term >= 0:
+                size += end[term] - begin[term] + suffix_bytes[suffix[term]]
+        sizes[n] = size
 
 
 @helper

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from triplewire.ir.nodes import Label, PatternTerm, Variable
-from triplewire.model.match import Binding
+from triplewire.model.match import Binding, term_bytes
 from triplewire.model.terms import IRI, BlankNode, Literal, Term, Triple
 
 Template = tuple[tuple[PatternTerm, PatternTerm, PatternTerm], ...]
 
 
-def construct(template: Template, bindings: Iterable[Binding]) -> tuple[Triple, ...]:
-    """The template once for each binding, as a set of triples in the order of their making.
+def construct(template: Template, bindings: Iterable[Binding], most_bytes: int) -> tuple[tuple[Triple, ...], bool]:
+    """The template once for each binding, as a set of triples in the order of their making, up to the first with which
+    their terms have more than `most_bytes` together; and whether there was one.
 
     A triple with an unbound variable, a literal subject or a predicate that is no IRI is left out. A hidden variable
     is a blank node of the template: a new one for each binding, of a label that no blank node of the bindings has.
@@ -23,12 +24,23 @@ def construct(template: Template, bindings: Iterable[Binding]) -> tuple[Triple, 
     while any(label.startswith(stem) for label in taken):
         stem += "c"
     made: dict[Triple, None] = {}
+    sizes: dict[Term, int] = {}
+    total = 0
     for number, binding in enumerate(bindings):
         for row in template:
             subject, predicate, object_ = (_instance(term, binding, f"{stem}{number}") for term in row)
             if isinstance(subject, IRI | BlankNode) and isinstance(predicate, IRI) and object_ is not None:
-                made[Triple(subject, predicate, object_)] = None
-    return tuple(made)
+                triple = Triple(subject, predicate, object_)
+                if triple in made:
+                    continue
+                for term in triple:
+                    if term not in sizes:
+                        sizes[term] = term_bytes(term)
+                    total += sizes[term]
+                if total > most_bytes:
+                    return tuple(made), True
+                made[triple] = None
+    return tuple(made), False
 
 
 def _instance(term: PatternTerm, binding: Binding, stem: str) -> Term | None:
