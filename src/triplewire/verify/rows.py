@@ -127,9 +127,9 @@ def _first_rows(rows: Ids, most_bytes: int, terms: Terms, to_terms: ToTerms) -> 
     rank = np.empty(len(used), np.int64)
     rank[sorted(range(len(used)), key=lambda number: row_key((stated[number],)))] = np.arange(len(used))
     ordered = rows[np.lexsort(rank[place].reshape(rows.shape).T[::-1])]
-    every, width = np.arange(len(rows)), rows.shape[1]
-    one, widths = np.ones(len(rows), np.int64), np.full(len(rows), width, np.int32)
-    sizes = _sizes(every, every * width, one, widths, ordered.ravel(), terms)
+    each, width = np.arange(len(rows)), rows.shape[1]
+    counts, widths = np.ones(len(rows), np.int64), np.full(len(rows), width, np.int32)
+    sizes = _sizes(each, each * width, counts, widths, ordered.ravel(), terms)
     return ordered[: np.searchsorted(np.cumsum(sizes), most_bytes, "right")]
 
 
