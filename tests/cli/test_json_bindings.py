@@ -9,8 +9,9 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from triplewire.cli import matches
-from triplewire.cli.matches import JsonBindings, Ordered, Payload, write_json_lines, write_parquet
+from triplewire.cli.matches import written
+from triplewire.cli.matches.rows import JsonBindings, Ordered, Payload
+from triplewire.cli.matches.written import write_json_lines, write_parquet
 from triplewire.encode.strings import TextColumn
 
 PIECES = [
@@ -50,8 +51,8 @@ def test_portions_have_so_many_bytes(
     rows = Ordered(["p"], ["s"], number, number, np.zeros(len(TEXTS), np.bool_), payload)
     whole, parts = io.StringIO(), io.StringIO()
     write_json_lines(whole, rows)
-    monkeypatch.setattr(matches, "BYTES", most)
-    portions = list(matches._portions(rows, (9, 9), once=once))
+    monkeypatch.setattr(written, "BYTES", most)
+    portions = list(written._portions(rows, (9, 9), once=once))
     assert [portion.stop - portion.start for portion in portions] == lengths
     write_json_lines(parts, rows)
     assert parts.getvalue() == whole.getvalue()

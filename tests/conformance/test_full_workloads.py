@@ -33,7 +33,8 @@ from conformance.test_workloads_expected import (
 )
 from shared_data import lines, path
 from triplewire import Engine
-from triplewire.cli.matches import Collected, Ordered
+from triplewire.cli.matches.collected import Collected
+from triplewire.cli.matches.rows import Ordered
 from triplewire.engine.stats import Stats
 from triplewire.ir.taxonomy import Taxonomy
 from triplewire.model.publication import Publication

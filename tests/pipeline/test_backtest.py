@@ -14,7 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from triplewire.cli import run
-from triplewire.cli.matches import ordered_rows, write_json_lines, write_parquet
+from triplewire.cli.matches.collected import ordered_rows
+from triplewire.cli.matches.written import write_json_lines, write_parquet
 from triplewire.errors import ReadError
 from triplewire.folders import entries_below
 from triplewire.pipeline import backtest as backtesting

@@ -96,7 +96,7 @@ def backtest_command(
     log-2026-05-17.nq), else the one that the publication states.
     """
     # --help does without Arrow and the engine
-    from triplewire.cli.matches import ordered_rows
+    from triplewire.cli.matches.collected import ordered_rows
     from triplewire.pipeline.backtest import ArchiveFilter, Days
 
     output.check_writable(file, (".jsonl", ".parquet"))

@@ -21,7 +21,8 @@ from triplewire.cli.inputs.groups import grouped
 from triplewire.cli.report import Report, counted, say
 
 if TYPE_CHECKING:
-    from triplewire.cli.matches import Collected, Ordered, Show
+    from triplewire.cli.matches.collected import Collected, Show
+    from triplewire.cli.matches.rows import Ordered
     from triplewire.engine import Engine
     from triplewire.engine.stats import Clock, Stats
 
@@ -74,7 +75,7 @@ def match_command(
     if file is None and form is None:
         form = Format.TABLE if sys.stdout.isatty() else Format.JSONL
     # --help does without Arrow and the engine
-    from triplewire.cli.matches import Collected
+    from triplewire.cli.matches.collected import Collected
     from triplewire.engine.stats import Clock
 
     clock = Clock.of_process()
@@ -87,7 +88,7 @@ def match_command(
         show: Show = None
         if bindings:
             show = output.bindings_short if form is Format.TABLE else "json"
-        begun, collected = time.perf_counter(), Collected(show)
+        begun, collected = time.perf_counter(), Collected(show, file)
         totals = _matched(engine, given, collected, report, clock)
         with clock("write"):
             _put(collected.ordered(), file, out, form)
@@ -147,7 +148,7 @@ def _matched(engine: Engine, given: Given, collected: Collected, report: Report,
 
 def _put(rows: Ordered, file: Path | None, out: IO[str], form: Format | None) -> None:
     """The rows where the user wants them: in a file, or on standard output in this form."""
-    from triplewire.cli.matches import write_json_lines  # --help does without Arrow
+    from triplewire.cli.matches.written import write_json_lines  # --help does without Arrow
 
     if file is not None:
         write(rows, file)
@@ -161,7 +162,7 @@ def _put(rows: Ordered, file: Path | None, out: IO[str], form: Format | None) ->
 def write(rows: Ordered, file: Path) -> None:
     """The rows in a file of the kind that its name says."""
     # --help does without Arrow
-    from triplewire.cli.matches import write_json_lines, write_parquet
+    from triplewire.cli.matches.written import write_json_lines, write_parquet
 
     if file.suffix == ".parquet":
         with output.whole_file(file) as aside:
