@@ -9,6 +9,7 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
+OTHER = "it is no plain file, but a pipe, a socket or a device"
 LINK = "it is a link to a folder, which is not followed: name that folder itself"
 
 
@@ -18,8 +19,9 @@ def named_by(path: str) -> list[str]:
 
 
 def entries_below(folder: Path) -> Iterator[tuple[Path, str]]:
-    """The files below a folder, sorted by path, each with "", and with a reason each folder that is left out: one that
-    cannot be read, and a link, as links may lead in circles. What has a name that begins with a dot is passed over."""
+    """The files below a folder, sorted by path, each with "", and with a reason what is left out: a folder that cannot
+    be read, a link to one, as links may lead in circles, and what is no plain file, which may have no end. What has a
+    name that begins with a dot is passed over."""
     entries: list[tuple[Path, str]] = []
 
     def leave_out(error: OSError) -> None:
@@ -28,7 +30,7 @@ def entries_below(folder: Path) -> Iterator[tuple[Path, str]]:
     for place, folders, names in os.walk(folder, onerror=leave_out):
         folders[:] = [name for name in folders if not name.startswith(".")]
         paths = [Path(place, name) for name in names if not name.startswith(".")]
-        entries += [(path, "") for path in paths if _may_be_file(path)]
+        entries += [(path, reason_left_out(path)) for path in paths]
         entries += [(path, LINK) for path in (Path(place, name) for name in folders) if is_linked_folder(path)]
     yield from sorted(entries)
 
@@ -38,9 +40,13 @@ def is_linked_folder(path: str | Path) -> bool:
     return os.path.islink(path) and os.path.isdir(path)
 
 
-def _may_be_file(path: Path) -> bool:
-    """Is it a regular file, or something unknown, as the end of a broken link? Opening that says what is wrong."""
+def reason_left_out(path: str | Path) -> str:
+    """Why something that is below a folder is left out; "" for a file, and for what cannot be opened: to open it says
+    what is wrong."""
+    if is_linked_folder(path):
+        return LINK
     try:
-        return stat.S_ISREG(path.stat().st_mode)
+        mode = os.stat(path).st_mode
     except OSError:
-        return True
+        return ""
+    return "" if stat.S_ISREG(mode) or stat.S_ISDIR(mode) else OTHER

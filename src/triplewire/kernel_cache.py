@@ -82,7 +82,8 @@ def named_places(environment: Mapping[str, str]) -> Iterator[Path]:
     """The folders that the user has named, the first choice first."""
     for name in (FOLDER, "NUMBA_CACHE_DIR"):
         if environment.get(name):
-            yield Path(environment[name]).absolute()
+            with suppress(FileNotFoundError):  # of a current folder that was removed
+                yield Path(environment[name]).absolute()
 
 
 def cache_folders(environment: Mapping[str, str]) -> Iterator[Path]:

@@ -243,3 +243,14 @@ def test_other_lists(kind: Any) -> None:
 def test_nanoseconds_are_cut() -> None:
     batch = _three_rows(published=pa.array([1, 2, 3], pa.timestamp("ns", tz="UTC")))
     assert {publication.published for publication in from_batch(batch)} == {dt.datetime(1970, 1, 1, tzinfo=dt.UTC)}
+
+
+def test_a_publication_whose_id_holds_a_lone_surrogate_is_named() -> None:
+    """Arrow has no text for it. Terms are written with escapes, and so are names of files."""
+    good = Publication("p", (Triple(A, B, Literal("x\ud800")),), "\udcff")
+    with pytest.raises(ReadError) as caught:
+        to_batch([good, Publication("q\ud800", good.triples), good])
+    assert caught.value.record == 2
+    assert caught.value.source == "q\\ud800"
+    assert "a lone surrogate" in str(caught.value)
+    assert to_batch([good]).num_rows == 1

@@ -301,7 +301,7 @@ def test_a_rule_over_a_refused_rule_is_refused(tmp_path: Path) -> None:
 # --- streaming
 
 
-class Counted(io.RawIOBase):
+class CountedReads(io.RawIOBase):
     """Rows without end; counts the bytes that were taken."""
 
     def __init__(self) -> None:
@@ -322,7 +322,7 @@ class Counted(io.RawIOBase):
 
 
 def test_rows_are_read_as_they_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    stream = Counted()
+    stream = CountedReads()
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(stream)))
     found = read_subscriptions(["-"], on_refusal=pytest.fail)
     assert [next(found).id for _ in range(3)] == ["id 0", "id 1", "id 2"]

@@ -62,6 +62,11 @@ def test_a_damaged_file_is_refused(name: str, tmp_path: Path) -> None:
     assert reason.removeprefix("line 1") in str(caught.value)
 
 
+def test_what_has_no_end_is_read_no_further_than_a_file_may_be() -> None:
+    with pytest.raises(TaxonomyError, match="/dev/zero: it has more than 10,000 bytes; raise max_input_bytes"):
+        load_taxonomy("/dev/zero", Settings(max_input_bytes=10_000))
+
+
 def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(TaxonomyError, match="cannot be read: No such file"):
         load_taxonomy(tmp_path / "absent.ttl")

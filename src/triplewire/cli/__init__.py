@@ -72,6 +72,15 @@ def _buffered(stream: IO[str]) -> IO[str]:
     return io.TextIOWrapper(io.BufferedWriter(raw), line_buffering=stream is sys.stderr or stream.isatty())
 
 
+def _gone() -> str:
+    """What to say where the current folder is gone: errors of the system do not name it."""
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        return " (the current folder was removed)"
+    return ""
+
+
 def _run(arguments: list[str]) -> int:
     if arguments == ["--version"]:
         from triplewire.cli.about.version import show_version
@@ -80,19 +89,20 @@ def _run(arguments: list[str]) -> int:
         return 0
     from triplewire.cli.arguments import repeat_options
     from triplewire.cli.commands import app
-    from triplewire.cli.report import one_line, say, to_nowhere
+    from triplewire.cli.report import messages_are_lost, one_line, say, to_nowhere
     from triplewire.errors import TriplewireError
 
     try:
         app(repeat_options(arguments), prog_name="triplewire")
     except SystemExit as end:
-        return end.code if isinstance(end.code, int) else 0
+        code = end.code if isinstance(end.code, int) else 0
+        return 74 if code in (0, 1) and messages_are_lost() else code
     except TriplewireError as error:
         say(f"triplewire: {one_line(str(error))}")
         return 1
     except OSError as error:  # a full disk, for one
         to_nowhere(sys.stdout)
-        say(f"triplewire: {one_line(str(error))}")
+        say(f"triplewire: {one_line(str(error))}{_gone()}")
         return 74
     except Exception as error:  # the last resort: a fault of ours must not look like an answer
         say(f"triplewire: internal error, please report it: {type(error).__name__}: {one_line(str(error))}")

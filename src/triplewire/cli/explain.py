@@ -14,7 +14,7 @@ from triplewire.cli.inputs.engines import read_chunks
 from triplewire.cli.inputs.files import refuse_nothing
 from triplewire.cli.inputs.given import Inputs
 from triplewire.cli.inputs.groups import grouped
-from triplewire.cli.report import Report, counted, say
+from triplewire.cli.report import Report, counted, one_line, say
 from triplewire.errors import Refusal, TriplewireError
 
 if TYPE_CHECKING:
@@ -102,4 +102,4 @@ def _explained(engine: Engine, publication: Publication, report: Report) -> Expl
 def _shown(explanation: Explanation, form: Format) -> str:
     if form is Format.JSON:
         return json.dumps(explanation.to_json(), ensure_ascii=False) + "\n"
-    return f"{explanation}\n\n"
+    return "\n".join(map(one_line, explanation.lines())) + "\n\n"

@@ -165,7 +165,7 @@ def write(rows: Ordered, file: Path) -> None:
     from triplewire.cli.matches.written import write_json_lines, write_parquet
 
     if file.suffix == ".parquet":
-        with output.whole_file(file) as aside:
+        with output.sought_file(file) as aside:
             write_parquet(aside, rows)
         return
     with output.text_output(file) as stream:

@@ -6,10 +6,13 @@ A file is written under a temporary name and renamed when it is complete.
 from __future__ import annotations
 
 import dataclasses
+import errno
 import json
 import os
 import re
+import shutil
 import sys
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
@@ -26,6 +29,7 @@ from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, Literal
 
 _DESCRIPTOR = re.compile(r"/dev/(?:(stdin|stdout|stderr)|fd/(\d+))|/proc/self/fd/(\d+)")
+_FULL = errno.ENOSPC, errno.EDQUOT, errno.EFBIG
 _STANDARD = {"stdin": 0, "stdout": 1, "stderr": 2}
 _NAME_BYTES = 200  # of the name of a file in that of a temporary one beside it: systems take 255 in all
 _IRI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:\S")
@@ -85,6 +89,7 @@ def print_table(stream: IO[str], columns: Iterable[str], rows: Iterable[tuple[st
         return
     # no terminal wraps the lines of a file
     console = Console(file=stream, width=None if stream.isatty() else 200)
+    console.on_broken_pipe = lambda: leave(stream)  # type: ignore[method-assign]  # its own ends the process with 1
     table = Table(box=box.SIMPLE_HEAD, show_edge=False)
     longest = 0
     for number, column in enumerate(columns):
@@ -113,19 +118,26 @@ def whole_file(path: Path) -> Iterator[Path]:
     or a pipe is itself what is written to; the process ends where the reader of a pipe closed it."""
     if _is_device(path):  # it cannot be replaced
         try:
-            yield path
+            with _named(path):
+                yield path
         except BrokenPipeError:
             raise SystemExit(READER_IS_GONE) from None
         return
-    target = path.resolve()
+    target = _real(path)
     name = os.fsdecode(os.fsencode(target.name)[:_NAME_BYTES])
     part = target.with_name(f".{name}.{os.getpid()}.part")
     try:
-        part.touch(exist_ok=False)
-        yield part
-        os.replace(part, target)
+        with _named(path):
+            part.touch(exist_ok=False)
+            yield part
+            os.replace(part, target)
     finally:
         part.unlink(missing_ok=True)
+
+
+def _real(path: Path) -> Path:
+    """The path that links lead to; of links in a circle, one of them (`Path.resolve` raises there)."""
+    return Path(os.path.realpath(path))
 
 
 def _is_device(path: Path) -> bool:
@@ -140,6 +152,33 @@ def _descriptor(path: Path) -> int | None:
     if named is None:
         return None
     return _STANDARD[named[1]] if named[1] else int(named[2] or named[3])
+
+
+@contextmanager
+def _named(path: Path | str) -> Iterator[None]:
+    """An error of a disk that is full names what was written to."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in _FULL and error.filename is None:
+            error.filename = str(path)
+        raise
+
+
+@contextmanager
+def sought_file(path: Path) -> Iterator[Path | IO[bytes]]:
+    """As `whole_file`, for formats that are not written from beginning to end: of a device or a pipe, a temporary file,
+    whose content goes there at the end of the block."""
+    with whole_file(path) as part:
+        if not _is_device(path):
+            yield part
+            return
+        number = _descriptor(path)
+        with tempfile.TemporaryFile() as file:
+            yield file
+            file.seek(0)
+            with open(part if number is None else os.dup(number), "wb") as out:
+                shutil.copyfileobj(file, out)
 
 
 @contextmanager
@@ -165,9 +204,10 @@ def text_output(path: Path | None) -> Iterator[IO[str]]:
         return
     stream = sys.stdout
     try:
-        with redirect_stdout(sys.stderr):
-            yield stream
-        stream.flush()
+        with _named("standard output"):
+            with redirect_stdout(sys.stderr):
+                yield stream
+            stream.flush()
     except BrokenPipeError:
         leave(stream)
 
@@ -178,7 +218,7 @@ def check_writable(path: Path | None, suffixes: tuple[str, ...] = (), option: st
         return
     if suffixes and path.suffix not in suffixes:
         raise typer.BadParameter(f"{path}: the name must end in {' or '.join(suffixes)}", param_hint=option)
-    place = path if _is_device(path) else path.resolve().parent  # as `whole_file` writes it
+    place = path if _is_device(path) else _real(path).parent  # as `whole_file` writes it
     if path.is_dir() or not os.access(place, os.W_OK):
         raise typer.BadParameter(f"{path} cannot be written", param_hint=option)
 
@@ -186,14 +226,14 @@ def check_writable(path: Path | None, suffixes: tuple[str, ...] = (), option: st
 def check_apart(outputs: Mapping[str, Path | None], inputs: Iterable[Path] = ()) -> None:
     """Raises `BadParameter` where an output cannot be written, is one of the inputs, or the file of another: it would
     take the place of that. `outputs`: option -> what it names."""
-    taken = {file.resolve(): "an input" for file in inputs if str(file) != "-"}
+    taken = {_real(file): "an input" for file in inputs if str(file) != "-"}
     for option, path in outputs.items():
         check_writable(path, option=option)
         if path is None or _is_device(path):
             continue
-        if (other := taken.get(path.resolve())) is not None:
+        if (other := taken.get(_real(path))) is not None:
             raise typer.BadParameter(f"{path} is {other} as well; name another file", param_hint=option)
-        taken[path.resolve()] = option
+        taken[_real(path)] = option
 
 
 def recorder(stream: IO[str]) -> Callable[[Refusal], None]:

@@ -22,17 +22,29 @@ READER_IS_GONE = 141  # the exit code where the reader of the output closed it
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")
 
 
+_lost: list[str] = []  # the first message that could not be written: later ones go to nowhere
+
+
 def one_line(text: str) -> str:
     """The text on one line, with control characters escaped, so that input cannot send commands to the terminal."""
     return _CONTROL.sub(lambda m: f"\\x{ord(m[0]):02x}", " ".join(re.split(r"[\r\n\t]+", text)))
 
 
 def say(text: str) -> None:
-    """Write a line to standard error."""
+    """Write a line to standard error. Where that cannot be written, as on a full disk, the work goes on without it
+    (`messages_are_lost`)."""
     try:
         print(text, file=sys.stderr, flush=True)
     except BrokenPipeError:
         leave(sys.stderr)
+    except OSError:
+        to_nowhere(sys.stderr)
+        _lost.append(text)
+
+
+def messages_are_lost() -> bool:
+    """Was there a message that could not be written?"""
+    return bool(_lost)
 
 
 def leave(stream: IO[str]) -> NoReturn:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 import pyarrow as pa
 
@@ -46,7 +47,8 @@ MATCHES = pa.schema(
 
 
 def to_batch(publications: Iterable[Publication]) -> pa.RecordBatch:
-    """Publications as one batch of the schema `PUBLICATIONS`."""
+    """Publications as one batch of the schema `PUBLICATIONS`. Raises `ReadError` for the first whose id holds a lone
+    surrogate, which Arrow has no text for."""
     rows = [
         {
             "id": publication.id,
@@ -56,7 +58,21 @@ def to_batch(publications: Iterable[Publication]) -> pa.RecordBatch:
         }
         for publication in publications
     ]
-    return pa.RecordBatch.from_pylist(rows, schema=PUBLICATIONS)
+    try:
+        return pa.RecordBatch.from_pylist(rows, schema=PUBLICATIONS)
+    except UnicodeEncodeError:
+        for record, row in enumerate(rows, 1):
+            _check_storable(row, record)
+        raise
+
+
+def _check_storable(row: dict[str, Any], record: int) -> None:
+    try:
+        pa.RecordBatch.from_pylist([row], schema=PUBLICATIONS)
+    except UnicodeEncodeError:
+        what = "its id holds a lone surrogate, which UTF-8 cannot hold"
+        remedy = "leave it out, or hand the publications to Engine.match"
+        raise ReadError(what, source=storable_text(row["id"]), record=record, remedy=remedy) from None
 
 
 def storable_text(text: str) -> str:

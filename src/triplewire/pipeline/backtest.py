@@ -32,11 +32,11 @@ from triplewire.encode.schema import MATCHES, storable_text
 from triplewire.engine import Engine, MatchResult
 from triplewire.engine.stats import Clock
 from triplewire.errors import ReadError, Refusal
-from triplewire.folders import entries_below, is_linked_folder
+from triplewire.folders import entries_below, reason_left_out
 from triplewire.model.publication import Publication
 from triplewire.pipeline.filter import PackedEngine
 from triplewire.pipeline.rows import DEAD_LETTERS, columns_of, refused, widened
-from triplewire.pipeline.sources import is_remote, local_path, refused_link
+from triplewire.pipeline.sources import is_remote, local_path, refused_entry
 from triplewire.read import read
 from triplewire.read.rdf.bundled import ContextLoader
 
@@ -165,8 +165,8 @@ class ArchiveFilter:
 
     def _run(self, engine: Engine, place: int, paths: list[str]) -> Iterator[pa.RecordBatch]:
         clock, undated = Clock(), [0]
-        refusals = [refused_link(path) for path in paths if is_linked_folder(path)]
-        paths = [path for path in paths if not is_linked_folder(path)]
+        refusals = [refused_entry(path, why) for path in paths if (why := reason_left_out(path))]
+        paths = [path for path in paths if not reason_left_out(path)]
         publications = first = 0
         for result in self._results(engine, paths, clock, refusals.append, undated):
             publications += result.publications

@@ -109,6 +109,8 @@ class PipelineRun:
         self._process(spark, partial(write_outcomes, rows, reader=self._reader), "")
         ended = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
         self.output.record(**facts, matches=self.summary.matches, ended=ended)
+        if isinstance(self.subscriptions, IndexSource):
+            self.subscriptions.release()
         return self.summary
 
     def stream(

@@ -101,7 +101,8 @@ class Output:
                 left.unlink()
             self._put_back()
         except BlockingIOError:
-            raise self._wrong("another run writes to it") from None
+            what, remedy = "another run writes to it", "wait until that has ended, or choose another output folder"
+            raise TriplewireError(what, source=str(self.folder), remedy=remedy) from None
         except OSError as error:
             raise self._wrong(f"it cannot be written: {error.strerror or error}") from error
         return self._before(streaming)

@@ -21,7 +21,7 @@ import pyarrow as pa
 from triplewire.config import Settings
 from triplewire.encode.schema import to_batch
 from triplewire.errors import ReadError, Refusal
-from triplewire.folders import LINK, entries_below, is_linked_folder, named_by
+from triplewire.folders import LINK, entries_below, named_by, reason_left_out
 from triplewire.model.publication import Publication
 from triplewire.pipeline.connect import kafka
 from triplewire.pipeline.connect.addresses import KAFKA, Connections, address, kind_of
@@ -172,8 +172,8 @@ class FileReader:
         refuse, how = refusals.append, self.as_written
         if path.startswith("file:"):
             file = local_path(path)
-            if is_linked_folder(file):
-                refuse(refused_link(file))
+            if why := reason_left_out(file):
+                refuse(refused_entry(file, why))
                 return ()
             return read(file, split=self.split, settings=self.settings, on_refusal=refuse, as_written=how)
         if content is not None:
@@ -222,9 +222,9 @@ def read_by_stream(source: str) -> str:
     return "files elsewhere" if is_remote(source) else LOCAL_FILES
 
 
-def refused_link(path: str) -> Refusal:
-    """The refusal of a link to a folder, which reached a worker so that it is told."""
-    return Refusal.of("publication", path, ReadError(LINK, source=path))
+def refused_entry(path: str, why: str) -> Refusal:
+    """The refusal of what is left out of a folder, which reached a worker so that it is told."""
+    return Refusal.of("publication", path, ReadError(why, source=path))
 
 
 def check_source(path: str, connections: Connections | None = None) -> None:

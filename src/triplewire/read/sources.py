@@ -99,6 +99,11 @@ def _documents(source: Source, settings: Settings) -> Iterator[tuple[str, Callab
 def _from_file(path: Path, limit: int, left_out: str) -> bytes:
     if left_out:
         raise ReadError(left_out, source=str(path))
+    return file_bytes(path, limit)
+
+
+def file_bytes(path: Path, limit: int) -> bytes:
+    """What a file holds. Raises `ReadError` where it has more than `limit` bytes, and `OSError`."""
     with path.open("rb") as stream:
         return _bounded(stream, str(path), limit, os.fstat(stream.fileno()).st_size)
 

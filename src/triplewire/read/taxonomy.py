@@ -22,6 +22,7 @@ from triplewire.ir.taxonomy import Taxonomy
 from triplewire.model.terms import IRI, RDF_TYPE, RDFS, Literal, Triple
 from triplewire.read.documents import read_document
 from triplewire.read.gunzip import gunzip
+from triplewire.read.sources import file_bytes
 
 SKOS = "http://www.w3.org/2004/02/skos/core#"
 _PAIRS = {
@@ -86,7 +87,7 @@ def _statements(file: Path, settings: Settings) -> dict[str, list[tuple[str, str
     """What a file states, as the arguments of `Taxonomy.build`."""
     source = str(file)
     try:
-        data = gunzip(file.read_bytes(), settings.max_input_bytes)
+        data = gunzip(file_bytes(file, settings.max_input_bytes), settings.max_input_bytes)
         separator = _separator(data, source)
         if separator:
             return {"subclasses": list(_two_columns(data, separator, source))}

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.index.stages import CASES, filter_of
-from triplewire.errors import StoreError
+from triplewire.errors import StoreError, raise_refusal
 from triplewire.pipeline.index import changes, opened, versions
 from triplewire.pipeline.index.build import Meaning, Spread, build, saved_once
 from triplewire.pipeline.index.pins import IndexSource, Pins
@@ -85,15 +85,65 @@ def test_a_micro_batch_keeps_its_version(tmp_path: Path) -> None:
     assert len(notes) == 1
     assert "v3/server is missing" in notes[0]
     assert "matching goes on with v2" in notes[0]
-    build(index, FILES)
-    assert again.pinned(pins, 5).version == "v4"
+    shutil.copytree(index / "v1" / "server", index / damaged.content.parts["server"])  # restored, as the note says
+    assert again.pinned(pins, 5).version == "v3"
+    assert len(notes) == 1
     # another index under the same name is not what the micro-batch had
     shutil.rmtree(index)
     build(index, texts(tmp_path, other="ASK { ?s <urn:q> ?o }"))
     with pytest.raises(StoreError, match="is not the one that micro-batch 0 had"):
         IndexSource(index, output).pinned(pins, 0)
-    with pytest.raises(StoreError, match="the version v2 cannot be read"):
+    with pytest.raises(StoreError, match="the version v2, which micro-batch 1 had before it was interrupted, is gone"):
         IndexSource(index, output).pinned(pins, 1)
+
+
+@pytest.mark.slow
+def test_an_index_that_is_away_pins_no_micro_batch(tmp_path: Path) -> None:
+    """It is made anew when a file arrives: the run ends, and the next start has the new one."""
+    index, output = tmp_path / "index", tmp_path / "out"
+    output.mkdir()
+    build(index, FILES)
+    notes: list[str] = []
+    source, pins = IndexSource(index, output, on_note=notes.append), Pins(output / "pins.sqlite")
+    assert source.pinned(pins, 0).version == "v1"
+    shutil.rmtree(index)
+    with pytest.raises(StoreError, match="there is no such directory"):
+        source.pinned(pins, 1)
+    assert (pins.of(1), notes) == (None, [])
+    build(index, texts(tmp_path, two="ASK { ?s <urn:q> ?o }"))
+    assert [entry.id for entry in source.pinned(pins, 1).opened().server().subscriptions] == ["two"]
+
+
+@pytest.mark.slow
+def test_a_version_that_cannot_be_pinned_is_told_of_once(tmp_path: Path) -> None:
+    index, output = tmp_path / "index", tmp_path / "out"
+    output.mkdir()
+    build(index, FILES)
+    (index / "pins").write_text("where the folder should be")
+    notes: list[str] = []
+    source = IndexSource(index, output, on_note=notes.append)
+    assert source.newest().version == "v1"
+    build(index, FILES)
+    assert source.newest().version == "v2"
+    assert len(notes) == 1
+    assert notes[0].startswith(f"{index} cannot be written (File exists): others may remove a version")
+
+
+@pytest.mark.slow
+def test_a_full_version_tells_what_it_undoes(tmp_path: Path) -> None:
+    """What was added or removed since, perhaps while it was compiled, where the files say otherwise."""
+    index = tmp_path / "index"
+    files = texts(tmp_path, one="ASK { ?s <urn:p> ?o }", two="ASK { ?s <urn:q> ?o }")
+    build(index, files)
+    more = texts(tmp_path, guest="ASK { ?s <urn:r> ?o }", three="ASK { ?s <urn:t> ?o }")
+    changes.subscribe(index, more, on_refusal=raise_refusal)
+    changes.unsubscribe(index, ["two"], on_refusal=raise_refusal)
+    warnings: list[tuple[str, str]] = []
+    build(index, [*files, more[-1]], on_warning=lambda *warning: warnings.append(warning))
+    assert warnings == [
+        ("guest", "it was added to v3: it is not in v4, as in the files"),
+        ("two", "it was removed from v3: it is in v4, as in the files"),
+    ]
 
 
 @pytest.mark.slow

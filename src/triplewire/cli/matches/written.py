@@ -84,7 +84,7 @@ def _within(graphs: Mapping[int, bytes | memoryview], portion: slice) -> dict[in
     return {row - portion.start: bytes(graphs[row]) for row in rows if row in graphs}
 
 
-def write_parquet(path: Path, rows: Ordered) -> None:
+def write_parquet(file: Path | IO[bytes], rows: Ordered) -> None:
     """The same columns as JSON Lines; the bindings are JSON text, and `construct` is N-Quads."""
     import pyarrow.parquet as pq  # JSON Lines do without it
 
@@ -98,7 +98,7 @@ def write_parquet(path: Path, rows: Ordered) -> None:
         for name in ("bindings", "construct", "content", "revision"):
             del schema[name]
     # without Arrow's own schema in it, the names are read back as plain strings
-    with pq.ParquetWriter(path, pa.schema(schema), store_schema=False) as writer:
+    with pq.ParquetWriter(file, pa.schema(schema), store_schema=False) as writer:
         for portion in _portions(rows, ROW_GROUPS, once=True):
             columns = {
                 "publication": pa.DictionaryArray.from_arrays(of_numbers(rows.publication[portion]), publications),

@@ -139,6 +139,10 @@ class Explanation:
         return lines_of_text(str(self))
 
     def __str__(self) -> str:
+        return "\n".join(self.lines())
+
+    def lines(self) -> list[str]:
+        """The lines of `str()`. Ids stand in them as they are, with control characters."""
         lines = [f"{self.subscription} {self._said} {self.publication}"]
         if self.solutions > 1:
             lines[0] += f" ({self.solutions}{' or more' if self.truncated else ''} solutions; the first:)"
@@ -146,7 +150,7 @@ class Explanation:
             lines += finding.lines()
         lines += [f"  ? unknown: {line}" for line in self.unknown]
         lines += self.calls.lines()
-        return "\n".join(lines)
+        return lines
 
 
 def explained(

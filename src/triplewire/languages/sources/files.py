@@ -185,7 +185,7 @@ class Reader(AbstractContextManager["Reader"]):
             yield from json_rows(stream, source, self._settings)
         elif suffix == ".parquet":
             with _seekable(stream, self._settings.max_input_bytes) as file:
-                yield from parquet_rows(file, source)
+                yield from parquet_rows(file, source, self._settings)
         elif suffix in LANGUAGES:
             if not is_storable(stem):
                 raise SubscriptionError("its name, which would be the id, is no UTF-8", remedy="rename it")
@@ -321,14 +321,16 @@ class Rules(Mapping[str, Subscription]):
 
 @contextmanager
 def _seekable(stream: BinaryIO, limit: int) -> Iterator[BinaryIO]:
-    """The stream itself or, where it is unpacked while it is read, a temporary file with its content."""
-    if not isinstance(stream, gzip.GzipFile):
+    """The stream itself or, where it is a pipe or is unpacked while it is read, a temporary file with its content."""
+    is_packed = isinstance(stream, gzip.GzipFile)
+    if not is_packed and stream.seekable():
         yield stream
         return
     with tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY) as file:
         while piece := stream.read(_PIECE):
             if file.write(piece) and file.tell() > limit:
-                raise SubscriptionError(f"it unpacks to more than {limit:,} bytes", remedy="raise max_input_bytes")
+                much = f"it {'unpacks to' if is_packed else 'has'} more than {limit:,} bytes"
+                raise SubscriptionError(much, remedy="raise max_input_bytes")
         file.seek(0)
         yield cast("BinaryIO", file)
 

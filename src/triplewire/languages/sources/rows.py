@@ -12,14 +12,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from triplewire.config import Settings
 from triplewire.errors import Refusal, SubscriptionError, TriplewireError
 from triplewire.plugins import registered
 
-_BATCH = 1_024  # rows of a Parquet file held at a time
+_BATCH = 1_024  # rows of a Parquet file held at a time, at most
+_BATCH_BYTES = 1 << 28  # of texts in them that the file holds only in part
 _SPARE = 1 << 20  # bytes of a line beside its query
 _REQUIRED = ("id", "language", "query")
 _PREFIX = re.compile(r"(?:[^\W\d][\w.-]*)?")
@@ -51,9 +54,19 @@ class Row:
         return Refusal("subscription", self.id, where, error.what, error.remedy)
 
 
+def too_large(limit: int) -> SubscriptionError:
+    """The error of a file that has more bytes, when it is unpacked."""
+    return SubscriptionError(f"it has more than {limit:,} bytes", remedy="raise max_input_bytes")
+
+
+def _row_bytes(settings: Settings) -> int:
+    """How long a row may be: a byte of its query may be an escape of JSON."""
+    return 8 * settings.max_query_bytes + _SPARE
+
+
 def json_rows(stream: BinaryIO, source: str, settings: Settings) -> Iterator[Row | Refusal]:
     """The rows of JSON Lines. Raises `SubscriptionError` where the file itself cannot be read on."""
-    limit = 8 * settings.max_query_bytes + _SPARE
+    limit = _row_bytes(settings)
     for record, line in enumerate(_lines(stream, limit, settings.max_input_bytes), 1):
         if line is None:
             yield refused(source, record, f"the line is longer than {limit:,} bytes", "raise max_query_bytes")
@@ -76,32 +89,77 @@ def _lines(stream: BinaryIO, limit: int, total: int) -> Iterator[bytes | None]:
     """The lines; None for each that is longer than `limit` bytes. Raises `SubscriptionError` past `total` bytes."""
     size = 0
     while line := stream.readline(limit):
-        whole = line
-        while len(whole) == limit and not whole.endswith(b"\n"):
-            whole = stream.readline(limit)
-            size += len(whole)
+        piece = line
         size += len(line)
+        while size <= total and len(piece) == limit and not piece.endswith(b"\n"):
+            piece = stream.readline(limit)
+            size += len(piece)
         if size > total:
-            raise SubscriptionError(f"it has more than {total:,} bytes", remedy="raise max_input_bytes")
-        yield line if whole is line else None
+            raise too_large(total)
+        yield line if piece is line else None
 
 
-def parquet_rows(stream: BinaryIO, source: str) -> Iterator[Row | Refusal]:
-    """The rows of a Parquet file. Raises `SubscriptionError` where the file itself cannot be read on."""
+def parquet_rows(stream: BinaryIO, source: str, settings: Settings) -> Iterator[Row | Refusal]:
+    """The rows of a Parquet file. Raises `SubscriptionError` where the file itself cannot be read on.
+
+    Texts are read as dictionaries, so that one which many rows have is in memory once.
+    """
+    limit = _row_bytes(settings)
     try:
-        file = pq.ParquetFile(stream)
-        present = file.schema_arrow.names
-        missing = [name for name in _REQUIRED if name not in present]
+        about = pq.read_metadata(stream)
+        schema = about.schema.to_arrow_schema()
+        missing = [name for name in _REQUIRED if name not in schema.names]
         if missing:
             raise SubscriptionError(f"it has no column {missing[0]!r}", remedy=f"columns: {', '.join(_REQUIRED)}")
-        columns = [name for name in (*_REQUIRED, "prefixes", "base") if name in present]
+        columns = [name for name in (*_REQUIRED, "prefixes", "base") if name in schema.names]
+        chunks = [(name, chunk) for name, chunk in _chunks(about) if name in columns]
+        delta = {name for name, chunk in chunks if any(encoding.startswith("DELTA") for encoding in chunk.encodings)}
+        shared = [name for name in columns if name not in delta and _is_text(schema.field(name).type)]
+        size = sum(chunk.total_uncompressed_size for _, chunk in chunks)
+        if size > settings.max_input_bytes:
+            raise too_large(settings.max_input_bytes)
+        # what is not shared may be as long in each row as all that is written: "Delta Strings" of Parquet are parts of
+        # the one before
+        longest = max((chunk.total_uncompressed_size for name, chunk in chunks if name not in shared), default=1)
+        at_once = max(min(_BATCH, _BATCH_BYTES // longest), 1)
+        stream.seek(0)
+        file = pq.ParquetFile(stream, read_dictionary=shared)
         record = 0
-        for batch in file.iter_batches(batch_size=_BATCH, columns=columns):
+        for batch in file.iter_batches(batch_size=at_once, columns=columns):
+            sizes = _sizes(batch)
             for number in range(batch.num_rows):
                 record += 1
-                yield _parquet_row(batch, number, source, record)
+                if sizes[number] > limit:
+                    yield refused(source, record, f"the row is longer than {limit:,} bytes", "raise max_query_bytes")
+                else:
+                    yield _parquet_row(batch, number, source, record)
     except (pa.ArrowException, OSError, ValueError) as error:
         raise SubscriptionError(f"it cannot be read as Parquet: {str(error).splitlines()[0][:200]}") from None
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _chunks(file: pq.FileMetaData) -> Iterator[tuple[str, pq.ColumnChunkMetaData]]:
+    """The columns of each row group, with their names."""
+    for group in map(file.row_group, range(file.num_row_groups)):
+        for chunk in map(group.column, range(group.num_columns)):
+            yield chunk.path_in_schema.partition(".")[0], chunk
+
+
+def _sizes(batch: pa.RecordBatch) -> list[int]:
+    """How many bytes the texts of each row have."""
+    sizes = np.zeros(batch.num_rows, np.int64)
+    for column in batch.columns:
+        if pa.types.is_dictionary(column.type):
+            lengths = pc.binary_length(column.dictionary).take(column.indices)
+        elif _is_text(column.type):
+            lengths = pc.binary_length(column)
+        else:
+            continue
+        sizes += np.array(pc.fill_null(lengths, 0), np.int64)
+    return sizes.tolist()  # type: ignore[no-any-return]  # NumPy's types do not say of what
 
 
 def _parquet_row(batch: Any, number: int, source: str, record: int) -> Row | Refusal:

@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 from triplewire.errors import ReadError, Refusal, TriplewireError
-from triplewire.folders import LINK
+from triplewire.folders import LINK, OTHER
 from triplewire.pipeline.connect.dealing import dealt
 from triplewire.pipeline.results.ledger_file import connected
-from triplewire.pipeline.sources import local_roots, refused_link
+from triplewire.pipeline.sources import local_roots, refused_entry
 
 SETTLE = 2.0
 """Seconds that a file has not changed for, until it counts as complete."""
@@ -110,8 +110,8 @@ class Arrivals:
             if seen is not None and seen.state == state:
                 continue
             batch = None if seen is None else seen.batch
-            is_linked = stat.S_ISDIR(status.st_mode) and not names[-1].startswith(".")
-            why = LINK if is_linked else _reason_to_pass(names, status.st_size)
+            left_out = _reason_left_out(names, status.st_mode)
+            why = left_out or _reason_to_pass(names, status.st_size)
             if seen is not None and batch is None and why:
                 continue  # it was passed over before, which is recorded once
             if not self._is_complete(path, state, watched):
@@ -121,7 +121,9 @@ class Arrivals:
             elif why:
                 out.passed.append((path, state))
                 error = TriplewireError(f"a stream passes over {why}", remedy=_REMEDY)
-                out.refusals.append(refused_link(path) if is_linked else Refusal.of("publication", path, error))
+                out.refusals.append(
+                    refused_entry(path, left_out) if left_out else Refusal.of("publication", path, error)
+                )
             else:
                 out.ready.append((path, state))
                 if batch is not None:
@@ -194,7 +196,7 @@ class Arrivals:
                 for entry, status in self._entries(folder, out):
                     is_folder = stat.S_ISDIR(status.st_mode)
                     is_passed = is_folder and (entry.name.startswith(".") or entry.is_symlink())
-                    if stat.S_ISREG(status.st_mode) or is_passed:
+                    if not is_folder or is_passed:
                         yield entry.path, (*above, entry.name), status
                     elif is_folder:
                         below.append((entry.path, (*above, entry.name)))
@@ -221,6 +223,13 @@ class Arrivals:
             self._unreadable.add(name)
             what = f"the folder cannot be read: {error.strerror or error}"
             out.refusals.append(Refusal.of("publication", name, ReadError(what, source=name)))
+
+
+def _reason_left_out(names: Sequence[str], mode: int) -> str:
+    """Why neither a stream nor a batch reads it, as `triplewire.folders.reason_left_out` says."""
+    if stat.S_ISREG(mode) or names[-1].startswith("."):
+        return ""
+    return LINK if stat.S_ISDIR(mode) else OTHER
 
 
 def _reason_to_pass(names: Sequence[str], size: int) -> str:

@@ -29,7 +29,7 @@ from triplewire.operators.files import OperatorFile
 from triplewire.partition.engines import add
 from triplewire.partition.placement import SERVER as AT_SERVER
 from triplewire.partition.plan import partitioner
-from triplewire.pipeline.index.opened import usable
+from triplewire.pipeline.index.opened import opened, usable
 from triplewire.pipeline.index.versions import (
     PLAN,
     SERVER,
@@ -95,21 +95,36 @@ def build(
     """Compile the subscriptions of files, and publish them as a new version of the index in `directory`.
 
     A subscription that is refused goes to `on_refusal`, and the others are built. `on_warning` gets a subscription's id
-    and what its author should know. Raises `StoreError` where the directory holds something else or cannot be written,
+    and what its author should know, and the ids of those that `changes` added or removed meanwhile or before, where the
+    files say otherwise. Raises `StoreError` where the directory holds something else or cannot be written,
     `TriplewireError` where there is no such partitioner.
     """
     engine = (meaning or Meaning()).engine()
     engine.load_subscriptions(files, on_refusal=on_refusal, on_warning=on_warning)
-    return saved(directory, engine, meaning or Meaning(), spread or Spread())
-
-
-def saved(directory: Path, engine: Engine, meaning: Meaning, spread: Spread) -> Version:
-    """Publish the subscriptions of an engine as a new version."""
-    shards = None if spread.name == REPLICATED else _spread(engine, meaning, spread)
+    chosen = spread or Spread()
+    shards = None if chosen.name == REPLICATED else _spread(engine, meaning or Meaning(), chosen)
     with alone(directory):
-        version = publish(directory, lambda aside, name: _written(aside, name, engine, shards, spread))
+        changes = _undone(directory, engine)
+        version = publish(directory, lambda aside, name: _written(aside, name, engine, shards, chosen))
         sweep(directory)
-        return version
+    if on_warning is not None:
+        for id_, change in changes:
+            on_warning(id_, f"{change}: it {'is' if id_ in engine else 'is not'} in {version.name}, as in the files")
+    return version
+
+
+def _undone(directory: Path, engine: Engine) -> list[tuple[str, str]]:
+    """What was changed since the last full version, perhaps while this one was compiled, and is not so in the engine:
+    the ids, and what was done. Nothing of a version that cannot be opened as it is."""
+    try:
+        before = opened(directory, load(directory).name)
+        routers = before.version.plan.routers
+        added = [subscription.id for subscription in before.added if subscription.id not in routers]
+    except StoreError:
+        return []
+    name, gone = before.version.name, before.version.content.gone
+    lost = [(id_, f"it was added to {name}") for id_ in added if id_ not in engine]
+    return lost + [(id_, f"it was removed from {name}") for id_ in gone if id_ in engine and id_ not in added]
 
 
 def saved_once(

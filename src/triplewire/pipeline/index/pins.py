@@ -1,7 +1,7 @@
 """Which version of an index a micro-batch is matched with: the newest one, and when it is repeated the one it had.
 
 The ledger is a SQLite file in the output folder of the stream. A version that turns out to be damaged when it is new is
-told of and passed over, and the stream goes on with the one before.
+told of and passed over until it is whole, and the stream goes on with the one before.
 """
 
 from __future__ import annotations
@@ -14,12 +14,15 @@ from triplewire.errors import StoreError
 from triplewire.operators.files import OperatorFile
 from triplewire.pipeline.index.filters import IndexFilter
 from triplewire.pipeline.index.opened import usable
-from triplewire.pipeline.index.versions import Version, current, pin
+from triplewire.pipeline.index.versions import Version, current, pin, unpin
 from triplewire.pipeline.results.ledger_file import connected
 
 _TABLE = """
 CREATE TABLE IF NOT EXISTS pins (batch INTEGER PRIMARY KEY, version TEXT NOT NULL, sha256 TEXT NOT NULL);
 """
+
+
+_REMEDY = "put that index back, or choose another output folder"
 
 
 class Pins:
@@ -62,8 +65,9 @@ class IndexSource:
         self._operators = tuple(operators)
         self._on_note = on_note
         self._last: Version | None = None
-        self._passed_over = ""
+        self._passed_over = ""  # the name of the version that a note was about, and which is tried each time
         self._marked = ""
+        self._told_unpinned = False
 
     def check(self) -> None:
         """Open and check the version that counts now. Raises `StoreError`. The version that the run had last, before it
@@ -77,16 +81,22 @@ class IndexSource:
 
     def _newest(self) -> Version:
         try:
-            name = current(self.directory)
-            if self._last is None or name != self._passed_over:
-                self._last = usable(self.directory, name, self._operators)
+            self._last = usable(self.directory, current(self.directory), self._operators)
+            self._passed_over = ""
         except StoreError as error:
-            if self._last is None:
+            if self._last is None or not self._is_there(self._last):
                 raise
             if self._passed_over != (name := _name_of(self.directory)):
                 self._on_note(f"{error}; matching goes on with {self._last.name}")
             self._passed_over = name
         return self._last
+
+    def _is_there(self, version: Version) -> bool:
+        """Can it still be used? The index may have been removed, or made anew."""
+        try:
+            return usable(self.directory, version.name, self._operators).sha256 == version.sha256
+        except StoreError:
+            return False
 
     def pinned(self, pins: Pins, batch: int) -> IndexFilter:
         """The version of a micro-batch. Raises `StoreError` where the one that it had is gone, or is another now."""
@@ -97,11 +107,13 @@ class IndexSource:
             pins.pin(batch, chosen)
             return marked
         name, sha256 = before
+        if not (self.directory / name).exists():
+            what = f"the version {name}, which micro-batch {batch} had before it was interrupted, is gone"
+            raise StoreError(what, source=str(self.directory), remedy=_REMEDY)
         version = usable(self.directory, name, self._operators)
         if version.sha256 != sha256:
             what = f"the version {name} is not the one that micro-batch {batch} had before it was interrupted"
-            remedy = "put that index back, or choose another output folder"
-            raise StoreError(what, source=str(self.directory), remedy=remedy)
+            raise StoreError(what, source=str(self.directory), remedy=_REMEDY)
         return self._used(version)
 
     def engine(self) -> Engine:
@@ -110,10 +122,26 @@ class IndexSource:
 
     def _used(self, version: Version) -> IndexFilter:
         if self._marked != version.sha256:
-            pin(self.directory, self._output, version.name)
+            try:
+                pin(self.directory, self._output, version.name)
+            except OSError as error:
+                self._tell_unpinned(version, error)
             self._marked = version.sha256
         nodes = len(version.content.parts) - 1
         return IndexFilter(str(self.directory), version.name, nodes, self._operators, sha256=version.sha256)
+
+    def _tell_unpinned(self, version: Version, error: OSError) -> None:
+        """Once: a version that nobody can be told is in use may be removed."""
+        if not self._told_unpinned:
+            self._told_unpinned = True
+            self._on_note(
+                f"{self.directory} cannot be written ({error.strerror}): others may remove a version such as "
+                f"{version.name} before a micro-batch that was interrupted is repeated with it"
+            )
+
+    def release(self) -> None:
+        """The run is done, and nothing of it is repeated: no version has to stay for it."""
+        unpin(self.directory, self._output)
 
 
 def _name_of(directory: Path) -> str:

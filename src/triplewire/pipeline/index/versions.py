@@ -250,22 +250,33 @@ def sweep(directory: Path, retained: int = RETAINED) -> list[str]:
 
 
 def pin(directory: Path, output: Path, name: str) -> None:
-    """Have a version stay as long as the run with this output uses it."""
-    folder = directory / PINS
-    with suppress(OSError):  # an index that cannot be written is not swept by this machine either
-        folder.mkdir(exist_ok=True)
-        path = folder / f"{hashlib.sha256(os.fsencode(output)).hexdigest()[:16]}.json"
-        _replace(path, json.dumps({"output": os.fspath(output), "version": name}).encode("utf-8", "surrogateescape"))
+    """Have a version stay as long as the run with this output uses it. Raises `OSError` where the index cannot be
+    written."""
+    path = _pin_of(directory, output)
+    path.parent.mkdir(exist_ok=True)
+    _replace(path, json.dumps({"output": os.fspath(output), "version": name}).encode("utf-8", "surrogateescape"))
+
+
+def unpin(directory: Path, output: Path) -> None:
+    """The run with this output needs no version any more."""
+    with suppress(OSError):  # it is not there, or the index cannot be written
+        _pin_of(directory, output).unlink()
+
+
+def _pin_of(directory: Path, output: Path) -> Path:
+    return directory / PINS / f"{hashlib.sha256(os.fsencode(output)).hexdigest()[:16]}.json"
 
 
 def pinned(directory: Path) -> set[str]:
-    """The versions that runs use whose output is still there."""
+    """The versions that runs use whose output is still there; of others, the pin goes."""
     names = set()
     for path in (directory / PINS).glob("*.json"):
         try:
             entry = json.loads(path.read_text(encoding="utf-8", errors="surrogateescape"))
             if Path(entry["output"]).exists():
                 names.add(str(entry["version"]))
+            else:
+                path.unlink()
         except (OSError, ValueError, LookupError, TypeError):
             continue
     return names

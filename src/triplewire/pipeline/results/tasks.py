@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from triplewire.engine import Engine
 from triplewire.errors import Refusal
-from triplewire.folders import is_linked_folder
+from triplewire.folders import reason_left_out
 from triplewire.pipeline.filter import PackedEngine, outcomes_of, parted
 from triplewire.pipeline.index.filters import NODE, ROUTED, ROUTED_ROWS, IndexFilter, StageOne, StageTwo
 from triplewire.pipeline.results.written import REPORTS, Target, TaskFiles
@@ -128,8 +128,8 @@ def _match_rows(engine: Engine, batches: Iterable[pa.RecordBatch], files: TaskFi
 def _match_files(engine: Engine, reader: FileReader, batch: pa.RecordBatch, files: TaskFiles) -> None:
     """Local files go from bytes to columns where they can; what they give is what the reader gives."""
     names = list(map(os.fsdecode, batch.column("path").to_pylist()))
-    # the reader refuses a link to a folder, which is here so that it is told
-    is_local = pa.array([name.startswith("file:") and not is_linked_folder(local_path(name)) for name in names])
+    # the reader refuses what is left out of a folder, which is here so that it is told
+    is_local = pa.array([name.startswith("file:") and not reason_left_out(local_path(name)) for name in names])
     direct, others = batch.slice(0, 0), batch
     if reader.settings == engine.settings:
         direct, others = batch.filter(is_local), batch.filter(pc.invert(is_local))
