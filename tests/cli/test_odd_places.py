@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -115,3 +116,30 @@ def test_an_explanation_sends_no_commands_to_a_terminal(tmp_path: Path) -> None:
     assert done.code == 0, done.err
     assert done.out.startswith("one two\\x1b]0;owned\\x07 matches")
     assert not any(mark in done.out for mark in "\x1b\x07\x9b\u2028")
+
+
+def test_standard_input_that_does_not_wait_is_read_to_its_end() -> None:
+    """As a pipe may be that is shared with a program of another kind."""
+    reader, writer = os.pipe()
+    os.set_blocking(reader, False)
+    command = [sys.executable, "-c", "from triplewire.cli import main; main()", "match", QUERY, "-"]
+    process = subprocess.Popen(command, stdin=reader, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    os.close(reader)
+    for part in range(2):
+        os.write(
+            writer, b"".join(b'<urn:%d> <http://e.org/title> "t" <urn:p:%d%d> .\n' % (n, part, n) for n in range(9))
+        )
+        time.sleep(1)
+    os.close(writer)
+    out, err = process.communicate()
+    assert (process.returncode, len(out.splitlines()), err) == (0, 18, b"")
+
+
+def test_a_name_that_is_empty_and_a_file_whose_size_is_not_known(publications: Path) -> None:
+    for option in ("--publications", "--subscriptions"):
+        done = triplewire("match", option, "")
+        assert done.code == 2
+        assert "the name of a file is empty" in done.err
+    done = triplewire("match", QUERY, "/proc/self/limits", publications)
+    assert (done.code, len(done.rows)) == (1, 2_000)
+    assert "is empty" not in done.err

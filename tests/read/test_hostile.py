@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from triplewire.config import Settings
+from triplewire.engine import Engine
 from triplewire.errors import ReadError, Refusal
 from triplewire.read import read, read_document
 
@@ -93,3 +94,39 @@ def test_shared_blank_nodes_do_not_blow_a_split_up() -> None:
     with pytest.raises(ReadError, match=r"^doc: split by subject, shared blank nodes make it more than 10 times"):
         read_document((subjects + shared).encode(), "doc", split="subject", settings=settings)
     assert len(read_document((subjects + shared).encode(), "doc", split="subject")) == 100
+
+
+LONG = 17 << 20  # more than the parser takes as one token
+LONG_LINES = {
+    "a comment": (b"#" + b"x" * LONG, []),
+    "a comment behind a statement": (b'<http://a> <http://b> "#" <http://g> . # ' + b"x" * LONG, []),
+    "spaces": (b" " * LONG, []),
+    "a literal": (b'<http://a> <http://b> "' + b"x" * LONG + b'" <http://g> .', ["http://g"]),
+    "escapes in it": (b'<http://a> <http://b> "' + rb"\n" * (LONG // 2) + b'" <http://g> .', ["http://g"]),
+    "an IRI": (b"<http://a> <http://b> <http://" + b"x" * LONG + b"> <http://g> .", ["http://g"]),
+    "no statement": (b"<" * LONG, ["doc"]),
+    "no statement, and a graph": (b"< " * (LONG // 2) + b"<http://g> .", ["http://g"]),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("line", LONG_LINES)
+def test_a_line_that_is_too_long_costs_its_own_publication(line: str, tmp_path: Path) -> None:
+    """Read as objects or as columns: the same."""
+    text, refused = LONG_LINES[line]
+    doc = tmp_path / "doc"
+    statements = [b'<http://a> <http://b> "ok" <http://one> .', text, b'<http://a> <http://b> "ok" <http://two> .']
+    doc.write_bytes(b"\n".join(statements))
+    refusals: list[Refusal] = []
+    publications = list(read(doc, on_refusal=refusals.append))
+    names = ["http://one", *(["http://g"] if line == "a comment behind a statement" else []), "http://two"]
+    assert [publication.id for publication in publications] == names
+    wanted = [(subject.replace("doc", str(doc)), f"{doc}:2") for subject in refused]
+    assert [(refusal.subject, refusal.where) for refusal in refusals] == wanted
+    assert all(refusal.reason == "the line is longer than 16,777,216 bytes" for refusal in refusals)
+    engine = Engine()
+    engine.subscribe("ASK { ?s ?p ?o }", id="every")
+    again: list[Refusal] = []
+    (result,) = engine.match_files(doc, on_refusal=again.append)
+    assert [match.publication for match in result] == names
+    assert again == refusals

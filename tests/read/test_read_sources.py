@@ -19,6 +19,22 @@ from triplewire.read.names import document_iri, id_iri
 TURTLE = b"@prefix a: <http://a/> . a:s a:p <x> ."
 
 
+class Pausing(io.RawIOBase):
+    """A stream that has nothing to give for a moment, as a pipe that does not wait."""
+
+    def __init__(self) -> None:
+        self._parts: list[bytes | None] = [b"<http://a> <http://b> ", None, b"<http://c> ."]
+
+    def read(self, size: int = -1) -> bytes | None:
+        return self._parts.pop(0) if self._parts else b""
+
+
+def test_a_stream_that_does_not_wait_is_refused() -> None:
+    """Its pause is not its end."""
+    with pytest.raises(ReadError, match="nothing to give at this moment"):
+        list(read(Pausing()))
+
+
 def test_a_folder_is_read_recursively_in_sorted_order(tmp_path: Path) -> None:
     (tmp_path / "b").mkdir()
     (tmp_path / ".hidden").mkdir()

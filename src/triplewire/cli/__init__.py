@@ -13,6 +13,7 @@ import io
 import os
 import signal
 import sys
+from contextlib import suppress
 from threading import Timer
 from typing import IO
 
@@ -27,6 +28,8 @@ def main() -> None:
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: no temporary file is left behind
     sys.unraisablehook = _raise_again
     sys.stdout, sys.stderr = _buffered(sys.stdout), _buffered(sys.stderr)
+    with suppress(OSError, ValueError, AttributeError):  # where it is closed, or is no file
+        os.set_blocking(sys.stdin.fileno(), True)  # of a pipe that does not wait, a pause looks like the end
     code = run(sys.argv[1:])
     for number in (signal.SIGINT, signal.SIGTERM):  # all is written: what is left may end at once
         if signal.getsignal(number) is signal.default_int_handler:

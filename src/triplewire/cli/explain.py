@@ -57,7 +57,7 @@ def explain_command(
         engine = given.engine("reference")
         given.subscribe(engine, report, only=subscription)
         if len(engine.subscriptions) > 1:
-            ids = ", ".join(registered.id for registered in engine.subscriptions[:SHOWN_IDS])
+            ids = ", ".join(one_line(registered.id) for registered in engine.subscriptions[:SHOWN_IDS])
             raise typer.BadParameter(f"name one of the subscriptions: {ids}", param_hint="--subscription")
         if not engine.subscriptions:
             what = f"subscription {subscription!r}" if subscription else "subscription"

@@ -113,7 +113,10 @@ def _bounded(stream: Any, name: str, limit: int, expected: int = 0) -> bytes:
     what comes, not for what may come."""
     pieces: list[bytes] = []
     room, wanted, is_text = limit + 1, expected + 1, False
-    while room > 0 and (data := stream.read(min(room, wanted))):
+    while room > 0 and ((data := stream.read(min(room, wanted))) or data is None):
+        if data is None:
+            what = "the stream has nothing to give at this moment, which may not be its end"
+            raise ReadError(what, source=name, remedy="hand in a stream that waits (os.set_blocking)")
         if isinstance(data, str):
             is_text, data = True, data.encode("utf-8", "surrogatepass")  # the guard refuses what is not UTF-8
         elif not isinstance(data, bytes):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 
 import typer
@@ -18,7 +19,10 @@ _NOTHING = "give --allow-empty where that is as it should be"
 
 
 def file_argument(text: str | Path) -> Path:
-    """The file that an argument names. Raises `BadParameter` for an address: nothing is fetched."""
+    """The file that an argument names. Raises `BadParameter` for an address, as nothing is fetched, and for no name,
+    which Python takes for the current folder."""
+    if not str(text):
+        raise typer.BadParameter("the name of a file is empty; give . for the current folder")
     if _ADDRESS.match(str(text)):
         raise typer.BadParameter(
             f"{text} is an address, and nothing is fetched; give a file, or pipe it: curl -sL {text} | triplewire ... -"
@@ -61,7 +65,11 @@ def _hollow(file: Path | str) -> str:
     """Why nothing can be in a file or folder; empty where something may be."""
     if os.path.isdir(file):
         return "" if any(True for _ in entries_below(Path(file))) else "the folder holds no file"
-    return "the file is empty" if os.path.isfile(file) and not os.path.getsize(file) else ""
+    if not os.path.isfile(file) or os.path.getsize(file):
+        return ""
+    with suppress(OSError), open(file, "rb") as stream:  # files of /proc have a size of 0, whatever they hold
+        return "" if stream.read(1) else "the file is empty"
+    return ""  # to read it says what is wrong
 
 
 def warn_of_no_subscription(files: Iterable[Path | str], registered: int, report: Report) -> None:

@@ -157,4 +157,6 @@ def _compiled(
     try:
         return compiler.compiled(row, rules, full=False)
     except (TriplewireError, TypeError, ValueError, AttributeError) as error:
-        raise StoreError(f"the subscription {row['id']!r} cannot be compiled again: {error}", source=source) from error
+        what = f"the subscription {row['id']!r} cannot be compiled again: {error}"
+        remedy = "open it with the operators and limits that it was saved with (--operators FILE)"
+        raise StoreError(what, source=source, remedy=remedy) from error

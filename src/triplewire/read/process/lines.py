@@ -6,6 +6,7 @@ How pieces are joined, and what a malformed line leads to: `triplewire.read.proc
 from __future__ import annotations
 
 import re
+from itertools import islice
 
 import pyoxigraph as ox
 
@@ -22,6 +23,9 @@ _LINE_END = re.compile(rb"\r\n|\n|\r")
 _TERM = re.compile(
     rb'<[^<>"\s]*+>|_:[^\s<>"]++|"(?:[^"\\]++|\\.)*+"(?:@[A-Za-z0-9-]++|\^\^<[^<>"\s]*+>)?+|[^\s<>"]++|\S'
 )
+LONGEST = 1 << 24  # bytes of a line, and of a token of any syntax: with a longer one pyoxigraph ends with MemoryError
+_FEW = 8  # terms, more than a line has that is right
+_END = 1 << 16  # bytes at the end of a line, in which its graph is
 _QUOTED = re.compile(rb'"(?:[^"\\]++|\\.)*+"|<[^<>"\s]*+>')
 
 
@@ -37,7 +41,7 @@ def parse_lines(
     refused: list[RefusedLine] = []
     statements: list[Statement] = []
     try:
-        if b"<<" in data:
+        if b"<<" in data or len(data) > LONGEST:
             raise ReadError("to be looked at line by line")
         statements = [terms.statement(quad) for quad in ox.parse(data, ox.RdfFormat.N_QUADS)]
     except (SyntaxError, ReadError):
@@ -57,8 +61,12 @@ def parse_lines(
 
 def _parse_line(line: bytes, terms: Terms) -> list[Statement]:
     """The statement of one line, if any."""
+    if len(line) > LONGEST:
+        line = line[: len(_uncommented(line))].strip(b" \t")
+        if len(line) > LONGEST:
+            raise ReadError(f"the line is longer than {LONGEST:,} bytes")
     if b"<<" in line:
-        bare = _QUOTED.sub(lambda m: b"." * len(m[0]), line).partition(b"#")[0]
+        bare = _uncommented(line)
         if b"<<" in bare:
             raise ReadError("a triple term is RDF 1.2; this reads RDF 1.1", column=bare.index(b"<<") + 1)
     try:
@@ -69,9 +77,16 @@ def _parse_line(line: bytes, terms: Terms) -> list[Statement]:
         raise refusal from None
 
 
+def _uncommented(line: bytes) -> bytes:
+    """The line up to its comment, with dots for its IRIs and literals."""
+    return _QUOTED.sub(lambda m: b"." * len(m[0]), line).partition(b"#")[0]
+
+
 def _refused(error: ReadError, line: bytes) -> RefusedLine:
     """A malformed line, with the name of its graph where the line still shows it."""
-    tokens = _TERM.findall(line)
+    tokens = [token[0] for token in islice(_TERM.finditer(line), _FEW)]
+    if len(tokens) == _FEW:  # what is wrong may be long, and the graph is at the end
+        tokens += _TERM.findall(line[-_END:])
     if len(tokens) >= 4 and tokens[-1] == b".":
         if len(tokens) == 4:
             return RefusedLine(error, True, None)

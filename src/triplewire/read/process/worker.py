@@ -16,7 +16,7 @@ from typing import BinaryIO
 from triplewire.errors import ReadError
 from triplewire.read.process.decode import decode
 from triplewire.read.process.frames import HEAD, Request, error_frame, piece_frame, publications_frame
-from triplewire.read.process.lines import parse_lines
+from triplewire.read.process.lines import LONGEST, parse_lines
 from triplewire.read.syntax import Syntax
 
 BATCH_TRIPLES = 20_000  # triples of one frame, about
@@ -39,9 +39,8 @@ def serve(requests: BinaryIO, replies: BinaryIO) -> None:
         except ReadError as error:
             replies.write(error_frame(error))
         except MemoryError:
-            replies.write(
-                error_frame(ReadError("it takes more memory to parse than allowed", remedy="raise parse_bytes"))
-            )
+            what = f"it takes more memory to parse than allowed, or one token of it has more than {LONGEST:,} bytes"
+            replies.write(error_frame(ReadError(what, remedy="raise parse_bytes, or shorten the token")))
         except RecursionError:
             replies.write(error_frame(ReadError("it nests too deeply to be parsed")))
         except Exception as error:  # a defect of a parser refuses the document and does not end the process
