@@ -164,9 +164,10 @@ def write(rows: Ordered, file: Path) -> None:
     # --help does without Arrow
     from triplewire.cli.matches.written import write_json_lines, write_parquet
 
-    if file.suffix == ".parquet":
-        with output.sought_file(file) as aside:
-            write_parquet(aside, rows)
-        return
-    with output.text_output(file) as stream:
-        write_json_lines(stream, rows)
+    with output.named(file):
+        if file.suffix == ".parquet":
+            with output.sought_file(file) as aside:
+                write_parquet(aside, rows)
+            return
+        with output.text_output(file) as stream:
+            write_json_lines(stream, rows)

@@ -118,8 +118,7 @@ def whole_file(path: Path) -> Iterator[Path]:
     or a pipe is itself what is written to; the process ends where the reader of a pipe closed it."""
     if _is_device(path):  # it cannot be replaced
         try:
-            with _named(path):
-                yield path
+            yield path
         except BrokenPipeError:
             raise SystemExit(READER_IS_GONE) from None
         return
@@ -127,9 +126,10 @@ def whole_file(path: Path) -> Iterator[Path]:
     name = os.fsdecode(os.fsencode(target.name)[:_NAME_BYTES])
     part = target.with_name(f".{name}.{os.getpid()}.part")
     try:
-        with _named(path):
+        with named(path):
             part.touch(exist_ok=False)
-            yield part
+        yield part
+        with named(path):
             os.replace(part, target)
     finally:
         part.unlink(missing_ok=True)
@@ -155,8 +155,8 @@ def _descriptor(path: Path) -> int | None:
 
 
 @contextmanager
-def _named(path: Path | str) -> Iterator[None]:
-    """An error of a disk that is full names what was written to."""
+def named(path: Path | str) -> Iterator[None]:
+    """An error of a disk that is full names this, which is all that is written to in the block."""
     try:
         yield
     except OSError as error:
@@ -190,23 +190,20 @@ def text_output(path: Path | None) -> Iterator[IO[str]]:
     """
     if path is not None:
         number = _descriptor(path)
-        with (
-            whole_file(path) as part,
-            open(
-                part if number is None else os.dup(number),
-                "w",
-                encoding="utf-8",
-                errors="backslashreplace",
-                newline="\n",
-            ) as out,
-        ):
-            yield out
+        with whole_file(path) as part:
+            file = part if number is None else os.dup(number)
+            out = open(file, "w", encoding="utf-8", errors="backslashreplace", newline="\n")  # noqa: SIM115  # below
+            try:
+                yield out
+            finally:
+                with named(path):
+                    out.close()
         return
     stream = sys.stdout
     try:
-        with _named("standard output"):
-            with redirect_stdout(sys.stderr):
-                yield stream
+        with redirect_stdout(sys.stderr):
+            yield stream
+        with named("standard output"):
             stream.flush()
     except BrokenPipeError:
         leave(stream)

@@ -22,7 +22,7 @@ READER_IS_GONE = 141  # the exit code where the reader of the output closed it
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")
 
 
-_lost: list[str] = []  # the first message that could not be written: later ones go to nowhere
+_lost: list[str] = []  # messages that could not be written; behind the first, standard error leads to nowhere
 
 
 def one_line(text: str) -> str:

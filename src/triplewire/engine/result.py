@@ -244,9 +244,8 @@ class Part:
         made_of = [ChunkOrigin(chunk, number, snapshot) for number in numbers]
         origins = chain.from_iterable(map(repeat, made_of, counts))
         truncated = self.rows.truncated[places].tolist()
-        return zip(
-            names, ids.tolist(), bindings, truncated, repeat(None), origins, strict=False
-        )  # it ends with the names
+        none: Iterator[None] = repeat(None)
+        return zip(names, ids.tolist(), bindings, truncated, none, origins, strict=False)  # it ends with the names
 
 
 def _bytes_of_texts(details: Details) -> int:

@@ -81,7 +81,8 @@ class Bindings:
         batch; `to_terms` gives some of them as objects."""
         answers = {pair: _first_of(answer, most_bytes) for pair, answer in self.answers.items()}
         large = np.flatnonzero(self.count * self.width > most_bytes // max(terms.longest, 1))
-        large = large[self._bytes_of(large, terms) > most_bytes]
+        if len(large):  # seldom
+            large = large[self._bytes_of(large, terms) > most_bytes]
         if not len(large):
             return replace(self, answers=answers) if answers else self
         start, count, more, group = self.start.copy(), self.count.copy(), self.more.copy(), self.group.copy()

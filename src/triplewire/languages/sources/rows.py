@@ -121,7 +121,7 @@ def parquet_rows(stream: BinaryIO, source: str, settings: Settings) -> Iterator[
         # what is not shared may be as long in each row as all that is written: "Delta Strings" of Parquet are parts of
         # the one before
         longest = max((chunk.total_uncompressed_size for name, chunk in chunks if name not in shared), default=1)
-        at_once = max(min(_BATCH, _BATCH_BYTES // longest), 1)
+        at_once = max(min(_BATCH, _BATCH_BYTES // max(longest, 1)), 1)
         stream.seek(0)
         file = pq.ParquetFile(stream, read_dictionary=shared)
         record = 0
