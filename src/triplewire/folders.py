@@ -9,7 +9,7 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-OTHER = "it is no plain file, but a pipe, a socket or a device"
+NO_PLAIN_FILE = "it is no plain file, but a pipe, a socket or a device"
 LINK = "it is a link to a folder, which is not followed: name that folder itself"
 
 
@@ -49,4 +49,4 @@ def reason_left_out(path: str | Path) -> str:
         mode = os.stat(path).st_mode
     except OSError:
         return ""
-    return "" if stat.S_ISREG(mode) or stat.S_ISDIR(mode) else OTHER
+    return "" if stat.S_ISREG(mode) or stat.S_ISDIR(mode) else NO_PLAIN_FILE

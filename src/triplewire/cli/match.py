@@ -166,7 +166,7 @@ def write(rows: Ordered, file: Path) -> None:
 
     with output.named(file):
         if file.suffix == ".parquet":
-            with output.sought_file(file) as aside:
+            with output.seekable_file(file) as aside:
                 write_parquet(aside, rows)
             return
         with output.text_output(file) as stream:

@@ -156,7 +156,7 @@ def _descriptor(path: Path) -> int | None:
 
 @contextmanager
 def named(path: Path | str) -> Iterator[None]:
-    """An error of a disk that is full names this, which is all that is written to in the block."""
+    """Adds this name to an error of a full disk. Only this may be written to in the block."""
     try:
         yield
     except OSError as error:
@@ -166,7 +166,7 @@ def named(path: Path | str) -> Iterator[None]:
 
 
 @contextmanager
-def sought_file(path: Path) -> Iterator[Path | IO[bytes]]:
+def seekable_file(path: Path) -> Iterator[Path | IO[bytes]]:
     """As `whole_file`, for formats that are not written from beginning to end: of a device or a pipe, a temporary file,
     whose content goes there at the end of the block."""
     with whole_file(path) as part:

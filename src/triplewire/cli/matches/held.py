@@ -1,4 +1,4 @@
-"""The texts of a run, however many there are: the last in memory, those before in a temporary file that is mapped."""
+"""The bindings and graphs of a run as text: the last in memory, those before in a temporary file that is mapped."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class HeldTexts:
                 raise OSError(error.errno, said, str(folder)) from error
 
     def _write(self) -> None:
-        """Have all texts in the file, and of it in memory what is looked at."""
+        """Write the texts that are in memory to the file, and map them from there."""
         if self._file is None:
             self._file = tempfile.TemporaryFile(prefix="triplewire-", dir=self._folder)  # noqa: SIM115  # until the end
         start = end = self._file.seek(0, os.SEEK_END)

@@ -1,4 +1,4 @@
-"""Rows in order: who matched what, as numbers of names, and what programs get beside that."""
+"""Matches as rows in order: publications and subscriptions as numbers of their names, and what else programs get."""
 
 from __future__ import annotations
 

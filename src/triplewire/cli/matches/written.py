@@ -1,4 +1,4 @@
-"""How rows are written: JSON Lines and Parquet."""
+"""Rows of matches as JSON Lines and Parquet files."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 from triplewire.errors import ReadError, Refusal, TriplewireError
-from triplewire.folders import LINK, OTHER
+from triplewire.folders import LINK, NO_PLAIN_FILE
 from triplewire.pipeline.connect.dealing import dealt
 from triplewire.pipeline.results.ledger_file import connected
 from triplewire.pipeline.sources import local_roots, refused_entry
@@ -229,7 +229,7 @@ def _reason_left_out(names: Sequence[str], mode: int) -> str:
     """Why neither a stream nor a batch reads it, as `triplewire.folders.reason_left_out` says."""
     if stat.S_ISREG(mode) or names[-1].startswith("."):
         return ""
-    return LINK if stat.S_ISDIR(mode) else OTHER
+    return LINK if stat.S_ISDIR(mode) else NO_PLAIN_FILE
 
 
 def _reason_to_pass(names: Sequence[str], size: int) -> str:
