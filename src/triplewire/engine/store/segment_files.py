@@ -29,7 +29,7 @@ from triplewire.engine.segments.texts import TextFile, Texts
 from triplewire.engine.store.arrays import MappedArrays, write_arrays
 from triplewire.engine.store.checks import check_segment, check_selected, operators_of, selections_of
 from triplewire.engine.store.directory import Part, Saved
-from triplewire.engine.store.manifest import damaged
+from triplewire.engine.store.manifest import MANIFEST, damaged, read_manifest
 from triplewire.engine.store.rows import checked, compiled_rows, named_by, parsed_row, proved_row
 from triplewire.errors import StoreError
 from triplewire.ir.subscription import Subscription
@@ -196,6 +196,17 @@ def _means_the_same(saved: Saved, entry: Mapping[str, Any], compiler: Compiler) 
 def _units_of(names: Iterable[str], operators: Mapping[str, Operator]) -> dict[str, list[str]]:
     """The units of the parameters of those operators that are there."""
     return {name: [each.unit for each in operators[name].parameters] for name in sorted(names) if name in operators}
+
+
+def units_of_called(directory: Path) -> dict[str, tuple[str, ...]]:
+    """The operators that the subscriptions of a saved engine call, each with the units of its parameters; none where it
+    was saved without an index. Raises `StoreError`."""
+    entry = read_manifest(directory).get("index")
+    units = entry.get("units", {}) if isinstance(entry, Mapping) else {}
+    try:
+        return {str(name): tuple(map(str, own)) for name, own in units.items()}
+    except (AttributeError, TypeError) as error:
+        raise damaged(directory / MANIFEST, f"it does not say which operators are called ({error})") from error
 
 
 def _check_operators(segment: Segment, compiler: Compiler, source: str) -> None:

@@ -18,7 +18,7 @@ from triplewire.errors import Refusal, SubscriptionError
 from triplewire.ir.subscription import Subscription
 from triplewire.operators.files import OperatorFile
 from triplewire.partition.engines import add
-from triplewire.pipeline.index.opened import Opened, opened
+from triplewire.pipeline.index.opened import Opened, opened, refuse_missing
 from triplewire.pipeline.index.versions import (
     DELTA,
     PLAN,
@@ -58,6 +58,7 @@ def subscribe(
     load(directory)  # else `alone` would make the directory
     with alone(directory):
         before = opened(directory, load(directory).name, operators)
+        refuse_missing(before)  # a new subscription may call them, and be wrong
         now = forked(before.server())
         now.load_subscriptions(files, on_refusal=on_refusal, on_warning=on_warning)
         shards = before.all()[1:]

@@ -18,10 +18,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from triplewire.engine import Engine
+from triplewire.engine.store.segment_files import units_of_called
 from triplewire.engine.views.forked import forked
-from triplewire.errors import DamagedError
+from triplewire.errors import DamagedError, StoreError
 from triplewire.ir.subscription import Subscription
 from triplewire.operators.files import OperatorFile, operators_of
+from triplewire.operators.missing import Missing
 from triplewire.operators.order import GREEDY
 from triplewire.pipeline.index.versions import MANIFEST, SERVER, Version, damaged, load
 
@@ -34,13 +36,15 @@ AS_USUAL = (GREEDY, "")
 """How operators are called: the order, and the folder of a cache (`pipeline.calling.Calling.kind`)."""
 
 _opened: OrderedDict[_Key, Opened] = OrderedDict()
-_engines: WeakValueDictionary[_Key, Engine] = WeakValueDictionary()  # saved engines that an opened version has
+_engines: WeakValueDictionary[tuple[object, ...], Engine] = (
+    WeakValueDictionary()
+)  # saved ones that an opened version has
 _lock = Lock()
 
 
 class Opened:
     """A version, each part of it opened when it is first asked for. `operators` are the files that give its own,
-    `calling` says how they are called."""
+    `calling` says how they are called. Calls of others fail (`missing`)."""
 
     def __init__(
         self, version: Version, operators: Sequence[OperatorFile] = (), calling: tuple[str, str] = AS_USUAL
@@ -89,6 +93,15 @@ class Opened:
         """The ids at the server that are no subscriptions."""
         return pa.array(sorted(self.version.plan.routers), pa.string())
 
+    @cached_property
+    def missing(self) -> dict[str, Missing]:
+        """By name, what stands in for the operators that subscriptions call, and that are neither installed nor in the
+        files. Raises `StoreError`."""
+        content, known = self.version.content, operators_of(self.operators)
+        paths = [*content.parts.values(), *([content.delta] if content.delta else [])]
+        called = {name: units for path in paths for name, units in units_of_called(self._folder(path)).items()}
+        return {name: Missing.of(name, called[name]) for name in sorted(called) if name not in known}
+
     def _part(self, name: str, added: Sequence[Subscription]) -> Engine:
         engine = self._parts.get(name)
         if engine is None:
@@ -105,21 +118,26 @@ class Opened:
         """A saved engine of this version, shared with other versions that have it."""
         engine = self._saved.get(path)
         if engine is None:
-            folder = self.version.directory / path
-            key = str(folder), _state(folder), self.operators, self.calling
+            folder = self._folder(path)
+            key = str(folder), _state(folder), self.operators, self.calling, *self.missing.values()
             engine = _engines.get(key)
             if engine is None:
-                if not folder.is_dir():
-                    raise damaged(self.version.directory / self.version.name, f"{path} is missing")
                 order, cache = self.calling
                 engine = _engines[key] = Engine.load(
                     folder,
-                    operators=operators_of(self.operators),
+                    operators={**operators_of(self.operators), **self.missing},
                     operator_order=order,
                     operator_cache=cache or None,
                 )
             self._saved[path] = engine
         return engine
+
+    def _folder(self, path: str) -> Path:
+        """The folder of a saved engine. Raises `StoreError` where it is missing."""
+        folder = self.version.directory / path
+        if not folder.is_dir():
+            raise damaged(self.version.directory / self.version.name, f"{path} is missing")
+        return folder
 
 
 def opened(
@@ -137,8 +155,19 @@ def opened(
     return version
 
 
+def refuse_missing(version: Opened) -> None:
+    """Raises `StoreError` where subscriptions of a version call operators that were not given."""
+    if version.missing:
+        raise StoreError(
+            f"its subscriptions call operators that were not given: {', '.join(version.missing)}",
+            source=str(version.version.directory / version.version.name),
+            remedy="give the files that have them: --operators FILE",
+        )
+
+
 def usable(directory: Path, name: str, operators: Sequence[OperatorFile] = ()) -> Version:
-    """A version after all of it was opened. Raises `StoreError` where something of it is missing or damaged."""
+    """A version after all of it was opened. Raises `StoreError` where something of it is missing or damaged. Its
+    `missing` operators are no fault."""
     try:
         version = opened(directory, name, operators)
         version.all()

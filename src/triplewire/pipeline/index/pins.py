@@ -1,7 +1,8 @@
 """Which version of an index a micro-batch is matched with: the newest one, and when it is repeated the one it had.
 
 The ledger is a SQLite file in the output folder of the stream. A version that turns out to be damaged when it is new is
-told of and passed over until it is whole, and the stream goes on with the one before.
+told of and passed over until it is whole, and the stream goes on with the one before. A version whose subscriptions
+call operators that the run was not given is told of, and used: those calls fail.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from triplewire.engine import Engine
 from triplewire.errors import StoreError
 from triplewire.operators.files import OperatorFile
 from triplewire.pipeline.index.filters import IndexFilter
-from triplewire.pipeline.index.opened import usable
+from triplewire.pipeline.index.opened import Opened, opened, refuse_missing, usable
 from triplewire.pipeline.index.versions import Version, current, pin, unpin
 from triplewire.pipeline.results.ledger_file import connected
 
@@ -68,11 +69,13 @@ class IndexSource:
         self._passed_over = ""  # the name of the version that a note was about, and which is tried each time
         self._marked = ""
         self._told_unpinned = False
+        self._told_missing = ""
 
     def check(self) -> None:
-        """Open and check the version that counts now. Raises `StoreError`. The version that the run had last, before it
-        was interrupted perhaps, stays pinned until a batch has another."""
-        self._newest()
+        """Open and check the version that counts now. Raises `StoreError`, also where its subscriptions call operators
+        that the run was not given. The version that the run had last, before it was interrupted perhaps, stays pinned
+        until a batch has another."""
+        refuse_missing(self._opened(self._newest()))
 
     def newest(self) -> IndexFilter:
         """The version that counts now, checked; the last one that was used, where that is damaged. Raises `StoreError`
@@ -127,8 +130,22 @@ class IndexSource:
             except OSError as error:
                 self._tell_unpinned(version, error)
             self._marked = version.sha256
+            self._tell_missing(version)
         nodes = len(version.content.parts) - 1
         return IndexFilter(str(self.directory), version.name, nodes, self._operators, sha256=version.sha256)
+
+    def _tell_missing(self, version: Version) -> None:
+        """Once for the same operators, however many versions have subscriptions that call them."""
+        missing = ", ".join(self._opened(version).missing)
+        if missing not in ("", self._told_missing):
+            self._told_missing = missing
+            self._on_note(
+                f"{version.name} of {self.directory} has subscriptions that call operators that this run was not given "
+                f"({missing}): pairs that depend on such a call are refused until it is started with --operators FILE"
+            )
+
+    def _opened(self, version: Version) -> Opened:
+        return opened(self.directory, version.name, self._operators)
 
     def _tell_unpinned(self, version: Version, error: OSError) -> None:
         """Once: a version that nobody can be told is in use may be removed."""

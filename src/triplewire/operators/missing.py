@@ -1,0 +1,27 @@
+"""What stands in for an operator that subscriptions call and that nobody gave."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from triplewire.errors import OperatorError
+from triplewire.model.operator import Argument, Parameter, Verdict
+from triplewire.model.publication import Publication
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """An operator whose calls all fail, so that a pair that depends on one is refused, and all others are told."""
+
+    name: str
+    parameters: tuple[Parameter, ...]
+
+    @classmethod
+    def of(cls, name: str, units: Sequence[str]) -> Missing:
+        """The stand-in of an operator whose parameters have these units."""
+        return cls(name, tuple([Parameter(str(place), unit) for place, unit in enumerate(units, 1)]))
+
+    def evaluate(self, publication: Publication, arguments: tuple[Argument, ...]) -> Verdict:
+        """Raises `OperatorError`."""
+        raise OperatorError("it was not given (--operators FILE)")
