@@ -21,7 +21,15 @@ class Forgets(Protocol):
         """Called in the child of a fork: make anew, or give up, what belongs to the parent."""
 
 
+_LOCKS: weakref.WeakSet[threading.Lock] = weakref.WeakSet()
 _OWNERS: weakref.WeakSet[Forgets] = weakref.WeakSet()
+
+
+def new_lock() -> threading.Lock:
+    """A lock that is free in each child that is forked, whoever holds it at that moment."""
+    lock = threading.Lock()
+    _LOCKS.add(lock)
+    return lock
 
 
 def forget_in_children(owner: Forgets) -> None:
@@ -32,6 +40,8 @@ def forget_in_children(owner: Forgets) -> None:
 def _in_child() -> None:
     if sys.version_info < (3, 12):
         _renew_property_locks()
+    for lock in list(_LOCKS):
+        lock._at_fork_reinit()  # type: ignore[attr-defined]  # as the standard library does with its own
     for owner in list(_OWNERS):
         owner.forget()
 

@@ -11,7 +11,7 @@ from triplewire.engine.incoming import size_of
 from triplewire.engine.tiers.kernels import KERNELS, PUBLICATION_BYTES, SMALL_BYTES, SMALL_PAIRS
 from triplewire.engine.tiers.snapshots import InterpretedSnapshot
 from triplewire.errors import TriplewireError, text_of_raised
-from triplewire.forks import forget_in_children
+from triplewire.forks import forget_in_children, new_lock
 from triplewire.matchers import Install, Snapshot
 from triplewire.read.sources import Source
 
@@ -23,7 +23,7 @@ class Current:
     """Holds a snapshot. Whoever puts another in its place holds `lock`; readers take `snapshot` once and keep to it."""
 
     def __init__(self, snapshot: Snapshot) -> None:
-        self.lock = threading.Lock()
+        self.lock = new_lock()
         self.snapshot = snapshot
         self._working: threading.Thread | None = None
         self._paused = 0.0  # until then, nothing is begun
@@ -113,7 +113,6 @@ class Current:
 
     def forget(self) -> None:
         """In the child of a fork: no thread is at work here, nor holds the lock."""
-        self.lock = threading.Lock()
         self._working = None
 
     def _install(self, install: Install) -> None:

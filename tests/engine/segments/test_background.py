@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import math
 import os
 import signal
@@ -12,10 +13,11 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from engine.samples import full_disk, item
+from engine.samples import Stub, full_disk, item
 from triplewire import Engine, Settings
 from triplewire.clauses.clauses import Clauses
 from triplewire.clauses.node_tests.table import Tests
@@ -169,6 +171,38 @@ def test_a_fork_computes_what_a_thread_of_its_parent_was_at() -> None:
         assert child.done()
     finally:
         end.set()
+
+
+def locks() -> list[Any]:
+    """The locks that objects and modules of Triplewire have at the moment."""
+    modules = [vars(module) for name, module in sys.modules.items() if name.startswith("triplewire")]
+    objects = [thing for thing in gc.get_objects() if str(type(thing).__module__).startswith("triplewire")]
+    fields = gc.get_referents(*objects)
+    fields += [value for field in fields if type(field) is dict for value in field.values()]
+    return [value for value in [*fields, *gc.get_referents(*modules)] if isinstance(value, type(threading.Lock()))]
+
+
+@pytest.mark.parametrize("order", ["greedy", "sub-order"])
+def test_a_fork_has_no_lock_that_a_thread_of_its_parent_holds(order: str) -> None:
+    """Whatever a thread in the background is at: each lock that there is may be held."""
+    engine = Engine(matcher="trie", operators={"always": Stub("always", 1, {"p": True})}, operator_order=order)
+    engine.subscribe("always(1), always(2)", "predicates", id="calls")
+    engine.subscribe('SELECT ?t { ?s rss:title ?t FILTER regex(?t, "^w") }', id="before")
+    assert len(engine.match(item("p", "word"))) == 2
+
+    def work() -> bool:
+        engine.subscribe('ASK { ?s rss:title ?t FILTER ftcontains(?t, "word") }', id="after")
+        why = engine.explain("calls", item("p", "word"))
+        return len(engine.match(item("p", "word"))) == 3 and why.matched
+
+    held = [lock for lock in locks() if lock.acquire(blocking=False)]
+    assert len(held) > 10
+    try:
+        child = Fork(work)
+    finally:
+        for lock in held:
+            lock.release()
+    assert child.done()
 
 
 # --- merges that fail

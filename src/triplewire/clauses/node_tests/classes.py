@@ -8,7 +8,6 @@ publication's rdf:type triples add to it is worked out for each.
 from __future__ import annotations
 
 import re
-import threading
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -22,6 +21,7 @@ from triplewire.clauses.node_tests.columns import to_bytes
 from triplewire.clauses.node_tests.lookup import TEXT_SEED, KeyedTests
 from triplewire.encode.batch import Bytes, Ids, Offsets
 from triplewire.encode.names import Names
+from triplewire.forks import new_lock
 from triplewire.ir.entailment import NONE
 from triplewire.ir.nodes import Label, Relation
 from triplewire.ir.taxonomy import Taxonomy
@@ -64,7 +64,7 @@ class TestSets:
     """Distinct sets of tests, numbered; 0 is the empty set. Any thread may ask."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         self._numbers: dict[TestNumbers, int] = {NO_TESTS: 0}
         self._sets: list[TestNumbers] = [NO_TESTS]
         self._differences: dict[tuple[int, int], int] = {}

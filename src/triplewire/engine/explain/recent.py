@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from weakref import ref
 
 import numpy as np
@@ -11,6 +10,7 @@ from triplewire.engine.given import check_publication
 from triplewire.engine.result import ChunkOrigin, MatchResult, Part
 from triplewire.errors import ArgumentError, SubscriptionError
 from triplewire.expected import plain_text, refuse
+from triplewire.forks import new_lock
 from triplewire.ir.evaluation.evaluate import CallResults
 from triplewire.ir.subscription import Subscription
 from triplewire.matchers import Snapshot
@@ -27,7 +27,7 @@ class Recent:
     def __init__(self) -> None:
         self._parts: list[ref[Part]] = []
         self._most = _MANY  # before those that nobody holds are let go
-        self._lock = threading.Lock()
+        self._lock = new_lock()
 
     def keep(self, result: MatchResult) -> MatchResult:
         """Remember a result for as long as it is held; returns it."""

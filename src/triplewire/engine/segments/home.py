@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections import OrderedDict
 from typing import Any
 
@@ -12,6 +11,7 @@ from triplewire.engine.segments.arena import Arena
 from triplewire.engine.segments.called import CalledPairs
 from triplewire.engine.segments.texts import TextSource
 from triplewire.errors import StoreError
+from triplewire.forks import new_lock
 from triplewire.ir.subscription import Subscription
 from triplewire.kernels.pool import Pool
 from triplewire.matchers import Meaning
@@ -26,7 +26,7 @@ class Home:
     def __init__(self, meaning: Meaning, maker: IndexMaker) -> None:
         self.meaning = meaning
         self.maker = maker
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         self._kept: OrderedDict[tuple[int, int], tuple[TextSource, Subscription, Subscription]] = OrderedDict()
         self.arenas: Pool[Arena] = Pool()
         self.operators = CalledPairs(meaning.world, meaning.learned)

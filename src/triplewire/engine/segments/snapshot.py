@@ -9,7 +9,6 @@ after it, or very large.
 
 from __future__ import annotations
 
-import threading
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -32,6 +31,7 @@ from triplewire.engine.segments.layers import NONE, Layer, called_by, held, merg
 from triplewire.engine.segments.segment import Compiled, Segment
 from triplewire.engine.segments.texts import Texts, TextWriter
 from triplewire.errors import TriplewireError
+from triplewire.forks import new_lock
 from triplewire.ir.subscription import REVISION_DIGITS, Subscription
 from triplewire.matchers import Chunk, Details, Install, Rows, Snapshot, Stage, Template
 
@@ -52,7 +52,7 @@ class SegmentSnapshot:
         self.home = home
         self.layers = tuple(layers)
         self.delta = tuple(delta)
-        self._lock = threading.Lock()  # held by the reader that makes the segment of the delta
+        self._lock = new_lock()  # held by the reader that makes the segment of the delta
         self._indexed: tuple[Layer, ...] | None = None if self.delta else self.layers
 
     # --- changes

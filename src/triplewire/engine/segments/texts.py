@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from triplewire.encode.batch import Bytes, Ids, Offsets
 from triplewire.errors import StoreError
-from triplewire.forks import forget_in_children
+from triplewire.forks import forget_in_children, new_lock
 
 IN_MEMORY = 1 << 20  # bytes of rows before they go to a file
 MOST_SOURCES = 200  # of one segment
@@ -47,7 +47,7 @@ class TextWriter:
     memory of those from being given back (decision 014)."""
 
     def __init__(self, expected: int = 0) -> None:
-        self._lock = threading.Lock()  # held by who appends
+        self._lock = new_lock()  # held by who appends
         self._memory = bytearray()
         self._file = _temporary_file() if expected > IN_MEMORY else None
         self._is_of_parent = False
@@ -94,7 +94,6 @@ class TextWriter:
 
     def forget(self) -> None:
         """In the child of a fork: the file is read, and not written to, as the parent goes on with it."""
-        self._lock = threading.Lock()
         self._is_of_parent = self._file is not None
 
 

@@ -19,6 +19,7 @@ from contextlib import suppress
 from triplewire import kernel_cache, plugins
 from triplewire.engine.tiers.lock import locked
 from triplewire.errors import TriplewireError
+from triplewire.forks import new_lock
 
 TIER, TIERS = "TRIPLEWIRE_TIER", ("auto", "compiled", "interpreted")
 BACKGROUND = "triplewire.engine.tiers.background"
@@ -53,7 +54,7 @@ class Kernels:
         self._is_loaded = False
         self._is_complete = False
         self._looked = self._asked = float("-inf")
-        self._lock = threading.Lock()  # held by the thread that loads or compiles
+        self._lock = new_lock()  # held by the thread that loads or compiles
         self._loading = threading.local()
         self._child: subprocess.Popen[bytes] | None = None
         self._failed = False
@@ -177,7 +178,6 @@ class Kernels:
         if self._child is not None:
             self._child.returncode = 0  # so that nothing waits for the parent's child
         self._child = None
-        self._lock = threading.Lock()
 
 
 def _warn(text: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
@@ -14,6 +13,7 @@ from triplewire.encode.batch import Ids
 from triplewire.encode.strings import TextColumn
 from triplewire.engine.reference import ReferenceSnapshot
 from triplewire.engine.tiers.kernels import KERNELS, SMALL_PAIRS
+from triplewire.forks import new_lock
 from triplewire.ir.subscription import Subscription
 from triplewire.matchers import Chunk, Details, Install, Rows, Snapshot, Stage
 
@@ -24,7 +24,7 @@ class Successor:
     def __init__(self, make: Callable[[], Snapshot], pairs: ReferenceSnapshot) -> None:
         self._make = make
         self._pairs = pairs
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         self.snapshot: Snapshot | None = None
         self._number: Ids | None = None  # its numbers -> those of the interpreted snapshot
 

@@ -16,6 +16,7 @@ from functools import cached_property
 import regex
 import Stemmer
 
+from triplewire.forks import new_lock
 from triplewire.ir.fulltext.nodes import Analyzer
 
 STEMMING_LANGUAGES = {
@@ -128,7 +129,7 @@ class _Cache:
         self._limit = limit
         self._words: dict[tuple[str, Analyzer], TextWords] = {}
         self._count = 0
-        self._lock = threading.Lock()
+        self._lock = new_lock()
 
     def get(self, text: str, analyzer: Analyzer) -> TextWords:
         key = text, analyzer

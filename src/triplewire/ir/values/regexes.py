@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from threading import Lock
 from typing import Any, TypeAlias
 
 import re2
 
+from triplewire.forks import new_lock
 from triplewire.ir.values import costs
 from triplewire.ir.values.numbers import ExpressionError
 from triplewire.ir.values.regex_shapes import shape_of
@@ -83,7 +83,7 @@ class _Kept:
     def __init__(self) -> None:
         self._regexes: dict[tuple[str, str, int], Regex] = {}
         self._memory = 0
-        self._lock = Lock()
+        self._lock = new_lock()
 
     def __call__(self, *key: *tuple[str, str, int]) -> Regex:
         with self._lock:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import threading
 import time
 from collections.abc import Callable, Iterator
 from hashlib import sha256
 from pathlib import Path
 
 from triplewire.errors import OperatorError
+from triplewire.forks import new_lock
 
 HOUR = 60  # minutes
 
@@ -32,7 +32,7 @@ class Budget:
         self.per_hour = per_hour
         self._name = name
         self._clock = clock
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         self._minutes: dict[int, float] = {}
 
     def spend(self, cost: float) -> None:

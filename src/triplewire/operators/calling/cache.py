@@ -13,7 +13,6 @@ import json
 import os
 import re
 import sqlite3
-import threading
 import time
 import warnings
 import weakref
@@ -25,7 +24,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from triplewire.errors import OperatorError
-from triplewire.forks import forget_in_children
+from triplewire.forks import forget_in_children, new_lock
 from triplewire.ir.evaluation.state import CallResults, Result
 from triplewire.ir.evaluation.unknown import CallKey
 from triplewire.ir.taxonomy import Taxonomy
@@ -66,7 +65,7 @@ class OutcomeCache:
         self.folder = Path(folder)
         self.most_bytes = most_bytes
         self._note = on_note or (lambda text: warnings.warn(text, RuntimeWarning, stacklevel=2))
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         self._connection: sqlite3.Connection | None = None
         self._is_off = False
         self._paused = 0.0  # until then
@@ -109,7 +108,6 @@ class OutcomeCache:
 
     def forget(self) -> None:
         """In the child of a fork: the connection, and what waits, belong to the parent."""
-        self._lock = threading.Lock()
         if self._connection is not None:
             _OF_PARENT.append(self._connection)  # to close it here would disturb the parent
         self._connection, self._waiting = None, []

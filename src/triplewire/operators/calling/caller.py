@@ -13,6 +13,7 @@ from itertools import groupby
 from operator import attrgetter
 
 from triplewire.errors import Broke, OperatorError
+from triplewire.forks import new_lock
 from triplewire.ir.evaluation.calls import attempt, attempt_untimed, failure_of, limit_of
 from triplewire.ir.evaluation.deadline import Turn, in_turn
 from triplewire.ir.evaluation.state import Result, Row, World
@@ -59,7 +60,7 @@ class Caller:
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         self._lines: dict[str, _Line] = {}
         self._process = os.getpid()
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable
 
 from triplewire.errors import Broke, OperatorError
+from triplewire.forks import new_lock
 from triplewire.operators.calling.budget import Budget
 
 BREAKS = 3  # calls in a row that broke: a crash, no answer in time, a wrong one
@@ -25,7 +25,7 @@ class Guard:
         self._budget = budget
         self._cost = cost
         self._clock = clock
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         self._broke = self._failed = 0  # in a row
         self._pause = 0.0
         self._until = 0.0

@@ -12,7 +12,7 @@ from typing import Any
 
 from triplewire.config import Settings
 from triplewire.errors import Broke, OperatorError
-from triplewire.forks import forget_in_children
+from triplewire.forks import forget_in_children, new_lock
 from triplewire.model.operator import Argument, Operator, Parameter, Verdict, traits_of
 from triplewire.model.publication import Publication
 from triplewire.operators.calling.guard import Guard
@@ -42,7 +42,7 @@ class Isolated:
         self.isolated, self.memory = True, traits.memory
         self.guard = Guard(cost=traits.cost)
         self._origin = origin
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         self._idle: list[Process] = []
         self._places = threading.BoundedSemaphore(traits.concurrency)
         _ALL.add(self)
@@ -118,7 +118,6 @@ class Isolated:
 
     def forget(self) -> None:
         """In the child of a fork: the processes belong to the parent."""
-        self._lock = threading.Lock()
         self._places = threading.BoundedSemaphore(self.concurrency)
         self._idle = []
 

@@ -6,11 +6,11 @@ A statement wins over a guess: a literal's tag, or the dc:language of its subjec
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Any
 
+from triplewire.forks import new_lock
 from triplewire.model.operator import Argument, Parameter
 from triplewire.model.publication import Publication
 from triplewire.model.terms import Literal, Node, Term
@@ -21,7 +21,7 @@ _LETTERS = 12  # with fewer letters a text is too short to guess from; a letter 
 _SURE = 0.5  # of 1: with less, the guess is none
 _MOST = 2_000  # characters of a text that are looked at
 _MOST_TEXTS = 2_000  # of a publication
-_LOCK = threading.Lock()
+_LOCK = new_lock()
 
 
 def text_language(publication: Publication, arguments: tuple[Argument, ...]) -> bool | Iterable[tuple[Term, ...]]:

@@ -16,6 +16,7 @@ from functools import lru_cache
 from typing import Any
 
 from triplewire.errors import Broke, OperatorError
+from triplewire.forks import new_lock
 from triplewire.model.operator import Argument, Parameter, Verdict
 from triplewire.model.publication import Publication
 from triplewire.model.references import is_absolute
@@ -50,7 +51,7 @@ class HttpOperator:
         self.concurrency, self.batch = concurrency, batch
         self.guard = guard
         self._target = target
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         self._places = threading.BoundedSemaphore(concurrency)
         self._idle: list[Connection] = []
         self._process = os.getpid()

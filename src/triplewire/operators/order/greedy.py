@@ -8,12 +8,12 @@ expected: they are made once.
 
 from __future__ import annotations
 
-import threading
 import weakref
 from dataclasses import dataclass
 
 import numpy as np
 
+from triplewire.forks import new_lock
 from triplewire.kernels.calls import event as events
 from triplewire.kernels.calls import greedy as kernels
 from triplewire.kernels.calls.event import FALSE, Event
@@ -58,7 +58,7 @@ class Greedy:
     """The order that is adapted after each outcome."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         self._arranged: weakref.WeakKeyDictionary[Conjunctions, _Arranged] = weakref.WeakKeyDictionary()
         self._first: weakref.WeakKeyDictionary[Conjunctions, _First] = weakref.WeakKeyDictionary()
         self._logs = np.empty(_LOGS, np.int32)

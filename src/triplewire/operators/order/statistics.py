@@ -10,7 +10,6 @@ is made that decides nothing. The same counts in give the same order out.
 from __future__ import annotations
 
 import random
-import threading
 import weakref
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from triplewire.forks import new_lock
 from triplewire.ir.evaluation.unknown import CallKey
 from triplewire.operators.order.keys import key_of, text_of
 from triplewire.operators.order.tables import COLUMNS, TOTALS, Expected, Independence, Rows, numbers_of
@@ -44,7 +44,7 @@ class LearnedCalls:
     threads."""
 
     def __init__(self, seed: int = 0) -> None:
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         self._seed = seed
         self._publications = 0  # for which an order was asked
         self._exchanges = 0  # times that counts were saved, loaded or merged

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from triplewire.forks import new_lock
 from triplewire.kernels.calls import chains as kernels
 from triplewire.kernels.calls.event import Event
 from triplewire.kernels.calls.in_order import CHAINS
@@ -48,7 +49,7 @@ class SubOrder:
     """The order is made when the first publication comes, and anew in the background as more is known of the calls."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         self._made: weakref.WeakKeyDictionary[Conjunctions, _Made] = weakref.WeakKeyDictionary()
         self._working: threading.Thread | None = None
 
@@ -58,7 +59,7 @@ class SubOrder:
             made = self._made.get(conjunctions)
             if made is None:
                 made = self._made[conjunctions] = _made(conjunctions, expected)
-            elif not expected.is_drawn and self._working is None and made.is_due(expected.cost / expected.false):
+            elif not expected.is_drawn and not self._is_working() and made.is_due(expected.cost / expected.false):
                 self._working = threading.Thread(
                     target=self._anew, args=(conjunctions, expected), name="triplewire-order", daemon=True
                 )
@@ -81,6 +82,11 @@ class SubOrder:
                 self._made[conjunctions] = made
         finally:
             self._working = None
+
+    def _is_working(self) -> bool:
+        """A thread of the parent is none of a fork."""
+        working = self._working
+        return working is not None and working.is_alive()
 
     def settle(self) -> None:
         """Wait for the order that is being made."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from triplewire.forks import new_lock
 from triplewire.ir.evaluation.unknown import CallKey
 
 COLUMNS = ("true", "evaluated", "seconds")  # decayed, of a call and of an operator
@@ -101,7 +101,7 @@ class Independence:
     WRONG, LEAST = 2.0, 8.0  # times as many, or as few; with fewer subscriptions nothing is said
 
     def __init__(self, sums: Sequence[float] = (0.0, 0.0)) -> None:
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         self._looked = 0
         self.sums = (float(sums[0]), float(sums[1]))  # expected, observed
 

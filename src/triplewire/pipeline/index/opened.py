@@ -10,7 +10,6 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from threading import Lock
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -21,6 +20,7 @@ from triplewire.engine import Engine
 from triplewire.engine.store.segment_files import units_of_called
 from triplewire.engine.views.forked import forked
 from triplewire.errors import DamagedError, StoreError
+from triplewire.forks import new_lock
 from triplewire.ir.subscription import Subscription
 from triplewire.operators.files import OperatorFile, operators_of
 from triplewire.operators.missing import Missing
@@ -39,7 +39,7 @@ _opened: OrderedDict[_Key, Opened] = OrderedDict()
 _engines: WeakValueDictionary[tuple[object, ...], Engine] = (
     WeakValueDictionary()
 )  # saved ones that an opened version has
-_lock = Lock()
+_lock = new_lock()
 
 
 class Opened:

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 
 from triplewire.child_process import started
 from triplewire.errors import ReadError
+from triplewire.forks import new_lock
 from triplewire.read.process.frames import LENGTH, Reply, Request
 
 _CHUNK = 1 << 20
@@ -30,7 +31,7 @@ class Client:
     module: str = "triplewire.read.process.worker"
     _process: subprocess.Popen[bytes] | None = None
     _limit: int = 0
-    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _lock: threading.Lock = field(default_factory=new_lock)
 
     def ask(self, request: Request) -> Reply:
         """Send a document and return the reply. Raises `ReadError`, also if the process crashes or is too slow.
@@ -75,7 +76,6 @@ class Client:
     def forget(self) -> None:
         """Called in the child of a fork: give up the parsing process, which belongs to the parent."""
         process, self._process = self._process, None
-        self._lock = threading.Lock()
         if process is not None:
             for pipe in (process.stdin, process.stdout):
                 if pipe is not None:
