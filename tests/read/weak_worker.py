@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from triplewire.read import guard
 from triplewire.read.process import worker
+from triplewire.read.rdf import parse
 
 
 def _unguarded(data: bytes, *_: object) -> bytes:
@@ -13,4 +14,5 @@ def _unguarded(data: bytes, *_: object) -> bytes:
 if __name__ == "__main__":
     for name in ("check_rdf_xml", "check_turtle"):
         setattr(guard, name, _unguarded)
+    parse.plain = _unguarded
     worker.main()

@@ -24,7 +24,6 @@ from triplewire.read.feeds.refine import refined
 from triplewire.read.feeds.rss_atom import publications_of
 from triplewire.read.feeds.xml_tree import Tree, parse_tree
 from triplewire.read.process.frames import Request
-from triplewire.read.rdf.attributes import qualified
 from triplewire.read.rdf.parse import parse
 from triplewire.read.rdf.split import closure
 
@@ -62,9 +61,8 @@ def read_rss_1(request: Request) -> Decoded:
 
 
 def _statements(tree: Tree, request: Request) -> list[Triple]:
-    """The triples of the feed. Early RSS 1.0 writes `resource` for `rdf:resource`; RDF/XML, 6.1.4 allows to read it
-    so. Raises `ReadError`."""
-    data = qualified(guard.check_rdf_xml(tree.data, request.settings))
+    """The triples of the feed. Raises `ReadError`."""
+    data = guard.check_rdf_xml(tree.data, request.settings)
     base = request.base or request.document
     return [triple for _, triple in parse(data, request.syntax, base, request.settings)]
 
@@ -114,7 +112,8 @@ def _own(node: Node, triples: Sequence[Triple], is_item: bool, request: Request)
 
 
 def _plain(item: Node, triples: Sequence[Triple]) -> Iterator[Triple]:
-    """An item's texts without markup, which goes to content:encoded, and without white space at their ends."""
+    """An item's texts without markup, which goes to content:encoded, and without white space at their ends. Empty ones
+    are none, as in other feeds."""
     for triple in triples:
         value = triple.object
         if triple.subject != item or not isinstance(value, Literal) or not triple.predicate.value.startswith(_STRIPPED):
@@ -124,6 +123,8 @@ def _plain(item: Node, triples: Sequence[Triple]) -> Iterator[Triple]:
             yield triple
             continue
         written = value.lexical.strip()
+        if not written:
+            continue
         if triple.predicate not in (v.TITLE, v.DESCRIPTION):
             yield triple._replace(object=replace(value, lexical=written))
             continue

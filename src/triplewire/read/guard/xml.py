@@ -60,8 +60,9 @@ def check_feed(data: bytes, settings: Settings) -> dict[str, str]:
             raise _refused(f"the parameter entity {name!r} is declared", line, column)
         if value is None or value[:1] not in b"\"'":
             raise _refused(f"the entity {name!r} stands for another file", line, column)
-        entities[name] = value[1:-1].decode("utf-8", "replace")
-        _check_entity(name, entities[name], line, column, count, settings, raw=True)
+        text = value[1:-1].decode("utf-8", "replace")
+        _check_entity(name, text, line, column, count, settings, raw=True)
+        entities.setdefault(name, text)  # the first declaration counts
     walk = _Walk(settings, is_feed=True)
     with contextlib.suppress(expat.ExpatError):
         walk.parser.Parse(data, True)
@@ -69,6 +70,17 @@ def check_feed(data: bytes, settings: Settings) -> dict[str, str]:
             raise walk.refusal
     walk.check_expansion(data)
     return entities
+
+
+def check_expanded(size: int, data: bytes) -> None:
+    """Raises `ReadError` where a document is too long once what it declares is written out: so many characters."""
+    if size > (limit := _most_expanded(data)):
+        what = f"entities and attributes by default make more than {limit:,} bytes of it"
+        raise ReadError(what, remedy="write the text out")
+
+
+def _most_expanded(data: bytes) -> int:
+    return max(_EXPANSION, _EXPANSION_FACTOR * len(data))
 
 
 def _refused(
@@ -158,7 +170,7 @@ class _Walk:
         """Refuse a document whose entity references together add too many bytes."""
         if not self._entities:
             return
-        limit = max(_EXPANSION, _EXPANSION_FACTOR * len(data))
+        limit = _most_expanded(data)
         total = 0
         for match in _REFERENCE.finditer(data):
             total += self._entities.get(match[1].decode("utf-8", "replace"), 0)

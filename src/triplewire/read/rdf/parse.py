@@ -16,7 +16,7 @@ from triplewire.config import Settings
 from triplewire.errors import ReadError
 from triplewire.model.terms import IRI, RDF, XSD_STRING, BlankNode, Literal, Term, Triple
 from triplewire.read.guard.place import line_and_column
-from triplewire.read.rdf.attributes import NO_LANGUAGE, adapted
+from triplewire.read.rdf.plain_xml import NO_LANGUAGE, plain
 from triplewire.read.rdf.split import Statement
 from triplewire.read.syntax import Syntax
 
@@ -103,7 +103,7 @@ def canonical_xml(lexical: str) -> str:
     The parser gives namespaces twice that an outermost element of the literal declares itself.
     """
     try:
-        return canonicalize(f"<x>{lexical}</x>")[3:-4]
+        return canonicalize(f"<x>{lexical}</x>".replace("\r", "&#13;"))[3:-4]
     except ParseError:
         distinct = _TAG.sub(_with_distinct_attributes, lexical)
         return canonical_xml(distinct) if distinct != lexical else lexical
@@ -137,9 +137,9 @@ def parse(data: bytes, syntax: Syntax, base: str, settings: Settings) -> Iterato
     Blank nodes keep the labels of the document. Anonymous ones, which the parser labels at random, become b0, b1 ... in
     order of first occurrence. Raises `ReadError` with line and column, where the parser gives them.
     """
-    terms = Terms(settings, _given_labels(data, syntax), syntax)
     if syntax in (Syntax.RDF_XML, Syntax.RSS_1):
-        data = adapted(data, base)
+        data = plain(data, base)
+    terms = Terms(settings, _given_labels(data, syntax), syntax)
     try:
         for quad in ox.parse(data, FORMATS[syntax], base_iri=base):
             yield terms.statement(quad)
@@ -194,13 +194,13 @@ def _given_labels(data: bytes, syntax: Syntax) -> frozenset[str]:
 def _located(error: ReadError, data: bytes) -> ReadError:
     """The error with a position.
 
-    Where the parser gives none (XML, JSON), it is that of the text that the error quotes.
+    Where the parser gives none (XML, JSON), it is that of the text that the error quotes, if that stands there once.
     """
     quoted = re.search(r"'([^']+)'", error.what)
     if not error.line and quoted:
-        offset = data.find(quoted[1].encode("utf-8", "replace"))
-        if offset >= 0:
-            error.line, error.column = line_and_column(data, offset)
+        text = quoted[1].encode("utf-8", "replace")
+        if data.count(text) == 1:
+            error.line, error.column = line_and_column(data, data.find(text))
     return error
 
 
