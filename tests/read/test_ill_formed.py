@@ -38,6 +38,8 @@ def test_read_and_told(case: dict[str, Any], tmp_path: Path) -> None:
     said = [str(row).replace(document_iri(str(file)), "FEED").replace(str(file), "feed") for row in told]
     assert said == case["told"]
     assert _titles(publications) == case["titles"]
+    if "ids" in case:
+        assert [publication.id.replace(document_iri(str(file)), "FEED") for publication in publications] == case["ids"]
     triples = "\n".join(str(triple) for publication in publications for triple in publication.triples)
     for part in case.get("says", ()):
         assert f"{part} ." in triples

@@ -90,7 +90,9 @@ def to_float32(value: float) -> float:
 
 
 def to_double(value: Value) -> float:
-    """The nearest double; past the largest, infinity."""
+    """The nearest double; past the largest, infinity. The zero of exact numbers has no sign (XSD 1.1, 3.3.3)."""
+    if not value and isinstance(value, Decimal):
+        return 0.0
     try:
         return float(value)
     except OverflowError:

@@ -50,11 +50,13 @@ class Draft:
 
 @dataclass(slots=True)
 class Item:
-    """One item. `id` and `link` may be any strings, or "" where it states none."""
+    """One item. `id` and `link` may be any strings, or "" where it states none. `number`: its place in the document,
+    from 1; with 0 it is that among the items that were read."""
 
     id: str = ""
     link: str = ""
     about: Draft = field(default_factory=Draft)
+    number: int = 0
 
 
 @dataclass(slots=True)

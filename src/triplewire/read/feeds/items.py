@@ -117,7 +117,7 @@ def _parts(feed: Feed, request: Request) -> Iterator[Publication]:
     channel = IRI(id_iri(feed.channel.id or request.document))
     distinct = distinct_ids(request.document)
     for number, item in enumerate(feed.items, start=1):
-        identifier = distinct(item.id or item.link, number)
+        identifier = distinct(item.id or item.link, item.number or number)
         subject = IRI(id_iri(identifier))
         triples = tuple(dict.fromkeys(_triples(item, subject, channel, feed.channel, request.as_written)))
         yield Publication(identifier, triples, request.source, published(subject, triples))

@@ -1,13 +1,15 @@
 """Reads JSON Feed 1 and 1.1 (jsonfeed.org/version/1.1). How items become triples: `triplewire.read.feeds.items`.
 
-The table of members is in `docs/feeds.md`. A member without a row becomes a property below `vocabulary.JSON_FEED`, with
-the type that JSON gives its value.
+The table of members is in `docs/feeds.md`. A member without a row, or of another type than its row takes, becomes a
+property below `vocabulary.JSON_FEED`, with the type that JSON gives its value.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import re
+from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import urljoin
 
@@ -24,15 +26,52 @@ from triplewire.read.process.frames import Request
 from triplewire.read.rdf.surrogates import NOTE, replaced
 
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
-_CHANNEL_ROWS = frozenset(
-    {"version", "title", "home_page_url", "feed_url", "description", "language", "items", "author", "authors"}
-)
-_ITEM_ROWS = frozenset(
-    {"id", "url", "external_url", "title", "content_html", "content_text", "summary", "date_published"}
-    | {"date_modified", "author", "authors", "tags", "language", "attachments"}
-)
-_PERSON_ROWS = frozenset({"name", "url"})
-_ATTACHMENT_ROWS = frozenset({"url", "mime_type", "size_in_bytes", "title"})
+
+
+def _is_text(member: Any) -> bool:
+    """Is it a string, or a number, as an item's id may be?"""
+    return isinstance(member, str | int | float) and not isinstance(member, bool)
+
+
+def _is_list(member: Any) -> bool:
+    return isinstance(member, list)
+
+
+def _are_texts(member: Any) -> bool:
+    return isinstance(member, list) and all(map(_is_text, member))
+
+
+def _is_object(member: Any) -> bool:
+    return isinstance(member, dict)
+
+
+def _are_objects(member: Any) -> bool:
+    return isinstance(member, list) and all(map(_is_object, member))
+
+
+def _are_attachments(member: Any) -> bool:
+    return _are_objects(member) and all(_text(attachment, "url") for attachment in member)
+
+
+_Rows = Mapping[str, Callable[[Any], bool]]
+"""The members that have a row in the table, each with what tells whether it is of the type that the row takes."""
+
+_PEOPLE: _Rows = {"author": _is_object, "authors": _are_objects}
+_CHANNEL_ROWS: _Rows = {
+    **dict.fromkeys(("version", "title", "home_page_url", "feed_url", "description", "language"), _is_text),
+    "items": _is_list,
+    **_PEOPLE,
+}
+_ITEM_ROWS: _Rows = {
+    **dict.fromkeys(("id", "url", "external_url", "title", "content_html", "content_text", "summary"), _is_text),
+    **dict.fromkeys(("date_published", "date_modified", "language"), _is_text),
+    **_PEOPLE,
+    "tags": _are_texts,
+    "attachments": _are_attachments,
+}
+_PERSON_ROWS: _Rows = dict.fromkeys(("name", "url"), _is_text)
+_ATTACHMENT_ROWS: _Rows = dict.fromkeys(("url", "mime_type", "size_in_bytes", "title"), _is_text)
+_NOT_FINITE = {math.inf: "INF", -math.inf: "-INF"}  # of JSON numbers that no double is as large as
 
 
 def read_json_feed(request: Request) -> Decoded:
@@ -52,16 +91,15 @@ def read_json_feed(request: Request) -> Decoded:
             said = json.dumps(item, ensure_ascii=False)[:60]
             error = ReadError(f"item {number} is no object, but {said}", remedy="make it an object with an id")
             problems.append(Problem(error, f"{request.document}#{number}"))
-    feed = Feed(reading.channel(), [reading.item(item) for item in items if isinstance(item, dict)])
+    read = [reading.item(item, number) for number, item in enumerate(items, 1) if isinstance(item, dict)]
+    feed = Feed(reading.channel(), read)
     return publications(feed, request, problems)
 
 
 def _text(value: Any, key: str) -> str:
-    """A string member, or a number as text (an item's id may be one); "" for anything else."""
+    """A string member, or a number as text; "" for anything else."""
     member = value.get(key) if isinstance(value, dict) else None
-    if isinstance(member, int | float) and not isinstance(member, bool):
-        return str(member)
-    return member.strip() if isinstance(member, str) else ""
+    return str(member).strip() if _is_text(member) else ""
 
 
 def _list(value: Any, key: str) -> list[Any]:
@@ -87,8 +125,8 @@ class _Reading:
         self._others(about, value, _CHANNEL_ROWS)
         return Channel(_text(value, "feed_url"), _text(value, "title"), _text(value, "home_page_url"), about)
 
-    def item(self, item: dict[str, Any]) -> Item:
-        """One item."""
+    def item(self, item: dict[str, Any], number: int) -> Item:
+        """The item of that number."""
         about = Draft()
         link = self._absolute(_text(item, "url") or _text(item, "external_url"))
         about.text(v.TITLE, _text(item, "title"))
@@ -102,13 +140,13 @@ class _Reading:
         about.text(v.DATE, _text(item, "date_published"))
         about.text(v.MODIFIED, _text(item, "date_modified"))
         for tag in _list(item, "tags"):
-            if isinstance(tag, str):
-                about.text(v.SUBJECT, tag.strip())
+            if _is_text(tag):
+                about.text(v.SUBJECT, str(tag).strip())
         about.text(v.LANGUAGE, _text(item, "language") or _text(self._value, "language"))
         for attachment in _list(item, "attachments"):
             self._attachment(about, attachment)
         self._others(about, item, _ITEM_ROWS)
-        return Item(_text(item, "id"), link, about)
+        return Item(_text(item, "id"), link, about, number)
 
     def _texts(self, about: Draft, item: dict[str, Any]) -> None:
         """The summary and the contents: the text, and the markup where there is any."""
@@ -146,17 +184,19 @@ class _Reading:
             node.text(v.ENCLOSURE_ADDRESS, address)
             about.say(v.ENCLOSURE, node)
 
-    def _others(self, about: Draft, value: Any, rows: frozenset[str]) -> None:
-        """The members without a row of their own."""
+    def _others(self, about: Draft, value: Any, rows: _Rows) -> None:
+        """The members without a row of their own, and those of another type than theirs takes."""
         for key, member in value.items() if isinstance(value, dict) else ():
-            if key not in rows and member is not None and member != "":
+            has_row = key in rows and rows[key](member)
+            if not has_row and member is not None and member != "":
                 about.say(IRI(legal(v.JSON_FEED + key)), self._literal(member))
 
     def _literal(self, member: Any) -> Literal:
         """A value with its type: JSON says what a number, a truth value and a string are."""
         if isinstance(member, str):
             return Literal(member.strip())
-        text = json.dumps(member, ensure_ascii=False)
+        text = _NOT_FINITE.get(member) if isinstance(member, float) else None
+        text = text or json.dumps(member, ensure_ascii=False)
         if self._as_written:
             return Literal(text)
         kind = {bool: XSD + "boolean", int: XSD + "integer", float: XSD + "double"}.get(type(member), RDF + "JSON")

@@ -12,6 +12,7 @@ from triplewire.errors import ReadError
 from triplewire.read.guard.place import line_and_column
 from triplewire.read.guard.text import check_utf8
 
+_CONSTANT = re.compile(rb'"(?:[^"\\]++|\\.)*+"?+|(NaN|-?Infinity)', re.DOTALL)
 _TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"?+|[\[{]|[\]}]', re.DOTALL)
 
 
@@ -23,11 +24,18 @@ def check_json(data: bytes, what: str, settings: Settings) -> tuple[bytes, Any]:
     data = check_utf8(data, what)
     _check_depth(data, what, settings.max_json_depth)
     try:
-        return data, json.loads(data)
+        return data, json.loads(data, parse_constant=lambda name: _refuse_constant(data, name))
     except json.JSONDecodeError as error:
         raise ReadError(f"not JSON: {error.msg}", line=error.lineno, column=error.colno) from None
     except ValueError:  # Python reads no integer of thousands of digits
         raise ReadError("the JSON holds an integer of too many digits", remedy="write it as a string") from None
+
+
+def _refuse_constant(data: bytes, name: str) -> None:
+    """Raises `ReadError` for a value that Python reads, and that is no JSON."""
+    places = (match.start() for match in _CONSTANT.finditer(data) if match[1] is not None)
+    line, column = line_and_column(data, next(places))
+    raise ReadError(f"not JSON: {name} is no value", line=line, column=column, remedy="write it as a string")
 
 
 def _check_depth(data: bytes, what: str, limit: int) -> None:
