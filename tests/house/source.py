@@ -43,7 +43,9 @@ def python_files() -> list[Path]:
 def text_files() -> Iterator[Path]:
     """All files that people write: code, tests, cases, documents, build files."""
     for root in TEXT_ROOTS:
-        yield from sorted(f for f in root.rglob("*") if f.is_file() and not NOT_OURS.intersection(f.parts))
+        yield from sorted(
+            f for f in root.rglob("*") if f.is_file() and not NOT_OURS.intersection(f.relative_to(ROOT).parts)
+        )
     yield from sorted(f for f in ROOT.iterdir() if f.is_file() and f.name not in NOT_OURS)
 
 

@@ -16,6 +16,8 @@ from triplewire.cli import run
 from triplewire.encode.schema import MATCHES
 from triplewire.errors import TriplewireError
 from triplewire.pipeline.results import export as exporting
+from triplewire.pipeline.results.counts import Counts, Totals
+from triplewire.pipeline.results.status import Status
 from triplewire.pipeline.rows import MATCH_ROWS
 from triplewire.pipeline.sinks import DEAD_LETTER, Output
 
@@ -121,11 +123,12 @@ def commit(output: Output, name: str, part: str = "", at: str = "") -> None:
     write(output._writing / "matches", row(name))
     (output._writing / DEAD_LETTER).mkdir()
     output.at = reached
+    own = Totals(matches=len(name))
     if not at:
-        output.commit(part)
+        output.commit(part, Counts(own, own))
         return
     with pytest.raises(Ended):
-        output.commit(part)
+        output.commit(part, Counts(own, own))
 
 
 @pytest.mark.parametrize(
@@ -140,6 +143,7 @@ def test_a_batch_run_that_ends_while_it_replaces_the_one_before(tmp_path: Path, 
     assert publications(output.folder) == ["first"]
     commit(output, "second", at=point)
     assert publications(output.folder) == [seen]
+    assert Status.of(output).matches == len(seen)
     output.release()
     again = Output(output.folder)
     again.prepare(tmp_path / "in", False)

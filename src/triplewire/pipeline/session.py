@@ -24,6 +24,7 @@ from triplewire.engine.tiers.kernels import TIER
 from triplewire.errors import TriplewireError
 from triplewire.kernel_cache import FOLDER
 from triplewire.pipeline.connect.kafka import lost_records
+from triplewire.pipeline.connect.parts import when_stopped
 from triplewire.pipeline.given import check_session_arguments
 from triplewire.pipeline.java import Java, use_java
 
@@ -51,7 +52,6 @@ done in Python, and what the JVM does a micro-batch, it would compile for minute
 (`docs/decisions/074-few-compilations.md`)."""
 
 _RAISED = re.compile(r"[A-Za-z_][\w.]*(Error|Exception)\b")
-_LOOK_AT_STOP = 0.2  # seconds
 _ATTEMPTS = 2  # of a task in local mode, where Spark's default is one
 
 
@@ -178,21 +178,12 @@ def _unless_java_is_gone() -> Iterator[None]:
 @contextmanager
 def cancelled_at(stop: threading.Event, spark: SparkSession) -> Iterator[None]:
     """Cancels the jobs that this thread begins in the block when another thread sets `stop`: they raise."""
-    context, group, ended = spark.sparkContext, f"triplewire-{uuid.uuid4()}", threading.Event()
-
-    def follow() -> None:
-        while not ended.wait(_LOOK_AT_STOP):
-            if stop.is_set():
-                context.cancelJobGroup(group)
-
-    follower = threading.Thread(target=follow, daemon=True)
+    context, group = spark.sparkContext, f"triplewire-{uuid.uuid4()}"
     context.setJobGroup(group, "micro-batches")
-    follower.start()
     try:
-        yield
+        with when_stopped(stop, lambda: context.cancelJobGroup(group)):
+            yield
     finally:
-        ended.set()
-        follower.join()
         with _unless_java_is_gone():
             for name in ("spark.jobGroup.id", "spark.job.description"):
                 context.setLocalProperty(name, None)  # type: ignore[arg-type]  # None removes it

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 import pytest
 
 from pipeline.connect.received import in_sqlite
@@ -29,6 +30,7 @@ from triplewire.pipeline.connect.delivery import Delivery, sink
 from triplewire.pipeline.connect.feeds.pruning import prune, read_files
 from triplewire.pipeline.connect.jdbc import options
 from triplewire.pipeline.connect.parts import LETTER
+from triplewire.pipeline.connect.tables import fetched
 from triplewire.pipeline.filter import PackedEngine
 from triplewire.pipeline.rows import PUBLICATION_ROWS
 from triplewire.pipeline.session import failures
@@ -262,6 +264,8 @@ def test_subscriptions_from_tables(
 ) -> None:
     given = options(address(postgres, Connections.read(secrets_file)), dbtable="users_queries")
     rows = [("one", "sparql", "ASK { ?s e:p ?o }", json.dumps({"e": "urn:"})), ("two", "sparql", "ASK {", None)]
+    long = "ASK { ?s ?p ?o } #" + "x" * 3_000_000
+    rows.append(("long", "sparql", long, None))
     linked.createDataFrame(rows, "id string, language string, query string, prefixes string").write.format(
         "jdbc"
     ).options(**given).save()
@@ -270,7 +274,12 @@ def test_subscriptions_from_tables(
         connection.execute("CREATE TABLE subscriptions (query TEXT, id INTEGER, language TEXT, mine BLOB)")
         connection.executemany("INSERT INTO subscriptions VALUES (?, ?, 'sparql', x'00')", [("ASK { ?s ?p ?o }", 3)])
         connection.execute("INSERT INTO subscriptions (id) VALUES (4)")
+        connection.execute("INSERT INTO subscriptions VALUES (?, 5, 'sparql', NULL)", [long])
     (tmp_path / "more.rq").write_text("ASK { ?s ?p 1 }")
+    for number, text in enumerate((f"{postgres}#users_queries", f"sqlite:{database}#subscriptions")):
+        files = fetched(address(text, Connections.read(secrets_file)), tmp_path / str(number), lambda: linked, 1_000)
+        texts = [text for file in files for text in pq.read_table(file)["query"].to_pylist() if text]
+        assert max(map(len, texts)) == 1_001, "the database has cut it"
     arguments = ["pipeline", "index", "--subscriptions", f"{postgres}#users_queries", f"sqlite:{database}"]
     arguments += [str(tmp_path / "more.rq"), "--connect", str(secrets_file), "--output", str(out)]
     code = command(arguments)
@@ -278,4 +287,5 @@ def test_subscriptions_from_tables(
     assert code == 1, said
     assert f"{postgres}#users_queries (record " in said
     assert f"sqlite:{database}#subscriptions (record 2)" in said
+    assert said.count("the row is longer than 1,572,864 bytes; raise max_query_bytes") == 2
     assert "v1 has 3 subscriptions" in said

@@ -21,6 +21,7 @@ from triplewire.errors import TriplewireError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from triplewire.config import Settings
     from triplewire.pipeline.connect.addresses import Connections
     from triplewire.pipeline.connect.delivery import Delivery
     from triplewire.pipeline.connect.parts import Sink
@@ -133,10 +134,11 @@ class Fetched(NamedTuple):
 
 @contextmanager
 def subscription_files(
-    given: Iterable[Subscribed], connect: Path | None, config: dict[str, str], master: str
+    given: Iterable[Subscribed], settings: Settings, connect: Path | None, config: dict[str, str], master: str
 ) -> Iterator[Fetched]:
     """The subscriptions as files; those of tables are fetched, and removed in the end. Raises `BadParameter`."""
     # --help does without Arrow behind these
+    from triplewire.languages.sources.rows import row_bytes
     from triplewire.pipeline.connect.addresses import JDBC, SQLITE, address
     from triplewire.pipeline.connect.tables import DEFAULT_TABLE, fetched
 
@@ -157,7 +159,7 @@ def subscription_files(
                 continue
             with wrong("--subscriptions"):
                 table = address(entry.address, connections, (JDBC, SQLITE)).named(DEFAULT_TABLE)
-                files = fetched(table, folder / str(number), spark)
+                files = fetched(table, folder / str(number), spark, row_bytes(settings))
             out.files.extend(files)
             out.names.update((str(file), str(table)) for file in files)
         yield out

@@ -82,7 +82,7 @@ def index_command(
     settings = settings_from_environment()
     files = operators_from(operators or ())
     report, begun = Report(), time.perf_counter()
-    with _told(), subscription_files(subscriptions, connect, *settings_of_spark_from(conf)) as given:
+    with _told(), subscription_files(subscriptions, settings, connect, *settings_of_spark_from(conf)) as given:
         plugins.find("matcher", matcher)
         version = build(
             output,

@@ -59,14 +59,14 @@ def too_large(limit: int) -> SubscriptionError:
     return SubscriptionError(f"it has more than {limit:,} bytes", remedy="raise max_input_bytes")
 
 
-def _row_bytes(settings: Settings) -> int:
+def row_bytes(settings: Settings) -> int:
     """How long a row may be: a byte of its query may be an escape of JSON."""
     return 8 * settings.max_query_bytes + _SPARE
 
 
 def json_rows(stream: BinaryIO, source: str, settings: Settings) -> Iterator[Row | Refusal]:
     """The rows of JSON Lines. Raises `SubscriptionError` where the file itself cannot be read on."""
-    limit = _row_bytes(settings)
+    limit = row_bytes(settings)
     for record, line in enumerate(_lines(stream, limit, settings.max_input_bytes), 1):
         if line is None:
             yield refused(source, record, f"the line is longer than {limit:,} bytes", "raise max_query_bytes")
@@ -104,7 +104,7 @@ def parquet_rows(stream: BinaryIO, source: str, settings: Settings) -> Iterator[
 
     Texts are read as dictionaries, so that one which many rows have is in memory once.
     """
-    limit = _row_bytes(settings)
+    limit = row_bytes(settings)
     try:
         about = pq.read_metadata(stream)
         schema = about.schema.to_arrow_schema()

@@ -23,9 +23,10 @@ from triplewire.pipeline.connect.addresses import JDBC, KAFKA, WEBHOOK, Address
 from triplewire.pipeline.connect.globs import escape
 from triplewire.pipeline.connect.jdbc import JdbcSink
 from triplewire.pipeline.connect.kafka import KafkaSink
-from triplewire.pipeline.connect.parts import LETTER, MATCH, SCHEMAS, Part, Sink, rows_of
+from triplewire.pipeline.connect.parts import AT_ONCE, LETTER, MATCH, SCHEMAS, Part, Sink, rows_of
 from triplewire.pipeline.connect.sqlite_file import SqliteSink
 from triplewire.pipeline.connect.webhook import WebhookSink
+from triplewire.pipeline.results.written import text_bytes
 from triplewire.pipeline.rows import columns_of, storable
 
 if TYPE_CHECKING:
@@ -110,13 +111,20 @@ class Delivery:
         if not targets or not (part.replaces or _has_rows(folder)):
             return []
         assert self._spark is not None
-        files = [escape(f"file://{file}") for file in sorted(folder.glob("*.parquet"))]
-        rows = self._spark.read.schema(columns_of(SCHEMAS[part.kind])).parquet(*files)
-        return self._deliver(targets, rows, part)
+        files = sorted(folder.glob("*.parquet"))
+        size, count = sum(map(text_bytes, files)), sum(pq.read_metadata(file).num_rows for file in files)
+        parts, spark = size // AT_ONCE + 1, self._spark
+        if parts > 1:
+            spark = spark.newSession()
+            spark.conf.set("spark.sql.parquet.enableVectorizedReader", "false")  # it has thousands of rows in memory
+        rows = spark.read.schema(columns_of(SCHEMAS[part.kind])).parquet(*[escape(f"file://{file}") for file in files])
+        return self._deliver(targets, rows, replace(part, row_bytes=size // max(count, 1)), parts)
 
-    def _deliver(self, targets: Sequence[Sink], rows: DataFrame, part: Part) -> list[Refusal]:
+    def _deliver(self, targets: Sequence[Sink], rows: DataFrame, part: Part, parts: int = 1) -> list[Refusal]:
         with self._lock:
-            rows = rows_of(rows, part.kind).persist()
+            rows = rows_of(rows, part.kind, parts)
+            if len(targets) > 1 and parts == 1:  # long rows are read again: Spark would not keep them in bounds
+                rows.persist()
             try:
                 return [
                     replace(refusal, where=str(target)) for target in targets for refusal in target.deliver(rows, part)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,7 @@ from triplewire.pipeline.connect.parts import (
     Part,
     errors_of,
     rows_of,
+    when_stopped,
     without_nul,
 )
 from triplewire.pipeline.rows import columns_of
@@ -34,7 +36,11 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 PACKAGES = "org.postgresql:postgresql:42.7.8"
-DRIVERS = {"jdbc:postgresql:": "org.postgresql.Driver"}
+POSTGRESQL = "jdbc:postgresql:"
+DRIVERS = {POSTGRESQL: "org.postgresql.Driver"}
+_OF_POSTGRESQL = {"socketTimeout": "300", "tcpKeepAlive": "true"}  # without it, a database that hangs is waited for
+_BATCH = 1_000  # rows that go to the database together
+_LOCK_SECONDS = 60  # that rows wait for a lock of another program
 KEY = ("stream", "batch", "identity")
 TABLES: Mapping[str, Mapping[str, str]] = {
     kind: {
@@ -53,7 +59,13 @@ _AS_INSTANT = "TIMESTAMP WITH TIME ZONE"
 def options(given: Address, **more: str) -> dict[str, str]:
     """What Spark's JDBC source and sink need to reach a database."""
     driver = next((driver for start, driver in DRIVERS.items() if given.url.startswith(start)), "")
-    return {"url": given.url, **({"driver": driver} if driver else {}), **given.settings, **more}
+    usual = _OF_POSTGRESQL if is_postgresql(given) else {}
+    return {"url": given.url, **({"driver": driver} if driver else {}), **usual, **given.settings, **more}
+
+
+def is_postgresql(given: Address) -> bool:
+    """Is it known how this database speaks?"""
+    return given.url.startswith(POSTGRESQL)
 
 
 def database_errors(target: Address) -> AbstractContextManager[None]:
@@ -102,8 +114,11 @@ class JdbcSink:
         staging = staging_table(self._table, part.stream)
         own = rows.selectExpr(f"'{part.stream}' AS stream", f"{part.batch}L AS batch", *without_nul(part.kind))
         with database_errors(self._target), self._without_leftovers(rows.sparkSession, staging):
-            own.write.format("jdbc").options(**options(self._target, dbtable=staging)).mode("overwrite").save()
-            with _connection(rows.sparkSession, self._target, commit=False) as (run, quoted):
+            given = {"batchsize": str(part.rows_at_once(_BATCH)), **options(self._target, dbtable=staging)}
+            own.write.format("jdbc").options(**given).mode("overwrite").save()
+            with _connection(rows.sparkSession, self._target, commit=False, stop=part.stop) as (run, quoted):
+                if is_postgresql(self._target):
+                    run(f"SET LOCAL lock_timeout = '{_LOCK_SECONDS}s'")
                 if part.replaces:
                     here = f"{quoted('stream')} = '{part.stream}' AND {quoted('batch')} = {part.batch}"
                     run(f"DELETE FROM {self._table} WHERE {here}")
@@ -135,8 +150,11 @@ class JdbcSink:
 
 
 @contextmanager
-def _connection(spark: SparkSession, target: Address, *, commit: bool = True) -> Iterator[Any]:
-    """What runs a statement, and what quotes a name. Without `commit`, the block is one transaction."""
+def _connection(
+    spark: SparkSession, target: Address, *, commit: bool = True, stop: threading.Event | None = None
+) -> Iterator[Any]:
+    """What runs a statement, and what quotes a name. Without `commit`, the block is one transaction. It is given up
+    when another thread sets `stop`."""
     jvm: Any = spark._jvm
     given = jvm.java.util.HashMap()
     for name, value in options(target, dbtable=target.name).items():
@@ -144,11 +162,13 @@ def _connection(spark: SparkSession, target: Address, *, commit: bool = True) ->
     of_spark = jvm.org.apache.spark.sql.execution.datasources.jdbc.JDBCOptions(jvm.PythonUtils.toScalaMap(given))
     dialect = jvm.org.apache.spark.sql.jdbc.JdbcDialects.get(target.url)
     connection = dialect.createConnectionFactory(of_spark).apply(-1)
+    closing = jvm.java.util.concurrent.ForkJoinPool.commonPool()
     try:
-        connection.setAutoCommit(commit)
-        statement = connection.createStatement()
-        yield statement.execute, dialect.quoteIdentifier
-        if not commit:
-            connection.commit()
+        with when_stopped(stop or threading.Event(), lambda: connection.abort(closing)):
+            connection.setAutoCommit(commit)
+            statement = connection.createStatement()
+            yield statement.execute, dialect.quoteIdentifier
+            if not commit:
+                connection.commit()
     finally:
         connection.close()  # what is not committed is taken back

@@ -6,8 +6,8 @@ Columns: `identity` (32 hexadecimal digits) and then those of `COLUMNS`, of a ki
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 MATCH, LETTER = "match", "dead letter"
+AT_ONCE = 32 << 20  # bytes of rows that a sink holds at a time, about
 SCHEMAS = {MATCH: MATCH_ROWS, LETTER: DEAD_LETTERS}
 COLUMNS = {kind: tuple(schema.names) for kind, schema in SCHEMAS.items()}
 # not by way of the session's time zone, whose clocks are set forward and back
@@ -31,6 +32,7 @@ _IDENTITIES = {
     MATCH: f"lower(hex({_IDENTITY}))",
     LETTER: "substring(sha2(to_json(array(kind, subject, where, reason, remedy)), 256), 1, 32)",
 }
+_LOOK_AT_STOP = 0.2  # seconds
 _IS_JSON, _IS_LONG = {"bindings"}, {"bindings", "construct", "reason", "remedy", "subject", "where"}
 
 
@@ -39,7 +41,7 @@ class Part:
     """A micro-batch: the stream that it is of, its number, and what its rows are (`MATCH` or `LETTER`).
 
     `replaces`: it is a batch run, or a micro-batch that is repeated, whose rows take the place of those of the run or
-    try before. Who waits in a sink looks at `stop`.
+    try before. Who waits in a sink looks at `stop`. `row_bytes`: about how many bytes the texts of a row have.
     """
 
     stream: str
@@ -47,6 +49,11 @@ class Part:
     kind: str
     replaces: bool = False
     stop: threading.Event = field(default_factory=threading.Event, compare=False)
+    row_bytes: int = 0
+
+    def rows_at_once(self, most: int) -> int:
+        """How many rows may be in memory at a time, `most` where they are as short as rows are."""
+        return min(max(AT_ONCE // max(self.row_bytes, 1), 1), most)
 
     def key(self, identity: str) -> str:
         """What is the same whenever this row is delivered, and for no other row."""
@@ -80,13 +87,38 @@ class Sink(Protocol):
         be reached: the micro-batch is repeated then, and its rows come again."""
 
 
-def rows_of(rows: DataFrame, kind: str) -> DataFrame:
-    """Rows of `SCHEMAS` as sinks take them, each identity once."""
+def rows_of(rows: DataFrame, kind: str, parts: int = 1) -> DataFrame:
+    """Rows of `SCHEMAS` as sinks take them, each identity once: with several `parts`, in so many partitions."""
     columns = [
         f"{_AS_TEXT.format(field.name)} AS `{field.name}`" if pa.types.is_timestamp(field.type) else f"`{field.name}`"
         for field in SCHEMAS[kind]
     ]
-    return rows.selectExpr(f"{_IDENTITIES[kind]} AS identity", *columns).dropDuplicates(["identity"])
+    rows = rows.selectExpr(f"{_IDENTITIES[kind]} AS identity", *columns)
+    return (rows.repartition(parts, "identity") if parts > 1 else rows).dropDuplicates(["identity"])
+
+
+@contextmanager
+def when_stopped(stop: threading.Event, act: Callable[[], object]) -> Iterator[None]:
+    """A block in which `act` is called when another thread sets `stop`, again and again until the block has ended. What
+    Java says to that is passed over: there may be nothing left to be ended."""
+    # imported here because Spark is an optional dependency
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # it has no types
+
+    ended = threading.Event()
+
+    def follow() -> None:
+        while not ended.wait(_LOOK_AT_STOP):
+            if stop.is_set():
+                with suppress(Py4JError, OSError):
+                    act()
+
+    follower = threading.Thread(target=follow, daemon=True)
+    follower.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        follower.join()
 
 
 @contextmanager
@@ -94,7 +126,7 @@ def errors_of(target: Address, what: str, package: str) -> Iterator[None]:
     """Turns what the other side or its driver says into a `TriplewireError` of one sentence. `what`: what it is about;
     `package`: where the driver is, for the remedy where there is none."""
     # imported here because Spark is an optional dependency
-    from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # it has no types
+    from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 
     try:

@@ -19,30 +19,40 @@ import pyarrow.parquet as pq
 
 from triplewire.errors import Refusal, TriplewireError
 from triplewire.pipeline.connect.addresses import JDBC, SQLITE, Address, sqlite_path
-from triplewire.pipeline.connect.jdbc import database_errors, options
+from triplewire.pipeline.connect.jdbc import database_errors, is_postgresql, options
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 DEFAULT_TABLE = "subscriptions"
 """The table of an address that names none."""
 
 COLUMNS = ("id", "language", "query", "prefixes", "base")
-_ROWS = 1_000  # that are held at a time
+_ROWS, _CHARACTERS = 1_000, 64 << 20  # of rows that are held at a time, at most
 
 
-def fetched(given: Address, folder: Path, spark: Callable[[], SparkSession]) -> list[Path]:
-    """The subscriptions of a table, as Parquet files in a folder that is made. `spark` is asked for a session where
-    only the JVM reaches the database. Raises `TriplewireError`."""
+def fetched(given: Address, folder: Path, spark: Callable[[], SparkSession], longest: int) -> list[Path]:
+    """The subscriptions of a table, as Parquet files in a folder that is made. Texts of more than `longest` characters,
+    which make a row that is refused, are cut to one more, by a database of which it is known how. `spark` is asked for
+    a session where only the JVM reaches the database. Raises `TriplewireError`."""
+    rows_at_once = min(max(_CHARACTERS // longest, 1), _ROWS)
     if given.kind == SQLITE:
         folder.mkdir()
-        return [_from_sqlite(given, folder / "rows.parquet")]
+        return [_from_sqlite(given, folder / "rows.parquet", longest, rows_at_once)]
     assert given.kind == JDBC
+
+    def table(of: str) -> DataFrame:
+        return spark().read.format("jdbc").options(**options(given, dbtable=of, fetchsize=str(rows_at_once))).load()
+
     with database_errors(given):
-        rows = spark().read.format("jdbc").options(**options(given, dbtable=given.name, fetchsize=str(_ROWS))).load()
-        own = [f"CAST(`{name}` AS string) AS `{name}`" for name in COLUMNS if name in rows.columns]
-        if not own:
+        rows = table(given.name)
+        there = [name for name in COLUMNS if name in rows.columns]
+        if not there:
             raise _without_columns(given, rows.columns)
+        if is_postgresql(given):
+            cut = ", ".join(f'left(CAST("{name}" AS text), {longest + 1}) AS "{name}"' for name in there)
+            rows = table(f"(SELECT {cut} FROM {given.name}) AS subscriptions")
+        own = [f"CAST(`{name}` AS string) AS `{name}`" for name in there]
         rows.selectExpr(*own).write.parquet(f"file://{folder}")
     return sorted(folder.glob("*.parquet"))
 
@@ -59,23 +69,23 @@ def renamed(refuse: Callable[[Refusal], None], names: dict[str, str]) -> Callabl
     return told
 
 
-def _from_sqlite(given: Address, file: Path) -> Path:
+def _from_sqlite(given: Address, file: Path, longest: int, rows_at_once: int) -> Path:
     path = Path(sqlite_path(given.url))
     if not path.is_file():  # SQLite would make it
         raise TriplewireError("there is no such file", source=given.url)
     try:
         with contextlib.closing(sqlite3.connect(f"file:{quote(str(path.absolute()))}?mode=ro", uri=True)) as connection:
             connection.text_factory = lambda data: data.decode("utf-8", "backslashreplace")
-            cursor = connection.execute(f'SELECT * FROM "{given.name}"')
-            there = [entry[0] for entry in cursor.description]
+            there = [entry[0] for entry in connection.execute(f'SELECT * FROM "{given.name}" LIMIT 0').description]
             own = [name for name in COLUMNS if name in there]
             if not own:
                 raise _without_columns(given, there)
-            place = [there.index(name) for name in own]
+            cut = ", ".join(f'substr("{name}", 1, {longest + 1})' for name in own)
+            cursor = connection.execute(f'SELECT {cut} FROM "{given.name}"')
             schema = pa.schema([(name, pa.string()) for name in own])
             with pq.ParquetWriter(file, schema) as writer:
-                while rows := cursor.fetchmany(_ROWS):
-                    columns = [[_text(row[number]) for row in rows] for number in place]
+                while rows := cursor.fetchmany(rows_at_once):
+                    columns = [list(map(_text, column)) for column in zip(*rows, strict=True)]
                     writer.write_table(pa.table([pa.array(column, pa.string()) for column in columns], schema=schema))
     except sqlite3.Error as error:
         raise TriplewireError(f"the database cannot be read: {error}", source=str(given)) from None

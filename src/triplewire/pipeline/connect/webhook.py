@@ -76,7 +76,7 @@ class WebhookSink:
         given = rows.selectExpr("identity", f"{part.json_value()} AS value").toLocalIterator()
         refused: list[Refusal] = []
         with ThreadPoolExecutor(self._at_once) as pool:
-            while ahead := list(itertools.islice(given, _WAITING)):
+            while ahead := list(itertools.islice(given, part.rows_at_once(_WAITING))):
                 sent = pool.map(lambda row: self._sent(part, row.identity, row.value), ahead)
                 refused += (refusal for refusal in sent if refusal is not None)
         return refused

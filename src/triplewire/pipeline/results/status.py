@@ -60,6 +60,8 @@ class Status:
         record = output.last_record() or {}
         streaming = record.get("streaming") is True
         matches = output.folder / MATCHES
+        if not matches.exists():  # a batch run was killed as it took the place of the one before
+            matches = output.replaced / MATCHES
         figures: dict[str, Any] = {}
         counts = last_counts(matches)
         if counts is not None:

@@ -48,6 +48,7 @@ them, and some of its matches."""
 IDENTITY_BYTES = 16
 MATCHES_IN, LETTERS_IN, IDENTITIES_IN = "matches", "dead-letter", "identities"  # folders of `Target.folder`
 _GROUP_ROWS, _GROUP_BYTES = 1 << 17, 64 << 20  # matches of a row group, and bytes of their texts, about
+_TEXT_BYTES = "text bytes"  # in the metadata of a file: those of the bindings and graphs of its rows
 _LETTERS = 4_096  # that are written together
 _STATISTICS = ["publication", "subscription", "matched_at"]  # other columns have texts too long for that
 _SHORT = dict(zip('"\\\b\t\n\f\r', ('\\"', "\\\\", "\\b", "\\t", "\\n", "\\f", "\\r"), strict=True))
@@ -75,6 +76,7 @@ class TaskFiles:
     candidates: int = 0
     _matches: int = 0
     _refused: int = 0
+    _text_bytes: int = 0
     _letter_count: int = 0
     _pending: list[tuple[MatchColumns, dt.datetime]] = field(default_factory=list)
     _letters: list[dict[str, str]] = field(default_factory=list)
@@ -142,7 +144,9 @@ class TaskFiles:
         """End the files, and give the row of the task; no row for a task that had nothing to do."""
         self._write_pending()
         self._write_letters()
-        for writer in self._writers.values():
+        for kind, writer in self._writers.items():
+            if kind == MATCHES_IN:
+                writer.add_key_value_metadata({_TEXT_BYTES: str(self._text_bytes)})
             writer.close()
         if self._matches or self._letter_count or self.publications:
             samples = [
@@ -162,6 +166,7 @@ class TaskFiles:
 
     def _write_matches(self, table: pa.Table) -> None:
         self._matches += table.num_rows
+        self._text_bytes += sum(_bytes_of_rows(table.column(name)) for name in ("bindings", "construct"))
         self._write(MATCHES_IN, table)
         if self.target.identities:
             folder = Path(self.target.folder, IDENTITIES_IN)
@@ -198,6 +203,12 @@ def parquet_file(folder: str | Path, kind: str, name: str) -> Path:
     return Path(folder, kind, f"{name}.parquet")
 
 
+def text_bytes(file: Path) -> int:
+    """How many bytes the bindings and graphs of all rows of a file of matches have: far more than the file, where many
+    rows share them. 0 for another file."""
+    return int((pq.read_metadata(file).metadata or {}).get(_TEXT_BYTES.encode(), 0))
+
+
 def identities(matches: pa.Table) -> Iterator[bytes]:
     """The identities of matches with dictionary-encoded columns, in their order: the first 16 bytes of the SHA-256 of
     content, revision and the JSON text of [publication, subscription]. Ledgers on disk have them: never change it."""
@@ -217,6 +228,13 @@ def _numbered(column: pa.Array | pa.ChunkedArray) -> tuple[list[str], list[int]]
     """The distinct texts of a column, and the number of that of each row."""
     whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     return whole.dictionary.to_pylist(), whole.indices.to_pylist()
+
+
+def _bytes_of_rows(column: pa.ChunkedArray) -> int:
+    """The bytes of all rows of a dictionary-encoded column of texts."""
+    whole = column.combine_chunks()
+    lengths = pc.binary_length(whole.dictionary).to_numpy()
+    return int(lengths[whole.indices.drop_null().to_numpy()].sum())
 
 
 def _bytes_of(columns: MatchColumns) -> int:

@@ -1,0 +1,85 @@
+"""Databases that do not answer, and rows and texts that are long: what a stream holds, and how long it waits."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow.dataset as ds
+import pytest
+
+from pipeline.connect.received import in_postgres, in_sqlite
+from pipeline.runs import run
+from triplewire.engine import Engine
+from triplewire.errors import TriplewireError
+from triplewire.pipeline.connect import delivery, jdbc, parts
+from triplewire.pipeline.connect.addresses import Connections, address
+from triplewire.pipeline.connect.delivery import Delivery, sink
+from triplewire.pipeline.connect.parts import MATCH, SCHEMAS, Part, rows_of
+from triplewire.pipeline.filter import PackedEngine
+from triplewire.pipeline.results.written import text_bytes
+from triplewire.pipeline.rows import columns_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("spark")]
+
+
+def test_a_lock_of_another_program(
+    linked: SparkSession, postgres: str, secrets_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = address(f"{postgres}#locked", Connections.read(secrets_file))
+    found = sink(target, MATCH)
+    found.check(linked)
+    none = rows_of(linked.createDataFrame([], columns_of(SCHEMAS[MATCH])), MATCH)
+    with jdbc._connection(linked, target, commit=False) as (other, _):
+        other("LOCK TABLE locked IN ACCESS EXCLUSIVE MODE")
+        monkeypatch.setattr(jdbc, "_LOCK_SECONDS", 1)
+        with pytest.raises(TriplewireError, match="canceling statement due to lock timeout"):
+            found.deliver(none, Part("a", 0, MATCH))
+        monkeypatch.setattr(jdbc, "_LOCK_SECONDS", 300)
+        stop, begun = threading.Event(), time.monotonic()
+        threading.Timer(2, stop.set).start()
+        with pytest.raises(TriplewireError, match="the database cannot be used"):
+            found.deliver(none, Part("a", 0, MATCH, stop=stop))
+        assert stop.is_set()
+        assert time.monotonic() - begun < 60
+    assert found.deliver(none, Part("a", 0, MATCH)) == []
+
+
+def test_long_rows_come_a_few_at_a_time(
+    linked: SparkSession, postgres: str, secrets_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As with rows of megabytes: here the memory for them is small."""
+    engine, connections = Engine(matcher="reference"), Connections.read(secrets_file)
+    for number in range(3):
+        engine.subscribe("SELECT ?o WHERE { ?s <urn:p> ?o }", id=str(number))
+    (tmp_path / "a.nq").write_text("".join(f'<urn:s> <urn:p> "{n} {"x" * 4_000}" <urn:g{n}> .\n' for n in range(8)))
+    monkeypatch.setattr(delivery, "AT_ONCE", 10_000)
+    monkeypatch.setattr(parts, "AT_ONCE", 10_000)
+    given: list[tuple[int, Part]] = []
+    deliver = jdbc.JdbcSink.deliver
+
+    def noted(self: jdbc.JdbcSink, rows: object, part: Part) -> object:
+        given.append((rows.rdd.getNumPartitions(), part))  # type: ignore[attr-defined]  # a data frame
+        return deliver(self, rows, part)  # type: ignore[arg-type]  # as above
+
+    targets = [sink(address(text, connections), MATCH) for text in (f"sqlite:{tmp_path}/db", f"{postgres}#long")]
+    monkeypatch.setattr(jdbc.JdbcSink, "deliver", noted)
+    run(linked, tmp_path / "a.nq", PackedEngine.of(engine), tmp_path / "out", delivery=Delivery(targets))
+    told = ds.dataset(tmp_path / "out" / "matches").to_table(columns=["publication", "subscription", "bindings"])
+    wanted = sorted(tuple(row.values()) for row in told.to_pylist())
+    size = sum(text_bytes(file) for file in (tmp_path / "out").rglob("matches/**/*.parquet"))
+    assert size == sum(len(row[2]) for row in wanted) > 24 * 4_000
+    ((partitions, part),) = [entry for entry in given if entry[1].stream == targets_stream(tmp_path / "out")]
+    assert partitions == size // 10_000 + 1
+    assert part.rows_at_once(1_000) == 10_000 // (size // 24)
+    for rows in (in_sqlite(tmp_path / "db", "matches"), in_postgres(linked, connections, postgres, "long")):
+        assert sorted((row["publication"], row["subscription"], row["bindings"]) for row in rows) == wanted
+
+
+def targets_stream(out: Path) -> str:
+    return (out / delivery.NAME).read_text().strip()
