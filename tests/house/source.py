@@ -22,7 +22,7 @@ def package_files() -> list[Path]:
 def package_folders() -> list[Path]:
     """The folders of the package, without the top one."""
     return sorted(
-        folder for folder in PACKAGE.rglob("*") if folder.is_dir() and not NOT_OURS.intersection(folder.parts)
+        folder for folder in PACKAGE.rglob("*") if folder.is_dir() and not NOT_OURS.intersection(folder.relative_to(ROOT).parts)
     )
 
 
