@@ -22,7 +22,9 @@ def package_files() -> list[Path]:
 def package_folders() -> list[Path]:
     """The folders of the package, without the top one."""
     return sorted(
-        folder for folder in PACKAGE.rglob("*") if folder.is_dir() and not NOT_OURS.intersection(folder.relative_to(ROOT).parts)
+        folder
+        for folder in PACKAGE.rglob("*")
+        if folder.is_dir() and not NOT_OURS.intersection(folder.relative_to(ROOT).parts)
     )
 
 
@@ -43,10 +45,12 @@ def python_files() -> list[Path]:
 def text_files() -> Iterator[Path]:
     """All files that people write: code, tests, cases, documents, build files."""
     for root in TEXT_ROOTS:
-        yield from sorted(
-            f for f in root.rglob("*") if f.is_file() and not NOT_OURS.intersection(f.relative_to(ROOT).parts)
-        )
+        yield from sorted(f for f in root.rglob("*") if f.is_file() and _is_ours(f))
     yield from sorted(f for f in ROOT.iterdir() if f.is_file() and f.name not in NOT_OURS)
+
+
+def _is_ours(path: Path) -> bool:
+    return not NOT_OURS.intersection(path.relative_to(ROOT).parts)
 
 
 def shown(path: Path) -> str:

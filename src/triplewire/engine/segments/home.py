@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import OrderedDict
+import random
 from typing import Any
 
 from triplewire.engine.compiler import line_of, row_of
@@ -17,7 +17,11 @@ from triplewire.kernels.pool import Pool
 from triplewire.matchers import Meaning
 from triplewire.select.index import IndexMaker
 
-KEPT = 1_024  # compiled subscriptions that are kept, those asked for last
+KEPT_BYTES = 4 << 20
+"""Of the texts of compiled subscriptions that are kept: compiled, and evaluated once, they take some 50 times as much
+memory (`docs/decisions/104-compiled-by-bytes.md`)."""
+
+_Key = tuple[int, int, int]  # the source of a text, its start and its length
 
 
 class Home:
@@ -27,25 +31,36 @@ class Home:
         self.meaning = meaning
         self.maker = maker
         self._lock = new_lock()
-        self._kept: OrderedDict[tuple[int, int], tuple[TextSource, Subscription, Subscription]] = OrderedDict()
+        self._kept: dict[_Key, tuple[TextSource, Subscription, Subscription]] = {}
+        self._keys: list[_Key] = []  # of those that are kept, in any order
+        self._kept_bytes = 0
         self.arenas: Pool[Arena] = Pool()
         self.operators = CalledPairs(meaning.world, meaning.learned)
 
     def compiled(self, source: TextSource, start: int, length: int) -> tuple[Subscription, Subscription]:
         """The subscription of a row, as it was registered and as it is evaluated."""
-        key = id(source), start
-        with self._lock:
-            known = self._kept.get(key)
-            if known is not None and known[0] is source:
-                self._kept.move_to_end(key)
-                return known[1], known[2]
+        key = id(source), start, length
+        known = self._kept.get(key)
+        if known is not None and known[0] is source:
+            return known[1], known[2]
         stated = self.meaning.compiled(_row(source.read(start, length)))
         meant = self.meaning.meant(stated)
         with self._lock:
+            if key not in self._kept:
+                self._keys.append(key)
+                self._kept_bytes += length
             self._kept[key] = source, stated, meant
-            if len(self._kept) > KEPT:
-                self._kept.popitem(last=False)
+            while self._kept_bytes > KEPT_BYTES and len(self._keys) > 1:
+                self._drop_any()
         return stated, meant
+
+    def _drop_any(self) -> None:
+        """Drop one by chance: of more than there is room for, which come in turn, the oldest would be the next one."""
+        place = random.randrange(len(self._keys))
+        key, self._keys[place] = self._keys[place], self._keys[-1]
+        self._keys.pop()
+        self._kept.pop(key, None)  # a fork may have been in between
+        self._kept_bytes -= key[2]
 
 
 def _row(text: bytes) -> dict[str, Any]:
