@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import weakref
 from typing import Any
 
 from triplewire.engine.compiler import line_of, row_of
@@ -31,7 +32,7 @@ class Home:
         self.meaning = meaning
         self.maker = maker
         self._lock = new_lock()
-        self._kept: dict[_Key, tuple[TextSource, Subscription, Subscription]] = {}
+        self._kept: dict[_Key, tuple[weakref.ref[TextSource], Subscription, Subscription]] = {}
         self._keys: list[_Key] = []  # of those that are kept, in any order
         self._kept_bytes = 0
         self.arenas: Pool[Arena] = Pool()
@@ -41,7 +42,7 @@ class Home:
         """The subscription of a row, as it was registered and as it is evaluated."""
         key = id(source), start, length
         known = self._kept.get(key)
-        if known is not None and known[0] is source:
+        if known is not None and known[0]() is source:
             return known[1], known[2]
         stated = self.meaning.compiled(_row(source.read(start, length)))
         meant = self.meaning.meant(stated)
@@ -49,7 +50,7 @@ class Home:
             if key not in self._kept:
                 self._keys.append(key)
                 self._kept_bytes += length
-            self._kept[key] = source, stated, meant
+            self._kept[key] = weakref.ref(source), stated, meant  # texts go with their segment
             while self._kept_bytes > KEPT_BYTES and len(self._keys) > 1:
                 self._drop_any()
         return stated, meant

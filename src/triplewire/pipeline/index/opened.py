@@ -36,9 +36,7 @@ AS_USUAL = (GREEDY, "")
 """How operators are called: the order, and the folder of a cache (`pipeline.calling.Calling.kind`)."""
 
 _opened: OrderedDict[_Key, Opened] = OrderedDict()
-_engines: WeakValueDictionary[tuple[object, ...], Engine] = (
-    WeakValueDictionary()
-)  # saved ones that an opened version has
+_engines: WeakValueDictionary[tuple[object, ...], Engine] = WeakValueDictionary()  # saved, of opened versions
 _lock = new_lock()
 
 
