@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 PACKAGES = "org.postgresql:postgresql:42.7.8"
 POSTGRESQL = "jdbc:postgresql:"
 DRIVERS = {POSTGRESQL: "org.postgresql.Driver"}
-_OF_POSTGRESQL = {"socketTimeout": "300", "tcpKeepAlive": "true"}  # without it, a database that hangs is waited for
+_OF_POSTGRESQL = {"socketTimeout": "3600", "tcpKeepAlive": "true"}  # a statement about many rows takes long
 _BATCH = 1_000  # rows that go to the database together
 _LOCK_SECONDS = 60  # that rows wait for a lock of another program
 KEY = ("stream", "batch", "identity")
