@@ -100,16 +100,13 @@ def rows_of(rows: DataFrame, kind: str, parts: int = 1) -> DataFrame:
 @contextmanager
 def when_stopped(stop: threading.Event, act: Callable[[], object]) -> Iterator[None]:
     """A block in which `act` is called when another thread sets `stop`, again and again until the block has ended. What
-    Java says to that is passed over: there may be nothing left to be ended."""
-    # imported here because Spark is an optional dependency
-    from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # it has no types
-
+    it raises is passed over: there may be nothing left to be ended, nor a JVM."""
     ended = threading.Event()
 
     def follow() -> None:
         while not ended.wait(_LOOK_AT_STOP):
             if stop.is_set():
-                with suppress(Py4JError, OSError):
+                with suppress(Exception):
                     act()
 
     follower = threading.Thread(target=follow, daemon=True)
@@ -126,7 +123,7 @@ def errors_of(target: Address, what: str, package: str) -> Iterator[None]:
     """Turns what the other side or its driver says into a `TriplewireError` of one sentence. `what`: what it is about;
     `package`: where the driver is, for the remedy where there is none."""
     # imported here because Spark is an optional dependency
-    from py4j.protocol import Py4JJavaError
+    from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # it has no types
     from pyspark.errors import PySparkException
 
     try:
