@@ -197,11 +197,12 @@ class Generator:
         return self.chance.choice(paths)
 
     def values(self) -> str:
-        """Inline data of one or two variables, with UNDEF."""
+        """Inline data of one or two variables, with UNDEF; a quarter has more rows than become branches."""
         names = self.chance.sample("abcdef", self.chance.choice((1, 1, 2)))
+        most, undefined = ((5, 0.25), (5, 0.25), (5, 0.25), (24, 0.01))[self.chance.randrange(4)]
         rows = []
-        for _ in range(self.chance.randint(1, 5)):
-            row = ("UNDEF" if self.chance.random() < 0.25 else self.constant() for _ in names)
+        for _ in range(self.chance.randint(max(most - 7, 1), most)):
+            row = ("UNDEF" if self.chance.random() < undefined else self.constant() for _ in names)
             rows.append(f"({' '.join(row)})")
         return f"VALUES ({' '.join('?' + n for n in names)}) {{ {' '.join(rows)} }}"
 

@@ -66,6 +66,8 @@ class Properties:
         return {}
 
     def _at_or_above(self, name: str) -> tuple[str, ...]:
+        if name not in self.above:  # any name of a publication, which is not kept
+            return (name,)
         above = self._closure.get(name)
         if above is None:
             seen, todo = {name}, [name]

@@ -88,6 +88,8 @@ class Taxonomy:
 
     def at_or_above(self, cls: str) -> frozenset[str]:
         """The class and all its ancestors."""
+        if cls not in self.superclasses:  # any name of a publication, which is not kept
+            return frozenset((cls,))
         known = self._closure.get(cls)
         if known is None:
             ancestors, todo = {cls}, [cls]

@@ -23,6 +23,7 @@ from triplewire.ir.evaluation.state import Evaluation, Solution
 from triplewire.ir.nodes import Exists, Expression, FullText, Function, Holds, InstanceOf, Label, Where
 from triplewire.ir.values.numbers import ExpressionError
 from triplewire.ir.walk import walk
+from triplewire.kept import Kept
 from triplewire.kernels.joins.solutions import ANSWER, ASKED, FAILED, FALSE, KEY, PER_PUBLICATION, PLACE, TRUE
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, Literal, Term
@@ -71,7 +72,7 @@ class ResidualTests:
         self._owner = owner
         self._world = world
         self._stated: dict[int, _Stated] = {}
-        self._kept: dict[tuple[int, Term], tuple[int, int]] = {}  # (test, term) -> answer, steps
+        self._kept: Kept[tuple[int, Term], tuple[int, int]] = Kept()  # (test, term) -> answer, steps
 
     def prepare(self, tests: Iterable[int]) -> None:
         """Find out what some tests state, which is else done for each when it is first asked for."""
@@ -125,9 +126,7 @@ class ResidualTests:
         outcome = self._kept.get((test, node))
         if outcome is None:
             outcome = self._evaluated(expression, node, _NOWHERE)
-            if len(self._kept) >= MOST_KEPT:
-                self._kept.clear()
-            self._kept[test, node] = outcome
+            self._kept.put((test, node), outcome, 1, MOST_KEPT)
         return outcome
 
     def _evaluated(self, expression: Expression, node: Term, publication: Publication) -> tuple[int, int]:

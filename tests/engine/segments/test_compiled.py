@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from engine.samples import item
@@ -9,6 +11,7 @@ from triplewire import Engine
 from triplewire.engine.compiler import Compiler
 from triplewire.engine.segments import home
 from triplewire.engine.segments.snapshot import SegmentSnapshot
+from triplewire.kept import Kept
 
 pytestmark = pytest.mark.slow
 
@@ -25,10 +28,10 @@ def negations() -> Engine:
     return made
 
 
-def kept(engine: Engine) -> home.Home:
+def kept(engine: Engine) -> Kept[Any, Any]:
     snapshot = engine._snapshot
     assert isinstance(snapshot, SegmentSnapshot)
-    return snapshot.layers[0].segment.home
+    return snapshot.layers[0].segment.home._kept
 
 
 def test_each_is_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -52,8 +55,8 @@ def test_more_than_there_is_memory_for(monkeypatch: pytest.MonkeyPatch) -> None:
     for _ in range(4):
         compiled[0] = 0
         assert len(engine.match(item("p", "word"))) == COUNT
-        assert kept(engine)._kept_bytes <= home.KEPT_BYTES
+        assert kept(engine).weight <= home.KEPT_BYTES
     assert compiled[0] < 0.95 * COUNT, "some are there, though all come in turn"
     own = kept(engine)
-    assert own._kept.keys() == set(own._keys)
-    assert own._kept_bytes == sum(length for _, _, length in own._keys)
+    assert own._entries.keys() == set(own._keys)
+    assert own.weight == sum(length for _, _, length in own._keys)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 import weakref
 from typing import Any
 
@@ -12,8 +11,8 @@ from triplewire.engine.segments.arena import Arena
 from triplewire.engine.segments.called import CalledPairs
 from triplewire.engine.segments.texts import TextSource
 from triplewire.errors import StoreError
-from triplewire.forks import new_lock
 from triplewire.ir.subscription import Subscription
+from triplewire.kept import Kept
 from triplewire.kernels.pool import Pool
 from triplewire.matchers import Meaning
 from triplewire.select.index import IndexMaker
@@ -22,8 +21,6 @@ KEPT_BYTES = 4 << 20
 """Of the texts of compiled subscriptions that are kept: compiled, and evaluated once, they take some 50 times as much
 memory (`docs/decisions/104-compiled-by-bytes.md`)."""
 
-_Key = tuple[int, int, int]  # the source of a text, its start and its length
-
 
 class Home:
     """Used by any number of threads."""
@@ -31,10 +28,7 @@ class Home:
     def __init__(self, meaning: Meaning, maker: IndexMaker) -> None:
         self.meaning = meaning
         self.maker = maker
-        self._lock = new_lock()
-        self._kept: dict[_Key, tuple[weakref.ref[TextSource], Subscription, Subscription]] = {}
-        self._keys: list[_Key] = []  # of those that are kept, in any order
-        self._kept_bytes = 0
+        self._kept: Kept[tuple[int, int, int], tuple[weakref.ref[TextSource], Subscription, Subscription]] = Kept()
         self.arenas: Pool[Arena] = Pool()
         self.operators = CalledPairs(meaning.world, meaning.learned)
 
@@ -46,22 +40,8 @@ class Home:
             return known[1], known[2]
         stated = self.meaning.compiled(_row(source.read(start, length)))
         meant = self.meaning.meant(stated)
-        with self._lock:
-            if key not in self._kept:
-                self._keys.append(key)
-                self._kept_bytes += length
-            self._kept[key] = weakref.ref(source), stated, meant  # texts go with their segment
-            while self._kept_bytes > KEPT_BYTES and len(self._keys) > 1:
-                self._drop_any()
+        self._kept.put(key, (weakref.ref(source), stated, meant), length, KEPT_BYTES)  # texts go with their segment
         return stated, meant
-
-    def _drop_any(self) -> None:
-        """Drop one by chance: of more than there is room for, which come in turn, the oldest would be the next one."""
-        place = random.randrange(len(self._keys))
-        key, self._keys[place] = self._keys[place], self._keys[-1]
-        self._keys.pop()
-        self._kept.pop(key, None)  # a fork may have been in between
-        self._kept_bytes -= key[2]
 
 
 def _row(text: bytes) -> dict[str, Any]:

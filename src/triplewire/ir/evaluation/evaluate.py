@@ -9,6 +9,8 @@ before any publication is seen is in `triplewire.ir.evaluation.plan`.
 
 from __future__ import annotations
 
+import threading
+import weakref
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -244,13 +246,30 @@ def _collect(rows: _Rows, plan: Plan, names: tuple[str, ...], state: Evaluation)
             break  # there is but one empty row
 
 
+class _Last(threading.local):
+    """The publication that a thread has ordered last: its pairs with subscriptions come one after the other."""
+
+    given: weakref.ref[Publication] | None = None
+    ordered: Publication | None = None
+
+
+_LAST = _Last()
+
+
+def _ordered(publication: Publication) -> Publication:
+    """The publication with its triples in the order of their terms."""
+    if _LAST.ordered is None or _LAST.given is None or _LAST.given() is not publication:
+        triples = sorted(publication.triples, key=lambda triple: tuple(map(term_key, triple)))
+        _LAST.given = weakref.ref(publication)
+        _LAST.ordered = replace(publication, triples=tuple(triples))
+    return _LAST.ordered
+
+
 def _first_in_order(plan: Plan, names: tuple[str, ...], state: Evaluation, known: _Rows | None) -> _Rows:
     """The first distinct rows, the triples in the order of their terms. Past `max_steps` these are the rows that are
     `known` from the order as stated, or are found in it now, else those found so far. Raises `LimitError` where there
     are none."""
-    triples = sorted(state.publication.triples, key=lambda triple: tuple(map(term_key, triple)))
-    publication = replace(state.publication, triples=tuple(triples))
-    ordered = Evaluation(publication, state.world, plan.outputs, state.exists, state.results)
+    ordered = Evaluation(_ordered(state.publication), state.world, plan.outputs, state.exists, state.results)
     rows = _Rows()
     try:
         _collect(rows, plan, names, ordered)

@@ -13,12 +13,25 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias, TypeVar
 
 from triplewire.ir.evaluation.unknown import CallKey
-from triplewire.ir.nodes import And, Call, Expression, Filter, Label, Or, Pattern, PatternTerm, Values, Variable, Where
+from triplewire.ir.nodes import (
+    And,
+    Call,
+    Expression,
+    Filter,
+    In,
+    Label,
+    Or,
+    Pattern,
+    PatternTerm,
+    Values,
+    Variable,
+    Where,
+)
 from triplewire.ir.normal_form.calls import split
 from triplewire.ir.normal_form.conditions import Alternatives, Necessary, Test, Tests, X, common
 from triplewire.ir.subscription import Subscription
 from triplewire.ir.walk import walk
-from triplewire.model.terms import IRI, Literal
+from triplewire.model.terms import IRI, XSD_STRING, Literal
 
 T = TypeVar("T")
 Position: TypeAlias = IRI | Literal | Variable
@@ -149,6 +162,7 @@ class _Normal:
         patterns: list[Pattern] = []
         conditions: list[Expression] = []
         factors: list[list[_Branch]] = []
+        long: list[Values] = []  # inline data that are no branches
         for part in where.parts if isinstance(where, And) else (where,):
             kind = type(part)
             if kind is Pattern:
@@ -161,9 +175,12 @@ class _Normal:
                 factors.append(self._limited([inner for branch in part.branches for inner in self.group(branch)]))
             elif isinstance(part, Values):
                 factors.append(self._values(part))
+                long += [part] if factors[-1] == [_EMPTY] else []
             else:
                 self.exact = False  # it only takes away, or adds to what is there
-        branches = [_Branch(tuple(patterns), _variables(patterns), ())] if patterns else [_EMPTY]
+        bound = _variables(patterns)
+        branches = [_Branch(tuple(patterns), bound, ())] if patterns else [_EMPTY]
+        conditions += [condition for values in long for condition in _columns(values, bound)]
         if factors:
             branches = self._product(branches, factors)
         return self._filtered(branches, conditions) if conditions else branches
@@ -214,6 +231,18 @@ class _Normal:
         alternatives = necessary.of(condition)
         self.exact = self.exact and necessary.exact
         return alternatives
+
+
+def _columns(values: Values, bound: frozenset[str]) -> list[Expression]:
+    """Conditions that hold of all rows of inline data: of each variable that patterns bind anyway, and that each row
+    gives a term that equals itself only, that it is one of these."""
+    conditions: list[Expression] = []
+    for variable, column in zip(values.variables, zip(*values.rows, strict=True), strict=True):
+        terms = [term for term in dict.fromkeys(column) if isinstance(term, IRI | Literal)]
+        is_plain = all(isinstance(term, IRI) or term.datatype == XSD_STRING for term in terms)
+        if variable.name in bound and is_plain and None not in column:
+            conditions.append(In(variable, tuple(terms)))
+    return conditions
 
 
 def _size(factors: list[list[_Branch]]) -> int:

@@ -13,10 +13,10 @@ from typing import Any, TypeAlias
 
 import re2
 
-from triplewire.forks import new_lock
 from triplewire.ir.values import costs
 from triplewire.ir.values.numbers import ExpressionError
 from triplewire.ir.values.regex_shapes import shape_of
+from triplewire.kept import Kept
 
 Spend: TypeAlias = Callable[[int], None]
 """Is told of the steps that work takes, before it is done; may raise to refuse it."""
@@ -27,9 +27,6 @@ LEAST_MEMORY = 768 << 10
 
 MEMORY = 1_536 << 20
 """For all patterns that are kept."""
-
-KEPT = 1_024
-"""Patterns that are kept at most."""
 
 _PER_INSTRUCTION = 128  # bytes more for each instruction of a large program
 _LARGE = 2_048  # instructions
@@ -74,35 +71,16 @@ def compile_regex(pattern: str, flags: str, limit: int) -> Regex:
         raise RegexError(f"{flags!r} are no flags of a regular expression (s, m, i, x, q)")
     if len(pattern) > limit:  # characters are at least a byte; the bytes are counted where it is compiled
         raise RegexError(f"a regular expression of more than {limit} bytes")
-    return _kept(pattern, "".join(sorted(set(flags))), limit)
-
-
-class _Kept:
-    """Compiled patterns, those used last, `KEPT` at most and as many as `MEMORY` is enough for. RE2's automata stay."""
-
-    def __init__(self) -> None:
-        self._regexes: dict[tuple[str, str, int], Regex] = {}
-        self._memory = 0
-        self._lock = new_lock()
-
-    def __call__(self, *key: *tuple[str, str, int]) -> Regex:
-        with self._lock:
-            regex = self._regexes.pop(key, None)
-            if regex is not None:
-                self._regexes[key] = regex
-                return regex
+    key = pattern, "".join(sorted(set(flags))), limit
+    regex = _kept.get(key)
+    if regex is None:
         regex = _compile(*key)
-        with self._lock:
-            if key not in self._regexes:
-                self._regexes[key] = regex
-                self._memory += regex.memory
-            while self._memory > MEMORY or len(self._regexes) > KEPT:
-                self._memory -= self._regexes.pop(next(iter(self._regexes))).memory
-                re2.purge()  # the package keeps the last ones as well
-        return regex
+        if _kept.put(key, regex, regex.memory, MEMORY):
+            re2.purge()  # the package keeps the last ones as well
+    return regex
 
 
-_kept = _Kept()
+_kept: Kept[tuple[str, str, int], Regex] = Kept()  # RE2's automata stay
 
 
 def _compile(pattern: str, flags: str, limit: int) -> Regex:

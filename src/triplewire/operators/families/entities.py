@@ -137,14 +137,17 @@ class Mentions(LibraryOperator):
         """The IRIs of the class, of its subclasses, and of the instances of these; of an instance, itself."""
         known = self._below.get(given)
         if known is None:
-            known = self._below[given] = self._all_below(given)
+            known = self._all_below(given)
+            if known:  # else it may be any text of a publication, which is not kept
+                self._below[given] = known
         return known
 
     def _all_below(self, given: Term) -> frozenset[str]:
-        taxonomy = self.taxonomy
-        every = taxonomy.classes | taxonomy.classes_of.keys()
-        text = text_of(given, "class")
-        tops = {text} & every if isinstance(given, IRI) else ({text} | taxonomy.names.get(text, frozenset())) & every
+        taxonomy, text = self.taxonomy, text_of(given, "class")
+        meant = {text} if isinstance(given, IRI) else {text} | taxonomy.names.get(text, frozenset())
+        tops = {name for name in meant if name in taxonomy.classes or name in taxonomy.classes_of}
+        if not tops:
+            return frozenset()
         classes = {cls for cls in taxonomy.classes if not tops.isdisjoint(taxonomy.at_or_above(cls))}
         instances = {thing for thing, of in taxonomy.classes_of.items() if not classes.isdisjoint(of)}
         return frozenset(tops | classes | instances)

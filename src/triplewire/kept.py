@@ -1,0 +1,51 @@
+"""What is kept to be used again, within a bound.
+
+Where there is no room, one entry is dropped by chance. Of more than there is room for, which are asked for in turn, as
+all subscriptions are for each publication, the one that was used longest ago would be the next one to be asked for.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Hashable
+from typing import Generic, TypeVar
+
+from triplewire.forks import new_lock
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+
+class Kept(Generic[K, V]):
+    """Values by key, of at most so much `weight` together, but for a single one. Any number of threads may use it."""
+
+    def __init__(self) -> None:
+        self.weight = 0
+        self._entries: dict[K, tuple[V, int]] = {}
+        self._keys: list[K] = []  # in any order
+        self._lock = new_lock()
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def get(self, key: K) -> V | None:
+        """The value, if it is there."""
+        entry = self._entries.get(key)
+        return None if entry is None else entry[0]
+
+    def put(self, key: K, value: V, weight: int, most: int) -> bool:
+        """Keep a value; all together weigh `most` then. Was something else dropped?"""
+        with self._lock:
+            before = self._entries.get(key)
+            if before is None:
+                self._keys.append(key)
+            self._entries[key] = value, weight
+            self.weight += weight - (0 if before is None else before[1])
+            is_full = self.weight > most
+            while self.weight > most and len(self._keys) > 1:
+                place = random.randrange(len(self._keys))
+                dropped, self._keys[place] = self._keys[place], self._keys[-1]
+                self._keys.pop()
+                # there is none where a process was forked while another thread was in this block
+                self.weight -= self._entries.pop(dropped, (value, 0))[1]
+            return is_full
