@@ -1,7 +1,7 @@
-"""What is kept to be used again, within a bound.
+"""A cache that is bounded by the weight of its entries, and drops one by chance when it is full.
 
-Where there is no room, one entry is dropped by chance. Of more than there is room for, which are asked for in turn, as
-all subscriptions are for each publication, the one that was used longest ago would be the next one to be asked for.
+Each publication asks for all subscriptions in turn. Where there are more than there is room for, the one that was used
+longest ago would be the next one to be asked for, and nothing would ever be found.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What stands in for an operator that subscriptions call and that nobody gave."""
+"""A stand-in for an operator that subscriptions call, but that was not given: its calls fail."""
 
 from __future__ import annotations
 

@@ -74,12 +74,8 @@ def test_long_rows_come_a_few_at_a_time(
     wanted = sorted(tuple(row.values()) for row in told.to_pylist())
     size = sum(text_bytes(file) for file in (tmp_path / "out").rglob("matches/**/*.parquet"))
     assert size == sum(len(row[2]) for row in wanted) > 24 * 4_000
-    ((partitions, part),) = [entry for entry in given if entry[1].stream == targets_stream(tmp_path / "out")]
+    ((partitions, part),) = [entry for entry in given if entry[1].stream == delivery.stream_of(tmp_path / "out")]
     assert partitions == size // 10_000 + 1
     assert part.rows_at_once(1_000) == 10_000 // (size // 24)
     for rows in (in_sqlite(tmp_path / "db", "matches"), in_postgres(linked, connections, postgres, "long")):
         assert sorted((row["publication"], row["subscription"], row["bindings"]) for row in rows) == wanted
-
-
-def targets_stream(out: Path) -> str:
-    return (out / delivery.NAME).read_text().strip()

@@ -162,7 +162,7 @@ class _Normal:
         patterns: list[Pattern] = []
         conditions: list[Expression] = []
         factors: list[list[_Branch]] = []
-        long: list[Values] = []  # inline data that are no branches
+        long_data: list[Values] = []  # inline data with more rows than become branches
         for part in where.parts if isinstance(where, And) else (where,):
             kind = type(part)
             if kind is Pattern:
@@ -175,12 +175,12 @@ class _Normal:
                 factors.append(self._limited([inner for branch in part.branches for inner in self.group(branch)]))
             elif isinstance(part, Values):
                 factors.append(self._values(part))
-                long += [part] if factors[-1] == [_EMPTY] else []
+                long_data += [part] if factors[-1] == [_EMPTY] else []
             else:
                 self.exact = False  # it only takes away, or adds to what is there
         bound = _variables(patterns)
         branches = [_Branch(tuple(patterns), bound, ())] if patterns else [_EMPTY]
-        conditions += [condition for values in long for condition in _columns(values, bound)]
+        conditions += [condition for values in long_data for condition in _choices(values, bound)]
         if factors:
             branches = self._product(branches, factors)
         return self._filtered(branches, conditions) if conditions else branches
@@ -233,9 +233,9 @@ class _Normal:
         return alternatives
 
 
-def _columns(values: Values, bound: frozenset[str]) -> list[Expression]:
-    """Conditions that hold of all rows of inline data: of each variable that patterns bind anyway, and that each row
-    gives a term that equals itself only, that it is one of these."""
+def _choices(values: Values, bound: frozenset[str]) -> list[Expression]:
+    """What all solutions of inline data satisfy, as `?v IN (...)`: for each variable that patterns bind, where its
+    column has no UNDEF, and only IRIs and strings, which equal nothing but themselves."""
     conditions: list[Expression] = []
     for variable, column in zip(values.variables, zip(*values.rows, strict=True), strict=True):
         terms = [term for term in dict.fromkeys(column) if isinstance(term, IRI | Literal)]

@@ -1,4 +1,4 @@
-"""Writes RDF/XML that the guard has found well-formed anew, where pyoxigraph would read something else than Expat.
+"""Rewrites well-formed RDF/XML that pyoxigraph would read otherwise than Expat does.
 
 pyoxigraph's reader of XML knows neither the line ends of XML 1.0 (2.11), nor the values of attributes (3.3.3), nor
 attributes by default, and takes the last of two declarations of an entity, where XML takes the first (4.2). It refuses
