@@ -7,7 +7,7 @@ longest ago would be the next one to be asked for, and nothing would ever be fou
 from __future__ import annotations
 
 import random
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
 from triplewire.forks import new_lock
@@ -32,6 +32,14 @@ class Kept(Generic[K, V]):
         """The value, if it is there."""
         entry = self._entries.get(key)
         return None if entry is None else entry[0]
+
+    def made(self, key: K, make: Callable[[], V], weight: int, most: int) -> V:
+        """The value, by `make` where it is not there, and kept then. Raises what `make` raises."""
+        value = self.get(key)
+        if value is None:
+            value = make()
+            self.put(key, value, weight, most)
+        return value
 
     def put(self, key: K, value: V, weight: int, most: int) -> bool:
         """Keep a value; all together weigh `most` then. Was something else dropped?"""

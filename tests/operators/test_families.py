@@ -231,3 +231,32 @@ def test_attached_pictures() -> None:
     publication = Publication("p", (), attachments={"a": base64.b64decode(data), "b": b"something else"})
     rows = built_in_operators()["imageSize"].evaluate(publication, (None, None))
     assert [[term.lexical for term in row] for row in rows] == [["12", "9"]]  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("module", "read", "operator", "text"),
+    [
+        ("spatial", "_region", "within", "POLYGON(({0} 0, 9 0, 9 9, {0} 0))"),
+        ("shapes", "_read", "conforms", "@prefix sh: <{1}> . <urn:s{0}> a sh:NodeShape ; sh:targetNode <urn:a> ."),
+    ],
+)
+def test_what_all_subscriptions_ask_for_in_turn_is_read_once(
+    module: str, read: str, operator: str, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    needs("shapely" if module == "spatial" else "pyshacl", "rdflib")
+    family = importlib.import_module(f"triplewire.operators.families.{module}")
+    times: list[str] = []
+    really_read = getattr(family, read)
+
+    def counted(*arguments: str) -> Any:
+        times.append(arguments[0])
+        return really_read(*arguments)
+
+    monkeypatch.setattr(family, read, counted)
+    texts = [text.format(number / 100, "http://www.w3.org/ns/shacl#") for number in range(300)]
+    holds = built_in_operators()[operator]
+    assert isinstance(holds, library.LibraryOperator)
+    for iri in ("urn:one", "urn:two"):
+        for constant in texts:
+            holds.function(Publication(iri, ()), (Literal(constant),))
+    assert sorted(times) == sorted(texts)

@@ -71,13 +71,13 @@ class ResidualTests:
         self._expression = expression
         self._owner = owner
         self._world = world
-        self._stated: dict[int, _Stated] = {}
+        self._stated: Kept[int, _Stated] = Kept()
         self._kept: Kept[tuple[int, Term], tuple[int, int]] = Kept()  # (test, term) -> answer, steps
 
     def prepare(self, tests: Iterable[int]) -> None:
         """Find out what some tests state, which is else done for each when it is first asked for."""
         for test in tests:
-            if test not in self._stated:
+            if self._stated.get(test) is None:
                 self._state(test)
 
     def fill(self, answers: Answers, term: Callable[[int], Term], publications: Callable[[int], Publication]) -> bool:
@@ -115,9 +115,7 @@ class ResidualTests:
         search = Search(expression.expression) if isinstance(expression, FullText) else None
         stated = _Stated(expression, expression is not None and _depends(expression), search, self._owner(test))
         self.scope[test] = PER_PUBLICATION if stated.depends else _EVERYWHERE
-        if len(self._stated) >= MOST_KEPT:
-            self._stated.clear()
-        self._stated[test] = stated
+        self._stated.put(test, stated, 1, MOST_KEPT)
         return stated
 
     def _answer(self, test: int, expression: Expression, node: Term) -> tuple[int, int]:

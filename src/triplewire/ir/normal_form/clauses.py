@@ -15,10 +15,11 @@ from typing import NamedTuple, TypeAlias, TypeVar
 from triplewire.ir.evaluation.unknown import CallKey
 from triplewire.ir.nodes import (
     And,
+    AnyOf,
     Call,
     Expression,
     Filter,
-    In,
+    Function,
     Label,
     Or,
     Pattern,
@@ -31,7 +32,7 @@ from triplewire.ir.normal_form.calls import split
 from triplewire.ir.normal_form.conditions import Alternatives, Necessary, Test, Tests, X, common
 from triplewire.ir.subscription import Subscription
 from triplewire.ir.walk import walk
-from triplewire.model.terms import IRI, XSD_STRING, Literal
+from triplewire.model.terms import IRI, Literal
 
 T = TypeVar("T")
 Position: TypeAlias = IRI | Literal | Variable
@@ -162,7 +163,7 @@ class _Normal:
         patterns: list[Pattern] = []
         conditions: list[Expression] = []
         factors: list[list[_Branch]] = []
-        long_data: list[Values] = []  # inline data with more rows than become branches
+        inline_data: list[Values] = []
         for part in where.parts if isinstance(where, And) else (where,):
             kind = type(part)
             if kind is Pattern:
@@ -174,13 +175,18 @@ class _Normal:
             elif isinstance(part, Or):
                 factors.append(self._limited([inner for branch in part.branches for inner in self.group(branch)]))
             elif isinstance(part, Values):
-                factors.append(self._values(part))
-                long_data += [part] if factors[-1] == [_EMPTY] else []
+                inline_data.append(part)
             else:
                 self.exact = False  # it only takes away, or adds to what is there
         bound = _variables(patterns)
         branches = [_Branch(tuple(patterns), bound, ())] if patterns else [_EMPTY]
-        conditions += [condition for values in long_data for condition in _choices(values, bound)]
+        for values in inline_data:
+            choices = _choices(values, bound)
+            if len(values.variables) == len(choices) == 1:
+                conditions += choices  # there is no more to it
+                continue
+            factors.append(self._values(values))
+            conditions += choices if factors[-1] == [_EMPTY] else []
         if factors:
             branches = self._product(branches, factors)
         return self._filtered(branches, conditions) if conditions else branches
@@ -234,14 +240,15 @@ class _Normal:
 
 
 def _choices(values: Values, bound: frozenset[str]) -> list[Expression]:
-    """What all solutions of inline data satisfy, as `?v IN (...)`: for each variable that patterns bind, where its
-    column has no UNDEF, and only IRIs and strings, which equal nothing but themselves."""
+    """What all solutions of inline data satisfy: which terms a variable may be, for each that patterns bind and whose
+    column has no UNDEF."""
     conditions: list[Expression] = []
+    if not values.rows:
+        return conditions
     for variable, column in zip(values.variables, zip(*values.rows, strict=True), strict=True):
-        terms = [term for term in dict.fromkeys(column) if isinstance(term, IRI | Literal)]
-        is_plain = all(isinstance(term, IRI) or term.datatype == XSD_STRING for term in terms)
-        if variable.name in bound and is_plain and None not in column:
-            conditions.append(In(variable, tuple(terms)))
+        terms = [term for term in dict.fromkeys(column) if term is not None]
+        if variable.name in bound and None not in column:
+            conditions.append(AnyOf(tuple([Function("SAMETERM", (variable, term)) for term in terms])))
     return conditions
 
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 import logging
 import os
 import re
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from triplewire.kept import Kept
 from triplewire.model.operator import Argument, Parameter
 from triplewire.model.publication import Publication
 from triplewire.operators.families.graphs import graph_of, read_graph
@@ -91,8 +91,15 @@ class Shapes:
         return _graph(data.decode("utf-8", "replace"), text)
 
 
-@lru_cache(maxsize=64)
+_graphs: Kept[tuple[str, str], Any] = Kept()
+_MOST_TEXT = 2 << 20  # characters of all shapes that are kept, each of which takes some 75 bytes
+
+
 def _graph(text: str, name: str) -> Any:
+    return _graphs.made((text, name), lambda: _read(text, name), len(text), _MOST_TEXT)
+
+
+def _read(text: str, name: str) -> Any:
     try:
         graph = read_graph(text, "turtle")
     except ValueError as error:

@@ -16,6 +16,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
+from triplewire.kept import Kept
 from triplewire.model.operator import Argument, Parameter
 from triplewire.model.publication import Publication
 from triplewire.model.terms import XSD, Literal, Term
@@ -164,7 +165,10 @@ def holds(region: Any, publication: Publication) -> bool:
     return any(shapely.covers(region, translate(shape, turn)) for shape in shapes for turn in (0, _TURN, -_TURN))
 
 
-@lru_cache(maxsize=256)
+_regions: Kept[str, Any] = Kept()
+_MOST_TEXT = 64 << 20  # characters of all regions that are kept, which takes twice as many bytes
+
+
 def _region(text: str) -> Any:
     import shapely
 
@@ -178,7 +182,8 @@ def _region(text: str) -> Any:
 
 def region_of(argument: Argument) -> Any:
     """A region of WKT or GeoJSON. Raises `ValueError`."""
-    return _region(text_of(argument, "region"))
+    text = text_of(argument, "region")
+    return _regions.made(text, lambda: _region(text), len(text), _MOST_TEXT)
 
 
 def within(publication: Publication, arguments: tuple[Argument, ...]) -> bool:
