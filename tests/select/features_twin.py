@@ -69,7 +69,9 @@ DATES = ["2020-01-01", "2020-01-01T00:00", "2020-01-01T00:00:00Z", "2020-01-01T0
          "-0001-01-01", "123456789-01-01", "\u3000" "2020-01-01"]  # fmt: skip
 TEXTS = ["one", "two", "two three", "The Final", "sport", "Sports", "Running runs", "été", "ete",
          "e\u0301te\u0301", "Straße", "日本語 text", "", "a", N + "final", N + "Sports",
-         "a long text that is longer than forty characters", "one\x00two", "ONE", "half\ud800 one"]  # fmt: skip
+         "a long text that is longer than forty characters", "one\x00two", "ONE", "half\ud800 one",
+         "ÉTÉ", "\u212aelvin lo\u017f\u017f",
+         "STRASSE", "\u0130", "ΑΣ", "ας"]  # fmt: skip
 ANALYZERS = [Analyzer(), Analyzer(stemming="english"), Analyzer("unicode"), Analyzer("default", "", True)]
 PLAIN = [Literal(text) for text in TEXTS + NUMBERS + DATES]
 TAGGED = [Literal.tagged(text, tag) for text in ("one", "sport", "1") for tag in ("en", "de", "de-at")]
@@ -107,19 +109,23 @@ words = st.builds(
     st.booleans(),
 )
 texts = st.one_of(words, words, st.builds(TextOr, st.lists(words, min_size=1, max_size=3).map(tuple)))
-parts = st.sampled_from(["o", "one", "t", "e", "two three", "é", "", "a long text", "1", N, "\x00"])
-regexes = st.sampled_from(
-    ["one", "^one", "one$", "^one$", "t.o", "two three", "^日本語", "a long text", "$", "1-", "on(e|)"]
-)
+parts = st.sampled_from(["o", "one", "t", "e", "two three", "é", "", "a long text", "1", N, "\x00", "ONE", "O",
+                         "ss", "SS", "straße", "É", "k", "i", "\ud800"])  # fmt: skip
+regexes = st.sampled_from(["one", "^one", "one$", "^one$", "t.o", "two three", "^日本語", "a long text", "$", "1-",
+                           "on(e|)", "ONE", "SS$", "K"])  # fmt: skip
+_STR = Function("STR", (X,))
+operands = st.sampled_from([X, _STR, *(Function(case, (of,)) for case in ("LCASE", "UCASE") for of in (X, _STR))])
+"""What string functions are asked of."""
+
 LANG = Function("LANG", (X,))
 tags = st.sampled_from(
     [*(Literal(tag) for tag in ("en", "EN", "de", "", "*", "e")), Literal.tagged("en", "en"), IRI("en")]
 )
 functions = st.builds(
-    lambda name, text, through: Function(name, (Function("STR", (X,)) if through else X, Literal(text))),
+    lambda name, operand, text: Function(name, (operand, Literal(text))),
     st.sampled_from(["CONTAINS", "STRSTARTS", "STRENDS"]),
+    operands,
     parts,
-    st.booleans(),
 )
 KINDS: dict[str, st.SearchStrategy[Expression]] = {
     "words": st.builds(FullText, st.just(X), texts),
@@ -133,10 +139,14 @@ KINDS: dict[str, st.SearchStrategy[Expression]] = {
         functions,
         st.builds(TextTest, st.just(TextRelation.REGEX), st.just(X), regexes),
         st.builds(
-            lambda text, through: Function("REGEX", (Function("STR", (X,)) if through else X, Literal(text))),
+            lambda operand, text, flags: Function("REGEX", (operand, Literal(text), *flags)),
+            operands,
             regexes,
-            st.booleans(),
+            st.sampled_from([(), (Literal("i"),), (Literal(""),), (Literal("si"),)]),
         ),
+        st.builds(lambda operand, constant: Compare("=", operand, constant), operands, constants),
+        st.builds(lambda operand, constant: Compare("=", constant, operand), operands, constants),
+        st.builds(In, operands, st.lists(constants, max_size=3).map(tuple)),
     ),
     "languages": st.one_of(
         st.builds(lambda tag: Compare("=", LANG, tag), tags),

@@ -176,7 +176,8 @@ BY_KIND = {
         "?x = 5", "?x = 'a'", "'a'@en = ?x", "?x = <urn:a>", "?x = true", "?x = '2020-01-01'^^xsd:date",
         "?x IN (1, 'a', <urn:a>)",
         "contains(?x, 'a')", "contains(str(?x), 'a')", "strstarts(?x, 'a')", "strends(str(?x), 'a')",
-        "sameTerm(?x, 01)",
+        "contains(lcase(?x), 'a')", "strstarts(ucase(str(?x)), 'A')", "regex(?x, 'a', 'i')", "regex(lcase(?x), '^a')",
+        "str(?x) = 'a'", "'a' = lcase(str(?x))", "str(?x) IN ('a', 'b')", "lang(?x) IN ('en', '')", "sameTerm(?x, 01)",
         "lang(?x) = 'en'", "'' = lang(?x)", "langMatches(lang(?x), 'en')", "regex(?x, 'a b')", "regex(str(?x), '^a$')",
         "ftcontains(?x, 'a')", "ftcontains(?x, 'a*')", "ftcontains(?x, 'a' ftOR 'b*')", "?x = 'a' || contains(?x, 'b')",
     ],
@@ -187,8 +188,9 @@ BY_KIND = {
     RESIDUAL: [
         "?x != 'a'", "?x != <urn:a>", "?x != true", "?x != 'NaN'^^xsd:double", "?x > 'a'", "!(?x = 5)", "?x NOT IN (5)",
         "isIRI(?x)", "contains(?x, '')",
-        "contains(lcase(?x), 'a')",
-        "regex(?x, 'a.b')", "regex(?x, 'a', 'i')", "regex(?x, 'a|b')", "ftcontains(?x, ftNOT 'a')", "strlen(?x) > 5",
+        "contains(substr(?x, 2), 'a')", "lcase(?x) = 'a'", "str(?x) = ''", "regex(?x, 'é', 'i')",
+        "regex(?x, 'a.b')", "regex(?x, 'a b', 'ix')", "regex(lcase(?x), 'a', 'i')",
+        "regex(?x, 'a|b')", "ftcontains(?x, ftNOT 'a')", "strlen(?x) > 5",
     ],
 }  # fmt: skip
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Iterable
 from typing import Any
 
 import pytest
+import re2
 from features_twin import IRIS, MOMENTS, NUMERIC, PLAIN, TERMS, WORLD, N, X, check
 from hypothesis import given
 from hypothesis import strategies as st
@@ -27,6 +29,7 @@ from triplewire.ir.nodes import (
     Compare,
     Expression,
     FullText,
+    Function,
     In,
     InstanceOf,
     Label,
@@ -126,6 +129,24 @@ def test_many_substrings() -> None:
     batch = encode(facts(Literal(text)))
     found = features(batch, term_names([]), build(table.specs()), WORLD).test.tolist()
     assert found == sorted(number for part, number in numbers.items() if part in text)
+
+
+def test_every_character_in_another_case() -> None:
+    """What a character becomes in lower and in upper case, and what RE2 takes for it where it ignores case."""
+    characters = [chr(code) for code in range(1, 0x20000) if not 0xD800 <= code < 0xE000]
+    cased = [c for c in characters if c.lower() != c or c.upper() != c]
+    to_ascii = [c for c in characters if re2.search("(?i)[a-z]", c) or re.search("[A-Za-z]", c.lower() + c.upper())]
+    assert len(cased) > 2_000
+    assert 70 < len(to_ascii) < 100
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    asked: list[Expression] = [
+        Function("CONTAINS", (Function(case, (X,)), Literal(text)))
+        for case, texts in (("LCASE", letters + "Aß"), ("UCASE", letters.upper() + "aß"))
+        for text in texts
+    ]
+    asked += [Function("REGEX", (X, Literal(text), Literal("i"))) for text in letters + "-"]
+    tests = check(asked, facts(*(Literal(f"1{c}2") for c in dict.fromkeys([*to_ascii, *cased[::20]]))))
+    assert not tests.is_residual.any()
 
 
 @pytest.mark.parametrize("few", [0, 8])

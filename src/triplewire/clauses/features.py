@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from triplewire.clauses.node_tests.lookup import TEXT_SEED
 from triplewire.clauses.node_tests.postings import AN_IRI, HALVED, OTHER_LITERAL, SUFFIX, TEXT_LITERAL, TOO_LONG
 from triplewire.clauses.node_tests.stated import ClassFeatures
-from triplewire.clauses.node_tests.substrings import Pairs
+from triplewire.clauses.node_tests.substrings import Pairs, changed
 from triplewire.clauses.node_tests.table import Tests
 from triplewire.clauses.node_tests.values import places
 from triplewire.clauses.node_tests.views import text_of
@@ -91,15 +91,14 @@ def _text_hashes(terms: Terms) -> Hashes:
 def _of_texts(terms: Terms, tests: Tests, longest: int) -> list[Pairs]:
     """The tests that ask for a text, a part of one, or a language."""
     pairs = [tests.languages.pairs(terms)] if tests.languages is not None else []
-    if tests.literals is not None or tests.substrings is not None:
+    if tests.literals is not None or tests.substrings:
         kind = _kinds(terms, tests.literals.suffixes if tests.literals else (), longest)
         if tests.literals is not None:
             pairs.append(tests.literals.pairs(terms.text, terms.start, terms.end, _text_hashes(terms), kind))
-        if tests.substrings is not None:
-            rows = np.flatnonzero(
-                terms.kind == LITERAL_KIND if tests.substrings.of_literals else terms.kind != BLANK_KIND
-            )
-            pairs.append(tests.substrings.pairs(terms.text, terms.start, terms.end, rows.astype(np.int32), kind))
+        for change, automaton in tests.substrings.items():
+            rows = np.flatnonzero(terms.kind == LITERAL_KIND if automaton.of_literals else terms.kind != BLANK_KIND)
+            row_ids: Ids = rows.astype(np.int32)
+            pairs.append(automaton.pairs(*changed(change, terms, row_ids), row_ids, kind))
     return pairs
 
 

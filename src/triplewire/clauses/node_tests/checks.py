@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from triplewire.clauses.node_tests.columns import under
+from triplewire.clauses.node_tests.substrings import CHANGES
 from triplewire.clauses.node_tests.table import OPS, RANGE
 from triplewire.clauses.schema import Column, Schema, check, check_names, from_json, is_ascending, require
 
@@ -65,8 +66,9 @@ def check_tests(arrays: Mapping[str, NDArray[Any]], part: str) -> int:
         is_group = all(type(group) is int and -1 <= group < groups for group in of_groups)
         require(is_group and len(of_groups) == 3, f"{part}.meta has a wrong scale")
         _check_scale(_part(arrays, f"scales{number}"), f"{part}.scales{number}", str(key[0]), tests)
-    if substrings := _part(arrays, "substrings"):
-        _check_substrings(substrings, f"{part}.substrings", tests)
+    for change in ("", *CHANGES):
+        if substrings := _part(arrays, f"substrings{change}"):
+            _check_substrings(substrings, f"{part}.substrings{change}", tests)
     if meta["literals"] is not None:
         _check_lookup(_part(arrays, "literals"), f"{part}.literals", tests, of_kinds=True)
     for name in ("languages", "classes"):

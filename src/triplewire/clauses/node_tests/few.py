@@ -77,8 +77,9 @@ class FewTerms:
     @classmethod
     def of(cls, constants: Names, tests: Tests) -> FewTerms | None:
         """None where tests ask for more than words by the default analyser, classes, and numbers."""
-        others = tests.substrings, tests.literals, tests.languages
-        if any(other is not None for other in others) or len(tests.words) > 1 or len(tests.scales) > 1:
+        if tests.substrings or tests.literals is not None or tests.languages is not None:
+            return None
+        if len(tests.words) > 1 or len(tests.scales) > 1:
             return None
         for words in tests.words:
             if words.analyzer != DEFAULT or words.prefixes is not None or words.words is None:

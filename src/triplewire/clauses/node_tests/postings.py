@@ -7,7 +7,8 @@ only ever evaluated (`triplewire.ir.evaluation.expressions.holds`). The postings
     ("w", word)  ("p", prefix)                     by the default analyser
     ("W", tokenizer, stemming, diacritics, word)   by another one; "P" with a prefix
     ("s", kinds, where, text)                      the text is in the node's ("c"), at its start ("s"), at its end ("e")
-                                                   or is it ("b")
+                                                   or is it ("b"). Before these letters, of what is made of the node's:
+                                                   "L" in lower case, "U" in upper case, "I" as RE2 ignores case
     ("l", "=", language)  ("l", "~", range)        the node is a literal of such a language, or of none ("")
     ("t", kinds, text)                             the node's text is this
     ("e", suffix, text)                            the node is this literal; suffixes as in `triplewire.encode.batch`
@@ -54,6 +55,9 @@ SUFFIX = 32
 """Kinds of nodes, as bits. SHORT_TEXT is what SPARQL's STR takes: no text that is TOO_LONG. Regular expressions take no
 text with half a surrogate pair, HALVED. The number of a suffix is in the bits from SUFFIX on."""
 
+LOWER, UPPER, IGNORED = "L", "U", "I"
+"""What is made of a text before it is looked into: see the postings "s" above."""
+
 DEFAULT = Analyzer()
 ORDERS = ("<", "<=", ">", ">=")
 RANKED = (*ORDERS, "!=")
@@ -61,6 +65,7 @@ RANKED = (*ORDERS, "!=")
 
 _FLIPPED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _PLACES = {TextRelation.CONTAINS: "c", TextRelation.STARTS: "s", TextRelation.ENDS: "e"}
+_CASES = {"LCASE": LOWER, "UCASE": UPPER}
 _FUNCTIONS = {"CONTAINS": "c", "STRSTARTS": "s", "STRENDS": "e"}
 _ANCHORED = {"": "c", "^": "s", "$": "e", "^$": "b"}
 _PLAIN = re.compile(r"(\^?)([\w ,:;/'\"-]+)(\$?)")  # a regular expression that only asks for a text
@@ -78,13 +83,13 @@ def postings(test: Test) -> tuple[Posting, ...] | None:
         case TextTest(relation, _, text, False) if relation in _PLACES and text:
             return (("s", LITERAL, _PLACES[relation], text),)
         case TextTest(TextRelation.REGEX, _, text, False):
-            return _regex(text, LITERAL)
+            return _regex(text, "", LITERAL)
         case InstanceOf(_, relation, Label(text, iri)):
             return (("c", relation.value, iri, text),)
         case InstanceOf(_, relation, IRI(iri)):
             return (("c", relation.value, iri),)
-        case In(operand, choices, False) if operand == X:
-            return _merged(postings(Compare("=", X, choice)) for choice in choices)
+        case In(operand, choices, False):
+            return _merged(postings(Compare("=", operand, choice)) for choice in choices)
         case AnyOf(conditions):
             return _merged(map(postings, conditions))
         case Function():
@@ -121,10 +126,14 @@ def _function(test: Function) -> tuple[Posting, ...] | None:
         case Function("CONTAINS" | "STRSTARTS" | "STRENDS", (operand, Literal(text, datatype))):
             if datatype != XSD_STRING or not text:
                 return None
-            kinds = _kinds_of(operand)
-            return (("s", kinds, _FUNCTIONS[test.name], text),) if kinds else None
+            change, kinds = _string(operand)
+            return (("s", kinds, change + _FUNCTIONS[test.name], text),) if kinds else None
         case Function("REGEX", (operand, Literal(text, datatype))) if datatype == XSD_STRING:
-            return _regex(text, _kinds_of(operand))
+            return _regex(text, *_string(operand))
+        case Function("REGEX", (operand, Literal(text, datatype), flags)) if datatype == XSD_STRING:
+            change, kinds = _string(operand)
+            if flags == Literal("i") and not change and text.isascii():  # beyond ASCII, RE2's folding is another one
+                return _regex(text.lower(), IGNORED, kinds)
         case Function("LANGMATCHES", (operand, Literal(text, datatype))):
             return (("l", "~", text),) if operand == _LANG and datatype == XSD_STRING else None
         case Function("SAMETERM", (left, right)):
@@ -137,16 +146,26 @@ def _function(test: Function) -> tuple[Posting, ...] | None:
 _STR, _LANG = Function("STR", (X,)), Function("LANG", (X,))
 
 
+def _string(operand: Test) -> tuple[str, int]:
+    """What is made of the text of a node before a string function is asked of it, and of which nodes it is asked: 0
+    where it is asked of something else that is computed."""
+    match operand:
+        case Function("LCASE" | "UCASE", (inner,)):
+            change, kinds = _CASES[operand.name], _kinds_of(inner)
+        case _:
+            change, kinds = "", _kinds_of(operand)
+    return change, kinds
+
+
 def _kinds_of(operand: Test) -> int:
-    """Of which nodes a string function is asked; 0 where it is asked of something that is computed."""
     return TEXT_LITERAL if operand == X else SHORT_TEXT if operand == _STR else 0
 
 
-def _regex(pattern: str, kinds: int) -> tuple[Posting, ...] | None:
+def _regex(pattern: str, change: str, kinds: int) -> tuple[Posting, ...] | None:
     plain = _PLAIN.fullmatch(pattern)
     if plain is None or not kinds:
         return None
-    return (("s", kinds | HALVED, _ANCHORED[plain[1] + plain[3]], plain[2]),)
+    return (("s", kinds | HALVED, change + _ANCHORED[plain[1] + plain[3]], plain[2]),)
 
 
 def _this(term: IRI | Literal) -> Posting:
@@ -162,6 +181,8 @@ def _compared(test: Compare) -> tuple[Posting, ...] | None:
     op, constant = test.op, test.right
     if op == "=" and _LANG in (test.left, test.right) and test.coercion is Coercion.STRICT:
         return _language(test.right if test.left == _LANG else test.left)
+    if op == "=" and X not in (test.left, test.right) and test.coercion is Coercion.STRICT:
+        return _same_text(test.left, test.right) or _same_text(test.right, test.left)
     if test.right == X:
         op, constant = _FLIPPED.get(op, op), test.left
     if op not in _FLIPPED or X not in (test.left, test.right) or not isinstance(constant, IRI | Literal | Label):
@@ -174,6 +195,13 @@ def _compared(test: Compare) -> tuple[Posting, ...] | None:
 def _language(constant: Test) -> tuple[Posting, ...] | None:
     if isinstance(constant, Literal) and constant.datatype == XSD_STRING:
         return (("l", "=", constant.lexical),)
+    return None
+
+
+def _same_text(operand: Test, constant: Test) -> tuple[Posting, ...] | None:
+    change, kinds = _string(operand)
+    if kinds == SHORT_TEXT and isinstance(constant, Literal) and constant.datatype == XSD_STRING and constant.lexical:
+        return (("s", kinds, change + "b", constant.lexical),)
     return None
 
 

@@ -5,15 +5,16 @@ The automaton itself: `triplewire.kernels.text.substring`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
 
 from triplewire.clauses.node_tests.columns import Arrays, Strings, grouped, to_bytes
-from triplewire.clauses.node_tests.postings import AN_IRI, Posting
-from triplewire.encode.batch import Bytes, Ids, Offsets
+from triplewire.clauses.node_tests.postings import AN_IRI, IGNORED, LOWER, UPPER, Posting
+from triplewire.clauses.node_tests.views import text_of
+from triplewire.encode.batch import Bytes, Ids, Offsets, Terms
 from triplewire.kernels import pairs as pair_kernels
 from triplewire.kernels.text import substring as kernels
 
@@ -89,15 +90,43 @@ class Substrings:
 _ANCHORS = {"c": (b"", b""), "s": (START, b""), "e": (b"", END), "b": (START, END)}
 
 
-def collect_substrings(pairs: Sequence[tuple[Posting, int]]) -> Substrings | None:
-    """From postings "s" and their tests; None without any."""
-    if not pairs:
-        return None
-    patterns = []
-    for posting, _ in pairs:
-        before, behind = _ANCHORS[str(posting[2])]
-        patterns.append(before + to_bytes(str(posting[3])) + behind)
-    return Substrings.build(patterns, [test for _, test in pairs], [int(posting[1]) for posting, _ in pairs])
+def collect_substrings(pairs: Sequence[tuple[Posting, int]]) -> dict[str, Substrings]:
+    """From postings "s" and their tests, by what is made of a text first (`CHANGES`, or "")."""
+    by_change: dict[str, list[tuple[bytes, int, int]]] = {}
+    for (_, kinds, where, text), test in pairs:
+        change, (before, behind) = str(where)[:-1], _ANCHORS[str(where)[-1]]
+        pattern = before + to_bytes(str(text)) + behind
+        by_change.setdefault(change, []).append((pattern, test, int(kinds)))
+    return {change: Substrings.build(*zip(*rows, strict=True)) for change, rows in by_change.items()}
+
+
+# --- texts in another case ---------------------------------------------------------------------------------------
+
+_TO_LOWER = {**{code: code + 32 for code in range(ord("A"), ord("Z") + 1)}, 0x17F: ord("s"), 0x212A: ord("k")}
+CHANGES: dict[str, Callable[[str], str]] = {
+    LOWER: str.lower,
+    UPPER: str.upper,
+    IGNORED: lambda text: text.translate(_TO_LOWER),  # what RE2 takes for ASCII letters: the long s and Kelvin as well
+}
+"""What is made of a text, by the letter in postings "s"."""
+
+_ASCII = {
+    change: np.array([ord(make(chr(b))) if b < 128 else b for b in range(256)], np.uint8)
+    for change, make in CHANGES.items()
+}
+
+
+def changed(change: str, terms: Terms, rows: NDArray[np.int32]) -> tuple[Bytes, Offsets, Offsets]:
+    """The texts of these rows after a change, as bytes and where the text of each term starts and ends in them."""
+    if not change:
+        return terms.text, terms.start, terms.end
+    beyond = np.flatnonzero(terms.text >= 128)
+    others = rows[np.searchsorted(beyond, terms.end[rows]) > np.searchsorted(beyond, terms.start[rows])].tolist()
+    texts = [to_bytes(CHANGES[change](text_of(terms, row))) for row in others]
+    start, end = terms.start.copy(), terms.end.copy()
+    end[others] = len(terms.text) + np.cumsum([len(text) for text in texts])
+    start[others] = end[others] - [len(text) for text in texts]
+    return np.concatenate((_ASCII[change][terms.text], np.frombuffer(b"".join(texts), np.uint8))), start, end
 
 
 def spread(pairs: Pairs, offset: Offsets, test: Ids, kinds: Ids, kind: Ids) -> Pairs:

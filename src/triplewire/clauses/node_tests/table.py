@@ -21,7 +21,7 @@ from triplewire.clauses.node_tests.columns import Arrays, Strings, prefixed, to_
 from triplewire.clauses.node_tests.lookup import Literals, collect_literals
 from triplewire.clauses.node_tests.postings import DEFAULT, RANKED, Posting, postings
 from triplewire.clauses.node_tests.ranges import ScaleTests, collect_scales
-from triplewire.clauses.node_tests.substrings import Substrings, collect_substrings
+from triplewire.clauses.node_tests.substrings import CHANGES, Substrings, collect_substrings
 from triplewire.clauses.node_tests.tags import Languages
 from triplewire.clauses.node_tests.words import WordTests, collect_words
 from triplewire.encode.batch import Bytes, Ids
@@ -54,7 +54,7 @@ class Tests:
     groups: int
     specs: Strings  # what each was made of: "" a residual test, "w" and a word, else postings in JSON
     words: tuple[WordTests, ...]
-    substrings: Substrings | None
+    substrings: dict[str, Substrings]  # by what is made of a text first, "" where nothing is
     literals: Literals | None
     languages: Languages | None
     scales: tuple[ScaleTests, ...]
@@ -93,8 +93,10 @@ class Tests:
             arrays |= prefixed(f"words{number}", table.arrays())
         for number, scale in enumerate(self.scales):
             arrays |= prefixed(f"scales{number}", scale.arrays())
-        for name in ("substrings", "literals", "languages", "classes"):
-            part: Substrings | Literals | Languages | Classes | None = getattr(self, name)
+        for change, automaton in self.substrings.items():
+            arrays |= prefixed(f"substrings{change}", automaton.arrays())
+        for name in ("literals", "languages", "classes"):
+            part: Literals | Languages | Classes | None = getattr(self, name)
             if part is not None:
                 arrays |= prefixed(name, part.arrays())
         return arrays
@@ -110,8 +112,10 @@ class Tests:
         for name, kind in kinds.items():
             parts = enumerate(meta[name])
             columns[name] = tuple([kind.from_arrays(under(f"{name}{number}", arrays), part) for number, part in parts])
-        substrings = under("substrings", arrays)
-        columns["substrings"] = Substrings.from_arrays(substrings) if substrings else None
+        automata = {change: under(f"substrings{change}", arrays) for change in ("", *CHANGES)}
+        columns["substrings"] = {
+            change: Substrings.from_arrays(automaton) for change, automaton in automata.items() if automaton
+        }
         kinds = {"literals": Literals, "languages": Languages, "classes": Classes}
         for name, kind in kinds.items():
             part = meta[name]
