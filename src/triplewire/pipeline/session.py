@@ -15,10 +15,12 @@ import sys
 import tempfile
 import threading
 import uuid
+import warnings
 from collections.abc import Iterator, Mapping, MutableMapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from triplewire.engine.tiers.kernels import TIER
 from triplewire.errors import TriplewireError
@@ -29,6 +31,8 @@ from triplewire.pipeline.given import check_session_arguments
 from triplewire.pipeline.java import Java, use_java
 
 if TYPE_CHECKING:
+    from py4j.java_gateway import JavaGateway  # type: ignore[import-untyped]  # it has no types
+    from pyspark import SparkConf
     from pyspark.sql import SparkSession
 
 QUICK_START = {
@@ -109,7 +113,6 @@ def spark_session(
     # imported here: Spark takes a second to load, and is an optional dependency
     from pyspark import SparkConf, SparkContext
     from pyspark.errors import PySparkRuntimeError
-    from pyspark.java_gateway import launch_gateway
     from pyspark.sql import SparkSession
 
     java = use_java()
@@ -125,12 +128,25 @@ def spark_session(
         if log is None:
             return SparkSession.builder.config(conf=conf).getOrCreate()
         with log.open("wb") as stream:
-            outputs = {"stdout": stream, "stderr": stream}
-            gateway = launch_gateway(conf, outputs)  # type: ignore[no-untyped-call]  # it has no types
+            gateway = _started(conf, stream)
         SparkContext(conf=conf, gateway=gateway)
         return SparkSession.builder.getOrCreate()
     except PySparkRuntimeError as error:
         raise TriplewireError(f"Spark did not start on {java}: {_first_line(error)}", remedy=_see(log, java)) from error
+
+
+def _started(conf: SparkConf, output: BinaryIO) -> JavaGateway:
+    """Spark's Java process, started in a thread: with an interrupt in the middle it would stay for ever."""
+    from pyspark.java_gateway import launch_gateway  # as above
+
+    with ThreadPoolExecutor(1) as pool:
+        start = pool.submit(launch_gateway, conf, {"stdout": output, "stderr": output})
+        try:
+            return start.result()
+        except KeyboardInterrupt:
+            with suppress(Exception):  # it may have been ended with this one
+                start.result().proc.terminate()
+            raise
 
 
 def use_utf8(environment: MutableMapping[str, str]) -> None:
@@ -161,17 +177,17 @@ def session_for(
         yield spark
     finally:
         if running is None:
-            with _unless_java_is_gone():
+            with unless_java_is_gone():
                 spark.stop()
 
 
 @contextmanager
-def _unless_java_is_gone() -> Iterator[None]:
+def unless_java_is_gone() -> Iterator[None]:
     """Passes over that Spark's Java process has ended, where nothing is left to do then."""
     # imported here because Spark is an optional dependency
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # it has no types
 
-    with suppress(Py4JError, ConnectionError):
+    with suppress(Py4JError, ConnectionError), warnings.catch_warnings(action="ignore", category=RuntimeWarning):
         yield
 
 
@@ -184,7 +200,7 @@ def cancelled_at(stop: threading.Event, spark: SparkSession) -> Iterator[None]:
         with when_stopped(stop, lambda: context.cancelJobGroup(group)):
             yield
     finally:
-        with _unless_java_is_gone():
+        with unless_java_is_gone():
             for name in ("spark.jobGroup.id", "spark.job.description"):
                 context.setLocalProperty(name, None)  # type: ignore[arg-type]  # None removes it
 

@@ -61,6 +61,8 @@ def interruptible(
 ) -> Result:
     """Do the work in a thread of its own, so that Ctrl-C never falls into a talk with the JVM; `quietly`: it is how
     the work is meant to end. SIGTERM, with which systems end their services, does the same."""
+    from triplewire.pipeline.session import unless_java_is_gone  # it imports much
+
     # PySpark puts a handler of its own in place, which talks to the JVM
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
@@ -72,7 +74,8 @@ def interruptible(
             stop.set()
             if quietly:
                 return future.result()
-            spark.stop()  # what runs fails at once, and nothing new begins
+            with unless_java_is_gone():  # it may have got the same signal
+                spark.stop()  # what runs fails at once, and nothing new begins
             raise
 
 
