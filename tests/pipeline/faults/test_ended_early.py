@@ -44,7 +44,7 @@ def test_sigterm(tmp_path: Path, said: str, is_for_group: bool) -> None:
         cwd=tmp_path,
         text=True,
         start_new_session=True,
-        env=os.environ | {"TRIPLEWIRE_MARK": mark},
+        env=os.environ | {"OF_TEST": mark},
     ) as run:
         assert run.stderr is not None
         before = []
