@@ -33,8 +33,8 @@ class Kept(Generic[K, V]):
         entry = self._entries.get(key)
         return None if entry is None else entry[0]
 
-    def made(self, key: K, make: Callable[[], V], weight: int, most: int) -> V:
-        """The value, by `make` where it is not there, and kept then. Raises what `make` raises."""
+    def get_or_make(self, key: K, make: Callable[[], V], weight: int, most: int) -> V:
+        """The value. Where it is not there, `make` makes it, and it is kept. Raises what `make` raises."""
         value = self.get(key)
         if value is None:
             value = make()

@@ -136,7 +136,8 @@ def spark_session(
 
 
 def _started(conf: SparkConf, output: BinaryIO) -> JavaGateway:
-    """Spark's Java process, started in a thread: with an interrupt in the middle it would stay for ever."""
+    """Start Spark's Java process, in another thread: an interrupt in the middle of the start would leave the process
+    behind."""
     from pyspark.java_gateway import launch_gateway  # as above
 
     with ThreadPoolExecutor(1) as pool:
@@ -183,7 +184,7 @@ def session_for(
 
 @contextmanager
 def unless_java_is_gone() -> Iterator[None]:
-    """Passes over that Spark's Java process has ended, where nothing is left to do then."""
+    """Passes over that Spark's Java process has ended, of which PySpark may warn, where nothing is left to do then."""
     # imported here because Spark is an optional dependency
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # it has no types
 

@@ -7,8 +7,9 @@ only ever evaluated (`triplewire.ir.evaluation.expressions.holds`). The postings
     ("w", word)  ("p", prefix)                     by the default analyser
     ("W", tokenizer, stemming, diacritics, word)   by another one; "P" with a prefix
     ("s", kinds, where, text)                      the text is in the node's ("c"), at its start ("s"), at its end ("e")
-                                                   or is it ("b"). Before these letters, of what is made of the node's:
-                                                   "L" in lower case, "U" in upper case, "I" as RE2 ignores case
+                                                   or is it ("b"). A letter before says of which case the
+                                                   node's text is made first: "L" lower, "U" upper, "I" ignored as
+                                                   RE2 does
     ("l", "=", language)  ("l", "~", range)        the node is a literal of such a language, or of none ("")
     ("t", kinds, text)                             the node's text is this
     ("e", suffix, text)                            the node is this literal; suffixes as in `triplewire.encode.batch`
@@ -55,8 +56,8 @@ SUFFIX = 32
 """Kinds of nodes, as bits. SHORT_TEXT is what SPARQL's STR takes: no text that is TOO_LONG. Regular expressions take no
 text with half a surrogate pair, HALVED. The number of a suffix is in the bits from SUFFIX on."""
 
-LOWER, UPPER, IGNORED = "L", "U", "I"
-"""What is made of a text before it is looked into: see the postings "s" above."""
+LOWER, UPPER, CASELESS = "L", "U", "I"
+"""How the text of a node is changed before it is searched: see the postings "s" above."""
 
 DEFAULT = Analyzer()
 ORDERS = ("<", "<=", ">", ">=")
@@ -133,7 +134,7 @@ def _function(test: Function) -> tuple[Posting, ...] | None:
         case Function("REGEX", (operand, Literal(text, datatype), flags)) if datatype == XSD_STRING:
             change, kinds = _string(operand)
             if flags == Literal("i") and not change and text.isascii():  # beyond ASCII, RE2's folding is another one
-                return _regex(text.lower(), IGNORED, kinds)
+                return _regex(text.lower(), CASELESS, kinds)
         case Function("LANGMATCHES", (operand, Literal(text, datatype))):
             return (("l", "~", text),) if operand == _LANG and datatype == XSD_STRING else None
         case Function("SAMETERM", (left, right)):
@@ -147,8 +148,8 @@ _STR, _LANG = Function("STR", (X,)), Function("LANG", (X,))
 
 
 def _string(operand: Test) -> tuple[str, int]:
-    """What is made of the text of a node before a string function is asked of it, and of which nodes it is asked: 0
-    where it is asked of something else that is computed."""
+    """How the text of a node is changed before a string function takes it, and which kinds of nodes have such a text.
+    No kinds, 0, where the operand is computed in another way."""
     match operand:
         case Function("LCASE" | "UCASE", (inner,)):
             change, kinds = _CASES[operand.name], _kinds_of(inner)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from triplewire.clauses.node_tests.columns import Arrays, Strings, grouped, to_bytes
-from triplewire.clauses.node_tests.postings import AN_IRI, IGNORED, LOWER, UPPER, Posting
+from triplewire.clauses.node_tests.postings import AN_IRI, CASELESS, LOWER, UPPER, Posting
 from triplewire.clauses.node_tests.views import text_of
 from triplewire.encode.batch import Bytes, Ids, Offsets, Terms
 from triplewire.kernels import pairs as pair_kernels
@@ -91,7 +91,7 @@ _ANCHORS = {"c": (b"", b""), "s": (START, b""), "e": (b"", END), "b": (START, EN
 
 
 def collect_substrings(pairs: Sequence[tuple[Posting, int]]) -> dict[str, Substrings]:
-    """From postings "s" and their tests, by what is made of a text first (`CHANGES`, or "")."""
+    """From postings "s" and their tests, by how a text is changed first (`CHANGES`, or "")."""
     by_change: dict[str, list[tuple[bytes, int, int]]] = {}
     for (_, kinds, where, text), test in pairs:
         change, (before, behind) = str(where)[:-1], _ANCHORS[str(where)[-1]]
@@ -106,9 +106,9 @@ _TO_LOWER = {**{code: code + 32 for code in range(ord("A"), ord("Z") + 1)}, 0x17
 CHANGES: dict[str, Callable[[str], str]] = {
     LOWER: str.lower,
     UPPER: str.upper,
-    IGNORED: lambda text: text.translate(_TO_LOWER),  # what RE2 takes for ASCII letters: the long s and Kelvin as well
+    CASELESS: lambda text: text.translate(_TO_LOWER),  # what RE2 takes for ASCII letters: the long s and Kelvin as well
 }
-"""What is made of a text, by the letter in postings "s"."""
+"""How a text is changed, by the letter in postings "s"."""
 
 _ASCII = {
     change: np.array([ord(make(chr(b))) if b < 128 else b for b in range(256)], np.uint8)

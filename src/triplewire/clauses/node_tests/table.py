@@ -54,7 +54,7 @@ class Tests:
     groups: int
     specs: Strings  # what each was made of: "" a residual test, "w" and a word, else postings in JSON
     words: tuple[WordTests, ...]
-    substrings: dict[str, Substrings]  # by what is made of a text first, "" where nothing is
+    substrings: dict[str, Substrings]  # by how a text is changed first, "" for not at all
     literals: Literals | None
     languages: Languages | None
     scales: tuple[ScaleTests, ...]

@@ -183,7 +183,7 @@ class _Normal:
         for values in inline_data:
             choices = _choices(values, bound)
             if len(values.variables) == len(choices) == 1:
-                conditions += choices  # there is no more to it
+                conditions += choices  # the data say no more than this
                 continue
             factors.append(self._values(values))
             conditions += choices if factors[-1] == [_EMPTY] else []

@@ -96,7 +96,7 @@ _MOST_TEXT = 2 << 20  # characters of all shapes that are kept, each of which ta
 
 
 def _graph(text: str, name: str) -> Any:
-    return _graphs.made((text, name), lambda: _read(text, name), len(text), _MOST_TEXT)
+    return _graphs.get_or_make((text, name), lambda: _read(text, name), len(text), _MOST_TEXT)
 
 
 def _read(text: str, name: str) -> Any:

@@ -166,7 +166,7 @@ def holds(region: Any, publication: Publication) -> bool:
 
 
 _regions: Kept[str, Any] = Kept()
-_MOST_TEXT = 64 << 20  # characters of all regions that are kept, which takes twice as many bytes
+_MOST_TEXT = 64 << 20  # characters of all regions that are kept, each of which takes one to five bytes
 
 
 def _region(text: str) -> Any:
@@ -183,7 +183,7 @@ def _region(text: str) -> Any:
 def region_of(argument: Argument) -> Any:
     """A region of WKT or GeoJSON. Raises `ValueError`."""
     text = text_of(argument, "region")
-    return _regions.made(text, lambda: _region(text), len(text), _MOST_TEXT)
+    return _regions.get_or_make(text, lambda: _region(text), len(text), _MOST_TEXT)
 
 
 def within(publication: Publication, arguments: tuple[Argument, ...]) -> bool:
