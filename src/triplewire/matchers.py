@@ -24,8 +24,10 @@ from triplewire.errors import TriplewireError
 from triplewire.ir.evaluation.evaluate import World
 from triplewire.ir.nodes import PatternTerm
 from triplewire.ir.subscription import Subscription
+from triplewire.kept import Kept
 from triplewire.model.match import Binding, bindings_text, term_bytes
 from triplewire.model.publication import Publication
+from triplewire.verify.evaluated import AnswerTable
 from triplewire.verify.operators import CallCounts, CallTable
 
 if TYPE_CHECKING:
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
     from triplewire.encode.decode import Decoder
     from triplewire.operators.order.statistics import LearnedCalls
     from triplewire.select.index import Prepared
+
+_KEPT_TRIPLES = 1 << 15  # in publications of a batch that are kept as objects: some 16 MB with their look-ups
 
 Install: TypeAlias = "Callable[[Snapshot], Snapshot]"
 """Puts the outcome of work on an earlier snapshot into a later one."""
@@ -125,11 +129,13 @@ class Chunk:
         self._given = publications if given is None else given
         self._contents: dict[int, str] = {}
         self._publications = publications
+        self._made: Kept[int, Publication] | None = None
         self._batch = batch
         self._decoder: Decoder | None = None
         self.whole = whole  # what this is a part of: its publications from .. to
         self._states: dict[object, SegmentState] = {}
         self.calls: CallTable = CallTable() if whole is None else whole[0].calls.part(whole[1])
+        self._answers: AnswerTable | None = None
 
     def __len__(self) -> int:
         return len(self._publications) if self._publications is not None else len(self.batch)
@@ -138,11 +144,9 @@ class Chunk:
         """The publications first .. last - 1. What a snapshot works out for the whole serves all parts."""
         if (first, last) == (0, len(self)):
             return self
-        read = self._read_publication
         return Chunk(
             None if self._publications is None else self._publications[first:last],
             source=self._source,
-            read_publication=None if read is None else lambda number: read(first + number),
             given=None if self._given is None else self._given[first:last],
             whole=(self, first, last),
         )
@@ -150,6 +154,8 @@ class Chunk:
     def taken(self, numbers: NDArray[np.integer]) -> Chunk:
         """The publications of these numbers, for another engine of the same entailment: what is encoded, and what is
         hashed, is not done again."""
+        if self.whole is not None:
+            return self.whole[0].taken(numbers + self.whole[1])
         order, read = numbers.tolist(), self._read_publication
         chunk = Chunk(
             None if self._publications is None else [self._publications[number] for number in order],
@@ -188,9 +194,20 @@ class Chunk:
         return self._batch
 
     def publication(self, number: int) -> Publication:
-        """One of the publications."""
+        """One of the publications. Those made of a batch are kept for whoever asks next: each subscription that is
+        evaluated asks for them."""
         if self._publications is not None:
             return self._publications[number]
+        if self.whole is not None:
+            return self.whole[0].publication(self.whole[1] + number)
+        offset = self.batch.offset
+        triples = int(offset[number + 1] - offset[number])
+        if self._made is None:
+            self._made = Kept()
+        return self._made.get_or_make(number, lambda: self._decoded(number), 1 + triples, _KEPT_TRIPLES)
+
+    def _decoded(self, number: int) -> Publication:
+        """A publication of the batch."""
         if self._read_publication is not None:
             return self._read_publication(number)
         return replace(self.decoder.publication(number), source=self._source)
@@ -202,6 +219,8 @@ class Chunk:
     def origin(self, number: int) -> tuple[str, dt.datetime | None]:
         """Where one of the publications was read, and the instant that it states. Those that came as columns are not
         decoded for that: N-Quads state none."""
+        if self.whole is not None:
+            return self.whole[0].origin(self.whole[1] + number)
         if self._publications is None and self._read_publication is None:
             return self._source, None
         publication = self.publication(number)
@@ -219,6 +238,13 @@ class Chunk:
 
             self._contents.update(zip(new, content_hashes(self.batch, np.array(new), self.decoder), strict=True))
         return [self._contents[number] for number in numbers.tolist()]
+
+    @property
+    def answers(self) -> AnswerTable:
+        """What had to be evaluated, for those who ask for the bindings."""
+        if self._answers is None:
+            self._answers = AnswerTable() if self.whole is None else self.whole[0].answers.part(self.whole[1])
+        return self._answers
 
     @property
     def decoder(self) -> Decoder:

@@ -18,6 +18,7 @@ from triplewire.ir.evaluation.evaluate import World
 from triplewire.ir.nodes import Expression
 from triplewire.ir.normal_form.clauses import normal_form
 from triplewire.ir.subscription import Subscription
+from triplewire.matchers import Chunk
 from triplewire.model.publication import Publication
 from triplewire.model.terms import Term
 from triplewire.verify.columnar import Columnar, Verified
@@ -75,7 +76,7 @@ class Columns:
         clauses = self.clauses.count
         publication = np.repeat(np.arange(len(self.publications), dtype=np.int32), clauses)
         place = np.tile(np.arange(clauses, dtype=np.int32), len(self.publications))
-        return self.columnar.verify(self.view, publication, place, self.publications.__getitem__)
+        return self.columnar.verify(self.view, publication, place, Chunk(self.publications))
 
     def bindings(self, verdict: Verified) -> list[list[Row]]:
         """The rows of each match, as sets of names and terms, asked for in reverse order."""
@@ -83,7 +84,7 @@ class Columns:
             self.view,
             verdict.publication[::-1],
             verdict.subscription[::-1],
-            self.publications.__getitem__,
+            Chunk(self.publications),
         )
         some = [self.subscriptions[number] for number in verdict.subscription[::-1].tolist()]
         selects = [() if one.ask else one.select for one in some]

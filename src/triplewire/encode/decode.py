@@ -58,9 +58,6 @@ class Decoder:
     def publication(self, number: int) -> Publication:
         """The publication with this number; it has an id and triples only."""
         batch = self._batch
-        rows = range(int(batch.offset[number]), int(batch.offset[number + 1]))
-        columns = [
-            map(int, column[rows.start : rows.stop]) for column in (batch.subject, batch.predicate, batch.object)
-        ]
-        triples = [Triple._make(map(self.term, row)) for row in zip(*columns, strict=True)]
-        return Publication(batch.ids[number], tuple(triples))
+        rows = slice(int(batch.offset[number]), int(batch.offset[number + 1]))
+        columns = [self.terms(column[rows]) for column in (batch.subject, batch.predicate, batch.object)]
+        return Publication(batch.ids[number], tuple(map(Triple._make, zip(*columns, strict=True))))

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -34,7 +33,6 @@ CHUNK = 1_024  # publications that are encoded together, where they come one by 
 ROWS = 1 << 19  # match rows that are made at a time: with fewer, the calls take longer, with more, the memory does
 _VERIFIED = 3  # rows that take as much memory as a pair that is verified
 _LEAST, _MOST = 64, 2_048  # publications that are matched together: fewer, and the calls take longer than the work
-_RECENT = 256  # publications of an Arrow batch that are kept as objects, where matching needs them
 
 
 def size_of(sources: Iterable[Source]) -> int:
@@ -187,7 +185,6 @@ def _chunk_of_columns(rows: pa.RecordBatch, compiler: Compiler, clock: Clock) ->
     if batch is None:
         return None
 
-    @lru_cache(maxsize=_RECENT)
     def read_publication(number: int) -> Publication:
         return next(from_batch(rows.slice(number, 1), settings=settings))
 

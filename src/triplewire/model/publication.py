@@ -22,8 +22,8 @@ class Graph:
     """A set of triples, indexed by subject, predicate and object. Never changed once built."""
 
     def __init__(self, triples: Iterable[Triple]) -> None:
-        self.triples = tuple(dict.fromkeys(triples))
-        self._all = frozenset(self.triples)
+        self._all = dict.fromkeys(triples)
+        self.triples = tuple(self._all)
         self._by_predicate: dict[Term, list[Triple]] = defaultdict(list)
         self._by_subject: dict[Term, list[Triple]] = defaultdict(list)
         self._by_object: dict[Term, list[Triple]] = defaultdict(list)

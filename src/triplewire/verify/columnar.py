@@ -33,7 +33,7 @@ from triplewire.kernels.shared.outcomes import LEFT, MATCH, MISS, TRUNCATED, UNK
 from triplewire.model.publication import Publication
 from triplewire.verify.answers import ResidualTests
 from triplewire.verify.cut import Cuts
-from triplewire.verify.operators import CallTable
+from triplewire.verify.evaluated import Content
 from triplewire.verify.rows import Bindings, bindings_of, distinct
 from triplewire.verify.shared_joins import SharedJoins
 from triplewire.verify.solve import Pairs, Solver
@@ -113,10 +113,9 @@ class Columnar:
         """Find out what so many of the residual predicates state: a subscription is compiled for each."""
         self._residual.prepare(np.flatnonzero(self._tests.is_residual)[:most].tolist())
 
-    def verify(self, view: View, publication: Ids, place: Ids, publications: Publications | None = None) -> Verified:
+    def verify(self, view: View, publication: Ids, place: Ids, content: Content) -> Verified:
         """Which pairs (publication, subscription) match, of these pairs of a publication and the place of a clause in
-        the order? `publications` gives a publication by its number, with all that is known of it; without it, with what
-        the batch holds.
+        the order? What had to be evaluated is added to the answers of `content`.
 
         The join network decides first, and what it leaves is searched.
         """
@@ -125,23 +124,22 @@ class Columnar:
         shared, join_steps = self._shared.decide(view, publication, place, self._most)
         verdict = Verified(shared.publication, shared.subscription, shared.truncated, join_steps=join_steps)
         if len(shared.left_clause):
-            joined = self._joined(view, shared.left_publication, shared.left_clause, publications)
+            joined = self._joined(view, shared.left_publication, shared.left_clause, content)
             verdict.failures, verdict.waiting = joined.failures, joined.waiting
             verdict.publication = np.concatenate([shared.publication, joined.publication])
             verdict.subscription = np.concatenate([shared.subscription, joined.subscription])
             verdict.truncated = np.concatenate([shared.truncated, joined.truncated])
         return verdict.distinct(self._has_alternatives) if self._has_alternatives is not None else verdict
 
-    def _joined(self, view: View, publication: Ids, clause: Ids, publications: Publications | None) -> Verified:
+    def _joined(self, view: View, publication: Ids, clause: Ids, content: Content) -> Verified:
         """The verdict on pairs (publication, clause) that the join network does not decide by counting."""
-        publications = publications or Decoder(view.batch).publication
         pairs, subscription = self._grouped(publication, clause)
         exact = (self._table.flags[subscription] & EXACT) != 0
         outcome = self._listed_outcomes(view, pairs, exact)
         left = np.flatnonzero(outcome == LEFT)
         if len(left):
             searched = pairs if len(left) == len(pairs) else pairs.taken(left)
-            outcome[left] = self._searched_outcomes(view, searched, subscription[left], publications)
+            outcome[left] = self._searched_outcomes(view, searched, subscription[left], content.publication)
         truncated = outcome == TRUNCATED
         matches = exact & ((outcome == MATCH) | (outcome == TRUNCATED))
         failures: list[Failure] = []
@@ -150,9 +148,10 @@ class Columnar:
         waiting = list(zip(pairs.publication[called].tolist(), subscription[called].tolist(), strict=True))
         for at in np.flatnonzero(left & ~called).tolist():
             where, number = int(pairs.publication[at]), int(subscription[at])
-            answer = self._evaluated(where, number, publications, failures)
-            matches[at] = answer is not None and bool(answer.bindings)
-            truncated[at] = answer is not None and answer.truncated
+            answer = self._evaluated(where, number, content, failures)
+            if answer is not None and answer.bindings:
+                matches[at], truncated[at] = True, answer.truncated
+                content.answers.put(self, where, number, answer)
         return Verified(pairs.publication[matches], subscription[matches], truncated[matches], failures, waiting)
 
     def _listed_outcomes(self, view: View, pairs: Pairs, exact: NDArray[np.bool_]) -> Bytes:
@@ -183,32 +182,26 @@ class Columnar:
         step = max(_ROWS // self._most, 1)
         return [pairs[start : start + step] for start in range(0, len(pairs), step)]
 
-    def bindings(
-        self,
-        view: View,
-        publication: Ids,
-        subscription: Ids,
-        publications: Publications | None = None,
-        calls: CallTable | None = None,
-    ) -> Bindings:
+    def bindings(self, view: View, publication: Ids, subscription: Ids, content: Content) -> Bindings:
         """The bindings of pairs that match, in their order. Those of a subscription that its clauses do not say are
         what `triplewire.ir.evaluation.evaluate` answers; so are those that are cut, where `Cuts` does not find the
         same. Past `max_steps` or `max_binding_bytes` there are fewer, and none where a text is not taken any more; the
-        answer says so. Pairs of one publication and the same clauses are solved once. `calls` are those that have been
-        made already."""
+        answer says so. Pairs of one publication and the same clauses are solved once."""
         batch = view.batch
-        publications, calls = publications or Decoder(batch).publication, calls or CallTable()
         number, first = distinct(publication.astype(np.int64) << 32 | self._forms[subscription])
         first = first[np.argsort(publication[first], kind="stable")]
-        bindings, unsure = self._solved(view, publication[first], subscription[first], publications)
+        bindings, unsure = self._solved(view, publication[first], subscription[first], content.publication)
         group = np.empty(len(first), np.int32)
         group[number[first]] = np.arange(len(first))
         bindings = bindings.of_groups(group[number])
-        cuts, own = Cuts(batch, publications, self._world), {}
+        cuts, own = Cuts(batch, content.publication, self._world), {}
         for at in np.flatnonzero(unsure[bindings.group]).tolist():
-            place = int(publication[at])
+            place, number_asked = int(publication[at]), int(subscription[at])
+            if (answer := content.answers.get(self, place, number_asked)) is not None:
+                bindings.answers[at] = answer
+                continue
             try:
-                asked = self._subscription(int(subscription[at]))
+                asked = self._subscription(number_asked)
             except TriplewireError:
                 bindings.answers[at] = Answer((), truncated=True)
                 continue
@@ -216,7 +209,7 @@ class Columnar:
             if rows is not None and rows.shape == (bindings.count[at], bindings.width[at]):
                 own[at] = rows
             else:
-                bindings.answers[at] = self._listed(asked, publications(place), calls.of(place))
+                bindings.answers[at] = self._listed(asked, content.publication(place), content.calls.of(place))
         most_bytes = self._world.settings.max_binding_bytes
         return bindings.replaced(own).within(most_bytes, batch.terms, Decoder(batch).terms)
 
@@ -285,11 +278,9 @@ class Columnar:
         counted: NDArray[np.bool_] = distinct & (np.diff(pairs.offset) == 1)
         return counted
 
-    def _evaluated(
-        self, publication: int, number: int, publications: Publications, failures: list[Failure]
-    ) -> Answer | None:
+    def _evaluated(self, publication: int, number: int, content: Content, failures: list[Failure]) -> Answer | None:
         try:
-            answer = evaluate(self._subscription(number), publications(publication), self._world)
+            answer = evaluate(self._subscription(number), content.publication(publication), self._world)
         except TriplewireError as error:
             failures.append((publication, number, error))
             return None

@@ -226,7 +226,7 @@ class Segment:
             counts = selected.atoms, selected.candidates, 0, 0
             return SegmentRows(selected.offset, selected.subscription, _NO_COLUMNS, (), (), counts)
         publication = owners(selected.check_offset)
-        verdict = self._verifier.verify(view, publication, selected.check_place, chunk.publication)
+        verdict = self._verifier.verify(view, publication, selected.check_place, chunk)
         return self._joined(selected, verdict)
 
     def _joined(self, selected: Selected, verdict: Verified) -> SegmentRows:
@@ -259,7 +259,7 @@ class Segment:
             except TriplewireError:
                 templates[pair] = ()
                 cut.append(pair)
-        bindings = self._verifier.bindings(self._view(chunk), publication, subscription, chunk.publication, chunk.calls)
+        bindings = self._verifier.bindings(self._view(chunk), publication, subscription, chunk)
         selection, selections = self.selection[subscription], [selection or () for selection in self.selections]
         return Details(
             shared(bindings, selection, selections, chunk.decoder.terms),

@@ -96,9 +96,9 @@ def evaluate(
     """Does the publication match, and how? Makes the operator calls that the answer depends on.
 
     `results` are the calls of this publication that have been made; those made now are added. Raises `LimitError` past
-    `max_steps`. `listing`: that it matches is known, and its bindings are asked for: they are looked for with
-    the triples in order, and past `max_steps` as stated; past that, too, those found so far are the answer, truncated,
-    and the error is raised only where none is found.
+    `max_steps`. `listing`: that it matches is known, and its bindings are asked for: past `max_steps`, with the triples
+    as stated and in order, those found so far are the answer, truncated, and the error is raised only where none is
+    found.
     """
     known: CallResults = {} if results is None else results
     made = 0
@@ -142,11 +142,15 @@ def decide(
 
 def _decided(plan: Plan, names: tuple[str, ...], state: Evaluation, listing: bool) -> Answer | Open:
     """The answer, or the open calls."""
-    rows = _Rows()
-    if not listing:
+    rows, limit = _Rows(), None
+    try:
         _collect(rows, plan, names, state)
-    if rows.more or listing:
-        rows = _first_in_order(plan, names, state, None if listing else rows)
+    except LimitError as error:
+        if not listing:
+            raise
+        limit = error
+    if rows.more or limit is not None:
+        rows = _first_in_order(plan, names, state, rows, limit)
     rows.take_certain(state.world.settings.most_bindings)
     waiting = [calls for row, calls in rows.waiting if row is None or row not in rows.certain]
     if waiting:
@@ -265,25 +269,22 @@ def _ordered(publication: Publication) -> Publication:
     return _LAST.ordered
 
 
-def _first_in_order(plan: Plan, names: tuple[str, ...], state: Evaluation, known: _Rows | None) -> _Rows:
-    """The first distinct rows, the triples in the order of their terms. Past `max_steps` these are the rows that are
-    `known` from the order as stated, or are found in it now, else those found so far. Raises `LimitError` where there
-    are none."""
+def _first_in_order(
+    plan: Plan, names: tuple[str, ...], state: Evaluation, as_stated: _Rows, limit: LimitError | None
+) -> _Rows:
+    """The first distinct rows, the triples in the order of their terms. Past `max_steps` these are the rows
+    `as_stated`, found in that order. Where that passed the `limit`, too, they are those found so far, and where there
+    are none, the error is raised."""
     ordered = Evaluation(_ordered(state.publication), state.world, plan.outputs, state.exists, state.results)
     rows = _Rows()
     try:
         _collect(rows, plan, names, ordered)
     except LimitError:
-        if known is not None:
-            return known
-        as_stated = _Rows()
-        try:
-            _collect(as_stated, plan, names, state)
+        if limit is None:
             return as_stated
-        except LimitError:
-            rows = rows if rows.certain else as_stated
-            state.open.update(ordered.open)
-            if state.open or not rows.certain:
-                raise
-            rows.more = True
+        rows = rows if rows.certain else as_stated
+        state.open.update(ordered.open)
+        if state.open or not rows.certain:
+            raise limit from None
+        rows.more = True
     return rows

@@ -1,0 +1,53 @@
+"""What verification needs of the publications beside their columns, and answers of the evaluation that are kept until
+the bindings of a match are asked for."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from triplewire.ir.evaluation.evaluate import Answer
+from triplewire.kept import Kept
+from triplewire.model.publication import Publication
+from triplewire.verify.operators import CallTable
+
+_MOST_ROWS = 1 << 16  # of bindings, together with one for each answer
+
+
+class AnswerTable:
+    """The answers of matches of one chunk, which needed an evaluation, by verifier, publication and subscription.
+
+    Their bindings are not all kept: past some number, by chance, they are evaluated once more. Parts of a chunk share
+    those of the whole. Any thread may use it.
+    """
+
+    def __init__(self, answers: Kept[tuple[object, int, int], Answer] | None = None, first: int = 0) -> None:
+        self._answers: Kept[tuple[object, int, int], Answer] = Kept() if answers is None else answers
+        self._first = first
+
+    def get(self, verifier: object, publication: int, subscription: int) -> Answer | None:
+        """The answer, if it is kept."""
+        return self._answers.get((verifier, self._first + publication, subscription))
+
+    def put(self, verifier: object, publication: int, subscription: int, answer: Answer) -> None:
+        """Keep the answer of a match."""
+        key = verifier, self._first + publication, subscription
+        self._answers.put(key, answer, 1 + len(answer.bindings), _MOST_ROWS)
+
+    def part(self, first: int) -> AnswerTable:
+        """The same for the publications from `first` on."""
+        return AnswerTable(self._answers, self._first + first)
+
+
+class Content(Protocol):
+    """The publications of a batch, by their numbers there, with all that is known of them."""
+
+    @property
+    def calls(self) -> CallTable:
+        """The calls of operators that have been made about them."""
+
+    @property
+    def answers(self) -> AnswerTable:
+        """The answers of matches that had to be evaluated."""
+
+    def publication(self, number: int) -> Publication:
+        """One of the publications."""
