@@ -14,7 +14,7 @@ from triplewire.kernels.joins import steps as kernels
 from triplewire.model.match import Binding, SharedBinding, term_key
 from triplewire.model.terms import IRI, BlankNode, Literal, Term
 from triplewire.verify import objects as module
-from triplewire.verify.objects import objects, shared
+from triplewire.verify.objects import objects, of_few, shared
 from triplewire.verify.rows import Bindings
 from verify.columns import terms_of
 
@@ -71,6 +71,7 @@ def test_bindings_are_in_the_order_of_their_terms(monkeypatch: pytest.MonkeyPatc
     every = np.arange(len(lists))
     assert made(objects(found, every, selects, terms_of(known))) == wanted
     assert made(objects(found, every[::-1], selects[::-1], terms_of(known))) == wanted[::-1]
+    assert made(iter([of_few([rows for _, rows in lists], selects, terms_of(known))])) == wanted
     monkeypatch.setattr(module, "_TERMS", 50)
     monkeypatch.setattr(module, "_ROWS", 3)
     assert made(objects(found, every, selects, terms_of(known))) == wanted
@@ -104,14 +105,18 @@ def test_a_row_that_is_there_twice_stays() -> None:
     assert [len(some) for some in rows] == [3, 2]
 
 
+@pytest.mark.parametrize("is_few", [False, True], ids=["many", "few"])
 @pytest.mark.parametrize("most", [1, 4, 1000])
-def test_the_same_bindings_are_one_object(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+def test_the_same_bindings_are_one_object(monkeypatch: pytest.MonkeyPatch, most: int, is_few: bool) -> None:
     monkeypatch.setattr(module, "_ROWS", most)
     rng, known = random.Random(most), terms(30)
     rows = [(2, [(one, other) for other in range(one % 4 + 1)]) for one in range(12)]
     lists = [rows[rng.randrange(len(rows))] for _ in range(200)]
     selection = np.array([rng.randrange(2) for _ in lists], np.int32)
-    found = list(shared(found_of(lists), selection, ["ab", "cd"], terms_of(known)))
+    if is_few:
+        found = of_few([rows for _, rows in lists], [["ab", "cd"][place] for place in selection], terms_of(known))
+    else:
+        found = list(shared(found_of(lists), selection, ["ab", "cd"], terms_of(known)))
     first: dict[tuple[int, int], object] = {}
     for pair, (one, select) in enumerate(zip(lists, selection.tolist(), strict=True)):
         names = ["ab", "cd"][select]

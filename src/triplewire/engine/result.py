@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, repeat
+from operator import sub
 from typing import TYPE_CHECKING, overload
 
 import numpy as np
@@ -198,10 +199,10 @@ class Part:
         """What some of the matches are made of, and how many bindings they have together."""
         places = self.order[start:end]
         details = self._details(places)
-        few = range(_NAMED, len(places), _NAMED)
-        texts = np.split(ids.texts(self.rows.subscription[places]), few)
-        named = map(self._named, np.split(places, few), texts, repeat(iter(details.bindings)))
-        rows: Iterator[MatchRow] = chain.from_iterable(named)
+        texts = ids.texts(self.rows.subscription[places])
+        few = [slice(begin, begin + _NAMED) for begin in range(0, len(places), _NAMED)]
+        bindings = iter(details.bindings)
+        rows: Iterator[MatchRow] = chain.from_iterable(self._named(places[own], texts[own], bindings) for own in few)
         return details.count, self._with_graphs(rows, details.templates, places) if details.templates else rows
 
     def _with_graphs(
@@ -237,8 +238,8 @@ class Part:
     ) -> Iterator[MatchRow]:
         """The matches at these places, with the next bindings."""
         publication = self.rows.publication[places]
-        begins = np.flatnonzero(np.diff(publication, prepend=-1))
-        numbers, counts = publication[begins].tolist(), np.diff(begins, append=len(publication)).tolist()
+        begins = [0, *((publication[1:] != publication[:-1]).nonzero()[0] + 1).tolist()]
+        numbers, counts = publication[begins].tolist(), list(map(sub, [*begins[1:], len(places)], begins))
         every, chunk, snapshot = self.chunk.ids, self.chunk, self.snapshot
         names = chain.from_iterable(map(repeat, [every[number] for number in numbers], counts))
         made_of = [ChunkOrigin(chunk, number, snapshot) for number in numbers]

@@ -34,11 +34,13 @@ from triplewire.model.publication import Publication
 from triplewire.verify.answers import ResidualTests
 from triplewire.verify.cut import Cuts
 from triplewire.verify.evaluated import Content
-from triplewire.verify.rows import Bindings, bindings_of, distinct
+from triplewire.verify.rows import Bindings, Row, bindings_of, distinct
 from triplewire.verify.shared_joins import SharedJoins
 from triplewire.verify.solve import Pairs, Solver
 
 Publications = Callable[[int], Publication]
+_FEW = 1 << 12  # ids in rows that become Python lists
+_ONE_EMPTY: list[Row] = [()]
 _ROWS = 1 << 20  # that are put together at once, to count how many there are
 
 Failure = tuple[int, int, TriplewireError]
@@ -212,6 +214,29 @@ class Columnar:
                 bindings.answers[at] = self._listed(asked, content.publication(place), content.calls.of(place))
         most_bytes = self._world.settings.max_binding_bytes
         return bindings.replaced(own).within(most_bytes, batch.terms, Decoder(batch).terms)
+
+    def few_rows(self, view: View, publication: Ids, subscription: Ids) -> list[list[Row]] | None:
+        """The rows of `bindings` of a few pairs, ascending by publication, in any order, as Python lists: with few,
+        NumPy takes longer. None where one of them has several clauses or components, or they have many rows."""
+        table, terms, settings, most = self._table, view.batch.terms, self._world.settings, self._most
+        clause = table.clause_offset[subscription].astype(np.int32)
+        is_single = (table.clause_offset[subscription + 1] == clause + 1) & ((table.flags[subscription] & EXACT) != 0)
+        if not is_single.all():
+            return None
+        pairs = Pairs(publication, np.arange(len(clause) + 1), clause, table.width[subscription])
+        solved = self._shared.listed(view, pairs, most, settings.max_steps)
+        longest = 1 + len(terms.text) + 4 * sum(map(len, terms.suffixes))  # bytes: no term has more
+        if (solved.outcome != MATCH).any() or len(solved.rows) > min(_FEW, settings.max_binding_bytes // longest):
+            return None
+        ids, widths, rows = solved.rows.tolist(), pairs.width.tolist(), [_ONE_EMPTY] * len(pairs)
+        if len(solved.pieces) != len(widths) - widths.count(0):
+            return None
+        for pair, _, begin, count in solved.pieces.tolist():
+            if count > most:
+                return None
+            step = widths[pair]
+            rows[pair] = [tuple(ids[at : at + step]) for at in range(begin, begin + count * step, step)]
+        return rows
 
     def _solved(
         self, view: View, publication: Ids, subscription: Ids, publications: Publications

@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from triplewire.encode.batch import Ids
-from triplewire.model.match import Binding, SharedBinding, term_key
+from triplewire.model.match import Binding, SharedBinding, row_key, term_key
 from triplewire.model.terms import Term
-from triplewire.verify.rows import Bindings, ToTerms
+from triplewire.verify.rows import Bindings, Row, ToTerms
 from triplewire.verify.steps import Steps, UsedTerms
 
 _TERMS = 1 << 18  # in rows that are put in order together
@@ -58,6 +58,23 @@ def _taken(number: Ids, first: Ids, portions: Iterator[list[Made]]) -> Iterator[
         for place in np.flatnonzero((last >= begin) & (last < end)).tolist():
             made[place] = ()
         begin = end
+
+
+def of_few(rows: Sequence[Sequence[Row]], selects: Selects, terms: ToTerms) -> list[Made]:
+    """The same of few pairs with few rows, in any order, as Python lists: with few, NumPy takes longer."""
+    used = sorted(set(chain.from_iterable(chain.from_iterable(rows))) - {-1})
+    known: dict[int, Term] = dict(zip(used, terms(np.array(used, np.int64)), strict=True))
+    made: dict[tuple[tuple[str, ...], tuple[Row, ...]], Made] = {}
+    out: list[Made] = []
+    for own, select in zip(rows, selects, strict=True):
+        key = tuple(select), tuple(own)
+        bindings = made.get(key)
+        if bindings is None:
+            ordered = own if len(own) == 1 else sorted(own, key=lambda row: row_key(map(known.get, row)))
+            named = ([(name, known[id_]) for name, id_ in zip(select, row, strict=True) if id_ >= 0] for row in ordered)
+            bindings = made[key] = tuple(map(SharedBinding, named))
+        out.append(bindings)
+    return out
 
 
 def objects(

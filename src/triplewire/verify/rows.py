@@ -26,6 +26,9 @@ from triplewire.verify.solve import Pairs, Solved
 
 _FEW_BYTES = 1 << 24  # which are not counted
 
+Row: TypeAlias = tuple[int, ...]
+"""The selected variables in order, as term ids of the batch; -1 is unbound."""
+
 ToTerms: TypeAlias = Callable[[NDArray[np.integer[Any]]], list[Term]]
 
 
@@ -167,7 +170,7 @@ def bindings_of(solved: Solved, pairs: Pairs, most: int) -> Bindings:
     start, count = np.zeros(len(pairs), np.int64), np.zeros(len(pairs), np.int64)
     count[((solved.outcome == MATCH) | (solved.outcome == TRUNCATED)) & (pairs.width == 0)] = 1
     first = np.searchsorted(pieces[:, 0], np.arange(len(pairs) + 1))
-    held = np.diff(first)
+    held = first[1:] - first[:-1]
     single = np.flatnonzero(held == 1)
     start[single], count[single] = pieces[first[single], 2], pieces[first[single], 3]
     several = np.flatnonzero(held > 1)

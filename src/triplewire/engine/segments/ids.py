@@ -19,6 +19,7 @@ from triplewire.encode.names import Names
 from triplewire.encode.strings import TextColumn
 from triplewire.kernels.text.names import fill_slots
 
+_FEW = 64  # ids that take longer to be asked of Arrow than to be read one by one
 SEED = 5  # of the hashes; terms and words have lower ones
 _OFFSET = pa.py_buffer(np.array([0, 1], np.int64))
 _BREAK = pa.LargeBinaryArray.from_buffers(pa.large_binary(), 1, [None, _OFFSET, pa.py_buffer(b"\n")])
@@ -66,6 +67,8 @@ class IdTable:
 
     def texts(self, numbers: Ids) -> list[str]:
         """The ids of some subscriptions."""
+        if len(numbers) <= _FEW:
+            return [self.names[number].decode("utf-8", "surrogatepass") for number in numbers.tolist()]
         column = _column(self.names).take(of_numbers(numbers))
         whole = pa.LargeListArray.from_arrays(of_numbers(np.array([0, len(column)], np.int64)), column)
         data = pc.binary_join(whole, _BREAK[0]).buffers()[2]

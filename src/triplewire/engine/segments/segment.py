@@ -34,10 +34,11 @@ from triplewire.matchers import Chunk, Details, Meaning, Stage
 from triplewire.select.index import Index, Prepared, Selected, order_of, owners, proves_constants
 from triplewire.verify.columnar import Columnar, Verified
 from triplewire.verify.json_texts import json_column
-from triplewire.verify.objects import shared
+from triplewire.verify.objects import of_few, shared
 
 LONG_TEXTS = 16 << 20  # bytes of texts that are left where they are when segments are merged
 _TOGETHER = 1 << 18  # triples whose atoms are found together
+_FEW = 64  # pairs whose bindings are listed without NumPy
 _FORMS = 16  # normal forms that are kept while tests of their subscriptions are asked for
 
 _NO_COLUMNS: Columns = np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0, np.bool_)
@@ -259,8 +260,14 @@ class Segment:
             except TriplewireError:
                 templates[pair] = ()
                 cut.append(pair)
-        bindings = self._verifier.bindings(self._view(chunk), publication, subscription, chunk)
-        selection, selections = self.selection[subscription], [selection or () for selection in self.selections]
+        view, selection = self._view(chunk), self.selection[subscription]
+        selections = [selection or () for selection in self.selections]
+        if not cut and len(subscription) <= _FEW:
+            rows = self._verifier.few_rows(view, publication, subscription)
+            if rows is not None:
+                made = of_few(rows, [selections[place] for place in selection.tolist()], chunk.decoder.terms)
+                return Details.of([(bindings, templates.get(place)) for place, bindings in enumerate(made)])
+        bindings = self._verifier.bindings(view, publication, subscription, chunk)
         return Details(
             shared(bindings, selection, selections, chunk.decoder.terms),
             int(bindings.count.sum()) + sum(len(answer.bindings) for answer in bindings.answers.values()),
