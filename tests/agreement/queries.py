@@ -332,7 +332,20 @@ class Generator:
 
 ORDERED = ("1", "0.5", '"b"', '"2020-02-29"^^xsd:date', '"2020-01-01T00:00:00Z"^^xsd:dateTime')
 CASTS = ("integer", "decimal", "double", "float", "boolean", "dateTime")
-PATTERNS = ('"a"', '"^a"', '"b$"', '"a.c"', '"[0-9]+"', '"A|B"', '"^$"', '"a b"', '"(a|b)+c?"', '"\\\\d"')
+PATTERNS = (
+    '"ab|bc"',
+    '"[ab]b+c?"',
+    '"a"',
+    '"^a"',
+    '"b$"',
+    '"a.c"',
+    '"[0-9]+"',
+    '"A|B"',
+    '"^$"',
+    '"a b"',
+    '"(a|b)+c?"',
+    '"\\\\d"',
+)
 FLAGS = ("", "", ', "i"', ', "s"', ', "x"', ', "q"', ', "im"')
 RANGES = ('"*"', '"en"', '"fr"', '"EN-gb"', '""')
 REPLACED = ('"a", "z"', '"(a)(b)", "$2$1"', '"[0-9]", "#"', '"A", "-", "i"', '".", "x", "q"')

@@ -23,7 +23,7 @@ from triplewire.clauses.table import ClauseTable
 from triplewire.clauses.untouched import spared
 from triplewire.encode.names import Names
 
-VERSION = 15  # of the arrays that are saved
+VERSION = 16  # of the arrays that are saved
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,6 @@ only ever evaluated (`triplewire.ir.evaluation.expressions.holds`). The postings
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from typing import TypeAlias
 
@@ -43,6 +42,7 @@ from triplewire.ir.normal_form.clauses import Test, X
 from triplewire.ir.values.compare import BOOLEAN, BOOLEANS, Text, label_of, value_of
 from triplewire.ir.values.dates import Moment, lenient_instant
 from triplewire.ir.values.numbers import Number, lenient_number
+from triplewire.ir.values.regex_texts import PLAIN
 from triplewire.model.packed import suffix_of
 from triplewire.model.terms import IRI, XSD_STRING, Literal
 
@@ -69,7 +69,6 @@ _PLACES = {TextRelation.CONTAINS: "c", TextRelation.STARTS: "s", TextRelation.EN
 _CASES = {"LCASE": LOWER, "UCASE": UPPER}
 _FUNCTIONS = {"CONTAINS": "c", "STRSTARTS": "s", "STRENDS": "e"}
 _ANCHORED = {"": "c", "^": "s", "$": "e", "^$": "b"}
-_PLAIN = re.compile(r"(\^?)([\w ,:;/'\"-]+)(\$?)")  # a regular expression that only asks for a text
 
 
 def postings(test: Test) -> tuple[Posting, ...] | None:
@@ -163,7 +162,7 @@ def _kinds_of(operand: Test) -> int:
 
 
 def _regex(pattern: str, change: str, kinds: int) -> tuple[Posting, ...] | None:
-    plain = _PLAIN.fullmatch(pattern)
+    plain = PLAIN.fullmatch(pattern)
     if plain is None or not kinds:
         return None
     return (("s", kinds | HALVED, change + _ANCHORED[plain[1] + plain[3]], plain[2]),)

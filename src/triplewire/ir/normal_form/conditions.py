@@ -29,8 +29,9 @@ from triplewire.ir.nodes import (
     TextTest,
     Variable,
 )
+from triplewire.ir.values.regex_texts import PLAIN, needed_texts
 from triplewire.ir.walk import rewrite, walk
-from triplewire.model.terms import IRI, Literal
+from triplewire.model.terms import IRI, XSD_STRING, Literal
 
 Test: TypeAlias = Expression
 """A condition on one node: an expression over `X`, true of the node, or a bare `Label` that the node answers to."""
@@ -91,7 +92,11 @@ class Necessary:
         if names is None or len(names) != 1:
             return self._nothing()
         (name,) = names
-        return [((name, over_x(condition)),)] if name in self.bound else self._nothing()
+        if name not in self.bound:
+            return self._nothing()
+        test = over_x(condition)
+        looked_up = _looked_up_before(test)
+        return [((name, looked_up), (name, test)) if looked_up is not None else ((name, test),)]
 
     def _any_of(self, condition: AnyOf) -> Alternatives:
         names = variables(condition)
@@ -188,6 +193,56 @@ def over_x(expression: Expression) -> Test:
             return Compare(expression.op, X, right, expression.coercion)
     return rewrite(expression, (Variable,), lambda _: X)
 
+
+# --- what an index can look up ------------------------------------------------------------------------------------
+
+
+def _looked_up_before(test: Test) -> Test | None:
+    """A test for texts that no node without them satisfies, where the test asks for regular expressions: an index looks
+    for them, so that few nodes are left. None where there is none, and where the test itself can be looked up."""
+    tests = _texts_in_place_of(test)
+    if not tests or tests == (test,) or (isinstance(test, AnyOf) and tests == test.conditions):
+        return None
+    return tests[0] if len(tests) == 1 else AnyOf(tests)
+
+
+def _texts_in_place_of(test: Test) -> tuple[Test, ...]:
+    """Tests that can be looked up, of which one holds wherever this one does; none where they are not known."""
+    match test:
+        case AnyOf(conditions):
+            parts = [_texts_in_place_of(part) for part in conditions]
+            return tuple(dict.fromkeys([text for part in parts for text in part])) if all(parts) else ()
+        case TextTest(TextRelation.REGEX, operand, pattern, False) if not PLAIN.fullmatch(pattern):
+            return tuple([TextTest(TextRelation.CONTAINS, operand, text) for text in needed_texts(pattern, "")])
+        case Function("REGEX", (operand, Literal(pattern, datatype), *more)) if datatype == XSD_STRING:
+            stated = more[0] if more else Literal("")
+            flags = stated.lexical if isinstance(stated, Literal) else "x"  # of computed ones nothing is known
+            if operand not in _OPERANDS and ("i" in flags or operand not in _IN_A_CASE):
+                return ()
+            if PLAIN.fullmatch(pattern) and (flags == "" or (flags == "i" and pattern.isascii())):
+                return (test,)
+            texts = [Literal(text) for text in needed_texts(pattern, flags)]
+            if "i" in flags:
+                return tuple([Function("REGEX", (operand, text, Literal("i"))) for text in texts])
+            return tuple([Function("CONTAINS", (operand, text)) for text in texts])
+    is_regex = isinstance(test, TextTest) and not test.negated  # of a plain text, as others are dealt with
+    return (test,) if is_regex or (_is_key(test) and _is_of_the_node(test)) else ()
+
+
+def _is_of_the_node(test: Test) -> bool:
+    """Does a test that is a key look at the node, not at what is computed of it?"""
+    match test:
+        case Function(_, arguments):
+            return any(argument in _OPERANDS or argument in _IN_A_CASE for argument in arguments)
+        case Compare(_, left, right):
+            return X in (left, right)
+        case In(operand):
+            return operand == X
+    return True
+
+
+_OPERANDS = (X, Function("STR", (X,)))
+_IN_A_CASE = tuple([Function(case, (operand,)) for case in ("LCASE", "UCASE") for operand in _OPERANDS])
 
 _LOOKED_UP = frozenset(("CONTAINS", "STRSTARTS", "STRENDS", "SAMETERM", "LANGMATCHES"))
 

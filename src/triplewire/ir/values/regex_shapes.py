@@ -16,12 +16,14 @@ _UNICODE, _DIGITS, _OTHERS = 64, 16, 8  # ranges of first bytes: of letters and 
 _NOTED, _TOGETHER = 5, 16  # to note the ends of a group costs as much as 5 branches, and one more for each 16 groups
 _STATE = 350  # bytes of a state, beside those for each position
 _PLAIN = 5 << 15  # bytes of an automaton: less than RE2 has for one (`regexes.LEAST_MEMORY`)
-_TOKEN = re.compile(
+TOKEN = re.compile(
     r"(?P<times>[*+?]|\{(?P<least>\d{1,4})(?P<more>,(?P<most>\d{0,4}))?\})\??"
     r"|(?P<open>\((?:\?[^:)>]*[:>]?)?)|(?P<close>\))|(?P<either>\|)"
     r"|(?P<set>\[(?:\\.|[^\]\\])*\])|\\[pPx]\{[^}]*\}|\\.|.",
     re.DOTALL,
 )
+"""The parts of a pattern: what repeats, groups, sets, escapes, characters."""
+
 _WIDTHS = dict.fromkeys("wWiIcCpPD", _UNICODE) | {"d": _DIGITS, "s": 2, "S": _OTHERS}
 _PLACELESS = frozenset(("^", "$", r"\b", r"\B", r"\A", r"\z"))
 
@@ -86,7 +88,7 @@ def shape_of(pattern: str, flags: str) -> Shape:
     # of each open group: the branches before, what is before in this one, and what noting it takes
     branches, before, last, is_group = _NEVER, _EMPTY, _EMPTY, False
     outer: list[tuple[Shape, Shape, int]] = []
-    for token in _TOKEN.finditer(pattern):
+    for token in TOKEN.finditer(pattern):
         text = token[0]
         if token["times"]:
             last, is_group = last.times(*_bounds(token.group), is_group=is_group), True
