@@ -52,9 +52,9 @@ class Clauses:
         return len(self.facts.owner)
 
     @cached_property
-    def few_terms(self) -> FewTerms | None:
-        """What looks up the terms of a few publications; None where the tests ask for more than it knows of."""
-        return FewTerms.of(self.constants, self.tests)
+    def few_terms(self) -> FewTerms:
+        """What looks up the terms of a few publications."""
+        return FewTerms(self.constants, self.tests)
 
     @cached_property
     def have_alternatives(self) -> bool:

@@ -22,7 +22,7 @@ class View:
         """Which tests of the clauses the terms satisfy."""
         if self._features is None:
             clauses = self._clauses
-            columns = clauses.few_terms.look_up(self.batch, self._world.taxonomy) if clauses.few_terms else None
+            columns = clauses.few_terms.look_up(self.batch, self._world)
             if columns is not None:
                 self._features = Features(*columns)
             else:
@@ -31,17 +31,13 @@ class View:
 
     def work_for_terms(self) -> Work | None:
         """What a kernel needs that looks up the terms itself (`triplewire.clauses.node_tests.few`), to be given back to
-        `end_work`. None where they are looked up, or are more than it knows of."""
-        few_terms = self._clauses.few_terms
-        if few_terms is None or self._features is not None:
-            return None
-        return few_terms.work_for(self.batch, self._world.taxonomy)
+        `end_work`. None where they are looked up, or are more than it has room for."""
+        return None if self._features is not None else self._clauses.few_terms.work_for(self.batch, self._world)
 
     def end_work(self, work: Work, counts: tuple[int, int] | None) -> None:
         """`counts`: how many tests of terms and of nodes the kernel found, where they are needed again."""
         if counts is not None:
             self._features = Features(*work.copied(self.batch, *counts))
-        assert self._clauses.few_terms is not None
         self._clauses.few_terms.give(work)
 
     def __len__(self) -> int:

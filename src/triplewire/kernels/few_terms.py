@@ -1,5 +1,6 @@
 """The terms of a few publications, looked up in one call and in work areas that stay: which constants and classes of
-some clauses they are, which of their words they have, and where numbers lie among theirs.
+some clauses they are, which of their words they have, and where numbers lie among theirs. What else is asked of them
+is given.
 
 What is done: `triplewire.kernels.text.names`, `triplewire.kernels.pairs`, `triplewire.kernels.classes` and
 `triplewire.kernels.places`. Who calls: `triplewire.clauses.node_tests.few`.
@@ -56,8 +57,9 @@ class NumberScale(NamedTuple):
 
 class Areas(NamedTuple):
     """Work areas: rows and codes of words; `seen`, a number for each test and one more, is 0 in between; the slices of
-    tests of words; those of classes, as in `ClassTests`; places of numbers; and what comes out, which takes the first
-    places of what `triplewire.kernels.shared.columns.TermFeatures` has."""
+    tests of words; those of classes, as in `ClassTests`; places of numbers; tests that are known before, as pairs that
+    ascend by term, `others[0]` of them; and what comes out, which takes the first places of what
+    `triplewire.kernels.shared.columns.TermFeatures` has."""
 
     row: Any
     code: Any
@@ -76,6 +78,9 @@ class Areas(NamedTuple):
     below: Any
     upto: Any
     left: Any
+    other_term: Any
+    other_test: Any
+    others: Any
     term: Any
     offset: Any
     test: Any
@@ -98,8 +103,8 @@ LENT = (
     (KnownSets, (_ids, _ids, _ids, _bytes, _longs, _ids)),
     (NumberScale, (Field(np.float64), _longs, _longs, _ids)),
     (Areas, (_ids, _ids, _ids, _bytes, _ids, _longs, _longs, _ids, _hashes, _by_term,
-             Field(np.int32, (MOST_TRIPLES,)), _hashes, _longs, _ids, _ids, _ids, _ids, _ids, _longs, _ids, _longs,
-             _ids, _ids, _by_term, _by_term)),
+             Field(np.int32, (MOST_TRIPLES,)), _hashes, _longs, _ids, _ids, _ids, _ids, _ids, _ids, _longs, _ids,
+             _longs, _ids, _longs, _ids, _ids, _by_term, _by_term)),
 )  # fmt: skip
 """What is in the table of addresses, in its order: what is asked for, constants, words, their tests, names of classes,
 their sets of tests, the scale of numbers, work areas."""
@@ -150,8 +155,8 @@ def _add(test: int, mark: int, count: int, seen: Any, out: Any) -> Any:
 
 @called_helper
 def _joined(terms: int, kinds: int, scale: NumberScale, areas: Areas) -> Any:
-    """The tests of words, classes and numbers of each term, each once, as slices of `areas.test`; returns how many."""
-    count, seen, out, offset = _int(0), areas.seen, areas.test, areas.offset
+    """The tests of each term, each once, as slices of `areas.test`; returns how many."""
+    count, seen, out, offset, other = _int(0), areas.seen, areas.test, areas.offset, 0
     for term in range(terms):
         offset[term], mark = count, terms + 1 + term  # above the marks of words
         if kinds & WORDS:
@@ -163,6 +168,9 @@ def _joined(terms: int, kinds: int, scale: NumberScale, areas: Areas) -> Any:
         if kinds & NUMBERS and scale.test.size > 0 and areas.below[term] >= 0:
             for i in range(scale.offset[areas.below[term]], scale.offset[areas.upto[term]]):
                 count = _add(scale.test[i], mark, count, seen, out)
+        while other < areas.others[0] and areas.other_term[other] == term:
+            count = _add(areas.other_test[other], mark, count, seen, out)
+            other += 1
         if count - offset[term] > LONG and count < out.size:
             sort_numbers(out, offset[term], count)
     offset[terms] = count
@@ -189,8 +197,6 @@ def looked_up(lent: Any, batch: BatchColumns) -> Any:
     find_rows(texts, batch.hash, _take_constants(lent, _CONSTANTS), areas.term[:terms])
     of_classes, nodes, left, node_offset = _int(0), _int(0), _int(0), areas.node_offset[: publications + 1]
     node_offset[:] = 0
-    for group in range(areas.low.shape[0]):
-        areas.low[group, :terms] = areas.high[group, :terms] = -1
     if kinds & CLASSES:
         of_classes, nodes = _of_classes(batch, asked, _take_names(lent, _NAMES), _take_sets(lent, _SETS), areas,
                                         node_offset)  # fmt: skip
@@ -215,7 +221,7 @@ def looked_up(lent: Any, batch: BatchColumns) -> Any:
 def look_up(lent: Any, batch_table: Any) -> Any:
     """What the terms of a batch are to the clauses, in the work areas: `term`, the number of each among the constants,
     or -1; `offset`, the slices of `test`; `node_offset`, those of `node_term` and `node_test`; and the places of
-    numbers, `low` and `high`. `batch_table`: the addresses of the batch.
+    numbers, `low` and `high`, whose other groups are as they were given. `batch_table`: the addresses of the batch.
 
     Returns how many tests there are of terms and of nodes; NOT_KNOWN, twice, where this does not tell, or there is no
     room.

@@ -1,7 +1,9 @@
-"""The terms of a few publications, looked up for clauses that ask for constants, words, classes and numbers alone.
+"""The terms of a few publications, looked up in one call and in work areas that stay: for a publication alone, the
+calls take longer than the work.
 
-It is what `triplewire.clauses.features` says of any number of publications, and any tests: in one call, in work areas
-that stay, since for a publication alone the calls take longer than the work.
+It is what `triplewire.clauses.features` says of any number of publications. Constants, words by the default analyser,
+classes and lenient numbers are looked up by the call itself. Other tests are looked up before, as for many
+publications, and given to it.
 """
 
 from __future__ import annotations
@@ -11,15 +13,18 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from triplewire.clauses.node_tests.classes import ClassIndex
-from triplewire.clauses.node_tests.lookup import TEXT_SEED
+from triplewire.clauses.node_tests.lookup import TEXT_SEED, Lookup
 from triplewire.clauses.node_tests.postings import DEFAULT
 from triplewire.clauses.node_tests.ranges import ScaleTests
 from triplewire.clauses.node_tests.stated import TYPE_NAME
 from triplewire.clauses.node_tests.table import Tests
+from triplewire.clauses.node_tests.texts import tests_of_texts
+from triplewire.clauses.node_tests.values import places
+from triplewire.clauses.node_tests.words import WordTests, words_by
 from triplewire.encode.batch import Batch, Ids, Offsets
 from triplewire.encode.columns import table_of
 from triplewire.encode.names import Names
-from triplewire.ir.taxonomy import Taxonomy
+from triplewire.ir.evaluation.evaluate import World
 from triplewire.kernels import few_terms as kernels
 from triplewire.kernels.classes import KnownSets
 from triplewire.kernels.few_terms import MOST_TERMS, MOST_TRIPLES
@@ -69,26 +74,30 @@ class FewTerms:
 
     def __init__(self, constants: Names, tests: Tests) -> None:
         self._constants, self._tests = constants, tests
-        self._words = tests.words[0].words if tests.words else None
-        self._numbers = tests.scales[0] if tests.scales else None
+        self._words: Lookup | None = None
+        self._numbers: ScaleTests | None = None
+        self._other_words: list[WordTests] = []
+        self._other_scales: list[ScaleTests] = []
+        for words in tests.words:
+            if words.analyzer == DEFAULT and words.prefixes is None:
+                self._words = words.words
+            else:
+                self._other_words.append(words)
+        for scale in tests.scales:
+            if scale.scale.key[0] == "n":
+                self._numbers = scale
+            else:
+                self._other_scales.append(scale)
+        groups = [group for scale in self._other_scales for group in (scale.later, scale.earlier, scale.unequal)]
+        self._other_groups = [group for group in dict.fromkeys(groups) if group >= 0]
+        asks_for_texts = tests.substrings or tests.literals is not None or tests.languages is not None
+        self._has_others = bool(asks_for_texts or self._other_words or self._other_scales)
         self._pool: Pool[Work] = Pool()
         self.give = self._pool.give
 
-    @classmethod
-    def of(cls, constants: Names, tests: Tests) -> FewTerms | None:
-        """None where tests ask for more than words by the default analyser, classes, and numbers."""
-        if tests.substrings or tests.literals is not None or tests.languages is not None:
-            return None
-        if len(tests.words) > 1 or len(tests.scales) > 1:
-            return None
-        for words in tests.words:
-            if words.analyzer != DEFAULT or words.prefixes is not None or words.words is None:
-                return None
-        return cls(constants, tests) if all(scale.scale.key[0] == "n" for scale in tests.scales) else None
-
-    def look_up(self, batch: Batch, taxonomy: Taxonomy) -> Found | None:
+    def look_up(self, batch: Batch, world: World) -> Found | None:
         """What the batch is to the clauses; None where it is too large, or something has to be found out first."""
-        work = self.work_for(batch, taxonomy)
+        work = self.work_for(batch, world)
         if work is None:
             return None
         tests, nodes = kernels.look_up(work.lent.table, table_of(batch))
@@ -96,19 +105,43 @@ class FewTerms:
         self.give(work)
         return columns
 
-    def work_for(self, batch: Batch, taxonomy: Taxonomy) -> Work | None:
+    def work_for(self, batch: Batch, world: World) -> Work | None:
         """What a call that looks up this batch needs, to be given back after it; None as for `look_up`."""
         triples, terms, words, _ = batch.sizes
         if terms > MOST_TERMS or words > MOST_WORDS or triples > MOST_TRIPLES or len(batch) > MOST_PUBLICATIONS:
             return None
-        classes = self._tests.classes.index(taxonomy) if self._tests.classes is not None else None
+        classes = self._tests.classes.index(world.taxonomy) if self._tests.classes is not None else None
         known = classes.known_sets() if classes is not None else _NO_SETS
         if known is None:
             return None
         work = self._pool.take(lambda: self._new_work(classes, known))
         if work.known.flat is not known.flat:  # more has been found out since, or the taxonomy is another one
             work = self._new_work(classes, known)
+        if self._has_others and not self._look_up_others(batch, world, work.areas):
+            self.give(work)
+            return None
         return work
+
+    def _look_up_others(self, batch: Batch, world: World, areas: kernels.Areas) -> bool:
+        """Put what the call does not look up into the work areas. False where there is no room."""
+        tests, terms = self._tests, batch.terms
+        pairs = tests_of_texts(terms, tests, world.settings.max_literal_bytes)
+        if self._other_scales:
+            (low, high), points = places(batch, self._other_scales, tests.groups)
+            pairs += points
+            for group in self._other_groups:
+                areas.low[group, : len(terms)], areas.high[group, : len(terms)] = low[group], high[group]
+        for table in self._other_words:
+            offset, test = table.slices(words_by(table.analyzer, batch.words, terms), len(tests))
+            pairs.append((np.repeat(np.arange(len(terms), dtype=np.int32), np.diff(offset)), test))
+        pairs = [pair for pair in pairs if len(pair[0])]
+        areas.others[0] = count = sum(len(test) for _, test in pairs)
+        if 0 < count <= len(areas.other_test):
+            term = np.concatenate([term for term, _ in pairs])
+            order = np.argsort(term, kind="stable")
+            areas.other_term[:count] = term[order]
+            areas.other_test[:count] = np.concatenate([test for _, test in pairs])[order]
+        return count <= len(areas.other_test)
 
     def _new_work(self, classes: ClassIndex | None, known: KnownSets) -> Work:
         kinds, none = 0, _NO_STRINGS.table
@@ -144,6 +177,7 @@ def _new_areas(tests: int, groups: int) -> kernels.Areas:
         np.empty(MOST_TERMS + 1, np.int64), ids(_ROOM), np.empty(MOST_TERMS, np.uint64),
         np.empty((3, MOST_TERMS), np.int32), np.empty((4, MOST_TRIPLES), np.int32),
         np.zeros(4 * MOST_TRIPLES, np.uint64), np.empty(MOST_TERMS + 1, np.int64), ids(_ROOM), ids(MOST_TERMS),
-        ids(MOST_TERMS), ids(MOST_TERMS), ids(MOST_TERMS), np.empty(MOST_TERMS + 1, np.int64), ids(_ROOM),
-        np.empty(MOST_PUBLICATIONS + 1, np.int64), ids(_ROOM), ids(_ROOM), *np.empty((2, groups, MOST_TERMS), np.int32),
+        ids(MOST_TERMS), ids(MOST_TERMS), ids(_ROOM), ids(_ROOM), np.zeros(1, np.int64),
+        ids(MOST_TERMS), np.empty(MOST_TERMS + 1, np.int64), ids(_ROOM), np.empty(MOST_PUBLICATIONS + 1, np.int64),
+        ids(_ROOM), ids(_ROOM), *np.empty((2, groups, MOST_TERMS), np.int32),
     )  # fmt: skip

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +26,7 @@ START, END = bytes([kernels.START]), bytes([kernels.END])
 _FIRST_ROOM = 4_096
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Substrings:
     """Patterns and their postings. A pattern begins with `START` or ends with `END` where it is anchored."""
 
@@ -56,7 +57,7 @@ class Substrings:
         test, kind = np.asarray(tests, np.int32)[order], np.asarray(kinds, np.int32)[order]
         return cls(first, label, end, root, fail, report, offset, test, kind)
 
-    @property
+    @cached_property
     def of_literals(self) -> bool:
         """Are they asked of literals only?"""
         return not (self.kinds & AN_IRI).any()
@@ -120,6 +121,8 @@ def changed(change: str, terms: Terms, rows: NDArray[np.int32]) -> tuple[Bytes, 
     """The texts of these rows after a change, as bytes and where the text of each term starts and ends in them."""
     if not change:
         return terms.text, terms.start, terms.end
+    if terms.text.tobytes().isascii():
+        return _ASCII[change][terms.text], terms.start, terms.end
     beyond = np.flatnonzero(terms.text >= 128)
     others = rows[np.searchsorted(beyond, terms.end[rows]) > np.searchsorted(beyond, terms.start[rows])].tolist()
     texts = [to_bytes(CHANGES[change](text_of(terms, row))) for row in others]

@@ -153,5 +153,7 @@ def _datatypes(datatype: str) -> frozenset[str]:
 
 def _typed(batch: Batch, datatypes: frozenset[str]) -> NDArray[np.int64]:
     """The literals of these datatypes."""
+    if datatypes.isdisjoint(batch.terms.suffixes):
+        return np.zeros(0, np.int64)
     wanted = np.array([suffix in datatypes for suffix in batch.terms.suffixes], np.bool_)
     return np.flatnonzero(wanted[batch.terms.suffix] & (batch.terms.kind == LITERAL_KIND))
