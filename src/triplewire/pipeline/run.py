@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from triplewire.config import Settings
-from triplewire.errors import ReadError, Refusal
+from triplewire.errors import ReadError, Refusal, TriplewireError
 from triplewire.pipeline.calling import Calling, JobLearning
 from triplewire.pipeline.connect import kafka
 from triplewire.pipeline.connect.addresses import KAFKA, Connections, address, kind_of
@@ -130,7 +130,12 @@ class PipelineRun:
         say more. Of files elsewhere than on this machine, each is read once, as Spark first sees it. Feeds of a list
         are polled: what is due, or, with `watch`, whatever becomes due.
         """
-        self._connect(spark)
+        try:
+            self._connect(spark)
+        except TriplewireError:
+            if self.stop.is_set():  # who waited for a sink has given up, and nothing has begun
+                return self.summary
+            raise
         self._compare_with_last_start()
         source = self.source
         if is_list(source):

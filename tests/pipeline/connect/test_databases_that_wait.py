@@ -38,15 +38,20 @@ def test_a_lock_of_another_program(
     with jdbc._connection(linked, target, commit=False) as (other, _):
         other("LOCK TABLE locked IN ACCESS EXCLUSIVE MODE")
         monkeypatch.setattr(jdbc, "_LOCK_SECONDS", 1)
-        with pytest.raises(TriplewireError, match="canceling statement due to lock timeout"):
-            found.deliver(none, Part("a", 0, MATCH))
+        for wait in (lambda: found.deliver(none, Part("a", 0, MATCH)), lambda: found.check(linked)):
+            with pytest.raises(TriplewireError, match="canceling statement due to lock timeout"):
+                wait()
         monkeypatch.setattr(jdbc, "_LOCK_SECONDS", 300)
-        stop, begun = threading.Event(), time.monotonic()
-        threading.Timer(2, stop.set).start()
-        with pytest.raises(TriplewireError, match="the database cannot be used"):
-            found.deliver(none, Part("a", 0, MATCH, stop=stop))
-        assert stop.is_set()
-        assert time.monotonic() - begun < 60
+        for ended in (
+            lambda stop: found.deliver(none, Part("a", 0, MATCH, stop=stop)),
+            lambda stop: found.check(linked, stop),
+        ):
+            stop, begun = threading.Event(), time.monotonic()
+            threading.Timer(2, stop.set).start()
+            with pytest.raises(TriplewireError, match="the database cannot be used"):
+                ended(stop)
+            assert stop.is_set()
+            assert time.monotonic() - begun < 60
     assert found.deliver(none, Part("a", 0, MATCH)) == []
 
 

@@ -22,6 +22,7 @@ from pipeline.connect.servers import PASSWORD, Receiver, free_port
 from pipeline.runs import dead_letters_in, run
 from triplewire.engine import Engine
 from triplewire.errors import TriplewireError
+from triplewire.pipeline.connect import jdbc
 from triplewire.pipeline.connect.addresses import Connections, address
 from triplewire.pipeline.connect.delivery import Delivery, sink
 from triplewire.pipeline.connect.jdbc import TABLES, options
@@ -213,6 +214,15 @@ def test_what_is_missing_is_told_before_anything_is_read(
     stranger = sink(address(postgres, Connections({postgres: {"user": "test", "password": "wrong"}})), MATCH)
     with pytest.raises(TriplewireError, match="password authentication failed"):
         stranger.check(linked)
+    with jdbc._connection(linked, address(f"{postgres}#unread", connections)) as (statement, quoted):
+        columns = ", ".join(f"{quoted(name)} {type_}" for name, type_ in TABLES[MATCH].items())
+        statement(f"CREATE TABLE unread ({columns}); CREATE ROLE writer LOGIN PASSWORD 'other'")
+        statement("GRANT INSERT, DELETE ON unread TO writer")
+    writer = sink(
+        address(f"{postgres}#unread", Connections({postgres: {"user": "writer", "password": "other"}})), MATCH
+    )
+    with pytest.raises(TriplewireError, match="permission denied for table unread"):
+        writer.check(linked)
 
 
 def test_what_a_webhook_answers(spark: SparkSession, receiver: Receiver, secrets_file: Path) -> None:

@@ -40,7 +40,8 @@ POSTGRESQL = "jdbc:postgresql:"
 DRIVERS = {POSTGRESQL: "org.postgresql.Driver"}
 _OF_POSTGRESQL = {"socketTimeout": "3600", "tcpKeepAlive": "true"}  # a statement about many rows takes long
 _BATCH = 1_000  # rows that go to the database together
-_LOCK_SECONDS = 60  # that rows wait for a lock of another program
+_LOCK_SECONDS = 60  # that a statement waits for a lock of another program
+_NO_TABLE = "42P01"  # PostgreSQL's SQLSTATE "undefined_table"
 KEY = ("stream", "batch", "identity")
 TABLES: Mapping[str, Mapping[str, str]] = {
     kind: {
@@ -92,33 +93,34 @@ class JdbcSink:
     def __str__(self) -> str:
         return str(self._target)
 
-    def check(self, spark: SparkSession) -> None:
+    def check(self, spark: SparkSession, stop: threading.Event | None = None) -> None:
         """Make the table where it is not there. Raises `TriplewireError`, also where rows cannot be written: the table
-        has other columns or types, or the user may not."""
-        with database_errors(self._target), _connection(spark, self._target) as (run, quoted):
+        has other columns or types, the user may not, or another program keeps it locked."""
+        stop = stop or threading.Event()
+        with database_errors(self._target), _connection(spark, self._target, stop=stop) as (run, quoted):
             # imported here because Spark is an optional dependency
             from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # it has no types
 
             try:
                 run(f"SELECT 1 FROM {self._table} WHERE 1 = 0")
-            except Py4JJavaError:
+            except Py4JJavaError as error:
+                if is_postgresql(self._target) and error.java_exception.getSQLState() != _NO_TABLE:
+                    raise
                 types = ", ".join(f"{quoted(name)} {kind}" for name, kind in TABLES[self._kind].items())
                 key = ", ".join(map(quoted, KEY))
                 run(f"CREATE TABLE {self._table} ({types}, PRIMARY KEY ({key}))")
         none = rows_of(spark.createDataFrame([], columns_of(SCHEMAS[self._kind])), self._kind)
         # under a name that no stream has: other runs may write to the table meanwhile
-        self.deliver(none, Part(secrets.token_hex(16), 0, self._kind, replaces=True))
+        self.deliver(none, Part(secrets.token_hex(16), 0, self._kind, replaces=True, stop=stop))
 
     def deliver(self, rows: DataFrame, part: Part) -> list[Refusal]:
         """Write the rows that are not there yet, all or none; with `Part.replaces`, in place of those before."""
         staging = staging_table(self._table, part.stream)
         own = rows.selectExpr(f"'{part.stream}' AS stream", f"{part.batch}L AS batch", *without_nul(part.kind))
-        with database_errors(self._target), self._without_leftovers(rows.sparkSession, staging):
+        with database_errors(self._target), self._without_leftovers(rows.sparkSession, staging, part.stop):
             given = {"batchsize": str(part.rows_at_once(_BATCH)), **options(self._target, dbtable=staging)}
             own.write.format("jdbc").options(**given).mode("overwrite").save()
             with _connection(rows.sparkSession, self._target, commit=False, stop=part.stop) as (run, quoted):
-                if is_postgresql(self._target):
-                    run(f"SET LOCAL lock_timeout = '{_LOCK_SECONDS}s'")
                 if part.replaces:
                     here = f"{quoted('stream')} = '{part.stream}' AND {quoted('batch')} = {part.batch}"
                     run(f"DELETE FROM {self._table} WHERE {here}")
@@ -127,12 +129,12 @@ class JdbcSink:
         return []
 
     @contextmanager
-    def _without_leftovers(self, spark: SparkSession, staging: str) -> Iterator[None]:
+    def _without_leftovers(self, spark: SparkSession, staging: str, stop: threading.Event) -> Iterator[None]:
         """Drops the staging table where the block fails, as far as the database can still be reached."""
         try:
             yield
         except Exception:
-            with suppress(Exception), _connection(spark, self._target) as (run, _):
+            with suppress(Exception), _connection(spark, self._target, stop=stop) as (run, _):
                 run(f"DROP TABLE {staging}")
             raise
 
@@ -154,7 +156,7 @@ def _connection(
     spark: SparkSession, target: Address, *, commit: bool = True, stop: threading.Event | None = None
 ) -> Iterator[Any]:
     """What runs a statement, and what quotes a name. Without `commit`, the block is one transaction. It is given up
-    when another thread sets `stop`."""
+    when another thread sets `stop`, and where PostgreSQL waits long for a lock."""
     jvm: Any = spark._jvm
     given = jvm.java.util.HashMap()
     for name, value in options(target, dbtable=target.name).items():
@@ -167,6 +169,8 @@ def _connection(
         with when_stopped(stop or threading.Event(), lambda: connection.abort(closing)):
             connection.setAutoCommit(commit)
             statement = connection.createStatement()
+            if is_postgresql(target):
+                statement.execute(f"SET lock_timeout = '{_LOCK_SECONDS}s'")
             yield statement.execute, dialect.quoteIdentifier
             if not commit:
                 connection.commit()

@@ -11,6 +11,7 @@ digits); value, a JSON object; headers `stream`, `batch` and `identity`. Spark's
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -142,7 +143,7 @@ class KafkaSink:
     def __str__(self) -> str:
         return str(self._target)
 
-    def check(self, spark: SparkSession) -> None:
+    def check(self, spark: SparkSession, stop: threading.Event | None = None) -> None:
         """Raises `TriplewireError` where the session has no connector, or no broker answers."""
         with _asked(spark, self._target) as client:
             client.describeCluster().nodes().get()

@@ -79,8 +79,9 @@ class Part:
 class Sink(Protocol):
     """Where matches or dead letters go."""
 
-    def check(self, spark: SparkSession) -> None:
-        """Find out before the work begins what is missing. Raises `TriplewireError`."""
+    def check(self, spark: SparkSession, stop: threading.Event | None = None) -> None:
+        """Find out before the work begins what is missing; who waits meanwhile looks at `stop`. Raises
+        `TriplewireError`."""
 
     def deliver(self, rows: DataFrame, part: Part) -> list[Refusal]:
         """Deliver the rows; returns those that the receiver will never take. Raises `TriplewireError` where it cannot

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
+import threading
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -35,7 +36,7 @@ class SqliteSink:
     def __str__(self) -> str:
         return str(self._target)
 
-    def check(self, spark: SparkSession) -> None:
+    def check(self, spark: SparkSession, stop: threading.Event | None = None) -> None:
         """Make the table where it is not there. Raises `TriplewireError`, also where a table has other columns, or no
         key that tells what is there."""
         types = ", ".join(f"[{name}] {_TYPES[kind]}" for name, kind in self._columns.items())

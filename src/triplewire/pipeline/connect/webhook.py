@@ -16,6 +16,7 @@ import email.utils
 import hmac
 import itertools
 import math
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -68,7 +69,7 @@ class WebhookSink:
     def __str__(self) -> str:
         return str(self._address)
 
-    def check(self, spark: SparkSession) -> None:
+    def check(self, spark: SparkSession, stop: threading.Event | None = None) -> None:
         """Nothing is sent before there is something to say."""
 
     def deliver(self, rows: DataFrame, part: Part) -> list[Refusal]:
