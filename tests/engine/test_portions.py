@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import pytest
 
 from engine.samples import RSS, item
@@ -57,6 +58,15 @@ def test_parts_ask_for_what_there_is_more_of_a_publication() -> None:
     some = [item(f"p{n}", "title") for n in range(6)]
     part = Chunk(batch=encoding.encode(some), read_publication=lambda number: some[number]).part(2, 5)
     assert [part.publication(number) for number in range(3)] == some[2:5]
+    some_of_it = part.taken(np.array([0, 2]))
+    assert [some_of_it.publication(number) for number in range(2)] == [some[2], some[4]]
+    assert list(some_of_it.batch.ids) == ["p2", "p4"]
+
+
+def test_a_publication_is_made_of_its_columns_once() -> None:
+    part = Chunk(batch=encoding.encode([item(f"p{n}", "title") for n in range(6)])).part(2, 5)
+    assert part.whole is not None
+    assert part.publication(1) is part.publication(1) is part.whole[0].publication(3)
 
 
 @pytest.mark.parametrize("columns", [False, True], ids=["objects", "columns"])
