@@ -21,6 +21,7 @@ from triplewire.folders import entries_below
 from triplewire.pipeline import backtest as backtesting
 from triplewire.pipeline.backtest import Archive, ArchiveFilter, Days, Outcome, day_in_path
 from triplewire.pipeline.jobs import compile_filter
+from triplewire.pipeline.sinks import Output
 from triplewire.read import read
 
 if TYPE_CHECKING:
@@ -128,3 +129,12 @@ def test_the_command(queries: Path, archive: Path, tmp_path: Path, capsys: pytes
 def test_an_archive_elsewhere_is_refused(spark: SparkSession) -> None:
     with pytest.raises(ReadError, match="a folder that all workers see"):
         Archive("s3a://bucket/feeds")
+
+
+def test_the_output_of_a_run_is_no_archive(tmp_path: Path) -> None:
+    output = Output(tmp_path / "out")
+    output.folder.mkdir()
+    assert Archive(str(output.folder)).path == str(output.folder)
+    output.record(streaming=False)
+    with pytest.raises(ReadError, match="the output folder of a pipeline run"):
+        Archive(str(output.folder))

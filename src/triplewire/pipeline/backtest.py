@@ -36,6 +36,7 @@ from triplewire.folders import entries_below, reason_left_out
 from triplewire.model.publication import Publication
 from triplewire.pipeline.filter import PackedEngine
 from triplewire.pipeline.rows import DEAD_LETTERS, columns_of, refused, widened
+from triplewire.pipeline.sinks import Output
 from triplewire.pipeline.sources import is_remote, local_path, refused_entry
 from triplewire.read import read
 from triplewire.read.rdf.bundled import ContextLoader
@@ -96,7 +97,8 @@ def day_in_path(path: str) -> dt.date | None:
 
 @dataclass(frozen=True)
 class Archive:
-    """A folder of publications, or one file. Raises `ReadError` where there is none on this machine."""
+    """A folder of publications, or one file. Raises `ReadError` where there is none on this machine, and for the
+    output folder of a run."""
 
     folder: str
 
@@ -106,6 +108,9 @@ class Archive:
             raise ReadError("the archive is a folder that all workers see", source=self.folder, remedy=remedy)
         if not os.path.exists(self.path):
             raise ReadError("there is no such file or folder", source=self.folder)
+        if Output(Path(self.path)).last_record() is not None:
+            what = "it is the output folder of a pipeline run, which holds no publications"
+            raise ReadError(what, source=self.folder, remedy="give the folder of the publications")
 
     @property
     def path(self) -> str:
