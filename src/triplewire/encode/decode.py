@@ -38,7 +38,10 @@ class Decoder:
         text = terms.text.data
         for place, start, end, kind in zip(new, *columns, strict=True):
             number = every[place]
-            out[place] = known[number] = self._of(number, str(text[start:end], "utf-8", "surrogatepass"), kind)
+            term = known.get(number)  # it may be here twice
+            if term is None:
+                term = known[number] = self._of(number, str(text[start:end], "utf-8", "surrogatepass"), kind)
+            out[place] = term
         return out
 
     def _made(self, number: int) -> Term:

@@ -41,7 +41,8 @@ DATA = b"""<urn:s> <urn:p> "one two" <urn:g> .
 <urn:s> <urn:q> "2"^^<http://www.w3.org/2001/XMLSchema#integer> <urn:g> .
 <urn:s> <urn:d> "2021-01-01T00:00:00Z"^^<http://www.w3.org/2001/XMLSchema#dateTime> <urn:g> .
 """
-LONG = b'<urn:s> <urn:d> "%b" <urn:g> .\n' % b" ".join(b"w%d" % number for number in range(1_000))
+_WORDS = 5_000  # of a text: more than there is room for where few terms are looked up
+LONG = b'<urn:s> <urn:d> "%b" <urn:g> .\n' % b" ".join(b"w%d" % number for number in range(_WORDS))
 LARGE = b"".join(b'<urn:s> <urn:p> "one %d" <urn:g> .\n' % number for number in range(1_100))
 WORDS = "SELECT * { ?s <urn:p> ?o FILTER ftcontains(?o, 'one') }"
 _MANY = 300  # subscriptions: with so many, two segments are merged
