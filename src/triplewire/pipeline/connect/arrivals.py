@@ -116,18 +116,20 @@ class Arrivals:
                 continue  # it was passed over before, which is recorded once
             if not self._is_complete(path, state, watched):
                 out.pending.append(path)
-            elif batch is not None and batch > committed:
-                out.repeated.append((path, state))
+                continue
+            if batch is not None and batch > committed:
+                out.repeated.append((path, state))  # also where it has been emptied: the micro-batch stays as it is
             elif why:
                 out.passed.append((path, state))
-                error = TriplewireError(f"a stream passes over {why}", remedy=_REMEDY)
-                out.refusals.append(
-                    refused_entry(path, left_out) if left_out else Refusal.of("publication", path, error)
-                )
             else:
                 out.ready.append((path, state))
                 if batch is not None:
                     out.changed.append(path)
+            if why:
+                error = TriplewireError(f"a stream passes over {why}", remedy=_REMEDY)
+                out.refusals.append(
+                    refused_entry(path, left_out) if left_out else Refusal.of("publication", path, error)
+                )
         self._watched = watched
         return out
 
