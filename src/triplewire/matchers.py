@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from triplewire.operators.order.statistics import LearnedCalls
     from triplewire.select.index import Prepared
 
-_KEPT_TRIPLES = 1 << 15  # in publications of a batch that are kept as objects: some 16 MB with their look-ups
+_KEPT_TRIPLES = 1 << 15  # in publications of a batch that are kept as objects: some 10 MB with their look-ups
 
 Install: TypeAlias = "Callable[[Snapshot], Snapshot]"
 """Puts the outcome of work on an earlier snapshot into a later one."""

@@ -1,5 +1,5 @@
-"""What verification needs of the publications beside their columns, and answers of the evaluation that are kept until
-the bindings of a match are asked for."""
+"""Answers of the evaluation, kept until the bindings of a match are asked for; and what verification needs of
+publications beside their columns."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MOST_ROWS = 1 << 16  # of bindings, together with one for each answer
 class AnswerTable:
     """The answers of matches of one chunk, which needed an evaluation, by verifier, publication and subscription.
 
-    Their bindings are not all kept: past some number, by chance, they are evaluated once more. Parts of a chunk share
+    Where there are many, some are dropped by chance, and evaluated again for their bindings. Parts of a chunk share
     those of the whole. Any thread may use it.
     """
 

@@ -170,7 +170,7 @@ def bindings_of(solved: Solved, pairs: Pairs, most: int) -> Bindings:
     start, count = np.zeros(len(pairs), np.int64), np.zeros(len(pairs), np.int64)
     count[((solved.outcome == MATCH) | (solved.outcome == TRUNCATED)) & (pairs.width == 0)] = 1
     first = np.searchsorted(pieces[:, 0], np.arange(len(pairs) + 1))
-    held = first[1:] - first[:-1]
+    held = np.diff(first)
     single = np.flatnonzero(held == 1)
     start[single], count[single] = pieces[first[single], 2], pieces[first[single], 3]
     several = np.flatnonzero(held > 1)

@@ -105,11 +105,9 @@ class SharedJoins:
         node_key, done = together(features.node_term, features.node_test), 0
         offset = self._stated.component_offset
         components = offset[pairs.clauses + 1] - offset[pairs.clauses] + 1  # at the most
-        most_lists = most_pieces = int(components.sum())
-        if pairs.publication[0] != pairs.publication[-1]:
-            clauses = pairs.offset[1:] - pairs.offset[:-1]
-            most_lists = int(np.bincount(np.repeat(pairs.publication, clauses), components).max(initial=0))
-        lists = walk.lists(most_lists, len(components) + most_pieces)
+        clauses = pairs.offset[1:] - pairs.offset[:-1]
+        most_lists = np.bincount(np.repeat(pairs.publication, clauses), components).max(initial=0)
+        lists = walk.lists(int(most_lists), len(components) + int(components.sum()))
         work = self._scratch.take(self._new_scratch)
         while done < len(pairs):
             done = listing.list_pairs(

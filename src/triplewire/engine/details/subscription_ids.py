@@ -9,7 +9,6 @@ from triplewire.encode.batch import Ids
 from triplewire.matchers import Snapshot
 
 _KEPT = 1 << 16  # ids that are kept for the next matches
-_FEW = 256  # matches of which no id is kept
 _SPARSE = 16  # times as many subscriptions as matches: with more, to look at what is kept takes longer than an id
 
 
@@ -23,8 +22,7 @@ class SubscriptionIds:
     def of(cls, snapshot: Snapshot, numbers: Ids) -> SubscriptionIds:
         """What suits matches of the subscriptions with these numbers, which are asked for some at a time."""
         size = int(numbers.max()) + 1
-        is_sparse = len(numbers) <= _FEW or size > _SPARSE * len(numbers)
-        return cls(snapshot) if is_sparse else _Kept(snapshot, size, min(len(numbers), _KEPT))
+        return cls(snapshot) if size > _SPARSE * len(numbers) else _Kept(snapshot, size, min(len(numbers), _KEPT))
 
     def texts(self, numbers: Ids) -> NDArray[np.object_]:
         """The ids of these."""

@@ -242,7 +242,7 @@ class SegmentSnapshot:
     def _by_layer(self, numbers: Ids) -> Iterator[tuple[Layer, NDArray[np.int64], Ids]]:
         """The layers that the numbers belong to: which of the numbers, and what they are in its segment."""
         for layer, start, end in zip(self._all_layers, self._starts, self._starts[1:], strict=False):
-            mine = ((numbers >= start) & (numbers < end)).nonzero()[0]
+            mine = np.flatnonzero((numbers >= start) & (numbers < end))
             if len(mine):
                 yield layer, mine, numbers[mine] - np.int32(start)
 

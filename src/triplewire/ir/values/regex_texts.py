@@ -1,7 +1,7 @@
 """Finds, in the text of a regular expression, texts that no match is without: an index looks for them before RE2 is
 asked.
 
-As RE2's own `FilteredRE2` and Lucene's percolator do, but for one text of each alternative, the longest one.
+RE2's own `FilteredRE2` and Lucene Monitor look for several texts of each alternative; here it is the longest one.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _GROUP = re.compile(r"\((?:\?(?::|P?<\w+>))?")  # others may change the flags
 _FOLDED = re.compile(r"[A-Za-z0-9 ]")  # what of a pattern that ignores case is looked for
 
 Texts: TypeAlias = tuple[str, ...]
-"""Of which a match has one; none where nothing is known."""
+"""Texts of which a match has at least one; empty where nothing is known."""
 
 
 class _Level(NamedTuple):
@@ -34,8 +34,8 @@ class _Level(NamedTuple):
 
 def needed_texts(pattern: str, flags: str) -> Texts:
     """Texts of which every text that an XPath pattern matches has one; with the flag `i` in any case, and of ASCII
-    letters, digits and spaces. None where there may be a match without them, and where the pattern has parts that only
-    RE2 knows."""
+    letters, digits and spaces. Empty where there may be a match without them, and where the pattern has parts that
+    only RE2 knows."""
     if "q" in flags or "x" in flags:
         return ()
     outer: list[_Level] = []
