@@ -156,7 +156,7 @@ def _sorted(
     keys = publication.astype(np.int64) << 32
     keys |= subscription.astype(np.int64) << 1
     keys |= truncated
-    keys.sort(kind="stable")  # as most rows are in order already
+    keys.sort()  # equal keys are equal rows
     return (keys >> 32).astype(np.int32), (keys >> 1 & 0x7FFFFFFF).astype(np.int32), (keys & 1).astype(np.bool_)
 
 

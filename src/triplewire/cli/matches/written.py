@@ -97,8 +97,10 @@ def write_parquet(file: Path | IO[bytes], rows: Ordered) -> None:
     if payload is None:
         for name in ("bindings", "construct", "content", "revision"):
             del schema[name]
-    # without Arrow's own schema in it, the names are read back as plain strings
-    with pq.ParquetWriter(file, pa.schema(schema), store_schema=False) as writer:
+    # without Arrow's own schema in it, the names are read back as plain strings; rows are in the order of publications,
+    # so only their least and greatest tell readers which row groups they need
+    own = {"store_schema": False, "write_statistics": ["publication"]}
+    with pq.ParquetWriter(file, pa.schema(schema), **own) as writer:
         for portion in _portions(rows, ROW_GROUPS, once=True):
             columns = {
                 "publication": pa.DictionaryArray.from_arrays(of_numbers(rows.publication[portion]), publications),
