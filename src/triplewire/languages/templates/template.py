@@ -111,11 +111,19 @@ class Template:
             ]
         )
 
+    @cached_property
+    def _selects(self) -> tuple[str | int, ...]:
+        """The selected variables: names, or numbers of placeholders."""
+        kinds = enumerate(self.placeholders)
+        numbers = {content(holder.example): number for number, holder in kinds if holder.kind == VARIABLE}
+        return tuple([numbers.get(name, name) for name in self.select])
+
     def selected(self, parameters: Parameters) -> tuple[str, ...]:
         """The selected variables of the text with these parameters."""
         if not self.has_variables:
             return self.select
-        return tuple(dict.fromkeys(replaced(self.select, self.replacement(parameters))))
+        names = [content(parameters[name]) if isinstance(name, int) else name for name in self._selects]
+        return tuple(dict.fromkeys(names))
 
     def normal_form(self, parameters: Parameters) -> NormalForm:
         """The normal form of the text with these parameters."""
