@@ -15,6 +15,7 @@ from triplewire.forks import forget_in_children, new_lock
 from triplewire.matchers import Install, Snapshot
 from triplewire.read.sources import Source
 
+LOOK = 1 << 8  # calls to match, after which it is looked whether work is due: they make it worth its while
 PAUSE_SECONDS = 60.0  # after work that failed, before it is tried again
 _FAILURES = (TriplewireError, OSError, MemoryError)
 
@@ -27,6 +28,7 @@ class Current:
         self.snapshot = snapshot
         self._working: threading.Thread | None = None
         self._paused = 0.0  # until then, nothing is begun
+        self._calls = 0  # to match
         forget_in_children(self)
 
     def work_aside(self) -> None:
@@ -46,6 +48,9 @@ class Current:
     def for_matching(self, publications: Callable[[], int] = lambda: 0) -> Snapshot:
         """The snapshot for a match call of about so many publications, or more, where nobody knows. Small work is
         matched interpreted until the kernels are ready; other work waits for them here."""
+        self._calls += 1
+        if self._calls % LOOK == 0:
+            self.work_aside()
         snapshot = self.snapshot
         if not isinstance(snapshot, InterpretedSnapshot):
             return snapshot

@@ -24,8 +24,9 @@ from triplewire.clauses.node_tests.table import Tests
 from triplewire.clauses.table import ClauseTable
 from triplewire.encode.names import Names
 from triplewire.engine.segments.layers import Layer
+from triplewire.engine.segments.merging import Merging
 from triplewire.engine.segments.segment import Segment
-from triplewire.engine.segments.snapshot import Merging, SegmentSnapshot
+from triplewire.engine.segments.snapshot import SegmentSnapshot
 from triplewire.engine.segments.texts import IN_MEMORY, TextFile, TextWriter
 from triplewire.errors import StoreError
 from triplewire.verify.shared_joins import SharedJoins

@@ -117,6 +117,8 @@ class Changes(RuleBasedStateMachine):
 @pytest.mark.parametrize("matcher", plugins.names("matcher"))
 def test_changes(matcher: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("triplewire.engine.segments.snapshot.DELTA", 2)
+    monkeypatch.setattr("triplewire.engine.segments.snapshot.LEAST_CALLS", 2)
+    monkeypatch.setattr("triplewire.engine.current.LOOK", 1)
     machine: Any = type("Changes", (Changes,), {"matcher": matcher})
     run_state_machine_as_test(
         machine,

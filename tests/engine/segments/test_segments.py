@@ -73,25 +73,6 @@ def test_there_are_never_many_segments() -> None:
     assert sizes == sorted(sizes, reverse=True)
 
 
-def test_a_merge_loses_nothing_that_comes_in_meanwhile() -> None:
-    engine = engine_with(DELTA + 10)
-    engine.settle()
-    snapshot = snapshot_of(engine).changed((), [f"s{n:04}" for n in range(40)])
-    work = snapshot.due()
-    assert work is not None, "more than a quarter is gone"
-    install = work()
-    later = snapshot.changed((), ["s0050", "s0051"])
-    later = later.changed([engine.subscribe(titles("late"), id="late")], ())
-    merged = install(later)
-    assert isinstance(merged, SegmentSnapshot)
-    left = [n for n in range(40, DELTA + 10) if n not in (50, 51)]
-    assert [one.id for one in merged.all()] == [*(f"s{n:04}" for n in left), "late"]
-    assert len(merged) == len(left) + 1
-    assert "s0050" not in merged
-    assert merged.get("s0052") == engine.subscriptions[52]
-    assert sum(len(layer.segment) for layer in merged.layers) <= DELTA - 40 + 1
-
-
 def test_changes_and_matches_in_many_threads() -> None:
     """While two threads change and merges go on, every match call sees each pair of subscriptions whole."""
     engine = Engine(matcher="trie", settings=Settings(merge_subscriptions=8))

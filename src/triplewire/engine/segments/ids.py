@@ -5,6 +5,7 @@ The table itself: `triplewire.encode.names`. An id is looked up as its UTF-8 byt
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 
 import numpy as np
@@ -92,6 +93,42 @@ class IdTable:
         slots = np.empty(1 << max((2 * len(hashes)).bit_length(), 1), np.int32)
         fill_slots(hashes, slots)
         return cls(Names(text, offset, hashes, slots, np.array([SEED]), np.zeros(0, np.uint8)))
+
+
+def ranks_together(parts: Sequence[tuple[IdTable, NDArray[np.int64], Ids]], count: int) -> NDArray[np.int64]:
+    """Places 0 .. count - 1 -> the ranks of their ids among all of these. `parts`: tables of ids, the places that have
+    an id of the table, and which ones. The table of most places has its ranks; the few ids of the others are looked up.
+    """
+    ranks = np.zeros(count, np.int64)
+    if not parts:
+        return ranks
+    (ids, places, numbers), *others = sorted(parts, key=lambda part: len(part[1]), reverse=True)
+    order = np.argsort(ids.rank[numbers])
+    keys = _Keys(ids, numbers[order])
+    further = sorted(
+        (other.key(number), place)
+        for other, own, its in others
+        for place, number in zip(own.tolist(), its.tolist(), strict=True)
+    )
+    before = np.array([bisect_left(keys, key) for key, _ in further], np.int64)  # how many of the first table
+    ranks[places[order]] = np.arange(len(places)) + np.searchsorted(before, np.arange(len(places)), side="right")
+    for number, (_, place) in enumerate(further):
+        ranks[place] = before[number] + number
+    return ranks
+
+
+class _Keys(Sequence[bytes]):
+    """Some ids of a table, for `bisect`."""
+
+    def __init__(self, ids: IdTable, numbers: Ids) -> None:
+        self._ids = ids
+        self._numbers = numbers
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def __getitem__(self, place: int) -> bytes:  # type: ignore[override]  # no slices are asked for
+        return self._ids.key(int(self._numbers[place]))
 
 
 def _ranks(names: Names) -> Ids:

@@ -4,12 +4,12 @@ A change makes a new snapshot. Added subscriptions go to the delta, a few of the
 publications come. From there they go on to the last segment, while that is small: it is made anew each time. Once it
 has grown it is left as it is, and the next one begins. A removed subscription leaves a tombstone. Background work
 (`due`) merges segments and drops what has tombstones. So there are never many segments: each is a multiple of those
-after it, or very large.
+after it, or very large. Where many publications come and no change, it makes one segment of all.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
@@ -26,8 +26,9 @@ from triplewire.encode.strings import TextColumn
 from triplewire.engine.segments.arena import Arena
 from triplewire.engine.segments.called import Called
 from triplewire.engine.segments.home import Home
-from triplewire.engine.segments.ids import IdTable, id_key
+from triplewire.engine.segments.ids import IdTable, id_key, ranks_together
 from triplewire.engine.segments.layers import NONE, Layer, called_by, held, merged
+from triplewire.engine.segments.merging import Merging
 from triplewire.engine.segments.segment import Compiled, Segment
 from triplewire.engine.segments.texts import Texts, TextWriter
 from triplewire.errors import TriplewireError
@@ -39,6 +40,8 @@ DELTA = 128  # subscriptions in the delta, at most
 FACTOR = 32  # a segment has at least so many times the subscriptions of all after it, or is merged with them
 LARGE = 5 << 19  # but no more are put together: a few segments cost less than the memory to make one of them
 _SHARE = 8  # times the subscriptions of the first segment: up to there its rows tell how many all will have
+LEAST_CALLS = 1 << 10  # to segments that were too many, before they are merged for the sake of calls to come
+MERGED_A_CALL = 4  # subscriptions that are merged in the time that such a call takes, or less
 REMOVED = 4  # a segment is made anew when more than 1 / REMOVED of it has tombstones
 WASTE = 1 << 18  # bytes of texts that no subscription has any more, in the last segment
 
@@ -52,6 +55,7 @@ class SegmentSnapshot:
         self.home = home
         self.layers = tuple(layers)
         self.delta = tuple(delta)
+        self._saved = 0  # calls to segments that one segment of all would have saved
         self._lock = new_lock()  # held by the reader that makes the segment of the delta
         self._indexed: tuple[Layer, ...] | None = None if self.delta else self.layers
 
@@ -121,6 +125,11 @@ class SegmentSnapshot:
         """Of each layer, the number of its first subscription; and the end."""
         return (0, *accumulate(len(layer.segment) for layer in self._all_layers))
 
+    @cached_property
+    def _spare(self) -> int:
+        """How many calls to segments one segment of all would save; the look at tombstones counts as one."""
+        return len(self._all_layers) - 1 + any(len(layer.tombstones) for layer in self.layers)
+
     def with_segment(self, segment: Segment) -> tuple[SegmentSnapshot, list[str]]:
         """The same with a segment of more subscriptions; those whose ids are taken are left out, and returned."""
         layers = self._grown(self.layers, self.delta) if self.delta else self.layers
@@ -147,11 +156,24 @@ class SegmentSnapshot:
             first -= 1
             total, rows = total + layers[first].alive, rows + layers[first].rows
         if first < len(layers) - 1:
-            return Merging(layers[first:])
+            return _work(Merging(self.home, layers[first:]))
         for layer in layers:
             if REMOVED * len(layer.tombstones) > len(layer.segment):
-                return Merging((layer,))
-        return None
+                return _work(Merging(self.home, (layer,)))
+        merging = self._paid_for() if self._saved >= LEAST_CALLS else None
+        return None if merging is None else _work(merging)
+
+    def _paid_for(self) -> Merging | None:
+        """The merge of all segments that may be put together, if it takes no longer than calls have lost by now."""
+        layers = self._all_layers
+        first, total, rows = len(layers), 0, 0
+        while first > 0:
+            total, rows = total + layers[first - 1].alive, rows + layers[first - 1].rows
+            if total > LARGE or rows > table.MOST_ROWS or total > MERGED_A_CALL * self._saved:
+                break
+            first -= 1
+        is_one = first == len(layers) or (first == len(layers) - 1 and not len(layers[first].tombstones))
+        return None if is_one else Merging(self.home, self.layers[first:], self.delta)
 
     def whole(self) -> Segment | None:
         """All subscriptions as one segment; None where there are none. Raises `LimitError` where they are too many."""
@@ -178,6 +200,7 @@ class SegmentSnapshot:
         if layers is None:
             stage.switch("load")
             layers = self._all_layers
+        self._saved += self._spare
         atoms, candidates, verified, steps, counts = 0, 0, 0, 0, None
         failures: list[tuple[int, int, TriplewireError]] = []
         waiting: list[tuple[int, int]] = []
@@ -281,28 +304,12 @@ class SegmentSnapshot:
         return f"{int(layer.segment.revisions(np.array([number], np.int32))[0]):0{REVISION_DIGITS}x}"
 
     def ranks(self, numbers: Ids) -> NDArray[np.int64]:
-        """See `triplewire.matchers.Snapshot`. One segment has its ranks; the few ids of the others are looked up."""
+        """See `triplewire.matchers.Snapshot`."""
         if len(self._all_layers) == 1:
             return self._all_layers[0].segment.ids.rank[numbers].astype(np.int64)
         used, inverse = np.unique(numbers, return_inverse=True)
-        parts = list(self._by_layer(used))
-        if not parts:
-            return np.zeros(0, np.int64)
-        parts.sort(key=lambda part: len(part[1]), reverse=True)
-        ranks = np.empty(len(used), np.int64)
-        layer, mine, local = parts[0]
-        order = np.argsort(layer.segment.ids.rank[local])
-        keys = _Keys(layer.segment.ids, local[order])
-        others = sorted(
-            (other.segment.ids.key(number), place)
-            for other, places, numbers_ in parts[1:]
-            for place, number in zip(places.tolist(), numbers_.tolist(), strict=True)
-        )
-        before = np.array([bisect_left(keys, id_) for id_, _ in others], np.int64)  # how many of the first layer
-        ranks[mine[order]] = np.arange(len(mine)) + np.searchsorted(before, np.arange(len(mine)), side="right")
-        for number, (_, place) in enumerate(others):
-            ranks[place] = before[number] + number
-        return ranks[inverse]
+        parts = [(layer.segment.ids, mine, local) for layer, mine, local in self._by_layer(used)]
+        return ranks_together(parts, len(used))[inverse]
 
     def _find(self, id: str) -> tuple[Layer, int] | None:
         """The layer and the number in its segment; those of the delta are not looked at."""
@@ -346,55 +353,16 @@ def _wasteful(texts: Texts) -> bool:
     return size > WASTE and int(texts.length.sum()) * REMOVED < size
 
 
-class _Keys(Sequence[bytes]):
-    """The ids of some subscriptions, for `bisect`."""
+def _work(merging: Merging) -> Callable[[], Install]:
+    """The merge, whose outcome is put into whatever snapshot there is then."""
 
-    def __init__(self, ids: IdTable, numbers: Ids) -> None:
-        self._ids = ids
-        self._numbers = numbers
-
-    def __len__(self) -> int:
-        return len(self._numbers)
-
-    def __getitem__(self, place: int) -> bytes:  # type: ignore[override]  # no slices are asked for
-        return self._ids.key(int(self._numbers[place]))
-
-
-class Merging:
-    """Layers to be merged in the background. The outcome is put into whatever snapshot there is then."""
-
-    def __init__(self, layers: Sequence[Layer]) -> None:
-        self._layers = tuple(layers)
-
-    def __call__(self) -> Install:
-        """Do it."""
-        segment, numbers = merged(self._layers)
-        segment = segment.tidied()
+    def work() -> Install:
+        merged = merging()
 
         def install(latest: Snapshot) -> Snapshot:
             assert isinstance(latest, SegmentSnapshot)
-            return self._installed(latest, segment, numbers)
+            return SegmentSnapshot(latest.home, *merged.put_into(latest.layers, latest.delta))
 
         return install
 
-    def _installed(
-        self, latest: SegmentSnapshot, segment: Segment, numbers: Sequence[NDArray[np.int64]]
-    ) -> SegmentSnapshot:
-        """The latest snapshot with the merged segment in place of those that it was made of. What has been removed
-        from them since is removed from it."""
-        number_of = {id(layer.segment): number for number, layer in enumerate(self._layers)}
-        left = {number_of[id(layer.segment)]: layer for layer in latest.layers if id(layer.segment) in number_of}
-        gone, start = [], 0
-        for number, (before, own) in enumerate(zip(self._layers, numbers, strict=True)):
-            if number in left:
-                since = np.setdiff1d(left[number].tombstones, before.tombstones)
-                gone.append(start + np.searchsorted(own, since))
-            else:
-                gone.append(np.arange(start, start + len(own)))  # all of it
-            start += len(own)
-        whole = Layer(segment, np.concatenate(gone).astype(np.int32))
-        layers = [layer for layer in latest.layers if id(layer.segment) not in number_of]
-        # those merged were neighbours; what came before them still does
-        place = next((n for n, layer in enumerate(latest.layers) if id(layer.segment) in number_of), 0)
-        layers.insert(place, whole)
-        return SegmentSnapshot(latest.home, [layer for layer in layers if layer.alive], latest.delta)
+    return work

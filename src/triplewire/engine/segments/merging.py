@@ -1,0 +1,65 @@
+"""Several segments become one while changes go on: what came and went is found when the outcome is put in place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from triplewire.engine.segments.home import Home
+from triplewire.engine.segments.layers import NONE, Layer, merged
+from triplewire.engine.segments.segment import Compiled, Segment
+from triplewire.engine.segments.texts import TextWriter
+
+
+@dataclass(frozen=True, eq=False)
+class Merging:
+    """Neighbouring layers that are to be merged, perhaps with the delta behind them."""
+
+    home: Home
+    layers: tuple[Layer, ...]
+    delta: tuple[Compiled, ...] = ()
+
+    def __call__(self) -> Merged:
+        """Do it."""
+        layers = self.layers
+        if self.delta:
+            layers = *layers, Layer(Segment.of(self.home, self.delta, TextWriter()), NONE)
+        segment, numbers = merged(layers)
+        return Merged(self, segment.tidied(), numbers)
+
+
+@dataclass(frozen=True, eq=False)
+class Merged:
+    """The segment that was made. `numbers`: of each layer, and of the delta, the subscriptions that are in it."""
+
+    made_of: Merging
+    segment: Segment
+    numbers: Sequence[NDArray[np.int64]]
+
+    def put_into(
+        self, layers: Sequence[Layer], delta: Sequence[Compiled]
+    ) -> tuple[tuple[Layer, ...], tuple[Compiled, ...]]:
+        """Later layers and a later delta with the segment in place of what it was made of. What has been removed from
+        that since is removed from it; what has gone from the delta to a layer since is left there."""
+        number_of = {id(layer.segment): number for number, layer in enumerate(self.made_of.layers)}
+        left = {number_of[id(layer.segment)]: layer for layer in layers if id(layer.segment) in number_of}
+        gone, start = [], 0
+        for number, (before, own) in enumerate(zip(self.made_of.layers, self.numbers, strict=False)):  # then the delta
+            if number in left:
+                since = np.setdiff1d(left[number].tombstones, before.tombstones)
+                gone.append(start + np.searchsorted(own, since))
+            else:
+                gone.append(np.arange(start, start + len(own)))  # all of it
+            start += len(own)
+        waiting, taken = set(map(id, delta)), set(map(id, self.made_of.delta))
+        is_gone = np.array([id(compiled) not in waiting for compiled in self.made_of.delta], np.bool_)
+        whole = Layer(self.segment, np.concatenate([*gone, start + np.flatnonzero(is_gone)]).astype(np.int32))
+        others = [layer for layer in layers if id(layer.segment) not in number_of]
+        # those merged were neighbours; what came before them still does
+        place = next((n for n, layer in enumerate(layers) if id(layer.segment) in number_of), len(others))
+        others.insert(place, whole)
+        alive = tuple([layer for layer in others if layer.alive])
+        return alive, tuple([compiled for compiled in delta if id(compiled) not in taken])
