@@ -101,7 +101,7 @@ class Kernels:
 
     def are_worth_loading(self) -> bool:
         """Are they compiled, and has interpreted matching taken long enough?"""
-        return self.are_usable() and self.spent >= LOAD_SECONDS and self.are_compiled()
+        return self.spent >= LOAD_SECONDS and self.are_usable() and self.are_compiled()
 
     # --- what to do about it
 
