@@ -47,6 +47,13 @@ def plain_text(text: str) -> str:
     return text if type(text) is str else str.__str__(text)
 
 
+def expect_plain(where: str, value: object, remedy: str = "") -> str:
+    """The text as a plain one. Raises `ArgumentError` where the value is no `str`."""
+    if not isinstance(value, str):
+        raise refuse(where, "a text (str)", value, remedy)
+    return plain_text(value)
+
+
 def expect_path(where: str, value: object, remedy: str = "") -> None:
     """Raises `ArgumentError` where the value is no path of a file or folder."""
     expect(where, value, (str, os.PathLike), "a path (str or os.PathLike)", remedy)

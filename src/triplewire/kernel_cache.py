@@ -10,12 +10,14 @@ all kernels are compiled takes a few milliseconds. Who puts them there: `triplew
 from __future__ import annotations
 
 import hashlib
+import importlib
 import os
 import platform
 import shutil
 import stat
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -84,6 +86,19 @@ def named_places(environment: Mapping[str, str]) -> Iterator[Path]:
         if environment.get(name):
             with suppress(FileNotFoundError):  # of a current folder that was removed
                 yield Path(environment[name]).absolute()
+
+
+def import_numba() -> None:
+    """Import Numba in a thread of its own, which Ctrl-C does not interrupt: where its import ends half-way, it stays
+    broken for as long as the process lives. An error comes again where Numba is imported by name."""
+
+    def work() -> None:
+        with suppress(Exception):
+            importlib.import_module("numba")
+
+    thread = threading.Thread(target=work, name="triplewire-import")
+    thread.start()
+    thread.join()
 
 
 def cache_folders(environment: Mapping[str, str]) -> Iterator[Path]:

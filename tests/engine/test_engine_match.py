@@ -5,8 +5,6 @@ from __future__ import annotations
 import datetime as dt
 import json
 from collections.abc import Iterator
-from dataclasses import replace
-from enum import Enum
 from typing import Any
 
 import pyarrow as pa
@@ -103,45 +101,6 @@ def test_ids(matcher: str) -> None:
     with pytest.raises(SubscriptionError, match="mine: the id is taken"):
         engine.subscribe(TITLES, id="mine")
     assert [s.id for s in engine.subscriptions] == ["s2", "s1", "s3", "mine", "other"]
-
-
-class Name(str, Enum):  # noqa: UP042  # whose members print their names
-    """Ids, as programs list them."""
-
-    NEWS = "urn:news"
-
-
-class Odd(str):
-    """A text that is not what it says it is."""
-
-    __slots__ = ()
-    __hash__ = str.__hash__
-
-    def __eq__(self, other: object) -> bool:
-        return False
-
-    def __str__(self) -> str:
-        return "odd"
-
-    def encode(self, *_: object, **__: object) -> bytes:
-        return b"odd"
-
-
-@pytest.mark.parametrize("id_", [Name.NEWS, Odd("urn:news")])
-def test_ids_are_plain_texts(matcher: str, id_: str) -> None:
-    engine = Engine(matcher=matcher)
-    given = [engine.subscribe(TITLES, id=id_), engine.subscribe(replace(parse(TITLES), id=Odd("urn:")))]
-    publication = Publication(id_, item("a", "one").triples)
-    assert {type(one.id) for one in (*given, publication)} == {str}
-    assert [(match.publication, match.subscription) for match in engine.match(publication)] == [
-        ("urn:news", "urn:"),
-        ("urn:news", "urn:news"),
-    ]
-    assert id_ in engine
-    assert engine.explain(id_, publication).matched
-    assert getattr(engine.get(id_), "id", None) == "urn:news"
-    assert engine.unsubscribe(id_)
-    assert [one.id for one in engine.subscriptions] == ["urn:"]
 
 
 def test_a_refused_subscription_leaves_nothing_behind(matcher: str) -> None:

@@ -13,9 +13,11 @@ from hypothesis import strategies as st
 from engine.samples import Stub, item
 from triplewire import Engine, MatchResult, Publication, Settings, TriplewireError, kernel_cache
 from triplewire.encode.schema import to_batch
+from triplewire.engine.compiler import Compiler
 from triplewire.engine.tiers.kernels import KERNELS, PUBLICATION_BYTES, TIER
 from triplewire.engine.tiers.snapshots import InterpretedSnapshot
 from triplewire.errors import SubscriptionError
+from triplewire.languages import parse
 from triplewire.operators import built_in_operators
 from triplewire.pipeline.index.build import saved_once
 from triplewire.pipeline.index.versions import SERVER
@@ -81,6 +83,26 @@ def test_the_compiled_tier_takes_over_by_itself(cold: None, monkeypatch: pytest.
     assert tiers(engine.match(ITEMS)) == (len(ITEMS), 0)
     engine._current.settle()  # waits for the thread that the match call has started
     assert tiers(engine.match(ITEMS)) == (0, len(ITEMS))
+
+
+def test_many_subscriptions_are_compiled_before_the_first_publication(
+    cold: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their texts are not parsed again, but for that of a subscription that may not be what its text gives."""
+    monkeypatch.setattr("triplewire.engine.tiers.kernels.SMALL_PAIRS", len(QUERIES) - 1)
+    asked = []
+    is_plain = Compiler.is_plain
+    monkeypatch.setattr(Compiler, "is_plain", lambda self, one: (asked.append(one.id), is_plain(self, one))[1])
+    engine = Engine(settings=LIMITS, operators=OPERATORS)
+    engine.subscribe(parse(QUERIES[0][1]), id="by hand")
+    for number, (language, text) in enumerate(QUERIES[1:]):
+        engine.subscribe(text, language, id=f"q{number}")
+    assert isinstance(engine._snapshot, InterpretedSnapshot)
+    engine.subscribe("SELECT * { ?s ?p ?o }", id="one more")
+    engine._current.settle()
+    assert engine._snapshot.columnar
+    assert asked == ["by hand"]
+    assert [one.id for one in engine.subscriptions][::10] == ["by hand", "one more"]
 
 
 def test_a_short_time_of_interpreted_matching_loads_nothing(cold: None) -> None:

@@ -8,6 +8,10 @@ written (`triplewire.kernels.shared.compiled.IS_COMPILED`).
 
 from __future__ import annotations
 
-from triplewire.kernels import locator
+from triplewire.kernel_cache import import_numba
+
+import_numba()
+
+from triplewire.kernels import locator  # noqa: E402  # it imports Numba
 
 locator.register()

@@ -12,7 +12,7 @@ from dataclasses import replace
 from triplewire import plugins
 from triplewire.config import Settings
 from triplewire.errors import LanguageError
-from triplewire.expected import expect, expect_text, expect_texts
+from triplewire.expected import expect, expect_text, expect_texts, plain_text
 from triplewire.ir.checks import check
 from triplewire.ir.subscription import Subscription
 from triplewire.languages.context import Context, Language, SeenRules
@@ -43,10 +43,11 @@ def parse(
     subset, `LimitError` past a limit of `settings`.
     """
     _check_arguments(text, language, id, prefixes, base, operators, rules, settings)
+    text, id, base = map(plain_text, (text, id, base))
     seen = SeenRules({} if rules is None else rules)
     context = Context(
         source=id,
-        prefixes={} if prefixes is None else prefixes,
+        prefixes={} if prefixes is None else {plain_text(name): plain_text(iri) for name, iri in prefixes.items()},
         base=base,
         operators=built_in_operators() if operators is None else operators,
         rules=seen,

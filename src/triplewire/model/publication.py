@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from triplewire.expected import expect, expect_text, plain_text, refuse
+from triplewire.expected import expect, expect_plain, refuse
 from triplewire.model.canonical import content_hash
 from triplewire.model.packed import Packed, unpack
 from triplewire.model.terms import IRI, Node, Term, Triple, shortened
@@ -83,6 +83,18 @@ class Publication:
     packed: ClassVar[Packed | None] = None
     """The triples as bytes; only a publication that was read has them."""
 
+    if TYPE_CHECKING:  # `triples` are taken as any iterable
+
+        def __init__(
+            self,
+            id: str,
+            triples: Iterable[tuple[Node, IRI, Term]],
+            source: str = "",
+            published: dt.datetime | None = None,
+            attachments: Mapping[str, bytes] = ...,
+            notes: tuple[str, ...] = (),
+        ) -> None: ...
+
     @classmethod
     def of_packed(
         cls,
@@ -109,10 +121,9 @@ class Publication:
     def __post_init__(self) -> None:
         if type(self.triples) is not tuple or not _ONLY_TRIPLES.issuperset(map(type, self.triples)):
             object.__setattr__(self, "triples", _made_triples(self.triples))
-        if not (type(self.id) is str and isinstance(self.source, str) and type(self.attachments) is dict):
-            expect_text("Publication(id)", self.id)
-            object.__setattr__(self, "id", plain_text(self.id))
-            expect_text("Publication(source=...)", self.source)
+        if not (type(self.id) is str and type(self.source) is str and type(self.attachments) is dict):
+            object.__setattr__(self, "id", expect_plain("Publication(id)", self.id))
+            object.__setattr__(self, "source", expect_plain("Publication(source=...)", self.source))
             expect("Publication(attachments=...)", self.attachments, Mapping, "a mapping of names to bytes")
         if self.published is not None:
             expect("Publication(published=...)", self.published, dt.datetime, "a datetime.datetime, or None")

@@ -13,7 +13,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple, Self, TypeAlias
 
 from triplewire.errors import ArgumentError
-from triplewire.expected import expect_text, refuse
+from triplewire.expected import expect_plain, refuse
 
 if TYPE_CHECKING:
     from triplewire.model.values import PythonValue
@@ -32,8 +32,8 @@ class IRI:
     value: str
 
     def __init__(self, value: str) -> None:
-        if not isinstance(value, str):
-            raise refuse("IRI(value)", "a text (str)", value)
+        if type(value) is not str:
+            value = expect_plain("IRI(value)", value)
         _set_value(self, value)
 
     def __repr__(self) -> str:
@@ -50,8 +50,8 @@ class BlankNode:
     label: str
 
     def __init__(self, label: str) -> None:
-        if not isinstance(label, str):
-            raise refuse("BlankNode(label)", "a text (str)", label)
+        if type(label) is not str:
+            label = expect_plain("BlankNode(label)", label)
         _set_label(self, label)
 
     def __repr__(self) -> str:
@@ -75,8 +75,8 @@ class Literal:
     language: str = ""
 
     def __init__(self, lexical: str, datatype: str = XSD_STRING, language: str = "") -> None:
-        if language or not (isinstance(lexical, str) and isinstance(datatype, str) and isinstance(language, str)):
-            datatype, language = _tag(lexical, datatype, language)
+        if language or not (type(lexical) is str and type(datatype) is str and type(language) is str):
+            lexical, datatype, language = _checked(lexical, datatype, language)
         _set_lexical(self, lexical)
         _set_datatype(self, datatype)
         _set_language(self, language)
@@ -140,20 +140,21 @@ tag_of: Callable[[Term], str] = attrgetter("_tag")
 """The language. A term that has one has the datatype `LANG_STRING`."""
 
 
-def _tag(lexical: object, datatype: object, language: object) -> tuple[str, str]:
-    """The datatype and the language of a tagged string. Raises `ArgumentError` where one of them is no text, and where
-    there is another datatype."""
-    expect_text("Literal(lexical)", lexical, "write the value as text, as in Literal(str(5), datatype)")
-    expect_text("Literal(datatype=...)", datatype, "an IRI has its text as .value")
-    expect_text("Literal(language=...)", language)
-    datatype, language = str(datatype), str(language)
+def _checked(lexical: object, datatype: object, language: object) -> tuple[str, str, str]:
+    """The three parts of a literal as plain texts. Raises `ArgumentError` where one of them is no text, and where there
+    is another datatype beside a language."""
+    lexical = expect_plain("Literal(lexical)", lexical, "write the value as text, as in Literal(str(5), datatype)")
+    datatype = expect_plain("Literal(datatype=...)", datatype, "an IRI has its text as .value")
+    language = expect_plain("Literal(language=...)", language)
+    if not language:
+        return lexical, datatype, ""
     if datatype not in (LANG_STRING, XSD_STRING):
         raise ArgumentError(
             f"a literal has a language or a datatype, not both, got {language[:40]!r} and <{datatype[:80]}>",
             source="Literal(language=...)",
             remedy="leave one of them out",
         )
-    return LANG_STRING, language.lower()
+    return lexical, LANG_STRING, language.lower()
 
 
 Term: TypeAlias = IRI | BlankNode | Literal

@@ -93,9 +93,9 @@ class Layer:
         return -1 if place < len(self.tombstones) and self.tombstones[place] == number else number
 
     def without(self, numbers: Collection[int]) -> Layer:
-        """The same with some more tombstones."""
-        removed = np.union1d(self.tombstones, np.array(sorted(numbers), np.int32)).astype(np.int32)
-        return Layer(self.segment, removed)
+        """The same with more tombstones, of subscriptions that are there."""
+        new = np.array(sorted(numbers), np.int32)
+        return Layer(self.segment, np.insert(self.tombstones, np.searchsorted(self.tombstones, new), new))
 
 
 def _in_order(matched: SegmentRows) -> Rows:

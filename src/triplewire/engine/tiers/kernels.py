@@ -99,9 +99,13 @@ class Kernels:
             self._is_complete = folder is not None and kernel_cache.is_complete(folder)
         return self._is_complete
 
-    def are_worth_loading(self) -> bool:
-        """Are they compiled, and has interpreted matching taken long enough?"""
-        return self.spent >= LOAD_SECONDS and self.are_usable() and self.are_compiled()
+    def are_worth_loading(self, subscriptions: int) -> bool:
+        """Are they compiled, and has interpreted matching taken long enough, or will the next publication need them?
+        For the next publication they are compiled in the background."""
+        are_needed = subscriptions > SMALL_PAIRS
+        if are_needed:
+            self.ask()
+        return (are_needed or self.spent >= LOAD_SECONDS) and self.are_usable() and self.are_compiled()
 
     # --- what to do about it
 
@@ -139,6 +143,7 @@ class Kernels:
         """Do it in this thread, with compiled kernels."""
         self._loading.now = True
         try:
+            kernel_cache.import_numba()
             plugins.attribute(work)(self.compiled)
         finally:
             self._loading.now = False

@@ -24,7 +24,7 @@ def empty_snapshot(matcher: IndexMaker | Reference, compiler: Compiler) -> Snaps
     if KERNELS.are_loaded():
         return _compiled(matcher, compiler)
     pairs = ReferenceSnapshot(compiler)
-    return InterpretedSnapshot(pairs, Successor(partial(_compiled, matcher, compiler), pairs))
+    return InterpretedSnapshot(pairs, Successor(partial(_compiled, matcher, compiler), pairs, set()))
 
 
 def _compiled(maker: IndexMaker, compiler: Compiler) -> Snapshot:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import groupby
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,25 +20,36 @@ from triplewire.matchers import Chunk, Details, Install, Rows, Snapshot, Stage
 
 
 class Successor:
-    """The compiled snapshot of the same subscriptions, made when it is first asked for. `make` gives an empty one."""
+    """The compiled snapshot of the same subscriptions, made when it is first asked for. `make` gives an empty one;
+    `unproven` are the ids of subscriptions that are not known to be what their texts give by themselves, now or before.
+    """
 
-    def __init__(self, make: Callable[[], Snapshot], pairs: ReferenceSnapshot) -> None:
+    def __init__(self, make: Callable[[], Snapshot], pairs: ReferenceSnapshot, unproven: set[str]) -> None:
         self._make = make
         self._pairs = pairs
+        self._unproven = unproven
         self._lock = new_lock()
         self.snapshot: Snapshot | None = None
         self._number: Ids | None = None  # its numbers -> those of the interpreted snapshot
 
-    def of(self, pairs: ReferenceSnapshot) -> Successor:
-        """The one of other subscriptions."""
-        return Successor(self._make, pairs)
+    def of(self, pairs: ReferenceSnapshot, unproven: Iterable[str]) -> Successor:
+        """The one of other subscriptions, of which more are not proven."""
+        self._unproven.update(unproven)
+        return Successor(self._make, pairs, self._unproven)
+
+    def added(self, snapshot: Snapshot, subscriptions: Iterable[Subscription], removed: Collection[str]) -> Snapshot:
+        """The compiled snapshot without those removed and with more subscriptions, in this order."""
+        snapshot = snapshot.changed((), removed)
+        for is_unproven, group in groupby(subscriptions, lambda subscription: subscription.id in self._unproven):
+            snapshot = snapshot.changed(list(group), (), plain=not is_unproven)
+        return snapshot
 
     def made(self) -> Snapshot | None:
         """The snapshot; None where kernels are not to be used. Waits until they are loaded."""
         if self.snapshot is None and KERNELS.wait():
             with self._lock:
                 if self.snapshot is None:
-                    self.snapshot = self._make().changed(list(self._pairs.all()), ())
+                    self.snapshot = self.added(self._make(), self._pairs.all(), ())
         return self.snapshot
 
     def match(self, snapshot: Snapshot, chunk: Chunk, stage: Stage) -> Rows:
@@ -80,11 +92,12 @@ class InterpretedSnapshot:
     ) -> InterpretedSnapshot:
         """See `triplewire.matchers.Snapshot`."""
         pairs = self._pairs.changed(added, removed, plain=plain)
-        return InterpretedSnapshot(pairs, self._successor.of(pairs))
+        unproven = () if plain else [subscription.id for subscription in added]
+        return InterpretedSnapshot(pairs, self._successor.of(pairs, unproven))
 
     def due(self) -> Callable[[], Install] | None:
         """The take-over, when the kernels are loaded, or compiled and worth loading."""
-        if self._successor.snapshot is None and not KERNELS.are_loaded() and not KERNELS.are_worth_loading():
+        if self._successor.snapshot is None and not KERNELS.are_loaded() and not KERNELS.are_worth_loading(len(self)):
             return None
         return self.take_over
 
@@ -98,7 +111,7 @@ class InterpretedSnapshot:
             before = {subscription.id: subscription for subscription in self.all()}
             now = {subscription.id: subscription for subscription in latest.all()}
             added = [subscription for id_, subscription in now.items() if before.get(id_) is not subscription]
-            return made.changed(added, [id_ for id_ in before if now.get(id_) is not before[id_]])
+            return self._successor.added(made, added, [id_ for id_ in before if now.get(id_) is not before[id_]])
 
         return install
 
