@@ -24,8 +24,15 @@ def shown(value: object) -> str:
     return f"{name} {reprlib.repr(value)}" if kind in _SHOWN else name
 
 
+def is_of_rdflib(value: object) -> bool:
+    """Is it a graph or a term of RDFLib?"""
+    return type(value).__module__.partition(".")[0] == "rdflib"
+
+
 def refuse(where: str, wanted: str, value: object, remedy: str = "") -> ArgumentError:
     """The error that says that `wanted` was expected instead of the value."""
+    if is_of_rdflib(value):
+        remedy = 'a graph of RDFLib: read(graph.serialize(format="nt", encoding="utf-8"))'
     return ArgumentError(f"expected {wanted}, got {shown(value)}", source=where, remedy=remedy)
 
 

@@ -345,6 +345,9 @@ class Snapshot(Protocol):
     def get(self, id: str) -> Subscription | None:
         """The subscription of this id, as it was registered."""
 
+    def all_ids(self) -> list[str]:
+        """The ids in the order of registration."""
+
     def all(self, start: int = 0) -> Iterator[Subscription]:
         """The subscriptions in the order of their registration, but for the first `start`."""
 

@@ -23,6 +23,7 @@ from triplewire.languages import parse
 from triplewire.model.operator import Operator, warnings_of_call
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI
+from triplewire.operators import known_operators
 from triplewire.operators.order.statistics import LearnedCalls
 
 _encode = json.JSONEncoder(ensure_ascii=False).encode
@@ -106,7 +107,9 @@ def line_of(row: Mapping[str, object]) -> bytes:
 
 def id_is_taken(id: str) -> SubscriptionError:
     """The error of a second subscription of one id."""
-    return SubscriptionError("the id is taken", source=id, remedy="choose another, or unsubscribe the first one")
+    return SubscriptionError(
+        "the id is taken", source=id, remedy="choose another, or take its place: subscribe(..., replace=True)"
+    )
 
 
 def call_warnings(call: Call, source: str, operators: Mapping[str, Operator]) -> tuple[str, ...]:
@@ -114,10 +117,8 @@ def call_warnings(call: Call, source: str, operators: Mapping[str, Operator]) ->
     takes other arguments, or refuses these. `source`: the subscription's id."""
     operator = operators.get(call.operator)
     if operator is None:
-        known = ", ".join(sorted(operators)) or "none"
-        raise SubscriptionError(
-            f"there is no operator named {call.operator!r}", source=source, remedy=f"known: {known}"
-        )
+        what = f"there is no operator named {call.operator!r}"
+        raise SubscriptionError(what, source=source, remedy=known_operators(operators, call.operator))
     if len(operator.parameters) != len(call.arguments):
         what = f"{call.operator} takes {len(operator.parameters)} arguments, not {len(call.arguments)}"
         raise SubscriptionError(what, source=source)

@@ -11,11 +11,11 @@ returns: `result`. Why a pair matched or not: `explain`.
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 from triplewire import plugins
 from triplewire.config import Settings
@@ -23,7 +23,7 @@ from triplewire.engine import given
 from triplewire.engine.compiler import Compiler, id_is_taken
 from triplewire.engine.current import Current, publications_of
 from triplewire.engine.explain.recent import Recent
-from triplewire.engine.incoming import Portion, Reading, chunks_of, chunks_of_batches, chunks_of_files
+from triplewire.engine.incoming import Portion, Reading, chunks_of, chunks_of_batches, chunks_of_files, matched
 from triplewire.engine.result import MatchResult
 from triplewire.engine.stats import Clock, Stats
 from triplewire.engine.store import contents
@@ -37,7 +37,7 @@ from triplewire.ir.checks import check
 from triplewire.ir.subscription import Subscription
 from triplewire.ir.taxonomy import Taxonomy
 from triplewire.languages import parse
-from triplewire.matchers import Chunk, Snapshot
+from triplewire.matchers import Snapshot
 from triplewire.model.match import Match
 from triplewire.model.operator import Operator
 from triplewire.model.publication import Publication
@@ -108,19 +108,21 @@ class Engine:
         id: str = "",
         prefixes: Mapping[str, str] | None = None,
         base: str = "",
+        replace: bool = False,
     ) -> Subscription:
         """Register a query text, or a subscription that `parse` made; returns it as registered.
 
-        Without an id it gets the next free one of s1, s2, ... Its `warnings` say what may be a mistake. Raises
-        `SubscriptionError` when the id is taken or an operator is unknown, what `parse` raises, and `StoreError` where
-        texts cannot be written to a temporary file.
+        Without an id it gets the next free one of s1, s2, ... Its `warnings` say what may be a mistake. With `replace`
+        it takes the place of one with its id in one step: each match call has the one or the other, and where the text
+        is refused, the one before stays. Raises `SubscriptionError` when the id is taken or an operator is unknown,
+        what `parse` raises, and `StoreError` where texts cannot be written to a temporary file.
         """
         id = given.check_query(query, language, id, prefixes, base)
         world = self._compiler.world
         with self._current.lock:
             if isinstance(query, Subscription):
                 plain = False
-                subscription = replace(query, id=id, where=check(query, world.settings))
+                subscription = dataclasses.replace(query, id=id, where=check(query, world.settings))
             else:
                 subscription = parse(
                     query,
@@ -136,12 +138,13 @@ class Engine:
             number = self._last_number
             if not subscription.id:
                 number = self._fresh_number()
-                subscription = replace(subscription, id=f"s{number}")
-            if subscription.id in self._snapshot:
+                subscription = dataclasses.replace(subscription, id=f"s{number}")
+            before = [subscription.id] if subscription.id in self._snapshot else []
+            if before and not replace:
                 raise id_is_taken(subscription.id)
             subscription = self._compiler.checked(subscription)
             self._last_number = number
-            self._current.snapshot = self._snapshot.changed((subscription,), (), plain=plain)
+            self._current.snapshot = self._snapshot.changed((subscription,), before, plain=plain)
         self._current.work_aside()
         return subscription
 
@@ -198,7 +201,7 @@ class Engine:
         yield from load(files, self._compiler, self._current, refuse, warn, ids)
 
     @property
-    def subscriptions(self) -> Sequence[Subscription]:
+    def subscriptions(self) -> Registered:
         """What is registered now, in the order of registration: a view that later changes leave alone."""
         return Registered(self._snapshot)
 
@@ -215,6 +218,9 @@ class Engine:
     def __bool__(self) -> bool:
         """True, with or without subscriptions: an engine is not a list of them."""
         return True
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("an engine is not copied or pickled: save(path) and Engine.load(path), one engine a process")
 
     def __repr__(self) -> str:
         return f"<Engine {self._matcher_name!r}: {len(self)} subscription{'s' * (len(self) != 1)}>"
@@ -383,15 +389,3 @@ class Engine:
         )
         contents.fill(engine._current, engine._compiler, engine._matcher, saved, Path(path))
         return engine
-
-
-def matched(snapshot: Snapshot, chunks: Iterable[Chunk], clock: Clock, settings: Settings) -> MatchResult:
-    """The matches of chunks, in parts of so many rows."""
-    result, portion = MatchResult(snapshot, settings.max_binding_bytes), Portion()
-    for whole in chunks:
-        for chunk in portion.parts(whole):
-            rows = snapshot.match(chunk, clock)
-            portion.record(len(chunk), len(rows), rows.verified)
-            result.add(chunk, rows)
-    result.stats.seconds = clock.seconds()
-    return result

@@ -14,6 +14,7 @@ from triplewire.expected import (
     expect_path,
     expect_text,
     expect_texts,
+    is_of_rdflib,
     plain_text,
     refuse,
     shown,
@@ -160,7 +161,7 @@ def each_publication(given: object) -> tuple[Publication, ...] | Iterator[Public
     if type(given) is list and _ONLY_PUBLICATIONS.issuperset(map(type, given)):
         return tuple(given)
     wanted = "a publication, or an iterable of them"
-    if isinstance(given, str | bytes | os.PathLike) or not isinstance(given, Iterable):
+    if isinstance(given, str | bytes | os.PathLike) or not isinstance(given, Iterable) or is_of_rdflib(given):
         raise refuse("match(publications)", wanted, given, _READ)
     if isinstance(given, Mapping):
         raise refuse("match(publications)", wanted, given, "match(mapping.values()) takes what it holds")

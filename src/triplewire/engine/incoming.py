@@ -12,11 +12,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
+from triplewire.config import Settings
 from triplewire.encode.batch import Batch
 from triplewire.engine.compiler import Compiler
+from triplewire.engine.result import MatchResult
 from triplewire.engine.stats import Clock
 from triplewire.errors import ReadError, Refusal
-from triplewire.matchers import Chunk
+from triplewire.matchers import Chunk, Snapshot
 from triplewire.model.publication import Publication
 from triplewire.read import read_document
 from triplewire.read.gunzip import gunzip_padded
@@ -207,3 +209,15 @@ def _columns(data: bytes, name: str, compiler: Compiler, clock: Clock) -> Batch 
             return None  # the other way says what is wrong
     with clock("encode"):
         return encode_nquads(text, document_iri(name), settings)
+
+
+def matched(snapshot: Snapshot, chunks: Iterable[Chunk], clock: Clock, settings: Settings) -> MatchResult:
+    """The matches of chunks, in parts of so many rows."""
+    result, portion = MatchResult(snapshot, settings.max_binding_bytes), Portion()
+    for whole in chunks:
+        for chunk in portion.parts(whole):
+            rows = snapshot.match(chunk, clock)
+            portion.record(len(chunk), len(rows), rows.verified)
+            result.add(chunk, rows)
+    result.stats.seconds = clock.seconds()
+    return result

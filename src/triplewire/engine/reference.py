@@ -86,6 +86,10 @@ class ReferenceSnapshot:
     def __len__(self) -> int:
         return self._count
 
+    def all_ids(self) -> list[str]:
+        """See `triplewire.matchers.Snapshot`."""
+        return [subscription.id for subscription in self._each()]
+
     def all(self, start: int = 0) -> Iterator[Subscription]:
         """See `triplewire.matchers.Snapshot`."""
         return islice(self._each(), start, None)

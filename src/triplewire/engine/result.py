@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, repeat
 from operator import sub
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, NoReturn, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -285,6 +285,9 @@ class MatchResult(Sequence[Match]):
         self._snapshot = snapshot
         self._starts = [0]  # of each part, and the end
         self._kept: tuple[int, int, list[Match]] = 0, 0, []  # the matches made last: where they begin and end
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a result is not copied or pickled, its matches are: list(result)")
 
     def add(self, chunk: Chunk, rows: Rows) -> None:
         """Record what the snapshot said of a chunk."""

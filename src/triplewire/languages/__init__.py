@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from triplewire import plugins
 from triplewire.config import Settings
-from triplewire.errors import LanguageError
+from triplewire.errors import ArgumentError, LanguageError
 from triplewire.expected import expect, expect_text, expect_texts, plain_text
 from triplewire.ir.checks import check
 from triplewire.ir.subscription import Subscription
@@ -44,10 +44,14 @@ def parse(
     """
     _check_arguments(text, language, id, prefixes, base, operators, rules, settings)
     text, id, base = map(plain_text, (text, id, base))
+    prefixes = {plain_text(name): plain_text(iri) for name, iri in prefixes.items()} if prefixes else {}
+    for name in prefixes:
+        if name.endswith(":"):
+            raise ArgumentError(f"{name!r} is no prefix", source="parse(prefixes=...)", remedy="leave out the colon")
     seen = SeenRules({} if rules is None else rules)
     context = Context(
         source=id,
-        prefixes={} if prefixes is None else {plain_text(name): plain_text(iri) for name, iri in prefixes.items()},
+        prefixes=prefixes,
         base=base,
         operators=built_in_operators() if operators is None else operators,
         rules=seen,

@@ -92,6 +92,14 @@ class Match(_Slots):
         """16 hexadecimal digits that change with the text of the subscription; "" of a match that no engine made."""
         return self.origin.revision(self.subscription) if self.origin is not None else ""
 
+    @property
+    def identity(self) -> tuple[str, str, str, str]:
+        """Publication, content, subscription, revision: two matches that agree in these tell the same."""
+        return self.publication, self.content, self.subscription, self.revision
+
+    def __hash__(self) -> int:
+        return hash((self.publication, self.subscription))
+
     def __repr__(self) -> str:
         count = f"{len(self.bindings)}{'+' if self.truncated else ''} binding{'s' * (len(self.bindings) != 1)}"
         first = next(iter(self.bindings), {})

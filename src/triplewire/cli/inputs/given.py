@@ -100,6 +100,9 @@ class Inputs:
         if words and publications:
             raise typer.BadParameter(f"{words[0]}: give publications either behind --publications or alone")
         publications += map(file_argument, words)
+        if not publications and subscriptions and not self.subscriptions:
+            what = f"{subscriptions[0]} is taken for subscriptions, as it is alone"
+            raise typer.BadParameter(f"{what}: give a query before it, or publications behind it")
         if not publications:
             raise typer.BadParameter("give publications: files or folders behind the query, or --publications")
         check_files(subscriptions, publications, self.taxonomy or ())

@@ -336,6 +336,11 @@ class SegmentSnapshot:
         place = self._find(id)
         return place[0].segment.stated(place[1]) if place is not None else None
 
+    def all_ids(self) -> list[str]:
+        """See `triplewire.matchers.Snapshot`."""
+        indexed = [id_ for layer in self.layers for id_ in layer.segment.ids.texts(layer.numbers().astype(np.int32))]
+        return [*indexed, *(compiled.subscription.id for compiled in self.delta)]
+
     def all(self, start: int = 0) -> Iterator[Subscription]:
         """See `triplewire.matchers.Snapshot`."""
         for layer in self.layers:

@@ -170,6 +170,10 @@ class InterpretedSnapshot:
         """See `triplewire.matchers.Snapshot`."""
         return self._pairs.get(id)
 
+    def all_ids(self) -> list[str]:
+        """See `triplewire.matchers.Snapshot`."""
+        return self._pairs.all_ids()
+
     def all(self, start: int = 0) -> Iterator[Subscription]:
         """See `triplewire.matchers.Snapshot`."""
         return self._pairs.all(start)

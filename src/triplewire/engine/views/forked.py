@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from copy import copy
 
 from triplewire.engine.current import Current
 from triplewire.engine.engine import Engine
@@ -34,6 +33,7 @@ def emptied(engine: Engine) -> Engine:
 
 
 def _with(engine: Engine, snapshot: Snapshot) -> Engine:
-    other = copy(engine)
+    other = object.__new__(Engine)
+    other.__dict__.update(engine.__dict__)
     other._current, other._recent = Current(snapshot), Recent()
     return other

@@ -16,6 +16,11 @@ class Registered(Sequence[Subscription]):
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
 
+    @property
+    def ids(self) -> list[str]:
+        """Their ids, in the same order. No text is parsed for it, as for each subscription that is looked at."""
+        return self._snapshot.all_ids()
+
     def __len__(self) -> int:
         return len(self._snapshot)
 

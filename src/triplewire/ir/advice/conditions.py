@@ -41,7 +41,10 @@ _LOWER, _UPPER = frozenset((">", ">=", "=")), frozenset(("<", "<=", "="))
 _ROUNDED = "rounded"  # the line of all numbers, as float
 _OF_TEXT = frozenset(("CONTAINS", "STRSTARTS", "STRENDS", "REGEX"))
 _TRUTHS = (Compare, TextTest, InstanceOf, FullText, AllOf, AnyOf, Negate, In, Exists, Holds)
+_ARITHMETIC = frozenset(("+", "-", "*", "/", "NEGATE", "PLUS"))
 _RESULTS = {
+    "NOW": "an xsd:dateTime",
+    **dict.fromkeys(_ARITHMETIC, NUMBER),
     **dict.fromkeys(
         ["STRLEN", "YEAR", "MONTH", "DAY", "HOURS", "MINUTES", "SECONDS", "ABS", "CEIL", "FLOOR", "ROUND"], NUMBER
     ),
@@ -263,6 +266,11 @@ def incomparable(node: Compare) -> str:
     value; "" of any other."""
     if node.coercion is not Coercion.STRICT:
         return ""
+    for side in (node.left, node.right):
+        if isinstance(side, Function) and side.name in _ARITHMETIC:
+            for operand in side.arguments:
+                if kind_of(operand) not in ("", NUMBER):
+                    return f"{show(node)} never holds: there is arithmetic of numbers only, and {show(operand)} is none"
     if node.op in _ORDERS:
         for side in (node.left, node.right):
             if isinstance(side, IRI):

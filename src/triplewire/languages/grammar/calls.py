@@ -16,6 +16,7 @@ from triplewire.languages.grammar.tokens import Token, Tokens
 from triplewire.model.namespaces import PREDECLARED
 from triplewire.model.operator import Operator, warnings_of_call
 from triplewire.model.terms import IRI, Literal
+from triplewire.operators import known_operators
 
 NAMESPACE = PREDECLARED["op"]
 QUANTITY = re.compile(r"([+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?) ?([^\W\d_]\S*|°\S+|%)")
@@ -46,7 +47,7 @@ def read_call(names: NamesInForce) -> tuple[Call, Token]:
     operators = tokens.context.operators
     operator = operators.get(name)
     if operator is None:
-        tokens.fail(token, f"there is no operator {name!r}", f"known: {', '.join(sorted(operators)) or 'none'}")
+        tokens.fail(token, f"there is no operator {name!r}", known_operators(operators, name))
     return Call(name, _arguments(names, token, operator)), token
 
 

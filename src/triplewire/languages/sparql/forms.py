@@ -117,6 +117,9 @@ def _pattern(groups: Groups, tokens: Tokens) -> ParsedGroup:
     """The WHERE clause and all that follows it."""
     _refuse_from(tokens)
     tokens.accept("WHERE")
+    token = tokens.peek()
+    if tokens.at("("):
+        tokens.fail(token, "found '(', expected '{'", "a query in GQL is read where its language is named: gql")
     return _ended(groups, tokens, groups.group())
 
 
