@@ -25,6 +25,7 @@ from triplewire.cli import run as command
 from triplewire.engine import Engine
 from triplewire.errors import ReadError, TriplewireError
 from triplewire.pipeline import publications
+from triplewire.pipeline.connect import jdbc
 from triplewire.pipeline.connect.addresses import Connections, address
 from triplewire.pipeline.connect.delivery import Delivery, sink
 from triplewire.pipeline.connect.feeds.pruning import prune, read_files
@@ -32,6 +33,7 @@ from triplewire.pipeline.connect.jdbc import options
 from triplewire.pipeline.connect.parts import LETTER
 from triplewire.pipeline.connect.tables import fetched
 from triplewire.pipeline.filter import PackedEngine
+from triplewire.pipeline.index.versions import load
 from triplewire.pipeline.rows import PUBLICATION_ROWS
 from triplewire.pipeline.session import failures
 
@@ -289,3 +291,27 @@ def test_subscriptions_from_tables(
     assert f"sqlite:{database}#subscriptions (record 2)" in said
     assert said.count("the row is longer than 1,572,864 bytes; raise max_query_bytes") == 2
     assert "v1 has 3 subscriptions" in said
+
+
+def test_a_table_that_lacks_a_column_changes_nothing(
+    linked: SparkSession, postgres: str, secrets_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """None of its rows can be a subscription: an index without all that were there would be worse than none."""
+    database, index, connections = tmp_path / "mine.sqlite", tmp_path / "index", Connections.read(secrets_file)
+    with closing(sqlite3.connect(database)) as connection, connection:
+        connection.execute("CREATE TABLE subscriptions (id TEXT, language TEXT, query TEXT)")
+        connection.execute("INSERT INTO subscriptions VALUES ('any', 'sparql', 'ASK { ?s ?p ?o }')")
+        arguments = ["pipeline", "index", "--subscriptions", f"sqlite:{database}", "--output", str(index)]
+        connection.commit()
+        assert command(arguments) == 0
+        connection.execute("ALTER TABLE subscriptions RENAME COLUMN query TO text")
+        connection.commit()
+    assert command(arguments) == 2
+    said = " ".join(capsys.readouterr().err.replace("│", " ").split())
+    assert "the table has no column query, only id, language, text; columns: id, language, query, prefixes" in said
+    assert (load(index).name, load(index).content.subscriptions) == ("v1", 1)
+    lacking = address(f"{postgres}#lacking", connections)
+    with jdbc._connection(linked, lacking) as (statement, _):
+        statement('CREATE TABLE lacking (id TEXT, "Language" TEXT, base TEXT)')
+    with pytest.raises(TriplewireError, match="no column language and no column query, only id, Language, base"):
+        fetched(lacking, tmp_path / "rows", lambda: linked, 1_000)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,14 +27,16 @@ if TYPE_CHECKING:
 DEFAULT_TABLE = "subscriptions"
 """The table of an address that names none."""
 
-COLUMNS = ("id", "language", "query", "prefixes", "base")
+NEEDED = ("id", "language", "query")
+COLUMNS = (*NEEDED, "prefixes", "base")
 _ROWS, _CHARACTERS = 1_000, 64 << 20  # of rows that are held at a time, at most
 
 
 def fetched(given: Address, folder: Path, spark: Callable[[], SparkSession], longest: int) -> list[Path]:
     """The subscriptions of a table, as Parquet files in a folder that is made. Texts of more than `longest` characters,
     which make a row that is refused, are cut to one more, by a database of which it is known how. `spark` is asked for
-    a session where only the JVM reaches the database. Raises `TriplewireError`."""
+    a session where only the JVM reaches the database. Raises `TriplewireError`, also where a column is missing that
+    each subscription needs: no row of it can be one."""
     rows_at_once = min(max(_CHARACTERS // longest, 1), _ROWS)
     if given.kind == SQLITE:
         folder.mkdir()
@@ -46,9 +48,7 @@ def fetched(given: Address, folder: Path, spark: Callable[[], SparkSession], lon
 
     with database_errors(given):
         rows = table(given.name)
-        there = [name for name in COLUMNS if name in rows.columns]
-        if not there:
-            raise _without_columns(given, rows.columns)
+        there = _of_subscriptions(given, rows.columns)
         if is_postgresql(given):
             cut = ", ".join(f'left(CAST("{name}" AS text), {longest + 1}) AS "{name}"' for name in there)
             rows = table(f"(SELECT {cut} FROM {given.name}) AS subscriptions")
@@ -76,10 +76,8 @@ def _from_sqlite(given: Address, file: Path, longest: int, rows_at_once: int) ->
     try:
         with contextlib.closing(sqlite3.connect(f"file:{quote(str(path.absolute()))}?mode=ro", uri=True)) as connection:
             connection.text_factory = lambda data: data.decode("utf-8", "backslashreplace")
-            there = [entry[0] for entry in connection.execute(f'SELECT * FROM "{given.name}" LIMIT 0').description]
-            own = [name for name in COLUMNS if name in there]
-            if not own:
-                raise _without_columns(given, there)
+            description = connection.execute(f'SELECT * FROM "{given.name}" LIMIT 0').description
+            own = _of_subscriptions(given, [entry[0] for entry in description])
             cut = ", ".join(f'substr("{name}", 1, {longest + 1})' for name in own)
             cursor = connection.execute(f'SELECT {cut} FROM "{given.name}"')
             schema = pa.schema([(name, pa.string()) for name in own])
@@ -98,6 +96,9 @@ def _text(value: object) -> str | None:
     return None if value is None else str(value)
 
 
-def _without_columns(given: Address, there: Iterable[str]) -> TriplewireError:
-    what = f"the table has no column id, language or query, only {', '.join(there)}"
-    return TriplewireError(what, source=str(given), remedy=f"columns: {', '.join(COLUMNS)}")
+def _of_subscriptions(given: Address, there: Sequence[str]) -> list[str]:
+    """The columns of a table that make subscriptions. Raises `TriplewireError` where it lacks a needed one."""
+    if missing := [name for name in NEEDED if name not in there]:
+        what = f"the table has no column {' and no column '.join(missing)}, only {', '.join(there)}"
+        raise TriplewireError(what, source=str(given), remedy=f"columns: {', '.join(COLUMNS)}")
+    return [name for name in COLUMNS if name in there]
