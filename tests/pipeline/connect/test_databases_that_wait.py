@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow.dataset as ds
 import pytest
+from py4j.protocol import Py4JJavaError
 
 from pipeline.connect.received import in_postgres, in_sqlite
 from pipeline.runs import run
@@ -18,6 +19,7 @@ from triplewire.pipeline.connect import delivery, jdbc, parts
 from triplewire.pipeline.connect.addresses import Connections, address
 from triplewire.pipeline.connect.delivery import Delivery, sink
 from triplewire.pipeline.connect.parts import MATCH, SCHEMAS, Part, rows_of
+from triplewire.pipeline.connect.tables import fetched
 from triplewire.pipeline.filter import PackedEngine
 from triplewire.pipeline.results.written import text_bytes
 from triplewire.pipeline.rows import columns_of
@@ -53,6 +55,25 @@ def test_a_lock_of_another_program(
             assert stop.is_set()
             assert time.monotonic() - begun < 60
     assert found.deliver(none, Part("a", 0, MATCH)) == []
+
+
+def test_a_locked_table_of_subscriptions(
+    linked: SparkSession, postgres: str, secrets_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Locked before its columns are asked for, or between that and its rows."""
+    target = address(f"{postgres}#waiting", Connections.read(secrets_file))
+    monkeypatch.setattr(jdbc, "_LOCK_SECONDS", 1)
+    with jdbc._connection(linked, target) as (statement, _):
+        statement("CREATE TABLE waiting (id TEXT, language TEXT, query TEXT)")
+    reader = linked.read.format("jdbc").options(**jdbc.options_of_reading(target, dbtable="waiting")).load()
+    with jdbc._connection(linked, target, commit=False) as (other, _):
+        other("LOCK TABLE waiting IN ACCESS EXCLUSIVE MODE")
+        other("SET LOCAL idle_in_transaction_session_timeout = '60s'")  # else a wait without end holds the test, too
+        with pytest.raises(TriplewireError, match="canceling statement due to lock timeout"):
+            fetched(target, tmp_path / "rows", lambda: linked, 1_000)
+        with pytest.raises(Py4JJavaError, match="Job aborted"):
+            reader.collect()
+    assert fetched(target, tmp_path / "rows", lambda: linked, 1_000)
 
 
 def test_long_rows_come_a_few_at_a_time(

@@ -64,6 +64,25 @@ def options(given: Address, **more: str) -> dict[str, str]:
     return {"url": given.url, **({"driver": driver} if driver else {}), **usual, **given.settings, **more}
 
 
+def options_of_reading(given: Address, **more: str) -> dict[str, str]:
+    """The same for reading a table, so that it does not wait long for a lock. It is for the rows alone: Spark asks for
+    the columns on a connection where the statement is not run, so `refuse_locked` comes before."""
+    waiting = {"sessionInitStatement": _patience()} if is_postgresql(given) else {}
+    return {**waiting, **options(given, **more)}
+
+
+def refuse_locked(spark: SparkSession, given: Address) -> None:
+    """Raises the driver's error where another program has a table of PostgreSQL locked, for longer than a statement
+    should wait."""
+    if is_postgresql(given):
+        with _connection(spark, given) as (run, _):
+            run(f"SELECT 1 FROM {given.name} WHERE 1 = 0")
+
+
+def _patience() -> str:
+    return f"SET lock_timeout = '{_LOCK_SECONDS}s'"
+
+
 def is_postgresql(given: Address) -> bool:
     """Is it known how this database speaks?"""
     return given.url.startswith(POSTGRESQL)
@@ -170,7 +189,7 @@ def _connection(
             connection.setAutoCommit(commit)
             statement = connection.createStatement()
             if is_postgresql(target):
-                statement.execute(f"SET lock_timeout = '{_LOCK_SECONDS}s'")
+                statement.execute(_patience())
             yield statement.execute, dialect.quoteIdentifier
             if not commit:
                 connection.commit()

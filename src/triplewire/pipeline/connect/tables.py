@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from triplewire.errors import Refusal, TriplewireError
 from triplewire.pipeline.connect.addresses import JDBC, SQLITE, Address, sqlite_path
-from triplewire.pipeline.connect.jdbc import database_errors, is_postgresql, options
+from triplewire.pipeline.connect.jdbc import database_errors, is_postgresql, options_of_reading, refuse_locked
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -44,9 +44,11 @@ def fetched(given: Address, folder: Path, spark: Callable[[], SparkSession], lon
     assert given.kind == JDBC
 
     def table(of: str) -> DataFrame:
-        return spark().read.format("jdbc").options(**options(given, dbtable=of, fetchsize=str(rows_at_once))).load()
+        more = options_of_reading(given, dbtable=of, fetchsize=str(rows_at_once))
+        return spark().read.format("jdbc").options(**more).load()
 
     with database_errors(given):
+        refuse_locked(spark(), given)
         rows = table(given.name)
         there = _of_subscriptions(given, rows.columns)
         if is_postgresql(given):
