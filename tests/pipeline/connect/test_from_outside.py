@@ -291,6 +291,7 @@ def test_subscriptions_from_tables(
     assert f"sqlite:{database}#subscriptions (record 2)" in said
     assert said.count("the row is longer than 1,572,864 bytes; raise max_query_bytes") == 2
     assert "v1 has 3 subscriptions" in said
+    assert said.count("starting Spark") == 1
 
 
 def test_a_table_that_lacks_a_column_changes_nothing(

@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
@@ -150,7 +151,8 @@ def subscription_files(
         opened.callback(shutil.rmtree, folder, ignore_errors=True)
         log = Path(tempfile.gettempdir()) / f"triplewire-spark-{os.getpid()}.log"
 
-        def spark() -> SparkSession:
+        @cache
+        def spark() -> SparkSession:  # one for all tables, which is told of once
             return opened.enter_context(spark_with_log(log, master, config))
 
         for number, entry in enumerate(given):
