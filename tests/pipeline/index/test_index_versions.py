@@ -8,12 +8,13 @@ import subprocess
 import sys
 import threading
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from pipeline.index.stages import CASES, filter_of
-from triplewire.errors import StoreError, raise_refusal
+from triplewire.errors import Refusal, StoreError
 from triplewire.pipeline.index import changes, opened, versions
 from triplewire.pipeline.index.build import Meaning, Spread, build, saved_once
 from triplewire.pipeline.index.pins import IndexSource, Pins
@@ -130,20 +131,42 @@ def test_a_version_that_cannot_be_pinned_is_told_of_once(tmp_path: Path) -> None
 
 
 @pytest.mark.slow
-def test_a_full_version_tells_what_it_undoes(tmp_path: Path) -> None:
-    """What was added or removed since, perhaps while it was compiled, where the files say otherwise."""
+@pytest.mark.parametrize("full", [(), (1,), (0, 1, 2, 3, 4)], ids=str)
+@pytest.mark.parametrize("spread", [Spread(), Spread("containment", 2)], ids=lambda spread: spread.name)
+def test_a_full_version_tells_what_it_undoes(
+    spread: Spread, full: tuple[int, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was added, removed or given another text since, perhaps while it was compiled, where the files say
+    otherwise; also where it was taken into the parts meanwhile, as many changes are (`full`: by which)."""
     index = tmp_path / "index"
-    files = texts(tmp_path, one="ASK { ?s <urn:p> ?o }", two="ASK { ?s <urn:q> ?o }")
-    build(index, files)
-    more = texts(tmp_path, guest="ASK { ?s <urn:r> ?o }", three="ASK { ?s <urn:t> ?o }")
-    changes.subscribe(index, more, on_refusal=raise_refusal)
-    changes.unsubscribe(index, ["two"], on_refusal=raise_refusal)
-    warnings: list[tuple[str, str]] = []
-    build(index, [*files, more[-1]], on_warning=lambda *warning: warnings.append(warning))
-    assert warnings == [
-        ("guest", "it was added to v3: it is not in v4, as in the files"),
-        ("two", "it was removed from v3: it is in v4, as in the files"),
+    names = {name: f"ASK {{ ?s <urn:{name}> ?o }}" for name in ("one", "two", "text", "again", "same")}
+    files = texts(tmp_path, **names)
+    build(index, files, None, spread)
+    more = texts(tmp_path, guest="ASK { ?s <urn:r> ?o }", three="ASK { ?s <urn:t> ?o }", gone="ASK { ?s <urn:g> ?o }")
+    (tmp_path / "new").mkdir()
+    other = texts(tmp_path / "new", text="ASK { ?s <urn:other> ?o }", same=names["same"])
+    said: list[Refusal] = []
+    steps: list[Callable[[], object]] = [
+        lambda: changes.subscribe(index, more, on_refusal=said.append),
+        lambda: changes.unsubscribe(index, ["two", "text", "same", "again"], on_refusal=said.append),
+        lambda: changes.subscribe(index, other, on_refusal=said.append),
+        lambda: changes.unsubscribe(index, ["gone"], on_refusal=said.append),
+        lambda: changes.subscribe(index, files[3:4], on_refusal=said.append),
     ]
+    for number, step in enumerate(steps):
+        monkeypatch.setattr(changes, "CHANGES", 0 if number in full else 512)
+        step()
+    assert not said
+    assert versions.load(index).content.subscriptions == 6
+    warnings: list[tuple[str, str]] = []
+    build(index, [*files, more[1]], on_warning=lambda *warning: warnings.append(warning))
+    assert sorted(warnings) == [
+        ("guest", "it was added to v6: it is not in v7, as in the files"),
+        ("text", "it has another text in v6: in v7 it has that of the files"),
+        ("two", "it was removed from v6: it is in v7, as in the files"),
+    ]
+    build(index, files, on_warning=lambda *warning: warnings.append(warning))
+    assert len(warnings) == 3, "what the files have changed is as it should be"
 
 
 @pytest.mark.slow

@@ -18,6 +18,7 @@ from triplewire.engine import Engine
 from triplewire.engine.store.manifest import read_manifest
 from triplewire.engine.views.forked import emptied
 from triplewire.engine.views.readied import is_compiled_for
+from triplewire.engine.views.revised import revision_in
 from triplewire.errors import Refusal, StoreError, raise_refusal
 from triplewire.ir.evaluation.evaluate import World
 from triplewire.ir.subscription import Subscription
@@ -29,6 +30,7 @@ from triplewire.operators.files import OperatorFile
 from triplewire.partition.engines import add
 from triplewire.partition.placement import SERVER as AT_SERVER
 from triplewire.partition.plan import partitioner
+from triplewire.pipeline.index.changes import changed_since_built
 from triplewire.pipeline.index.opened import opened, usable
 from triplewire.pipeline.index.versions import (
     PLAN,
@@ -95,36 +97,43 @@ def build(
     """Compile the subscriptions of files, and publish them as a new version of the index in `directory`.
 
     A subscription that is refused goes to `on_refusal`, and the others are built. `on_warning` gets a subscription's id
-    and what its author should know, and the ids of those that `changes` added or removed meanwhile or before, where the
-    files say otherwise. Raises `StoreError` where the directory holds something else or cannot be written,
-    `TriplewireError` where there is no such partitioner.
+    and what its author should know, and the ids of those that `changes` added, removed or gave another text meanwhile
+    or before, where the files say otherwise. Raises `StoreError` where the directory holds something else or cannot be
+    written, `TriplewireError` where there is no such partitioner.
     """
     engine = (meaning or Meaning()).engine()
     engine.load_subscriptions(files, on_refusal=on_refusal, on_warning=on_warning)
     chosen = spread or Spread()
     shards = None if chosen.name == REPLICATED else _spread(engine, meaning or Meaning(), chosen)
     with alone(directory):
-        changes = _undone(directory, engine)
+        undone = _undone(directory, engine)
         version = publish(directory, lambda aside, name: _written(aside, name, engine, shards, chosen))
         sweep(directory)
     if on_warning is not None:
-        for id_, change in changes:
-            on_warning(id_, f"{change}: it {'is' if id_ in engine else 'is not'} in {version.name}, as in the files")
+        for id_, what in undone:
+            on_warning(id_, what.format(version.name))
     return version
 
 
 def _undone(directory: Path, engine: Engine) -> list[tuple[str, str]]:
-    """What was changed since the last full version, perhaps while this one was compiled, and is not so in the engine:
-    the ids, and what was done. Nothing of a version that cannot be opened as it is."""
+    """What was changed since the last version from files, perhaps while this one was compiled, and is not so in the
+    engine: the ids, and what was done, with a place for the name of the new version. Nothing of a version that cannot
+    be opened as it is."""
     try:
         before = opened(directory, load(directory).name)
-        routers = before.version.plan.routers
-        added = [subscription.id for subscription in before.added if subscription.id not in routers]
+        changed = changed_since_built(before.version, before.added)
     except StoreError:
         return []
-    name, gone = before.version.name, before.version.content.gone
-    lost = [(id_, f"it was added to {name}") for id_ in added if id_ not in engine]
-    return lost + [(id_, f"it was removed from {name}") for id_ in gone if id_ in engine and id_ not in added]
+    name, undone = before.version.name, []
+    for id_, revision in changed.items():
+        now = revision_in(engine, id_)
+        if revision and not now:
+            undone.append((id_, f"it was added to {name}: it is not in {{}}, as in the files"))
+        elif now and not revision:
+            undone.append((id_, f"it was removed from {name}: it is in {{}}, as in the files"))
+        elif now != revision:
+            undone.append((id_, f"it has another text in {name}: in {{}} it has that of the files"))
+    return undone
 
 
 def saved_once(

@@ -20,6 +20,7 @@ from triplewire.operators.files import OperatorFile
 from triplewire.partition.engines import add
 from triplewire.pipeline.index.opened import Opened, opened, refuse_missing
 from triplewire.pipeline.index.versions import (
+    CHANGED,
     DELTA,
     PLAN,
     SERVER,
@@ -111,6 +112,14 @@ def unsubscribe(
         return _published(before, list(delta.values()), left, count)
 
 
+def changed_since_built(version: Version, delta: Iterable[Subscription]) -> dict[str, str]:
+    """What was added or removed since a version was built from files: id -> revision, "" of what is gone. `delta` are
+    the subscriptions of its delta. Raises `StoreError`."""
+    routers = version.plan.routers
+    added = {subscription.id: subscription.revision for subscription in delta if subscription.id not in routers}
+    return {**version.changed, **dict.fromkeys(version.content.gone, ""), **added}
+
+
 def _router_id(id: str, taken: set[str], is_there: Callable[[str], bool]) -> str:
     name = f"router:{id}"
     while name in taken or is_there(name):
@@ -149,11 +158,12 @@ def _whole(aside: Path, name: str, before: Opened, delta: list[Subscription], co
         if gone or (part == SERVER and delta):
             forked(saved, delta if part == SERVER else (), gone).save(aside / part)
             parts[part] = f"{name}/{part}"
-    plan = ""
+    plan, whole = "", Version(before.version.directory, before.version.name, content, "")
     if before.version.is_staged:
-        whole = Version(before.version.directory, before.version.name, content, "").plan
         removed = set(content.gone) - {subscription.id for subscription in delta}
-        routes = {id: nodes for id, nodes in whole.routes.items() if id not in removed}
-        seal(aside / PLAN, Plan(routes, whole.routers).to_json())
+        routes = {id: nodes for id, nodes in whole.plan.routes.items() if id not in removed}
+        seal(aside / PLAN, Plan(routes, whole.plan.routers).to_json())
         plan = f"{name}/{PLAN}"
-    return replace(content, parts=parts, plan=plan, delta="", gone=(), more=Plan(), source="")
+    seal(aside / CHANGED, {"changed": changed_since_built(whole, delta)})
+    changed = f"{name}/{CHANGED}"
+    return replace(content, parts=parts, plan=plan, delta="", gone=(), more=Plan(), source="", changed=changed)

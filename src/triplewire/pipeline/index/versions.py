@@ -6,6 +6,7 @@
     DIR/v<number>/node-<number>/     saved engine: the shard of a node
     DIR/v<number>/plan.json          of a partitioned index: which id of stage 1 leads to which nodes
     DIR/v<number>/delta/             saved engine: subscriptions that were added since the last full version
+    DIR/v<number>/changed.json       what was changed since `build`, where it was taken into a full version
     DIR/pins/<hash>.json             a version that a run has in use
     DIR/.lock                        locked by whoever writes
 
@@ -34,7 +35,7 @@ from triplewire.errors import DamagedError, StoreError
 
 FORMAT, FORM = "triplewire index", 1
 CURRENT, MANIFEST, PLAN, PINS, LOCK = "current", "manifest.json", "plan.json", "pins", ".lock"
-SERVER, DELTA = "server", "delta"
+SERVER, DELTA, CHANGED = "server", "delta", "changed.json"
 RETAINED = 8
 """So many of the newest versions stay, whoever uses them; of older ones those that a run has pinned."""
 
@@ -74,7 +75,8 @@ class Content:
     `delta`: the saved engine of the subscriptions added since, "" for none; `gone`: the ids removed since, from any
     part; `more`: what the delta adds to the plan. `everywhere`: each publication goes to all nodes.
     `subscriptions` counts those that are live. `source`: the hash of what it was built from, where one run has the
-    index for itself.
+    index for itself. `built`: the name that this version had when it was built from files, before all changes; of
+    those, `changed` is the file of what is neither in the delta nor in `gone`, "" for none.
     """
 
     partitioner: str
@@ -87,6 +89,8 @@ class Content:
     gone: tuple[str, ...] = ()
     more: Plan = Plan()
     source: str = ""
+    built: str = ""
+    changed: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """As it stands in the manifest."""
@@ -107,6 +111,8 @@ class Content:
             tuple(map(str, content["gone"])),
             Plan.from_json(content["more"]),
             str(content["source"]),
+            str(content.get("built", "")),  # indexes of earlier versions of Triplewire do not have these
+            _relative(content.get("changed", "")),
         )
 
 
@@ -143,6 +149,20 @@ class Version:
             raise damaged(path, f"its plan cannot be read: {error.strerror or error}") from error
         except (LookupError, TypeError, ValueError, AttributeError) as error:
             raise damaged(path, f"it is no plan ({error})") from error
+
+    @cached_property
+    def changed(self) -> Mapping[str, str]:
+        """The ids in the file of what was changed since the version was built: id -> revision, "" of what is gone.
+        Raises `StoreError`."""
+        if not self.content.changed:
+            return {}
+        path = self.directory / self.content.changed
+        try:
+            return {str(id): str(revision) for id, revision in _unsealed(path)["changed"].items()}
+        except OSError as error:
+            raise damaged(path, f"it cannot be read: {error.strerror or error}") from error
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            raise damaged(path, f"it does not say what was changed ({error})") from error
 
     def part(self, name: str) -> str:
         """The path of a part, within the index. Raises `StoreError` where the version has no such part."""
@@ -239,7 +259,8 @@ def sweep(directory: Path, retained: int = RETAINED) -> list[str]:
     for name in list(needed):
         with suppress(StoreError):
             content = load(directory, name).content
-            needed |= {Path(path).parts[0] for path in (*content.parts.values(), content.plan, content.delta) if path}
+            paths = *content.parts.values(), content.plan, content.delta, content.changed
+            needed |= {Path(path).parts[0] for path in paths if path}
     removed = [name for name in (f"v{number}" for number in numbers) if name not in needed]
     for name in removed:
         gone = directory / f".{name}"

@@ -1,0 +1,10 @@
+"""The revisions of an engine's subscriptions, without a match of them."""
+
+from __future__ import annotations
+
+from triplewire.engine.engine import Engine
+
+
+def revision_in(engine: Engine, id: str) -> str:
+    """The revision of the subscription of this id, whose text is not compiled for it; "" where there is none."""
+    return engine._snapshot.revision(id)
