@@ -14,7 +14,9 @@ from pathlib import Path
 import pytest
 
 from pipeline.index.stages import CASES, filter_of
+from triplewire.cli import run as command
 from triplewire.errors import Refusal, StoreError
+from triplewire.pipeline.index import build as full_versions
 from triplewire.pipeline.index import changes, opened, versions
 from triplewire.pipeline.index.build import Meaning, Spread, build, saved_once
 from triplewire.pipeline.index.pins import IndexSource, Pins
@@ -167,6 +169,34 @@ def test_a_full_version_tells_what_it_undoes(
     ]
     build(index, files, on_warning=lambda *warning: warnings.append(warning))
     assert len(warnings) == 3, "what the files have changed is as it should be"
+
+
+@pytest.mark.slow
+def test_two_full_versions_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The one that began first ends last: what it read may be older than what it takes the place of."""
+    index, notes = tmp_path / "index", list[str]()
+    older, newer = texts(tmp_path, one="ASK { ?s <urn:p> ?o }", two="ASK { ?s <urn:q> ?o }")
+    wrong = texts(tmp_path, wrong="ASK {")
+
+    def meanwhile(refusal: Refusal) -> None:
+        build(index, [newer], on_note=notes.append)
+        changes.unsubscribe(index, ["two"], on_refusal=notes.append)
+
+    for made in ("v1", "v4"):  # where there is no index before, and where there is
+        build(index, [older, *wrong], on_refusal=meanwhile, on_note=notes.append)
+        after = f"v{int(made[1:]) + 2}"
+        said = f"{made} was built while {after} was compiled, perhaps from newer files, and {after} takes its place"
+        assert notes.pop() == said
+    build(index, [older], on_note=notes.append)
+    changes.unsubscribe(index, ["one"], on_refusal=notes.append)
+    build(index, [older], on_note=notes.append)
+    assert notes == [], "one after the other"
+    names = iter(["v7", "v8"])
+    monkeypatch.setattr(full_versions, "newest_built", lambda directory: next(names))
+    assert command(["pipeline", "index", "--subscriptions", str(older), "--output", str(index)]) == 0
+    assert f"warning {index}: v8 was built while v10 was compiled" in capsys.readouterr().err
 
 
 @pytest.mark.slow

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
@@ -24,7 +24,7 @@ from triplewire.cli.inputs.groups import grouped
 from triplewire.cli.pipeline.connecting import ConnectFile, SubscribedOption, subscription_files
 from triplewire.cli.pipeline.run import Conf, settings_of_spark_from
 from triplewire.cli.report import Report, counted, one_line, say
-from triplewire.errors import TriplewireError
+from triplewire.errors import Refusal, TriplewireError
 
 if TYPE_CHECKING:
     from triplewire.config import Settings
@@ -74,14 +74,13 @@ def index_command(
     from triplewire import plugins
     from triplewire.partition.plan import NAMES
     from triplewire.pipeline.connect.tables import renamed
-    from triplewire.pipeline.index.build import Spread, build
+    from triplewire.pipeline.index.build import Spread, build, newest_built
 
     if partitioner not in NAMES:
         raise typer.BadParameter(f"there is no {partitioner!r}; known: {', '.join(NAMES)}", param_hint="--partitioner")
     check_files(taxonomy or (), sample or ())
-    settings = settings_from_environment()
-    files = operators_from(operators or ())
-    report, begun = Report(), time.perf_counter()
+    settings, files = settings_from_environment(), operators_from(operators or ())
+    report, begun, since = Report(), time.perf_counter(), newest_built(output)
     with _told(), subscription_files(subscriptions, settings, connect, *settings_of_spark_from(conf)) as given:
         plugins.find("matcher", matcher)
         version = build(
@@ -91,11 +90,12 @@ def index_command(
             Spread(partitioner, nodes, _sample(sample or (), reading, settings, report)),
             on_refusal=renamed(report.refuse, given.names),
             on_warning=lambda id, warning: report.warn(id, [warning]),
+            on_note=lambda note: report.refuse(Refusal("warning", str(output), "", note, "run it again")),
+            since=since,  # before tables are fetched
         )
         names = [given.names.get(str(file), str(file)) for file in given.files]
         warn_of_no_subscription(names, version.content.subscriptions, report)
-    _say(version, "built", report, begun)
-    raise typer.Exit(report.exit_code)
+    _end(version, "built", report, begun)
 
 
 def _meaning(
@@ -161,8 +161,7 @@ def subscribe_command(
             on_warning=lambda id, warning: report.warn(id, [warning]),
         )
     warn_of_no_subscription(files, change.changed, report)
-    _say(change.version, f"{counted(change.changed, 'subscription')} added", report, begun)
-    raise typer.Exit(report.exit_code)
+    _end(change.version, f"{counted(change.changed, 'subscription')} added", report, begun)
 
 
 def unsubscribe_command(
@@ -185,8 +184,7 @@ def unsubscribe_command(
     report, begun = Report(), time.perf_counter()
     with _told():
         change = unsubscribe(index, ids, called, on_refusal=report.refuse)
-    _say(change.version, f"{counted(change.changed, 'subscription')} removed", report, begun)
-    raise typer.Exit(report.exit_code)
+    _end(change.version, f"{counted(change.changed, 'subscription')} removed", report, begun)
 
 
 @contextmanager
@@ -198,10 +196,12 @@ def _told() -> Iterator[None]:
         raise typer.BadParameter(one_line(str(error))) from error
 
 
-def _say(version: Version, what: str, report: Report, begun: float) -> None:
+def _end(version: Version, what: str, report: Report, begun: float) -> NoReturn:
+    """Say what was done, and end with the exit code."""
     report.finish()
     content = version.content
     refused = f", {report.refused:,} refused" if report.refused else ""
     spread = f" on {counted(content.nodes, 'node')} ({content.partitioner})" if version.is_staged else ""
     live = f"{version.directory} {version.name} has {counted(content.subscriptions, 'subscription')}{spread}"
     say(f"{what}{refused}; {live} ({time.perf_counter() - begun:.1f} s)")
+    raise typer.Exit(report.exit_code)

@@ -93,26 +93,41 @@ def build(
     *,
     on_refusal: Callable[[Refusal], None] = raise_refusal,
     on_warning: Callable[[str, str], None] | None = None,
+    on_note: Callable[[str], None] | None = None,
+    since: str | None = None,
 ) -> Version:
     """Compile the subscriptions of files, and publish them as a new version of the index in `directory`.
 
     A subscription that is refused goes to `on_refusal`, and the others are built. `on_warning` gets a subscription's id
     and what its author should know, and the ids of those that `changes` added, removed or gave another text meanwhile
-    or before, where the files say otherwise. Raises `StoreError` where the directory holds something else or cannot be
-    written, `TriplewireError` where there is no such partitioner.
+    or before, where the files say otherwise. `on_note` is told where another version was built from files after
+    `newest_built` gave `since` (by default: after this call began). Raises `StoreError` where the directory holds
+    something else or cannot be written, `TriplewireError` where there is no such partitioner.
     """
+    since = newest_built(directory) if since is None else since
     engine = (meaning or Meaning()).engine()
     engine.load_subscriptions(files, on_refusal=on_refusal, on_warning=on_warning)
     chosen = spread or Spread()
     shards = None if chosen.name == REPLICATED else _spread(engine, meaning or Meaning(), chosen)
     with alone(directory):
-        undone = _undone(directory, engine)
+        other, undone = newest_built(directory), _undone(directory, engine)
         version = publish(directory, lambda aside, name: _written(aside, name, engine, shards, chosen))
         sweep(directory)
     if on_warning is not None:
         for id_, what in undone:
             on_warning(id_, what.format(version.name))
+    if on_note is not None and other not in ("", since):
+        takes = f"{version.name} takes its place"
+        on_note(f"{other} was built while {version.name} was compiled, perhaps from newer files, and {takes}")
     return version
+
+
+def newest_built(directory: Path) -> str:
+    """The name of the version that was built from files last, whatever `changes` made of it; "" where none is known."""
+    try:
+        return load(directory).content.built
+    except StoreError:
+        return ""
 
 
 def _undone(directory: Path, engine: Engine) -> list[tuple[str, str]]:
@@ -230,7 +245,7 @@ def _engine_of(like: Engine, subscriptions: Iterable[Subscription]) -> Engine:
 def _written(aside: Path, name: str, engine: Engine, shards: _Shards | None, spread: Spread) -> Content:
     if shards is None:
         engine.save(aside / SERVER)
-        return Content(spread.name, spread.nodes, {SERVER: f"{name}/{SERVER}"}, len(engine))
+        return Content(spread.name, spread.nodes, {SERVER: f"{name}/{SERVER}"}, len(engine), built=name)
     for part, own in shards.engines.items():
         own.save(aside / part)
     seal(aside / PLAN, shards.plan.to_json())
@@ -241,4 +256,5 @@ def _written(aside: Path, name: str, engine: Engine, shards: _Shards | None, spr
         len(engine),
         shards.everywhere,
         f"{name}/{PLAN}",
+        built=name,
     )
