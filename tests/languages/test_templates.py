@@ -20,6 +20,7 @@ from triplewire.errors import TriplewireError
 from triplewire.ir.entailment import with_subclasses
 from triplewire.ir.normal_form.clauses import normal_form
 from triplewire.languages import parse
+from triplewire.languages import templates as package
 from triplewire.languages.context import Context
 from triplewire.languages.templates import Templates
 from triplewire.languages.templates.parameters import CONSTANTS, MARK
@@ -188,6 +189,34 @@ def test_tuples_are_proven_once_wherever_they_stand() -> None:
     found, proofs = _parsed(templates, texts[200:], "gql")
     assert (found, proofs) == (1_800, 0)
     assert all(_agrees(templates, text, "gql", Context()) for text in texts[200:400])
+
+
+@pytest.mark.parametrize(("kinds", "rounds", "most", "advance"), [(30, 12, 20, 0), (30, 12, 20, 60), (90, 3, 100, 0)])
+@pytest.mark.parametrize("form", ["SELECT * {{ ?s{k} <urn:{n}> ?o }}", "SELECT * WHERE (?s, k{k}, <urn:{n}>)"])
+def test_many_kinds_of_texts_take_at_most_twice_as_long_as_parsing_them(
+    form: str, kinds: int, rounds: int, most: int, advance: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where templates are forgotten before they are used, as there is no room for so many."""
+    monkeypatch.setattr(package, "MOST_TEMPLATES", most)
+    monkeypatch.setattr(package, "ADVANCE", advance)
+    templates, language = Templates(), "gql" if "WHERE (" in form else "sparql"
+    texts = [form.format(k=kind, n=turn) for turn in range(rounds) for kind in range(kinds)]
+    found, proofs = _parsed(templates, texts, language)
+    assert proofs <= len(texts) + advance + 8, "the last template may be begun"
+    assert found, "some have templates all the same"
+
+
+def test_a_kind_of_texts_counts_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(package, "MOST_TEMPLATES", 40)
+    templates, form = Templates(), "SELECT * {{ ?s{k} <urn:{n}> ?o }}"
+
+    def turn(number: int, kinds: int = 40) -> tuple[int, int]:
+        return _parsed(templates, [form.format(k=kind, n=number) for kind in range(kinds)])
+
+    assert [turn(0), turn(1), turn(2)] == [(0, 0), (40, 200), (40, 0)]
+    # two more: all are forgotten, those that came once, too
+    assert [templates.find(form.format(k="new", n=n), "sparql") is None for n in range(2)] == [True, False]
+    assert [turn(3), turn(4, 20)] == [(0, 0), (20, 100)]
 
 
 # --- single laws ---------------------------------------------------------------------------------------------------
