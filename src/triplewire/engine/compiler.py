@@ -23,7 +23,7 @@ from triplewire.languages import parse
 from triplewire.model.operator import Operator, warnings_of_call
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI
-from triplewire.operators import known_operators
+from triplewire.operators import remedy_for_unknown
 from triplewire.operators.order.statistics import LearnedCalls
 
 _encode = json.JSONEncoder(ensure_ascii=False).encode
@@ -118,7 +118,7 @@ def call_warnings(call: Call, source: str, operators: Mapping[str, Operator]) ->
     operator = operators.get(call.operator)
     if operator is None:
         what = f"there is no operator named {call.operator!r}"
-        raise SubscriptionError(what, source=source, remedy=known_operators(operators, call.operator))
+        raise SubscriptionError(what, source=source, remedy=remedy_for_unknown(operators, call.operator))
     if len(operator.parameters) != len(call.arguments):
         what = f"{call.operator} takes {len(operator.parameters)} arguments, not {len(call.arguments)}"
         raise SubscriptionError(what, source=source)

@@ -16,7 +16,7 @@ from triplewire.ir.taxonomy import Taxonomy
 from triplewire.model.operator import Operator
 from triplewire.operators.function import function_operator
 
-__all__ = ["built_in_operators", "function_operator", "known_operators", "with_taxonomy"]
+__all__ = ["built_in_operators", "function_operator", "remedy_for_unknown", "with_taxonomy"]
 
 
 @cache
@@ -25,7 +25,7 @@ def built_in_operators() -> Mapping[str, Operator]:
     return MappingProxyType({name: plugins.find("operator", name) for name in plugins.names("operator")})
 
 
-def known_operators(operators: Mapping[str, Operator], name: str) -> str:
+def remedy_for_unknown(operators: Mapping[str, Operator], name: str) -> str:
     """What to do where there is no operator of this name: those that are there, and where to get a built-in one."""
     known = f"known: {', '.join(sorted(operators)) or 'none'}"
     if name not in built_in_operators():

@@ -7,7 +7,7 @@ opens it from the arrays that were saved. Segments, live changes, storage and ve
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
@@ -57,19 +57,15 @@ class Selected:
 
     def without(self, tombstones: NDArray[np.bool_], owner: Ids) -> Selected:
         """The same without subscriptions that are removed. `owner`: place -> subscription."""
-        offset, subscription = _kept(self.offset, self.subscription, tombstones[self.subscription])
-        check_offset, check_place = _kept(self.check_offset, self.check_place, tombstones[owner[self.check_place]])
-        return Selected(offset, subscription, check_offset, check_place, self.atoms, self.nodes)
+        offset, subscription = _kept(self.offset, self.subscription, ~tombstones[self.subscription])
+        check_offset, check_place = _kept(self.check_offset, self.check_place, ~tombstones[owner[self.check_place]])
+        return replace(
+            self, offset=offset, subscription=subscription, check_offset=check_offset, check_place=check_place
+        )
 
 
-def _kept(offset: Offsets, rows: Ids, is_gone: NDArray[np.bool_]) -> tuple[Offsets, Ids]:
-    """The slices without the rows that are gone."""
-    if not is_gone.any():
-        return offset, rows
-    stays = ~is_gone
-    if len(offset) == 2:  # one publication: it takes half the time
-        left = rows[stays]
-        return np.array([0, len(left)]), left
+def _kept(offset: Offsets, rows: Ids, stays: NDArray[np.bool_]) -> tuple[Offsets, Ids]:
+    """The slices with the rows that stay."""
     before = np.zeros(len(rows) + 1, np.int64)
     np.cumsum(stays, out=before[1:])
     return before[offset], rows[stays]

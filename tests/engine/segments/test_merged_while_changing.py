@@ -63,7 +63,7 @@ def test_the_delta_is_merged_while_it_changes(added: int, small: int, layers: in
     snapshot = snapshot_of(engine)
     assert snapshot.delta
     engine.match(item("p", "w7"))
-    snapshot._saved = snapshots.LEAST_CALLS
+    snapshot._extra_calls = snapshots.LEAST_CALLS
     work = snapshot.due()
     assert work is not None
     install = work()

@@ -1,4 +1,4 @@
-"""Several segments become one while changes go on: what came and went is found when the outcome is put in place."""
+"""Merges segments while subscriptions change, and puts the merged one into the layers that there are by then."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class SegmentSnapshot:
         self.home = home
         self.layers = tuple(layers)
         self.delta = tuple(delta)
-        self._saved = 0  # calls to segments that one segment of all would have saved
+        self._extra_calls = 0  # calls to segments that one segment of all would have saved
         self._lock = new_lock()  # held by the reader that makes the segment of the delta
         self._indexed: tuple[Layer, ...] | None = None if self.delta else self.layers
 
@@ -126,7 +126,7 @@ class SegmentSnapshot:
         return (0, *accumulate(len(layer.segment) for layer in self._all_layers))
 
     @cached_property
-    def _spare(self) -> int:
+    def _extra_segments(self) -> int:
         """How many calls to segments one segment of all would save; the look at tombstones counts as one."""
         return len(self._all_layers) - 1 + any(len(layer.tombstones) for layer in self.layers)
 
@@ -160,7 +160,7 @@ class SegmentSnapshot:
         for layer in layers:
             if REMOVED * len(layer.tombstones) > len(layer.segment):
                 return _work(Merging(self.home, (layer,)))
-        merging = self._paid_for() if self._saved >= LEAST_CALLS else None
+        merging = self._paid_for() if self._extra_calls >= LEAST_CALLS else None
         return None if merging is None else _work(merging)
 
     def _paid_for(self) -> Merging | None:
@@ -169,7 +169,7 @@ class SegmentSnapshot:
         first, total, rows = len(layers), 0, 0
         while first > 0:
             total, rows = total + layers[first - 1].alive, rows + layers[first - 1].rows
-            if total > LARGE or rows > table.MOST_ROWS or total > MERGED_A_CALL * self._saved:
+            if total > LARGE or rows > table.MOST_ROWS or total > MERGED_A_CALL * self._extra_calls:
                 break
             first -= 1
         is_one = first == len(layers) or (first == len(layers) - 1 and not len(layers[first].tombstones))
@@ -200,7 +200,7 @@ class SegmentSnapshot:
         if layers is None:
             stage.switch("load")
             layers = self._all_layers
-        self._saved += self._spare
+        self._extra_calls += self._extra_segments
         atoms, candidates, verified, steps, counts = 0, 0, 0, 0, None
         failures: list[tuple[int, int, TriplewireError]] = []
         waiting: list[tuple[int, int]] = []

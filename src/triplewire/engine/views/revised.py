@@ -1,4 +1,4 @@
-"""The revisions of an engine's subscriptions, without a match of them."""
+"""The revision of a subscription of an engine, read without compiling its text."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from triplewire.languages.grammar.tokens import Token, Tokens
 from triplewire.model.namespaces import PREDECLARED
 from triplewire.model.operator import Operator, warnings_of_call
 from triplewire.model.terms import IRI, Literal
-from triplewire.operators import known_operators
+from triplewire.operators import remedy_for_unknown
 
 NAMESPACE = PREDECLARED["op"]
 QUANTITY = re.compile(r"([+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?) ?([^\W\d_]\S*|°\S+|%)")
@@ -47,7 +47,7 @@ def read_call(names: NamesInForce) -> tuple[Call, Token]:
     operators = tokens.context.operators
     operator = operators.get(name)
     if operator is None:
-        tokens.fail(token, f"there is no operator {name!r}", known_operators(operators, name))
+        tokens.fail(token, f"there is no operator {name!r}", remedy_for_unknown(operators, name))
     return Call(name, _arguments(names, token, operator)), token
 
 

@@ -12,7 +12,7 @@ from triplewire.languages.sparql.functions import Arity
 from triplewire.languages.sparql.terms import TermReader
 from triplewire.model.namespaces import PREDECLARED
 from triplewire.model.terms import IRI, Literal
-from triplewire.operators import known_operators
+from triplewire.operators import remedy_for_unknown
 
 NAMESPACE = PREDECLARED["op"]
 
@@ -43,7 +43,7 @@ def call(terms: TermReader, token: Token, name: str) -> Call:
     operators = tokens.context.operators
     operator = operators.get(name)
     if operator is None:
-        tokens.fail(token, f"there is no operator {name!r}", known_operators(operators, name))
+        tokens.fail(token, f"there is no operator {name!r}", remedy_for_unknown(operators, name))
     arguments: list[Variable | IRI | Literal] = []
     tokens.expect("(")
     while not tokens.accept(")"):

@@ -76,8 +76,8 @@ class Templates:
         self._looked_up = 0
         self._proofs = 0
         self._conjunctions = Conjunctions(self._template_of, self._proof, self.settings)
-        self._known_operators = built_in_operators() if operators is None else operators
-        self._call_lists = CallLists(self._parse, self._known_operators, self.settings)
+        self._remedy_for_unknown = built_in_operators() if operators is None else operators
+        self._call_lists = CallLists(self._parse, self._remedy_for_unknown, self.settings)
 
     def find(
         self, text: str, language: str, prefixes: Mapping[str, str] | None = None, base: str = ""
@@ -185,7 +185,7 @@ class Templates:
 
     def _takes_any(self, operator: str) -> bool:
         """Does an operator refuse no constants, and warn of none?"""
-        known = self._known_operators.get(operator)
+        known = self._remedy_for_unknown.get(operator)
         return known is not None and takes_any_constants(known)
 
     def _is_new(self, key: tuple[object, ...]) -> bool:
