@@ -13,6 +13,7 @@ import pytest
 
 from cli.conftest import FILES
 from cli.runner import triplewire
+from triplewire.cli.report import MOST_KINDS
 
 TITLES = "SELECT ?t WHERE { ?s <http://e.org/title> ?t }"
 
@@ -251,6 +252,25 @@ def test_warnings_of_one_text_are_counted(folder: Path) -> None:
         "warning subscription q0",
         "... and 4 more of this kind",
     ]
+
+
+def test_warnings_of_very_many_texts_are_counted(folder: Path) -> None:
+    """With a taxonomy that lacks their classes, subscriptions would fill the terminal."""
+    ask = "SELECT * WHERE ((?s, <urn:p>, ?c) SUCHTHAT (?c ISA <= <http://example.org/C{}>))"
+    rows = [{"id": f"q{n}", "language": "gql", "query": ask.format(n)} for n in range(MOST_KINDS + 5)]
+    (folder / "classes.jsonl").write_text(
+        "".join(json.dumps(row) + "\n" for row in [*rows, rows[-1] | {"id": "again"}])
+    )
+    (folder / "none.ttl").write_text("<urn:b> <http://www.w3.org/2000/01/rdf-schema#subClassOf> <urn:a> .")
+    given = ("--subscriptions", "classes.jsonl", "--publications", "a.ttl")
+    *told, more = triplewire("match", *given, "--taxonomy", "none.ttl").err.splitlines()
+    assert len(told) == MOST_KINDS
+    assert more == "... and 6 warnings of other kinds: triplewire check shows all"
+    shown = triplewire("check", "classes.jsonl", "--taxonomy", "none.ttl")
+    assert sum("knows no class" in line for line in shown.out.splitlines()) == MOST_KINDS + 6
+    first, rest = triplewire("match", *given).err.splitlines()
+    assert "no taxonomy is given" in first
+    assert rest.startswith(f"... and {MOST_KINDS + 5} more of this kind: no taxonomy is given")
 
 
 def test_contexts_and_taxonomies(folder: Path) -> None:

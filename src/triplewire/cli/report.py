@@ -22,6 +22,8 @@ READER_IS_GONE = 141  # the exit code where the reader of the output closed it
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")
 
 
+MOST_KINDS = 50  # of warnings that are told; `check` tells all
+
 _lost: list[str] = []  # messages that could not be written; behind the first, standard error leads to nowhere
 
 
@@ -68,13 +70,16 @@ class Report:
     """Writes refusals and warnings, above the progress bar if there is one, and counts refusals.
 
     Each input that is refused is named. Pairs that are refused for one reason, and warnings of one text, are told once
-    and counted: `finish` says how many more there were. `record` gets every refusal.
+    and counted: `finish` says how many more there were, and how many warnings were of further texts than `MOST_KINDS`.
+    `record` gets every refusal.
     """
 
     def __init__(self, record: Callable[[Refusal], None] | None = None) -> None:
         self.refused = 0
         self._record = record
         self._repeated: dict[str, int] = {}
+        self._kinds = 0  # of warnings that were told
+        self._untold = 0  # warnings of other kinds
         self._progress: Progress | None = None
 
     @property
@@ -100,12 +105,19 @@ class Report:
         for cause, count in self._repeated.items():
             if count:
                 self.say(one_line(f"... and {count:,} more of this kind: {cause}"))
+        if self._untold:
+            self.say(f"... and {counted(self._untold, 'warning')} of other kinds: triplewire check shows all")
         self._repeated.clear()
+        self._kinds = self._untold = 0
 
     def warn(self, subscription: str, warnings: Iterable[str]) -> None:
         """Write a line for each warning about a subscription."""
-        for warning in filter(self._is_new, warnings):
-            self.say(one_line(f"warning subscription {subscription}: {warning}"))
+        for warning in warnings:
+            if self._kinds == MOST_KINDS and warning not in self._repeated:
+                self._untold += 1
+            elif self._is_new(warning):
+                self._kinds += 1
+                self.say(one_line(f"warning subscription {subscription}: {warning}"))
 
     def say(self, text: str) -> None:
         """Write a line to standard error."""

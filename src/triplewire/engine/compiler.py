@@ -128,10 +128,15 @@ def call_warnings(call: Call, source: str, operators: Mapping[str, Operator]) ->
         raise SubscriptionError(f"{call.operator}: {error}", source=source) from error
 
 
+NO_TAXONOMY = "no taxonomy is given, or it states no class: only direct instances of classes can match"
+
+
 def class_warning(cls: IRI | Label, taxonomy: Taxonomy) -> str:
     """What to say of a class that the taxonomy does not know (semantics, section 4); "" of one that it knows."""
     if taxonomy.resolve(cls):
         return ""
+    if not taxonomy.classes:
+        return NO_TAXONOMY
     name = cls.text if isinstance(cls, Label) else show(cls)
     near = taxonomy.class_like(cls)
     meant = f"; did you mean {show(IRI(near)) if isinstance(cls, IRI) else near}?" if near else ""
