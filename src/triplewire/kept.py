@@ -1,7 +1,7 @@
-"""A cache that is bounded by the weight of its entries, and drops one by chance when it is full.
+"""A cache that is bounded by the total weight of its entries, with random replacement.
 
-Each publication asks for all subscriptions in turn. Where there are more than there is room for, the one that was used
-longest ago would be the next one to be asked for, and nothing would ever be found.
+Least-recently-used replacement would never hit: each publication asks for all subscriptions in the same order, so the
+entry that was used longest ago is the one that is asked for next.
 """
 
 from __future__ import annotations
@@ -17,7 +17,10 @@ V = TypeVar("V")
 
 
 class Kept(Generic[K, V]):
-    """Values by key, of at most so much `weight` together, but for a single one. Any number of threads may use it."""
+    """Values by key. Together they weigh at most the limit given to `put`, or one heavier value is there alone.
+
+    Any number of threads may use it.
+    """
 
     def __init__(self) -> None:
         self.weight = 0
@@ -42,7 +45,10 @@ class Kept(Generic[K, V]):
         return value
 
     def put(self, key: K, value: V, weight: int, most: int) -> bool:
-        """Keep a value; all together weigh `most` then. Was something else dropped?"""
+        """Add or replace a value, then evict random entries until all weigh at most `most`, or one is left.
+
+        Returns whether the limit was exceeded before the eviction.
+        """
         with self._lock:
             before = self._entries.get(key)
             if before is None:

@@ -60,11 +60,11 @@ class Stage(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Details:
-    """What matches have beside their rows. `bindings`: of each match; they may be made while they are taken. `count`:
-    about how many bindings these are. `templates`: place of a match -> its CONSTRUCT template. `texts` makes JSON text
-    of the bindings without their objects, where that is possible. Ask for bindings or for texts, and once. `cut`: the
-    places of the matches that have, or may have, more bindings than these. `bytes_of_terms`: about how many
-    bytes the terms of the bindings have."""
+    """The bindings and CONSTRUCT templates of matches. `bindings`: by match, perhaps made lazily; `count`: about how
+    many they are together. `templates`: place of a match -> its CONSTRUCT template. `texts`: makes JSON text of the
+    bindings without objects, where that is possible. Use either `bindings` or `texts`, and only once. `cut`: the places
+    of the matches that have, or may have, more bindings than these. `bytes_of_terms`: about how many bytes the terms of
+    the bindings have."""
 
     bindings: Iterable[tuple[Binding, ...]]
     count: int
@@ -132,7 +132,7 @@ class Chunk:
         self._made: Kept[int, Publication] | None = None
         self._batch = batch
         self._decoder: Decoder | None = None
-        self.whole = whole  # what this is a part of: its publications from .. to
+        self.whole = whole  # (chunk, first, last): the larger chunk of which this is publications first .. last - 1
         self._states: dict[object, SegmentState] = {}
         self.calls: CallTable = CallTable() if whole is None else whole[0].calls.part(whole[1])
         self._answers: AnswerTable | None = None
@@ -152,8 +152,8 @@ class Chunk:
         )
 
     def taken(self, numbers: NDArray[np.integer]) -> Chunk:
-        """The publications of these numbers, for another engine of the same entailment: what is encoded, and what is
-        hashed, is not done again."""
+        """The publications of these numbers, for another engine of the same entailment. Their encoding and their
+        content hashes are reused."""
         if self.whole is not None:
             return self.whole[0].taken(numbers + self.whole[1])
         order, read = numbers.tolist(), self._read_publication
@@ -241,7 +241,7 @@ class Chunk:
 
     @property
     def answers(self) -> AnswerTable:
-        """What had to be evaluated, for those who ask for the bindings."""
+        """The answers of matches that needed an evaluation, kept for their bindings."""
         if self._answers is None:
             self._answers = AnswerTable() if self.whole is None else self.whole[0].answers.part(self.whole[1])
         return self._answers
@@ -349,7 +349,7 @@ class Snapshot(Protocol):
         """The ids in the order of registration."""
 
     def all(self, start: int = 0) -> Iterator[Subscription]:
-        """The subscriptions in the order of their registration, but for the first `start`."""
+        """The subscriptions in the order of their registration, from place `start` on."""
 
 
 class Meaning(Protocol):

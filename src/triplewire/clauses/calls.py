@@ -31,7 +31,7 @@ _SCHEMA: Schema = {
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Subscription -> the calls that it needs, none where operators do not decide it in this way."""
+    """Subscription -> the operator calls that must all hold; none for a subscription that is no such conjunction."""
 
     names: Names
     offset: Ids

@@ -1,8 +1,8 @@
 """Arrays of zeros whose pages take memory only once they are touched: for scratch arrays as large as an index, and for
 columns that say nothing of any row.
 
-Memory of the heap may have been used before, and then all of it is resident. These arrays are anonymous maps: the
-system gives a page when it is first written or read, and takes all back when the array is gone.
+Memory of the heap may have been used before, and then all of it is resident. These arrays are anonymous memory maps: a
+page takes memory when it is first written (reading maps a shared page of zeros), and all is freed with the array.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _SMALL = 1 << 16  # bytes: smaller arrays come from the heap
 
 
 def untouched(shape: int | tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
-    """An array of zeros."""
+    """An array of zeros in a memory map of its own; a small one comes from the heap."""
     size = prod(shape) if isinstance(shape, tuple) else shape
     nbytes = size * np.dtype(dtype).itemsize
     if nbytes < _SMALL or not hasattr(mmap, "MAP_PRIVATE"):

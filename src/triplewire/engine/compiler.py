@@ -31,7 +31,10 @@ _encode = json.JSONEncoder(ensure_ascii=False).encode
 
 @dataclass(frozen=True)
 class Compiler:
-    """What a text means beside what it says. `entailment` is "none" or "rdfs". `learned`: what operator calls cost."""
+    """Compiles texts with the operators, limits, taxonomy and entailment ("none" or "rdfs") of one engine.
+
+    `learned`: the measured costs of operator calls.
+    """
 
     world: World
     entailment: str = "none"
@@ -77,7 +80,7 @@ class Compiler:
                 call_warnings(node, subscription.id, self.world.operators)
 
     def is_plain(self, subscription: Subscription) -> bool:
-        """Is the subscription what its text gives by itself, without other rules?"""
+        """Does the text of the subscription, compiled without other rules, give the same subscription?"""
         try:
             return self.compiled(row_of(subscription), full=False) == subscription
         except TriplewireError:

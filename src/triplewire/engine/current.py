@@ -1,4 +1,4 @@
-"""The snapshot that is current: read without waiting, replaced under a lock, and improved aside while changes go on."""
+"""The current snapshot of an engine: read without a lock, replaced under a lock, optimised in the background."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from triplewire.forks import forget_in_children, new_lock
 from triplewire.matchers import Install, Snapshot
 from triplewire.read.sources import Source
 
-LOOK = 1 << 8  # calls to match, after which it is looked whether work is due: they make it worth its while
+LOOK = 1 << 8  # match calls between two checks for due background work, which many match calls make worth while
 PAUSE_SECONDS = 60.0  # after work that failed, before it is tried again
 _FAILURES = (TriplewireError, OSError, MemoryError)
 
@@ -32,7 +32,7 @@ class Current:
         forget_in_children(self)
 
     def work_aside(self) -> None:
-        """Start a thread for work that is due, unless one is at it. Not to be called with the lock held."""
+        """Start a background thread for due work, unless one is running. The caller must not hold the lock."""
         if self._working is None and time.monotonic() >= self._paused and self.snapshot.due() is not None:
             with self.lock:
                 if self._working is None:
@@ -46,8 +46,8 @@ class Current:
                         self._working = thread
 
     def for_matching(self, publications: Callable[[], int] = lambda: 0) -> Snapshot:
-        """The snapshot for a match call of about so many publications, or more, where nobody knows. Small work is
-        matched interpreted until the kernels are ready; other work waits for them here."""
+        """The snapshot for a match call. `publications` estimates their number, and gives 0 where it is unknown. Until
+        the kernels are ready, small calls are interpreted, and a large one waits for the kernels here."""
         self._calls += 1
         if self._calls % LOOK == 0:
             self.work_aside()
@@ -66,14 +66,14 @@ class Current:
             self.compiled()
 
     def compiled(self) -> Snapshot:
-        """The snapshot, compiled: waits for the kernels. As it is where they are not to be used."""
+        """The snapshot of the compiled tier, after waiting for the kernels; unchanged where kernels are not used."""
         while isinstance(snapshot := self.snapshot, InterpretedSnapshot) and KERNELS.wait():
             self._install(snapshot.take_over())
         return self.snapshot
 
     def settle(self) -> None:
-        """Do the work that is due now, or wait for the thread that is at it. Work that fails is put off: it only makes
-        later calls cheaper."""
+        """Do the due work now, or wait for the thread that does it; nothing during the pause after a failure. A failure
+        is a warning only, and the work is tried again later: it only makes later calls cheaper."""
         if time.monotonic() >= self._paused:
             try:
                 self.finish()
@@ -82,8 +82,7 @@ class Current:
                 _warn(error)
 
     def finish(self) -> None:
-        """Do the work that is due now, or wait for the thread that is at it, also right after work that failed. Raises
-        what the work raises."""
+        """As `settle`, but also during the pause after a failure, and raises what the work raises."""
         while True:
             with self.lock:
                 working = self._working

@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 CHUNK = 1_024  # publications that are encoded together, where they come one by one
-ROWS = 1 << 19  # match rows that are made at a time: with fewer, the calls take longer, with more, the memory does
-_VERIFIED = 3  # rows that take as much memory as a pair that is verified
-_LEAST, _MOST = 64, 2_048  # publications that are matched together: fewer, and the calls take longer than the work
+ROWS = 1 << 19  # match rows to make in one call: fewer cost time in calls, more cost time in fresh memory
+_VERIFIED = 3  # the memory of a verified pair, in match rows
+_LEAST, _MOST = 64, 2_048  # publications to match in one call: with fewer, the calls take longer than the work
 
 
 def size_of(sources: Iterable[Source]) -> int:
@@ -51,8 +51,8 @@ def size_of(sources: Iterable[Source]) -> int:
 
 
 class Portion:
-    """How many publications are matched together: as many as take the memory of about `ROWS` rows, going by those
-    before."""
+    """Chooses how many publications are matched in one call: as many as fill about `ROWS` match rows, estimated from
+    the calls before."""
 
     def __init__(self) -> None:
         self._publications = _LEAST
@@ -69,7 +69,7 @@ class Portion:
             first = last
 
     def record(self, publications: int, rows: int, verified: int) -> None:
-        """So many publications had so many rows, and pairs that were verified. Few tell nothing."""
+        """Record the match rows and verified pairs of a call. One of fewer than `_LEAST` publications is ignored."""
         if publications < _LEAST:
             return
         fitting = ROWS * publications // max(rows + _VERIFIED * verified, 1)

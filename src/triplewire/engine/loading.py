@@ -34,7 +34,8 @@ class Registrar(Protocol):
         """Take rows out of the list. Returns how many were registered."""
 
     def finish(self) -> int:
-        """Register what is left. Returns how many more were registered, less than 0 where ids were taken."""
+        """Register the remaining rows. Returns a correction of the counts that `add` gave: 0, or minus the number of
+        rows whose ids were taken meanwhile."""
 
 
 def load(
@@ -45,9 +46,9 @@ def load(
     warn: Warn | None,
     ids: frozenset[str] | None,
 ) -> Iterator[int]:
-    """Register the subscriptions of files, of those with one of the `ids` where they are given. Yields how many more
-    are registered, now and then. Where `refuse`, `warn`, reading, or the caller raises something, what came before it
-    is registered, and perhaps some of what comes after it."""
+    """Register the subscriptions of files; with `ids`, only those with these ids. Yields the number registered since
+    the last yield. Where `refuse`, `warn`, reading or the caller raises, the rows before that are registered, and
+    perhaps some of those after it."""
     world, templates, together = compiler.world, None, OBJECTS_TOGETHER
     raised: list[Exception] = []
     tell, warn = _guarded(refuse, raised), None if warn is None else _guarded(warn, raised)
@@ -89,7 +90,7 @@ def load(
 
 
 def _guarded(receiver: Callable[Told, None], raised: list[Exception]) -> Callable[Told, None]:
-    """A receiver that is told nothing more once it, or another, has raised something."""
+    """The receiver, which is not called any more once a guarded receiver has raised; the exception goes to `raised`."""
 
     def tell(*told: Told.args, **named: Told.kwargs) -> None:
         if not raised:

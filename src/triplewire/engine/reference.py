@@ -29,8 +29,8 @@ _RECENT = 256  # changes that are kept beside the large table, at least
 class ReferenceSnapshot:
     """Subscriptions as objects. They are numbered in the order of their ids.
 
-    Two tables, so that a change copies the small one only: `recent` says what became of ids after `stated` was made,
-    None where it was removed.
+    There are two tables, so that a change copies the small one only. `recent` has the changes since `stated` was made:
+    id -> subscription, or None where it was removed.
     """
 
     columnar = False

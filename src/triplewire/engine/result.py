@@ -33,16 +33,16 @@ if TYPE_CHECKING:
 
     from triplewire.encode.matches import MatchColumns
 
-_AT_ONCE = 1_024  # matches whose bindings are found together
-_BYTES = 64 << 20  # of the terms in bindings that become text together
-_IN_TURN = 16  # times as many where one comes after the other, and they have few
-_NAMED = 4_096  # whose ids are listed together: long lists of what is new take the collector long
+_AT_ONCE = 1_024  # matches whose bindings are computed in one call
+_BYTES = 64 << 20  # bytes of terms that are written as text in one call, at most
+_IN_TURN = 16  # times `_AT_ONCE` matches in one call, at most, where all are read in turn and have few bindings
+_NAMED = 4_096  # matches whose ids are listed in one call: the garbage collector is slow on long new lists
 
 
 @dataclass(frozen=True, slots=True)
 class MatchTexts:
-    """Of some matches: their bindings as JSON text, and by place the graphs of those of CONSTRUCT queries, as N-Quads
-    in UTF-8."""
+    """Some matches as text. `bindings`: JSON text, by row; `construct`: row of a CONSTRUCT match -> its graph as
+    N-Quads in UTF-8."""
 
     bindings: TextColumn
     construct: Mapping[int, bytes]
@@ -117,7 +117,7 @@ class Part:
         return chain.from_iterable(self._portions())
 
     def _portions(self) -> Iterator[Iterator[Match]]:
-        """The matches one by one: where none is kept, their memory is used again."""
+        """The matches, in iterators of some at a time, so that their memory is reused where the caller keeps none."""
         start, count, ids = 0, _AT_ONCE, SubscriptionIds.of(self.snapshot, self.rows.subscription)
         while start < len(self):
             binding_count, rows = self._rows(start, (start := start + count), ids)
@@ -149,7 +149,7 @@ class Part:
         }
 
     def _graph(self, template: Template, bindings: tuple[Binding, ...], place: np.int64) -> tuple[Triple, ...]:
-        """The graph of the match at this place. If it turns out to be cut, the match says so from now on."""
+        """The graph of the match at this place. Where it is cut, the match is marked as truncated."""
         triples, cut = construct(template, bindings, self.most_bytes)
         if cut:
             self._cut(np.array([place]))
@@ -225,7 +225,7 @@ class Part:
         return details
 
     def _cut(self, places: NDArray[np.int64]) -> None:
-        """The matches at these places are truncated."""
+        """Mark the matches at these places as truncated, and count those that were not before."""
         fresh = places[~self.rows.truncated[places]]
         self.rows.truncated[fresh] = True
         self.stats.truncated += len(fresh)
@@ -236,7 +236,7 @@ class Part:
         ids: NDArray[np.object_],
         bindings: Iterator[tuple[Binding, ...]],
     ) -> Iterator[MatchRow]:
-        """The matches at these places, with the next bindings."""
+        """The rows of the matches at these places, with these subscription ids and the next of the bindings."""
         publication = self.rows.publication[places]
         begins = [0, *((publication[1:] != publication[:-1]).nonzero()[0] + 1).tolist()]
         numbers, counts = publication[begins].tolist(), list(map(sub, [*begins[1:], len(places)], begins))
@@ -250,7 +250,7 @@ class Part:
 
 
 def _bytes_of_texts(details: Details) -> int:
-    """About how many bytes the terms have that become text, or more: each graph as large as the largest may be."""
+    """An upper estimate of the bytes of terms that become text. Each graph counts as large as the largest may be."""
     templates = set(details.templates.values())
     times = 1 + max(map(len, templates), default=0)
     stated = (sum(term_bytes(x) for x in chain(*rows) if isinstance(x, IRI | Literal)) for rows in templates)
@@ -258,7 +258,7 @@ def _bytes_of_texts(details: Details) -> int:
 
 
 def _next_count(count: int, bindings: int) -> int:
-    """How many matches come next, where `count` had so many bindings."""
+    """How many matches to take next, after `count` matches with so many bindings together."""
     return min(4 * count, _IN_TURN * _AT_ONCE) if bindings <= 4 * count else _AT_ONCE
 
 

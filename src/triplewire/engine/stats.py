@@ -82,10 +82,10 @@ class _Stage:
 
 @dataclass(slots=True)
 class Stats:
-    """Of one match call, or of many. `atoms` are the indexed conditions that the publications satisfied, `candidates`
-    the pairs and clauses that the index named, `verified` those that had to be looked at once more, `join_steps`
-    what of the joins that subscriptions share was solved for that, each step once a publication. `tiers` has the
-    publications that each tier answered, `operators` what was called."""
+    """The counts of one match call, or of several. `atoms`: the indexed conditions that the publications satisfied;
+    `candidates`: the pairs and clauses that the index named; `verified`: those of them that were verified;
+    `join_steps`: the shared join steps that were solved, each counted once per publication; `tiers`: publications by
+    the tier that answered them; `operators`: the calls."""
 
     publications: int = 0
     triples: int = 0

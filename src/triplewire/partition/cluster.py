@@ -117,19 +117,19 @@ class Cluster:
         return self._partitioner.placement
 
     def subscribe(self, subscription: Subscription) -> None:
-        """Take one more."""
+        """Register one more subscription."""
         self._all[subscription.id] = subscription
         self._partitioner.subscribe([subscription])
         self._move()
 
     def unsubscribe(self, id: str) -> None:
-        """Forget one."""
+        """Remove a subscription by its id."""
         del self._all[id]
         self._partitioner.unsubscribe(id)
         self._move()
 
     def match(self, publications: Iterable[Publication]) -> Found:
-        """Both stages, for all publications."""
+        """Match publications in both stages; the matches are in the order of one engine."""
         given = list(publications)
         chunks = chunks_for(self.server, given)
         result = match_chunks(self.server, chunks)

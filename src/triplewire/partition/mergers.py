@@ -27,8 +27,8 @@ LEAST_CONSTANTS = 2
 
 
 def common(clauses: Sequence[Clause]) -> Clause:
-    """A clause that every one of these is in, but for what merging them one by one misses. Where no two constants are
-    in the same place of a pattern of each, it may say no more than that a node is there."""
+    """A clause that contains each of these. They are merged one by one, so it may keep less than they have in common.
+    Where their patterns share too few constants, it may say no more than that a node is there."""
     clause = _all(clauses, _says_enough)
     if clause is not None:
         return clause

@@ -72,7 +72,7 @@ def _kept(offset: Offsets, rows: Ids, stays: NDArray[np.bool_]) -> tuple[Offsets
 
 
 def owners(offset: Offsets) -> Ids:
-    """Of each row in slices by publication, its publication."""
+    """Row -> its publication, for rows that lie in slices by publication."""
     if len(offset) == 2:
         return np.zeros(offset[1], np.int32)
     return np.repeat(np.arange(len(offset) - 1, dtype=np.int32), np.diff(offset))

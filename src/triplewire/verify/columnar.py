@@ -112,7 +112,7 @@ class Columnar:
         return self._shared.network
 
     def prepare(self, most: int) -> None:
-        """Find out what so many of the residual predicates state: a subscription is compiled for each."""
+        """Compute the expressions of this many residual predicates; a subscription is compiled for each."""
         self._residual.prepare(np.flatnonzero(self._tests.is_residual)[:most].tolist())
 
     def verify(self, view: View, publication: Ids, place: Ids, content: Content) -> Verified:
@@ -185,9 +185,9 @@ class Columnar:
         return [pairs[start : start + step] for start in range(0, len(pairs), step)]
 
     def bindings(self, view: View, publication: Ids, subscription: Ids, content: Content) -> Bindings:
-        """The bindings of pairs that match, in their order. Those of a subscription that its clauses do not say are
-        what `triplewire.ir.evaluation.evaluate` answers; so are those that are cut, where `Cuts` does not find the
-        same. Past `max_steps` or `max_binding_bytes` there are fewer, and none where a text is not taken any more; the
+        """The bindings of pairs that match, in the order of the pairs. `triplewire.ir.evaluation.evaluate` gives them
+        where clauses do not express all of a subscription, and where they are cut and `Cuts` cannot find those to keep.
+        Past `max_steps` or `max_binding_bytes` there are fewer, and none where a text can no longer be compiled; the
         answer says so. Pairs of one publication and the same clauses are solved once."""
         batch = view.batch
         number, first = distinct(publication.astype(np.int64) << 32 | self._forms[subscription])
@@ -298,7 +298,7 @@ class Columnar:
         return Pairs(publication[begins], offset, clause, self._table.width[subscription]), subscription
 
     def _counted(self, pairs: Pairs, subscription: Ids) -> NDArray[np.bool_]:
-        """Are solutions surely counted once each?"""
+        """Pair -> is the number of its solutions certainly the number of its bindings?"""
         distinct = (self._table.flags[subscription] & DISTINCT) != 0
         counted: NDArray[np.bool_] = distinct & (np.diff(pairs.offset) == 1)
         return counted

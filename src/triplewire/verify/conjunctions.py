@@ -30,8 +30,8 @@ InTurn = Callable[[Portions], None]
 
 @dataclass(frozen=True, slots=True)
 class Conjoined:
-    """What came of candidates: `held` have no false call. `failures`: of those, the failed calls that keep one from an
-    answer, by its number."""
+    """The outcome for the candidates. `held`: those without a false call; `failures`: number of one of them -> the
+    errors of its failed calls, which leave it undecided."""
 
     held: Numbers
     failures: dict[int, list[OperatorError]]
@@ -159,8 +159,9 @@ class ConjunctionStage:
 
 @dataclass(slots=True)
 class _Traits:
-    """Of conjunctions: their calls by number; the costs that operators state, is there only one, are calls worth asking
-    for together, may they be made by `InTurn`? What was expected of them last, and was not drawn."""
+    """Facts about some conjunctions. `keys`: their calls by number; `declared`: operator -> the cost that it states;
+    `of_one`: is there only one operator? `together`: is it worth while to make several calls at once? `is_plain`: may
+    `InTurn` make the calls? `expected`: what was expected last and not drawn at random."""
 
     keys: NDArray[np.object_]
     declared: dict[str, float]
@@ -171,7 +172,7 @@ class _Traits:
 
 
 class _Spent:
-    """The calls that are made of one publication, their outcomes, and the seconds of each."""
+    """Records the calls made about one publication: their numbers, outcomes and seconds."""
 
     def __init__(self, traits: _Traits, results: CallResults, keep: bool) -> None:
         self._calls: list[Numbers] = [np.zeros(0, np.int32)]
@@ -229,7 +230,7 @@ def _timed(ask: Ask, wanted: Wanted, together: bool) -> tuple[list[Result], list
 
 
 def outcome_of(key: CallKey, result: Result) -> int:
-    """What the result of a call with constants says."""
+    """FAILED, TRUE or FALSE: the outcome of a call with constants."""
     if isinstance(result, OperatorError):
         return FAILED
     return TRUE if is_true(key, result) else FALSE

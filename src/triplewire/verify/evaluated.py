@@ -16,8 +16,8 @@ _MOST_ROWS = 1 << 16  # of bindings, together with one for each answer
 class AnswerTable:
     """The answers of matches of one chunk, which needed an evaluation, by verifier, publication and subscription.
 
-    Where there are many, some are dropped by chance, and evaluated again for their bindings. Parts of a chunk share
-    those of the whole. Any thread may use it.
+    Past `_MOST_ROWS`, random answers are dropped, and evaluated again when their bindings are asked for. Parts of a
+    chunk share the answers of the whole. Any thread may use it.
     """
 
     def __init__(self, answers: Kept[tuple[object, int, int], Answer] | None = None, first: int = 0) -> None:

@@ -1,4 +1,4 @@
-"""Publications decided side by side, so that slow operators are asked about several of them at once."""
+"""An ordered map in threads, so that slow operators are asked about several publications at once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MOST = 64  # threads
 
 
 def in_flight(function: Callable[[Given], Made], items: Iterable[Given], at_once: int) -> Iterator[Made]:
-    """What the function makes of each item, in their order; of `at_once` items at a time, each in a thread."""
+    """Apply the function to each item, in up to `at_once` threads (at most `MOST`); yields the results in order."""
     if at_once <= 1:
         yield from map(function, items)
         return

@@ -41,7 +41,7 @@ from triplewire.memory import give_back
 from triplewire.verify.solve import with_variables
 
 VERSION = 4
-"""Of the arrays, which are saved: another network of the same clauses has another number."""
+"""The version of the saved arrays. It changes when the same clauses give another network."""
 
 _MANY = 1 << 16  # patterns: while their network is made, much more memory is needed than it keeps
 _PLACE_BITS = 31 - MARKS  # of a place in the order of columns: where there are more, no solutions are listed

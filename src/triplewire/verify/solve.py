@@ -93,8 +93,8 @@ class Solved:
 
 
 class _Inverse:
-    """Constants as a batch's terms. It stays from one batch to the next: as a batch fills little of it, and parts of a
-    batch have the same terms."""
+    """Constant -> the batch's term. The array is reused for the next batch, as a batch fills little of it, and the
+    parts of a batch have the same terms."""
 
     def __init__(self, constants: int) -> None:
         self._array = np.full(constants, _NOWHERE, np.int32)

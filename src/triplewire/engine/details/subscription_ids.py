@@ -9,7 +9,7 @@ from triplewire.encode.batch import Ids
 from triplewire.matchers import Snapshot
 
 _KEPT = 1 << 16  # ids that are kept for the next matches
-_SPARSE = 16  # times as many subscriptions as matches: with more, to look at what is kept takes longer than an id
+_SPARSE = 16  # with more than so many subscriptions per match, the cache takes longer than making the ids
 
 
 class SubscriptionIds:
@@ -20,7 +20,7 @@ class SubscriptionIds:
 
     @classmethod
     def of(cls, snapshot: Snapshot, numbers: Ids) -> SubscriptionIds:
-        """What suits matches of the subscriptions with these numbers, which are asked for some at a time."""
+        """A cache of ids, or none where that is faster, for matches of the subscriptions with these numbers."""
         size = int(numbers.max()) + 1
         return cls(snapshot) if size > _SPARSE * len(numbers) else _Kept(snapshot, size, min(len(numbers), _KEPT))
 
@@ -57,7 +57,7 @@ class _Kept(SubscriptionIds):
         return self._made[self._place[numbers]]
 
     def _each_once(self, numbers: Ids) -> Ids:
-        """The same without repetition; nothing is told of where their ids are."""
+        """The distinct numbers. Overwrites their entries in `_place`."""
         every = np.arange(len(numbers))
         self._place[numbers] = every
         each: Ids = numbers[self._place[numbers] == every]

@@ -98,7 +98,7 @@ class ExplainedCalls:
 
 
 class TracedCalls:
-    """Decides one pair as a match does, and takes down its calls. `results` are all that were made, to be used again.
+    """Decides one pair as a match does, and records its calls. `results`: the results of all calls made, for reuse.
 
     `known`: outcomes by where they are known from. `ranked`: see `Ranked`; without it, calls come as the text has them.
     """

@@ -22,7 +22,7 @@ _MANY = 64  # parts that are remembered, held or not
 
 
 class Recent:
-    """The match results of an engine that are still held elsewhere. It keeps none of them alive."""
+    """Weak references to the parts of an engine's match results, as long as callers hold these."""
 
     def __init__(self) -> None:
         self._parts: list[ref[Part]] = []

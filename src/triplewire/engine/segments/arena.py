@@ -21,7 +21,7 @@ Columns: TypeAlias = "tuple[Ids, Ids, NDArray[np.bool_]]"
 
 _PAGE = 1 << 21  # bytes of a large page
 _ROW = 9  # bytes of a row
-_FIRST, _MOST = 1 << 13, 6 * _PAGE // _ROW  # rows of the first piece, and of most: each has some times those before it
+_FIRST, _MOST = 1 << 13, 6 * _PAGE // _ROW  # rows of the first piece; and up to how many the pieces grow by themselves
 _GROWTH = 4
 _SPARE = 1.125  # times as much room as was needed before
 _REMEMBERED = 3  # pieces that may be used again
@@ -56,11 +56,11 @@ class Arena:
         self._begin = self._end = 0  # the rows that nobody has taken yet
         self._room = len(self._columns[0])
         self._publications = 1  # of this part
-        self._usual = 0.0  # rows of a publication in the part that had most of it, and some more
-        self._largest = 0.0  # rows of the part that had most, and some more
+        self._usual = 0.0  # the most rows per publication in a part so far, times _SPARE
+        self._largest = 0.0  # the most rows of a part so far, times _SPARE
 
     def begin(self, publications: int) -> None:
-        """A part begins: make room for as many rows as others had, so that they need not be moved on the way."""
+        """Begin a part: reserve room for as many rows as earlier parts had, so that rows are not moved later."""
         self._publications = publications or 1
         least = min(self._usual * publications, self._largest)
         if self._room - self._end < least:

@@ -30,8 +30,8 @@ from triplewire.verify.operators import CallCounts, OperatorStage
 
 
 class Decided(NamedTuple):
-    """The matches, as columns (publication, subscription, truncated), what kept other pairs from an answer, and what
-    was called."""
+    """The outcome for a chunk. `columns`: publication, subscription and truncated of the matches; `failures`:
+    publication, subscription and error of undecided pairs; `counts`: the calls."""
 
     columns: tuple[Ids, Ids, NDArray[np.bool_]]
     failures: list[tuple[int, int, TriplewireError]]
@@ -40,8 +40,8 @@ class Decided(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Called:
-    """The calls of all subscriptions of a snapshot. `has_calls`: subscription -> are they in `asked`? `alone`: those
-    that ask for nothing else, and so are open to each publication."""
+    """The operator calls that the subscriptions of a snapshot need. `has_calls`: subscription -> has it calls in
+    `asked`? `alone`: the subscriptions that consist of calls only, which are candidates for every publication."""
 
     asked: Conjunctions
     has_calls: NDArray[np.bool_]
@@ -58,7 +58,8 @@ class _Asked(NamedTuple):
 
 
 class _Outcome(NamedTuple):
-    """The matches of one publication, which are cut, the errors of undecided ones, and what was asked."""
+    """The outcome for one publication: its matches, which of them are truncated, errors of undecided ones, and the
+    calls."""
 
     publication: int
     matches: Ids
@@ -89,11 +90,11 @@ class CalledPairs:
         pairs: Sequence[tuple[int, int]],
         subscription: Callable[[int], Subscription],
     ) -> Decided:
-        """Of the subscriptions that are open to each publication of the chunk, and of pairs (publication, subscription)
-        whose other parts hold, those that match and those that are undecided.
+        """Decide the pairs of a chunk that depend on operator calls.
 
-        `subscription` gives one by its number. The calls that are made stay with the chunk, for the bindings, but those
-        that are false where nobody asks again.
+        These are the subscriptions of `called.alone` with every publication, and `pairs` (publication, subscription)
+        whose other parts hold. `subscription` gives a subscription by its number. The results of calls stay in
+        `chunk.calls`, for the bindings; false ones are dropped where no other pair needs them.
         """
         waiting: defaultdict[int, list[int]] = defaultdict(list)
         for publication, number in pairs:
@@ -118,7 +119,8 @@ class CalledPairs:
         return Decided((publications, numbers, cut), failures, counts)
 
     def _of(self, called: Called, subscription: Callable[[int], Subscription], asked: _Asked) -> _Outcome:
-        """What came of one publication."""
+        """Decide one publication: calls with constants for all subscriptions at once, other subscriptions one by
+        one."""
         publication, results, counts = asked.content, asked.made, CallCounts()
         open_ = np.array(sorted(asked.waiting), np.int32)
         with_calls = called.has_calls[open_]

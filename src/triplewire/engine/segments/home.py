@@ -18,12 +18,15 @@ from triplewire.matchers import Meaning
 from triplewire.select.index import IndexMaker
 
 KEPT_BYTES = 4 << 20
-"""Of the texts of compiled subscriptions that are kept: compiled, and evaluated once, they take some 50 times as much
-memory (`docs/decisions/104-compiled-by-bytes.md`)."""
+"""The bound of the cache of compiled subscriptions, in bytes of their texts. A subscription that is compiled and was
+evaluated once takes some 50 times the memory of its text (`docs/decisions/104-compiled-by-bytes.md`)."""
 
 
 class Home:
-    """Used by any number of threads."""
+    """The compiler, index maker, cache of compiled subscriptions, arenas and operator stage of an engine's segments.
+
+    Any number of threads may use it.
+    """
 
     def __init__(self, meaning: Meaning, maker: IndexMaker) -> None:
         self.meaning = meaning

@@ -1,4 +1,4 @@
-"""The ids of subscriptions, as a table of byte strings: look-up, order, and what of several tables is kept.
+"""The ids of subscriptions as a table of byte strings: look-up, ranks, and the union of several tables.
 
 The table itself: `triplewire.encode.names`. An id is looked up as its UTF-8 bytes, whose order is that of the ids.
 """
@@ -96,8 +96,10 @@ class IdTable:
 
 
 def ranks_together(parts: Sequence[tuple[IdTable, NDArray[np.int64], Ids]], count: int) -> NDArray[np.int64]:
-    """Places 0 .. count - 1 -> the ranks of their ids among all of these. `parts`: tables of ids, the places that have
-    an id of the table, and which ones. The table of most places has its ranks; the few ids of the others are looked up.
+    """Place 0 .. count - 1 -> the rank of its id among the ids of all places.
+
+    `parts`: (table, places, numbers): the ids of these places are those with these numbers in the table. The table with
+    most places gives its ranks; the ids of the other tables are put between them by bisection.
     """
     ranks = np.zeros(count, np.int64)
     if not parts:

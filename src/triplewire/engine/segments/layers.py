@@ -52,11 +52,11 @@ class Layer:
         return removed
 
     def match(self, chunk: Chunk, stage: Stage, arena: Arena) -> Iterable[SegmentRows]:
-        """The matches of a chunk. It leaves the clock in the stage "verify".
+        """The matches of a chunk. Leaves the clock in the stage "verify".
 
-        A call costs something even where a segment is so small that it hardly has a match. So where the chunk is a part
-        of a larger one, such a segment looks at a window of many publications at once, and the parts to come have their
-        matches from there. What was counted then is counted with the part that was first.
+        A call has a fixed cost, which is too high for a small segment that hardly has a match. So where the chunk is a
+        part of a larger one, a small segment matches a window of many publications at once, and the parts that follow
+        take their matches from the window. Its counts go to the first part that needs it.
         """
         if chunk.whole is None or (size := min(PAIRS // len(self.segment), MOST)) < LEAST:
             return (self.segment.match(chunk, self.is_removed, stage, arena),)
@@ -147,7 +147,7 @@ def called_by(layers: Sequence[Layer]) -> Called:
 
 
 def held(layers: Sequence[Layer], ids: IdTable) -> Ids:
-    """Which of the ids, by number, are those of subscriptions that are there?"""
+    """The numbers of those ids that live subscriptions of the layers have."""
     there = np.zeros(len(ids), np.bool_)
     for layer in layers:
         number = layer.segment.ids.find_all(ids)
@@ -159,6 +159,6 @@ def held(layers: Sequence[Layer], ids: IdTable) -> Ids:
 
 
 def merged(layers: Sequence[Layer]) -> tuple[Segment, list[NDArray[np.int64]]]:
-    """One segment of what is there in several, and which subscriptions of each those are."""
+    """One segment of the live subscriptions of several layers, and their numbers in each layer."""
     numbers = [layer.numbers() for layer in layers]
     return Segment.merged([layer.segment for layer in layers], numbers), numbers

@@ -42,7 +42,7 @@ from triplewire.model.terms import IRI
 Refuse = Callable[[Refusal], None]
 Tell = Callable[[str, str], None]
 Class = IRI | Label
-_MOST_KNOWN = 1 << 16  # templates and classes that are remembered
+_MOST_KNOWN = 1 << 16  # entries of each cache (of templates, classes, calls) before it is cleared
 
 
 class SegmentRegistrar:
@@ -83,7 +83,8 @@ class SegmentRegistrar:
         rows[:] = [parsed for parsed in rows if parsed.row.id not in taken]
 
     def finish(self) -> int:
-        """Register what is left. Returns how many more were registered, less than 0 where ids were taken."""
+        """Register the remaining rows. Returns 0, or minus the number of counted rows whose ids were taken
+        meanwhile."""
         return -self._install() if len(self._loader) else 0
 
     def _new_loader(self) -> Loader:
@@ -123,7 +124,7 @@ class Loader:
         self._operators: set[tuple[str, int]] = set()
         self._known: dict[Template, _Facts] = {}
         self._unknown: dict[object, str] = {}  # class -> its warning, or ""
-        self._silent: dict[CallKey, bool] = {}  # has the operator nothing to say of it?
+        self._silent: dict[CallKey, bool] = {}  # call -> does its operator neither warn of it nor refuse it?
 
     def __len__(self) -> int:
         return len(self._construct)
@@ -201,7 +202,7 @@ class Loader:
     # --- what is to be known of a template
 
     def _asked(self, template: AnyTemplate, parameters: Parameters) -> tuple[CallKey, ...] | None:
-        """The calls that have to hold; None where there are others, and where operators have something to say."""
+        """The calls that must hold; None where the text has other calls, or an operator warns of one or refuses it."""
         if isinstance(template, CallList):
             calls = template.calls
         else:
@@ -280,8 +281,8 @@ class Loader:
         return warning
 
     def segment(self) -> Segment:
-        """All rows, indexed. The loader is spent then: it drops its small objects before the arrays of the segment are
-        made, so that their memory can be given back (decision 014)."""
+        """The segment of all rows. The loader cannot be used afterwards: it drops its small objects before the arrays
+        of the segment are made, so that their memory can be given back (decision 014)."""
         selections = json.dumps(list(self._selections))
         for table in (self._selections, self._known, self._unknown, self._silent):
             table.clear()

@@ -1,4 +1,4 @@
-"""Merges segments while subscriptions change, and puts the merged one into the layers that there are by then."""
+"""Merges segments in the background, and puts the merged segment into the layers that are current afterwards."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ class Merged:
     def put_into(
         self, layers: Sequence[Layer], delta: Sequence[Compiled]
     ) -> tuple[tuple[Layer, ...], tuple[Compiled, ...]]:
-        """Later layers and a later delta with the segment in place of what it was made of. What has been removed from
-        that since is removed from it; what has gone from the delta to a layer since is left there."""
+        """The current layers and delta with the merged segment in place of its sources. A subscription that was removed
+        since the merge began gets a tombstone, as does one that has moved from the delta to a layer of its own."""
         number_of = {id(layer.segment): number for number, layer in enumerate(self.made_of.layers)}
         left = {number_of[id(layer.segment)]: layer for layer in layers if id(layer.segment) in number_of}
         gone, start = [], 0

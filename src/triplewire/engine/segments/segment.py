@@ -62,7 +62,8 @@ class SegmentRows:
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """A subscription on its way into a segment. `row` is its text, empty where that does not give it by itself."""
+    """A subscription before it is in a segment. `row`: its line of a subscription file, empty where that line alone
+    does not give it; `operators`: name and number of arguments of its calls."""
 
     subscription: Subscription
     form: NormalForm
@@ -203,8 +204,9 @@ class Segment:
         return state.view
 
     def _prepared(self, chunk: Chunk) -> Prepared | None:
-        """What the index prepares for a larger chunk that this one is a part of, if that is not too large: done at
-        once, while the tables for it are near the processor, and kept up to the last part."""
+        """What the index prepared for the chunk that this one is a part of; None where it is no part, or of too large a
+        chunk. It is computed for all parts at once, while its tables are in the processor's cache, and dropped with the
+        last part."""
         if chunk.whole is None or len(chunk.whole[0].batch.subject) > _TOGETHER:
             return None
         whole, first, last = chunk.whole
@@ -214,8 +216,8 @@ class Segment:
         return prepared.part(first, last) if prepared is not None else None
 
     def match(self, chunk: Chunk, removed: NDArray[np.bool_] | None, stage: Stage, arena: Arena) -> SegmentRows:
-        """The matches of a chunk, but for subscriptions that are removed. Accepted ones may lie in the arena. It leaves
-        the clock in the stage "verify"."""
+        """The matches of a chunk, without those of removed subscriptions. Accepted subscriptions may lie in the arena.
+        Leaves the clock in the stage "verify"."""
         most = self.home.meaning.world.settings.most_bindings
         stage.switch("select")
         view = self._view(chunk)
@@ -251,8 +253,8 @@ class Segment:
         )
 
     def details(self, chunk: Chunk, publication: Ids, subscription: Ids) -> Details:
-        """The bindings of matches. Those that are the same are one object, or one text. A CONSTRUCT query whose text is
-        not taken any more has no graph, and counts as cut."""
+        """The bindings of matches; equal ones are one object, or one text. A CONSTRUCT query whose text can no longer
+        be compiled has no graph, and its match counts as truncated."""
         templates, cut = {}, []
         for pair in np.flatnonzero(self.construct[subscription]).tolist():
             try:
@@ -333,20 +335,21 @@ class Segment:
         )
 
     def tidied(self) -> Segment:
-        """The same, ready to stay for long: texts in few files, ids in order."""
+        """The same segment for long use: its texts in few files, its ranks of ids and its join network computed."""
         segment = replace(self, texts=self.texts.tidied(LONG_TEXTS))
         _ = segment.ids.rank
         return segment.ready()
 
     def prepare(self, names: int, predicates: int) -> None:
-        """Find out which class tests hold of so many of the taxonomy's names, and what so many residual predicates
-        state. Else it is done for each when a publication first needs it, and takes up to a millisecond."""
+        """Compute in advance which class tests hold of this many names of the taxonomy, and the expressions of this
+        many residual predicates. Otherwise each is computed when a publication first needs it, in up to a
+        millisecond."""
         if (classes := self.clauses.tests.classes) is not None:
             classes.index(self.home.meaning.world.taxonomy).prepare(names)
         self._verifier.prepare(predicates)
 
     def ready(self) -> Segment:
-        """The same, with what else the first match would have to work out."""
+        """This segment, with its join network built, for which the first match would wait."""
         _ = self.network
         return self
 

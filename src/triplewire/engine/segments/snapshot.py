@@ -38,10 +38,10 @@ from triplewire.matchers import Chunk, Details, Install, Rows, Snapshot, Stage, 
 
 DELTA = 128  # subscriptions in the delta, at most
 FACTOR = 32  # a segment has at least so many times the subscriptions of all after it, or is merged with them
-LARGE = 5 << 19  # but no more are put together: a few segments cost less than the memory to make one of them
-_SHARE = 8  # times the subscriptions of the first segment: up to there its rows tell how many all will have
-LEAST_CALLS = 1 << 10  # to segments that were too many, before they are merged for the sake of calls to come
-MERGED_A_CALL = 4  # subscriptions that are merged in the time that such a call takes, or less
+LARGE = 5 << 19  # subscriptions of a merged segment, at most: a larger merge costs more memory than it saves time
+_SHARE = 8  # up to so many times the subscriptions of the first segment, its rows tell how much room all will need
+LEAST_CALLS = 1 << 10  # surplus calls to segments, before all segments are merged for the sake of later match calls
+MERGED_A_CALL = 4  # subscriptions that are merged in the time of a surplus call: a low estimate
 REMOVED = 4  # a segment is made anew when more than 1 / REMOVED of it has tombstones
 WASTE = 1 << 18  # bytes of texts that no subscription has any more, in the last segment
 
@@ -63,7 +63,7 @@ class SegmentSnapshot:
 
     @property
     def _full(self) -> int:
-        """A segment of so many subscriptions is left as it is."""
+        """The number of subscriptions from which a segment is left as it is, and the next one begun."""
         return self.home.meaning.world.settings.merge_subscriptions
 
     def changed(
@@ -138,7 +138,7 @@ class SegmentSnapshot:
         return SegmentSnapshot(self.home, (*layers, new) if new.alive else layers), segment.ids.texts(tombstones)
 
     def taken(self, ids: Sequence[str]) -> set[str]:
-        """Those of distinct ids that are there."""
+        """Those of these distinct ids that are registered."""
         table = IdTable.of(ids)
         waiting = {compiled.subscription.id for compiled in self.delta}
         return waiting.intersection(ids).union(table.texts(held(self.layers, table)))
@@ -164,7 +164,7 @@ class SegmentSnapshot:
         return None if merging is None else _work(merging)
 
     def _paid_for(self) -> Merging | None:
-        """The merge of all segments that may be put together, if it takes no longer than calls have lost by now."""
+        """A merge of as many of the last segments as `LARGE` allows and as the surplus calls so far have paid for."""
         layers = self._all_layers
         first, total, rows = len(layers), 0, 0
         while first > 0:

@@ -144,13 +144,13 @@ class Texts:
     """Where the text of each subscription lies: source, start and length. One without a text has the length 0."""
 
     sources: tuple[TextSource, ...]
-    source: Bytes
-    start: Offsets
-    length: Ids
+    source: Bytes  # subscription -> place of its source in `sources`
+    start: Offsets  # subscription -> where its row begins in the source
+    length: Ids  # subscription -> bytes of its row
 
     @classmethod
     def of(cls, writer: TextWriter, rows: Sequence[bytes]) -> Texts:
-        """New rows."""
+        """The texts of new rows, which are appended to the writer."""
         return cls((writer,), np.zeros(len(rows), np.uint8), *writer.append(rows))
 
     def __len__(self) -> int:
@@ -177,12 +177,13 @@ class Texts:
                 at, left = at + len(block), left - len(block)
 
     def taken(self, rows: NDArray[np.int64]) -> Texts:
-        """Those of some subscriptions."""
+        """The texts of the subscriptions with these numbers."""
         return Texts(self.sources, self.source[rows], self.start[rows], self.length[rows])
 
     @classmethod
     def joined(cls, parts: Sequence[Texts]) -> Texts:
-        """Those of several segments, one behind the other. The rows stay where they are."""
+        """The texts of several segments, one behind the other. The rows stay where they are, unless there are more than
+        `MOST_SOURCES` sources: then all are written to a new one."""
         sources = tuple({id(source): source for part in parts for source in part.sources}.values())
         place = {id(source): number for number, source in enumerate(sources)}
         if len(sources) > MOST_SOURCES:

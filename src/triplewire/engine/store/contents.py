@@ -1,4 +1,4 @@
-"""What a saved engine holds, on its way to disk and back: the parts of a directory, and what becomes of them."""
+"""Saves an engine as the parts of a directory, and fills an engine from them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ def save(path: Path, current: Current, compiler: Compiler, matcher: str, index: 
 
 
 def fill(current: Current, compiler: Compiler, matcher: IndexMaker | Reference, saved: store.Saved, path: Path) -> None:
-    """Take over a saved engine: its subscriptions by its index, or else by what its texts give, and what it learned."""
+    """Fill an empty engine from a saved one: the subscriptions from its index, or else from their texts; and what it
+    learned of operators."""
     if saved.learned is not None:
         try:
             compiler.learned.restore(saved.learned)

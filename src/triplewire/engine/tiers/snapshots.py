@@ -20,8 +20,8 @@ from triplewire.matchers import Chunk, Details, Install, Rows, Snapshot, Stage
 
 
 class Successor:
-    """The compiled snapshot of the same subscriptions, made when it is first asked for. `make` gives an empty one;
-    `unproven` are the ids of subscriptions that are not known to be what their texts give by themselves, now or before.
+    """The compiled snapshot that follows an interpreted one, made on first use; translates its rows. `make` gives an
+    empty compiled snapshot. `unproven`: ids, also former ones, of subscriptions that their texts alone may not give.
     """
 
     def __init__(self, make: Callable[[], Snapshot], pairs: ReferenceSnapshot, unproven: set[str]) -> None:
@@ -73,8 +73,8 @@ class Successor:
 
 
 class InterpretedSnapshot:
-    """Subscriptions that are matched pair by pair, in plain Python. `left`: the pairs of this match call that may be,
-    with more it waits for the kernels and goes on compiled."""
+    """Subscriptions that are matched pair by pair, in plain Python. `left`: how many pairs this match call may still
+    interpret; past that it waits for the kernels and goes on compiled."""
 
     columnar = False
 

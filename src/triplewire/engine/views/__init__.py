@@ -1,1 +1,5 @@
-"""The subscriptions of a snapshot as Python's collections: a sequence (`registered`), the rules by id (`rules`)."""
+"""Access to an engine's snapshot for other parts of the package.
+
+`registered`: its subscriptions as a sequence; `rules`: its MDV rules by id; `revised`: a revision without compiling;
+`forked`: engines that share its arrays; `handed`: chunks that another engine has encoded; `readied`: is it compiled?
+"""

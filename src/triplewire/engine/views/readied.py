@@ -1,4 +1,4 @@
-"""Does an engine wait for compiled kernels before it is saved for other processes, which will match these files?"""
+"""Decides whether an engine is compiled before it is saved for other processes, which will match given files."""
 
 from __future__ import annotations
 

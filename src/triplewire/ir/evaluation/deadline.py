@@ -19,7 +19,7 @@ S = TypeVar("S")
 T = TypeVar("T")
 _Answer: TypeAlias = "SimpleQueue[tuple[Any, BaseException | None]]"
 _Jobs: TypeAlias = "SimpleQueue[tuple[Callable[[], Any], _Answer] | None]"
-_LOOK_SECONDS = 0.05  # so often it is looked whether a function of `in_turn` runs late
+_LOOK_SECONDS = 0.05  # between two checks whether a function of `in_turn` has run out of time
 
 
 class _Helper:
@@ -113,7 +113,7 @@ def in_turn(turns: Iterator[Turn[S, T]]) -> None:
 
 
 class _Row(Generic[S, T]):
-    """The state of `in_turn`, which another helper goes on with where one is left behind."""
+    """The state of `in_turn`. Where a helper is left behind after a time-out, the next helper goes on with it."""
 
     def __init__(self, turns: Iterator[Turn[S, T]]) -> None:
         self._turns = turns
@@ -159,7 +159,7 @@ class _Row(Generic[S, T]):
         return True
 
     def given_up(self) -> bool:
-        """Is the function late that runs now? Its outcome is a `TimeoutError` then, and its helper does no more."""
+        """Has the running function run out of time? Then its outcome is a `TimeoutError`, and its helper is retired."""
         with self._lock:
             turn = self._turn
             late = time.perf_counter() - self._begun if self._begun else 0.0

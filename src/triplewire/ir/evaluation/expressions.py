@@ -202,8 +202,8 @@ def _any_of(node: AnyOf, solution: Solution, state: Evaluation) -> bool:
 
 
 def _decided_by(answer: bool, conditions: tuple[Expression, ...], solution: Solution, state: Evaluation) -> bool:
-    """Has one of the conditions this answer? If none has, an error among them is the error of the whole, but for what
-    those in doubt may turn out to be."""
+    """Has one of the conditions this answer? If none has, raises `Undecided` where conditions in doubt may still have
+    it, else an error of one of them."""
     doubts: list[Undecided] = []
     error: ExpressionError | None = None
     for condition in conditions:

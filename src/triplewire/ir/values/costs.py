@@ -42,12 +42,12 @@ def length(term: Term) -> int:
 
 
 def of_reading(*terms: Term, times: int = 1) -> int:
-    """Of reading these terms so many times."""
+    """Steps for reading these terms `times` times."""
     return times * sum(map(length, terms)) // CHARACTERS
 
 
 def of_compiled(size: int) -> int:
-    """Of making a regular expression a program of this size, or taking one that is there."""
+    """Steps for compiling a regular expression to a program of this size, or for taking a cached one."""
     return 1 + size // _COMPILED
 
 
@@ -59,20 +59,20 @@ def of_character(size: int, groups: int, shape: Shape) -> int:
 
 
 def of_regex(compiled: int, weight: int, text: str) -> int:
-    """Of looking for a regular expression in a text once, from end to end."""
+    """Steps for one search of a regular expression through a text, from end to end."""
     return compiled + len(text) * weight // _PROGRAM
 
 
 def of_replacement(pieces: int) -> int:
-    """Of replacing one occurrence by so many pieces of text."""
+    """Steps for replacing one occurrence by so many pieces of text."""
     return PER_MATCH + pieces // _PIECES
 
 
 def of_pieces(replacement: str) -> int:
-    """Of reading what REPLACE puts for an occurrence."""
+    """Steps for reading the replacement text of REPLACE."""
     return len(replacement) // _PIECES
 
 
 def of_words(text: str, analyzer: Analyzer) -> int:
-    """Of cutting a text into words."""
+    """Steps for cutting a text into words."""
     return len(text) // _WORDS[analyzer.tokenizer]

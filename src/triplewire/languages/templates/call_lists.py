@@ -45,15 +45,15 @@ class CallList:
     warnings: ClassVar[tuple[str, ...]] = ()  # of the text; operators may warn of constants
 
     def parts(self, parameters: Parameters) -> tuple[tuple[Template, Parameters], ...]:
-        """None: there is no template."""
+        """No parts, as there is no template."""
         return ()
 
     def selected(self, parameters: Parameters) -> tuple[str, ...]:
-        """None: there are no variables."""
+        """No variables."""
         return ()
 
     def rules(self, parameters: Parameters) -> tuple[str, ...]:
-        """None: only MDV texts name rules."""
+        """No rules: only MDV texts name rules."""
         return ()
 
     def normal_form(self, parameters: Parameters) -> NormalForm:

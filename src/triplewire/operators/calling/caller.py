@@ -92,7 +92,7 @@ class Caller:
         return results
 
     def is_plain(self, operator: str) -> bool:
-        """Is it called in this process and with a time limit of ours, a call at a time? Then `in_turn` may call it."""
+        """May `in_turn` call the operator: in this process, under our time limit, a call at a time?"""
         line = self._line(operator)
         keeps_time = getattr(self._world.operators.get(operator), "keeps_time", False)
         return line.pool is None and line.places is None and line.batch == 1 and not keeps_time
@@ -142,7 +142,7 @@ class Caller:
 
     @property
     def at_once(self) -> int:
-        """The calls that the operator that allows most of them allows at once."""
+        """The largest number of calls at once that an operator allows."""
         return max((getattr(operator, "concurrency", 1) for operator in self._world.operators.values()), default=1)
 
     def _jobs(self, requests: Sequence[Asked]) -> list[tuple[_Line, list[int]]]:

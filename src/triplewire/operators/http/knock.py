@@ -1,4 +1,4 @@
-"""Opening a connection to a server that many call at once."""
+"""Opens a TCP connection, with early retries for a server whose queue of new connections is full."""
 
 from __future__ import annotations
 

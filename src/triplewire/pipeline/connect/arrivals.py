@@ -67,16 +67,14 @@ class MicroBatch(NamedTuple):
 
 @dataclass
 class Look:
-    """What is to be done: files to read, those of them that were read before and have changed since, files that have
-    changed and are in a micro-batch that is to be repeated, files that are passed over with their refusals, and those
-    that still change."""
+    """What a look at the source found to do."""
 
-    ready: list[tuple[str, State]] = field(default_factory=list)
-    changed: list[str] = field(default_factory=list)
-    repeated: list[tuple[str, State]] = field(default_factory=list)
-    passed: list[tuple[str, State]] = field(default_factory=list)
-    refusals: list[Refusal] = field(default_factory=list)
-    pending: list[str] = field(default_factory=list)
+    ready: list[tuple[str, State]] = field(default_factory=list)  # files to read
+    changed: list[str] = field(default_factory=list)  # those of them that were read before and have changed since
+    repeated: list[tuple[str, State]] = field(default_factory=list)  # changed, and in a micro-batch to be repeated
+    passed: list[tuple[str, State]] = field(default_factory=list)  # files to pass over
+    refusals: list[Refusal] = field(default_factory=list)  # of files that a stream does not take
+    pending: list[str] = field(default_factory=list)  # files that still change
 
 
 class Arrivals:
@@ -93,7 +91,7 @@ class Arrivals:
         self._file = file
         self._watched: dict[
             str, tuple[State, float]
-        ] = {}  # those that still change, and since when they are as they are
+        ] = {}  # file that still changes -> its last state, and since when it is in that state
         self._unreadable: set[str] = set()
         with connected(self._file, _TABLES) as connection:
             rows = connection.execute("SELECT path, size, changed, batch FROM files").fetchall()

@@ -13,9 +13,9 @@ _PARTS = 16  # the smallest task is this part of the files that each processor r
 
 
 def dealt(sizes: Sequence[int], at_a_time: int) -> list[int]:
-    """The task of each file: as many bytes for each task as goes by its share, and that with most of them first. The
-    largest file goes to the task that has least of its share so far, then the next one. `at_a_time`: how many tasks
-    Spark does at a time."""
+    """File -> the number of its task; task 0 has most bytes. Files are taken from the largest to the smallest, and each
+    goes to the task that has the fewest bytes for its share so far. `at_a_time`: how many tasks Spark does at a
+    time."""
     shares = _shares(len(sizes), at_a_time)
     tasks = len(shares)
     task_of, files, load = [0] * len(sizes), [0] * tasks, [0] * tasks
@@ -32,8 +32,8 @@ def dealt(sizes: Sequence[int], at_a_time: int) -> list[int]:
 
 
 def _shares(files: int, at_a_time: int) -> list[int]:
-    """How many of equal files each task is to have: half of its part of those that are left, so that none has much to
-    do when the others are done ("Guided self-scheduling", Polychronopoulos and Kuck, IEEE ToC 36(12), 1987)."""
+    """Task -> its share, in files of equal size: half of an even split of the files that are left, so that the last
+    tasks are small ("Guided self-scheduling", Polychronopoulos and Kuck, IEEE ToC 36(12), 1987)."""
     shares: list[int] = []
     least = max(1, files // (_PARTS * at_a_time))
     while files:

@@ -253,7 +253,8 @@ def publish(directory: Path, write: Callable[[Path, str], Content]) -> Version:
 
 
 def sweep(directory: Path, retained: int = RETAINED) -> list[str]:
-    """Remove the versions that nobody needs, but for the newest; the caller is `alone`. Returns their names."""
+    """Remove all versions but the newest `retained` ones, those that runs have pinned, and those whose files these use.
+    The caller is `alone`. Returns the names of the removed versions."""
     numbers = sorted(int(entry.name[1:]) for entry in directory.iterdir() if _NAME.fullmatch(entry.name))
     needed = {f"v{number}" for number in numbers[-retained:]} | pinned(directory)
     for name in list(needed):

@@ -16,7 +16,7 @@ from triplewire.kernels.trie import atoms as kernels
 from triplewire.kernels.trie.atoms import HASHED, NOTHING
 from triplewire.kernels.trie.stars import ANY, LAST, RANGE, TERM, TEST, WILD
 
-_CELLS, _LEAST = 4, 1 << 14  # of `dense`: an atom; in any case
+_CELLS, _LEAST = 4, 1 << 14  # `dense` has at most _CELLS cells per atom, or _LEAST cells if that is more
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,8 @@ def _dense(
     widths: tuple[int, int],
     none: int,
 ) -> Ids:
-    """Those with most atoms, a predicate and kind, by number; `asked` says where they begin."""
+    """The table `dense`: the atoms of the (predicate, kind) groups that have most, by number of term or test. Writes to
+    `asked` where each group begins."""
     code, group, counts = np.unique(row << 1 | kind, return_inverse=True, return_counts=True)
     width = np.array(widths, np.int64)[code & 1]
     order = np.argsort(-counts, kind="stable")
