@@ -12,8 +12,8 @@ import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from triplewire.argument_checks import refuse
 from triplewire.errors import TriplewireError
-from triplewire.expected import refuse
 
 PREFIX = "TRIPLEWIRE_"
 MOST = 2**62  # operating systems take no larger ones

@@ -7,7 +7,7 @@
     ├── ReadError            a publication (or a file of them) could not be read: which one, where, why
     ├── TaxonomyError        a taxonomy has a cycle or cannot be read
     ├── OperatorError        an operator failed or ran out of time: its call is unknown for that publication
-    │   └── Broke            the operator itself is at fault: it crashed, hung, or answered nonsense
+    │   └── OperatorFault    the operator itself is at fault: it crashed, hung, or answered nonsense
     ├── LimitError           a limit of `config.Settings` was passed: which one, how to raise it
     ├── SubscriptionError    a subscription cannot be registered: its id is taken, an operator is unknown ...
     └── StoreError           a directory is no saved engine, or cannot be written
@@ -23,11 +23,11 @@ from dataclasses import dataclass
 
 __all__ = [
     "ArgumentError",
-    "Broke",
     "DamagedError",
     "LanguageError",
     "LimitError",
     "OperatorError",
+    "OperatorFault",
     "ReadError",
     "Refusal",
     "StoreError",
@@ -97,7 +97,7 @@ class OperatorError(TriplewireError):
     """An operator raised, or ran out of time."""
 
 
-class Broke(OperatorError):
+class OperatorFault(OperatorError):
     """The operator itself is at fault, whatever it was asked: it crashed, hung, or answered nonsense."""
 
 

@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from triplewire.bounded_cache import BoundedCache
 from triplewire.encode.batch import Batch, Ids
 from triplewire.encode.strings import TextColumn, joined, utf8
 from triplewire.errors import TriplewireError
 from triplewire.ir.evaluation.evaluate import World
 from triplewire.ir.nodes import PatternTerm
 from triplewire.ir.subscription import Subscription
-from triplewire.kept import Kept
 from triplewire.model.match import Binding, bindings_text, term_bytes
 from triplewire.model.publication import Publication
 from triplewire.verify.evaluated import AnswerTable
@@ -129,7 +129,7 @@ class Chunk:
         self._given = publications if given is None else given
         self._contents: dict[int, str] = {}
         self._publications = publications
-        self._made: Kept[int, Publication] | None = None
+        self._made: BoundedCache[int, Publication] | None = None
         self._batch = batch
         self._decoder: Decoder | None = None
         self.whole = whole  # (chunk, first, last): the larger chunk of which this is publications first .. last - 1
@@ -151,15 +151,15 @@ class Chunk:
             whole=(self, first, last),
         )
 
-    def taken(self, numbers: NDArray[np.integer]) -> Chunk:
+    def take(self, numbers: NDArray[np.integer]) -> Chunk:
         """The publications of these numbers, for another engine of the same entailment. Their encoding and their
         content hashes are reused."""
         if self.whole is not None:
-            return self.whole[0].taken(numbers + self.whole[1])
+            return self.whole[0].take(numbers + self.whole[1])
         order, read = numbers.tolist(), self._read_publication
         chunk = Chunk(
             None if self._publications is None else [self._publications[number] for number in order],
-            None if self._publications is not None and self._batch is None else self.batch.taken(numbers),
+            None if self._publications is not None and self._batch is None else self.batch.take(numbers),
             source=self._source,
             read_publication=None if read is None else lambda number: read(order[number]),
             given=None if self._given is None else [self._given[number] for number in order],
@@ -203,7 +203,7 @@ class Chunk:
         offset = self.batch.offset
         triples = int(offset[number + 1] - offset[number])
         if self._made is None:
-            self._made = Kept()
+            self._made = BoundedCache()
         return self._made.get_or_make(number, lambda: self._decoded(number), 1 + triples, _KEPT_TRIPLES)
 
     def _decoded(self, number: int) -> Publication:
@@ -312,7 +312,7 @@ class Snapshot(Protocol):
         The ids added are new or just removed. `plain` says that each of those added is what its text gives by itself.
         """
 
-    def due(self) -> Callable[[], Install] | None:
+    def background_work(self) -> Callable[[], Install] | None:
         """Work that would make later calls cheaper, if there is any: to be done aside, while changes go on."""
 
     def match(self, chunk: Chunk, stage: Stage) -> Rows:
@@ -352,7 +352,7 @@ class Snapshot(Protocol):
         """The subscriptions in the order of their registration, from place `start` on."""
 
 
-class Meaning(Protocol):
+class SubscriptionCompiler(Protocol):
     """How texts become subscriptions in an engine."""
 
     @property

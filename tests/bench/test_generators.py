@@ -25,8 +25,8 @@ from triplewire.ir.nodes import FullText, Pattern
 from triplewire.ir.taxonomy import EMPTY
 from triplewire.ir.walk import walk
 from triplewire.languages.sources.files import read_subscriptions
+from triplewire.partition.containment_partitioner import ContainmentPartitioner
 from triplewire.partition.placement import SERVER
-from triplewire.partition.trees import Containment
 from triplewire.read import read
 
 
@@ -151,7 +151,7 @@ def test_contained_subscriptions_match_in_proportion(percent: int, tmp_path: Pat
     found = list(engine.match(publications))
     assert set(Counter(match.publication for match in found).values()) == {matches}
     assert sum(match.subscription in contained for match in found) == len(found) * percent // 100
-    made = Containment(2, World(EMPTY, {}, Settings()))
+    made = ContainmentPartitioner(2, World(EMPTY, {}, Settings()))
     made.subscribe(subscriptions)
     at_server = {id for id, where in made.placement.place.items() if where == SERVER}
     assert not at_server & contained

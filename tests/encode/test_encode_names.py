@@ -111,7 +111,7 @@ def test_arrays_of_maps(tmp_path: Path) -> None:
 def test_taken_and_extended() -> None:
     names = Names.build([b"a", b"b", b"c"], SEED)
     other = Names.build([b"x", b"c", b"y", b"a"], SEED)
-    assert [names.taken(np.array([2, 0]))[n] for n in range(2)] == [b"c", b"a"]
+    assert [names.take(np.array([2, 0]))[n] for n in range(2)] == [b"c", b"a"]
     whole, found = names.extended(other, np.array([3, 2, 1]))
     assert found.tolist() == [0, 3, 2]
     assert [whole[n] for n in range(len(whole))] == [b"a", b"b", b"c", b"y"]

@@ -11,7 +11,7 @@ import pytest
 
 from triplewire import Engine, Publication, read
 from triplewire.encode.decode import Decoder
-from triplewire.verify import columnar, evaluated
+from triplewire.verify import batch_verifier, evaluated
 
 EX = "http://example.org/"
 FORMS = (
@@ -54,7 +54,7 @@ def file(tmp_path: Path) -> Path:
 def counts(monkeypatch: pytest.MonkeyPatch) -> Counter[tuple[str, str]]:
     """How often each pair was evaluated, and each publication made of its columns."""
     counts: Counter[tuple[str, str]] = Counter()
-    evaluate, decoded = columnar.evaluate, Decoder.publication
+    evaluate, decoded = batch_verifier.evaluate, Decoder.publication
 
     def counted(subscription: Any, publication: Publication, *args: Any, **options: Any) -> Any:
         counts[subscription.id, publication.id] += 1
@@ -65,7 +65,7 @@ def counts(monkeypatch: pytest.MonkeyPatch) -> Counter[tuple[str, str]]:
         counts["decoded", publication.id] += 1
         return publication
 
-    monkeypatch.setattr(columnar, "evaluate", counted)
+    monkeypatch.setattr(batch_verifier, "evaluate", counted)
     monkeypatch.setattr(Decoder, "publication", counted_decoding)
     return counts
 

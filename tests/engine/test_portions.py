@@ -12,25 +12,25 @@ from triplewire import Engine, Publication
 from triplewire.encode import publications as encoding
 from triplewire.encode.batch import Batch
 from triplewire.encode.schema import to_batch
-from triplewire.engine.incoming import ROWS, Portion
-from triplewire.engine.views.handed import chunks_for, encoded, match_chunks
+from triplewire.engine.incoming import ROWS, ChunkSizer
+from triplewire.engine.views.encoded_chunks import chunks_for, encoded, match_chunks
 from triplewire.matchers import Chunk
-from triplewire.partition.cluster import taken
+from triplewire.partition.cluster import take_publications
 
 
-def sizes(portion: Portion, chunk: Chunk, rows: int, verified: int = 0) -> list[int]:
+def sizes(sizer: ChunkSizer, chunk: Chunk, rows: int, verified: int = 0) -> list[int]:
     """Of the parts, where a publication has so many rows, and pairs that are verified."""
     found, names = list[int](), list[str]()
-    for part in portion.parts(chunk):
+    for part in sizer.parts(chunk):
         found.append(len(part))
         names += part.ids
-        portion.record(len(part), rows * len(part), verified * len(part))
+        sizer.record(len(part), rows * len(part), verified * len(part))
     assert names == list(chunk.ids)
     return found
 
 
 def test_parts_have_about_so_many_rows() -> None:
-    chunk, portion = Chunk([item(f"p{n}", "title") for n in range(3_000)]), Portion()
+    chunk, portion = Chunk([item(f"p{n}", "title") for n in range(3_000)]), ChunkSizer()
     few = sizes(portion, chunk, 0)
     assert few == sorted(few[:-1]) + few[-1:]
     assert few[0] < 100 < few[-2]
@@ -58,7 +58,7 @@ def test_parts_ask_for_what_there_is_more_of_a_publication() -> None:
     some = [item(f"p{n}", "title") for n in range(6)]
     part = Chunk(batch=encoding.encode(some), read_publication=lambda number: some[number]).part(2, 5)
     assert [part.publication(number) for number in range(3)] == some[2:5]
-    some_of_it = part.taken(np.array([0, 2]))
+    some_of_it = part.take(np.array([0, 2]))
     assert [some_of_it.publication(number) for number in range(2)] == [some[2], some[4]]
     assert list(some_of_it.batch.ids) == ["p2", "p4"]
 
@@ -83,11 +83,11 @@ def test_what_is_handed_on_is_matched_as_it_is(matcher: str, columns: bool, monk
     assert len(match_chunks(first, chunks).to_arrow()) == 9
     monkeypatch.setattr(encoding, "encode", None)
     for numbers in ([2, 5, 6, 8], [0], [2]):
-        found = match_chunks(second, taken(chunks, numbers)).to_arrow()
+        found = match_chunks(second, take_publications(chunks, numbers)).to_arrow()
         wanted = second.match_batch(to_batch([some[number] for number in numbers]))
         names = [name for name in found.column_names if name != "matched_at"]
         assert found.select(names).to_pylist() == wanted.select(names).to_pylist()
-    assert [list(chunk.ids) for chunk in taken([*chunks, *chunks], [8, 9])] == [["p8"], ["p0"]]
+    assert [list(chunk.ids) for chunk in take_publications([*chunks, *chunks], [8, 9])] == [["p8"], ["p0"]]
 
 
 def test_a_matcher_of_objects_needs_no_columns(monkeypatch: pytest.MonkeyPatch) -> None:

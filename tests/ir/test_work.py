@@ -16,6 +16,7 @@ import pytest
 
 from amounts import usually
 from shared_data import ROOT
+from triplewire.bounded_cache import BoundedCache
 from triplewire.config import Settings
 from triplewire.errors import LimitError
 from triplewire.ir.evaluation.evaluate import World, evaluate
@@ -25,7 +26,6 @@ from triplewire.ir.nodes import Expression, Filter, Function, Variable
 from triplewire.ir.values import regexes
 from triplewire.ir.values.regexes import LEAST_MEMORY, MEMORY, compile_regex
 from triplewire.ir.walk import walk
-from triplewire.kept import Kept
 from triplewire.languages import parse
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, XSD, XSD_STRING, Literal, Triple, parse_term
@@ -128,7 +128,7 @@ def test_an_ordinary_regular_expression_costs_little(case: dict[str, Any]) -> No
 
 def test_regular_expressions_are_kept_within_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """More than a thousand ordinary ones are."""
-    kept: Kept[object, object] = Kept()
+    kept: BoundedCache[object, object] = BoundedCache()
     monkeypatch.setattr(regexes, "_kept", kept)
     assert MEMORY // compile_regex(r"\w+@\w+\.org", "", 100).memory >= 1_300
     assert compile_regex(r"\w+@\w+\.org", "", 100) is compile_regex(r"\w+@\w+\.org", "", 100)

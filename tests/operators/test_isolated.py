@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from triplewire import Engine, Publication
-from triplewire.errors import ArgumentError, Broke, OperatorError
+from triplewire.errors import ArgumentError, OperatorError, OperatorFault
 from triplewire.extend import Parameter
 from triplewire.operators.calling.budget import Budget, share_budgets
 from triplewire.operators.calling.guard import Guard
@@ -89,7 +89,7 @@ def test_a_suspended_operator_is_tried_again() -> None:
     guard = Guard(clock=lambda: now[0])
     for _ in range(3):
         guard.enter()
-        guard.failed(Broke("it hung"))
+        guard.failed(OperatorFault("it hung"))
     with pytest.raises(OperatorError, match=r"suspended.*it hung"):
         guard.enter()
     now[0] = 61

@@ -20,9 +20,9 @@ from triplewire.model.publication import Publication
 from triplewire.partition.cluster import Cluster
 from triplewire.partition.containment import form_of
 from triplewire.partition.mergers import common, merger_of
-from triplewire.partition.merging import Merging
+from triplewire.partition.merging import MergingPartitioner
 from triplewire.partition.placement import SERVER
-from triplewire.partition.sampled import Sample
+from triplewire.partition.sample import Sample
 from triplewire.read import read
 
 WORLD = World(EMPTY, {}, Settings())
@@ -80,7 +80,7 @@ def test_where_no_node_is_seen_once_none_is_expected_to_be_new() -> None:
     assert Sample([]).in_vain(clause(":new :p :other"), []) == pytest.approx(0.5**4)
 
 
-def placed(made: Merging) -> set[str]:
+def placed(made: MergingPartitioner) -> set[str]:
     return {id_ for id_, where in made.placement.place.items() if where == SERVER}
 
 
@@ -92,7 +92,7 @@ def test_what_another_contains_goes_below_it_and_comes_back() -> None:
     ]
     given += [subscription(f"other{n}", f"?s :q{n} ?o") for n in range(2)]
     sample = [publication("one", ":a :p :z .")]
-    made = Merging(2, WORLD, sample=sample, percent=40)
+    made = MergingPartitioner(2, WORLD, sample=sample, percent=40)
     there = Cluster(made, given, WORLD)
     assert placed(made) == {"wide", "other0", "other1"}
     assert not made.placement.mergers
@@ -113,12 +113,12 @@ def test_no_merger_that_many_would_match_in_vain() -> None:
     given = [subscription(f"seen{n}", f":a :p :b . :x{n} :q :y{n}") for n in range(2)]
     given += [subscription(f"rare{n}", f":c :p :d . :u{n} :q :v{n}") for n in range(2)]
     sample = [publication(str(n), ":a :p :b .") for n in range(200)]
-    made = Merging(2, WORLD, sample=sample, percent=90)
+    made = MergingPartitioner(2, WORLD, sample=sample, percent=90)
     made.subscribe(given)
     assert placed(made) == {"seen0", "seen1"}
     (merger,) = made.placement.mergers
     assert set(made.members(merger)) == {"rare0", "rare1"}
-    careless = Merging(2, WORLD, sample=sample, percent=90, most_in_vain=10)
+    careless = MergingPartitioner(2, WORLD, sample=sample, percent=90, most_in_vain=10)
     careless.subscribe(given)
     assert not placed(careless)
 
@@ -132,7 +132,7 @@ def test_the_index_shrinks_as_more_is_to_be_merged(tmp_path: Path) -> None:
     given = list(read_subscriptions([path], on_refusal=raise_refusal))
     sizes = []
     for percent in (50, 70, 80, 99):
-        made = Merging(3, WORLD, sample=publications[:120], percent=percent)
+        made = MergingPartitioner(3, WORLD, sample=publications[:120], percent=percent)
         there = Cluster(made, given, WORLD, matcher="reference")
         sizes.append(there.placement.server_size)
         found = there.match(publications[120:150])

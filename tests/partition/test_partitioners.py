@@ -16,7 +16,7 @@ from triplewire.ir.evaluation.evaluate import World
 from triplewire.languages import parse
 from triplewire.model.publication import Publication
 from triplewire.partition.cluster import Cluster
-from triplewire.partition.merging import Merging
+from triplewire.partition.merging import MergingPartitioner
 from triplewire.partition.placement import SERVER
 from triplewire.partition.plan import NAMES, partitioner
 
@@ -70,7 +70,7 @@ def test_the_order_in_which_subscriptions_are_given_does_not_matter() -> None:
         assert {id for id, where in made.placement.place.items() if where == SERVER} == set(map(str, range(8)))
 
 
-class Counted(Merging):
+class Counted(MergingPartitioner):
     """Counts how often it merges."""
 
     merged = 0

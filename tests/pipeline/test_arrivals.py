@@ -44,7 +44,7 @@ def state(tmp_path: Path) -> Path:
 
 def looked(arrivals: Arrivals, committed: int = 99) -> tuple[list[str], list[str], list[str], list[str]]:
     """The names of what is ready, has changed, is refused, is pending; what is ready is taken."""
-    look = arrivals.look(committed)
+    look = arrivals.scan(committed)
     arrivals.take(look)
     ready = [path for path, _ in look.ready]
     refused = [refusal.subject for refusal in look.refusals]
@@ -202,7 +202,7 @@ def test_tasks_have_bytes_by_their_shares_the_first_most(
 
 
 def test_no_task_has_too_many_files(source: Path, state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("triplewire.pipeline.connect.dealing._OF_A_TASK", 3)
+    monkeypatch.setattr("triplewire.pipeline.connect.file_tasks._OF_A_TASK", 3)
     write(source, "large.ttl", "#" * 1_000)
     for number in range(11):
         write(source, f"{number}.ttl", "#" * 10)
@@ -229,4 +229,4 @@ def test_a_file_a_glob_and_nothing(source: Path, tmp_path: Path) -> None:
     assert looked(Arrivals(str(file), tmp_path / "one.sqlite"))[0] == ["[a].ttl"]
     assert looked(Arrivals(f"{source}/*.nq", tmp_path / "two.sqlite"))[0] == ["b.nq"]
     with pytest.raises(ReadError, match="no such file"):
-        Arrivals(str(source / "absent"), tmp_path / "three.sqlite").look(-1)
+        Arrivals(str(source / "absent"), tmp_path / "three.sqlite").scan(-1)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow.dataset as ds
 import pytest
 
-from triplewire.pipeline.index.build import Meaning, Spread, build
+from triplewire.pipeline.index.build import IndexOptions, Spread, build
 from triplewire.pipeline.session import QUICK_START
 from triplewire.read.taxonomy import load_taxonomy
 
@@ -36,8 +36,8 @@ def test_two_executors_with_a_process_each(tmp_path: Path) -> None:
     ]
     command += ["--input", str(EXAMPLES / "publications"), "--output", str(tmp_path / "out")]
     index = tmp_path / "index"
-    meaning = Meaning(load_taxonomy(EXAMPLES / "taxonomy.ttl"))
-    build(index, [EXAMPLES / "subscriptions"], meaning, Spread("containment", 2))
+    options = IndexOptions(load_taxonomy(EXAMPLES / "taxonomy.ttl"))
+    build(index, [EXAMPLES / "subscriptions"], options, Spread("containment", 2))
     command += ["--index", str(index)]
     command += ["--conf", "spark.executor.memory=512m", "--conf", "spark.driver.memory=512m"]
     for process in ("driver", "executor"):

@@ -28,7 +28,7 @@ def test_a_stream_that_has_just_begun(tmp_path: Path, capsys: pytest.CaptureFixt
     for name in "ab":
         (source / f"{name}.nt").write_text("<urn:s> <urn:p> <urn:o> .\n")
     arrivals = Arrivals(str(source), output.arrivals, settle=0)
-    arrivals.take(arrivals.look(-1))
+    arrivals.take(arrivals.scan(-1))
     with contextlib.closing(sqlite3.connect(output.arrivals)) as connection, connection:
         connection.execute("UPDATE files SET taken = taken - 90")
     output.release()

@@ -14,20 +14,20 @@ from pathlib import Path
 
 import pytest
 
-from triplewire.pipeline.results.told import Ledger
+from triplewire.pipeline.results.match_ledger import MatchLedger
 
 A, B, C = b"a" * 16, b"b" * 16, b"\x00" * 16
 
 
 def test_told_once(tmp_path: Path) -> None:
-    assert Ledger(tmp_path / "told").record({A, B}, 0) == set()
-    assert Ledger(tmp_path / "told").record({B, C}, 1) == {B}
-    assert Ledger(tmp_path / "told").record({A, B, C}, 2) == {A, B, C}
-    assert Ledger(tmp_path / "told").record(set(), 3) == set()
+    assert MatchLedger(tmp_path / "told").record({A, B}, 0) == set()
+    assert MatchLedger(tmp_path / "told").record({B, C}, 1) == {B}
+    assert MatchLedger(tmp_path / "told").record({A, B, C}, 2) == {A, B, C}
+    assert MatchLedger(tmp_path / "told").record(set(), 3) == set()
 
 
 def test_a_repeated_micro_batch(tmp_path: Path) -> None:
-    ledger = Ledger(tmp_path / "told")
+    ledger = MatchLedger(tmp_path / "told")
     ledger.record({A}, 0)
     for _ in range(3):
         assert ledger.record({A, B}, 1) == {A}
@@ -44,8 +44,8 @@ def test_the_horizon_counts_from_the_last_delivery(tmp_path: Path, monkeypatch: 
         def now(cls, tz: dt.tzinfo | None = None) -> dt.datetime:
             return dt.datetime(2024, 1, 1, tzinfo=tz) + dt.timedelta(days=cls.day)
 
-    monkeypatch.setattr("triplewire.pipeline.results.told.dt.datetime", Clock)
-    ledger = Ledger(tmp_path / "told", dt.timedelta(days=10))
+    monkeypatch.setattr("triplewire.pipeline.results.match_ledger.dt.datetime", Clock)
+    ledger = MatchLedger(tmp_path / "told", dt.timedelta(days=10))
     told = {}
     for batch, day in enumerate((0, 8, 16, 30, 35)):
         Clock.day = day
@@ -64,10 +64,10 @@ def test_the_horizon_counts_from_the_last_delivery(tmp_path: Path, monkeypatch: 
 def test_a_process_that_is_killed_leaves_all_or_nothing(tmp_path: Path) -> None:
     """At any moment of a record of 100,000 matches."""
     script = (
-        "import sys; from pathlib import Path; from triplewire.pipeline.results.told import Ledger\n"
+        "import sys; from pathlib import Path; from triplewire.pipeline.results.match_ledger import MatchLedger\n"
         "given = {number.to_bytes(16) for number in range(100_000)}\n"
         "print('ready', flush=True)\n"
-        "Ledger(Path(sys.argv[1])).record(given, 0)\n"
+        "MatchLedger(Path(sys.argv[1])).record(given, 0)\n"
     )
     outcomes = set()
     for round_ in range(4):
@@ -79,7 +79,7 @@ def test_a_process_that_is_killed_leaves_all_or_nothing(tmp_path: Path) -> None:
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
         process.stdout.close()
-        told = Ledger(file).record({number.to_bytes(16) for number in range(0, 100_000, 1_000)}, 1)
+        told = MatchLedger(file).record({number.to_bytes(16) for number in range(0, 100_000, 1_000)}, 1)
         outcomes.add(len(told))
     assert outcomes <= {0, 100}
 
@@ -92,8 +92,8 @@ def test_a_stream_that_runs_for_long_forgets(tmp_path: Path, monkeypatch: pytest
         def now(cls, tz: dt.tzinfo | None = None) -> Clock:
             return cls(2026, 1, 1, tzinfo=tz) + dt.timedelta(days=cls.day)
 
-    monkeypatch.setattr("triplewire.pipeline.results.told.dt.datetime", Clock)
-    ledger = Ledger(tmp_path / "told", dt.timedelta(days=2))
+    monkeypatch.setattr("triplewire.pipeline.results.match_ledger.dt.datetime", Clock)
+    ledger = MatchLedger(tmp_path / "told", dt.timedelta(days=2))
     for Clock.day in range(6):
         ledger.record({bytes([Clock.day]) * 16}, Clock.day)
     with closing(sqlite3.connect(tmp_path / "told")) as connection:

@@ -20,7 +20,7 @@ from triplewire.ir.evaluation.evaluate import evaluate
 from triplewire.ir.nodes import And
 from triplewire.ir.subscription import Subscription
 from triplewire.select.index import Selected, order_of
-from triplewire.select.trie import asked
+from triplewire.select.trie import atom_tables
 
 MOST = 3
 
@@ -64,7 +64,7 @@ def test_an_order_has_each_clause_once(maker: str, trees: list[tuple[And, bool]]
     trees=st.lists(st.tuples(groups, st.booleans()), min_size=1, max_size=12),
     some=st.lists(publications, min_size=1, max_size=4),
     removed=st.sets(st.integers(0, 11)),
-    least=st.sampled_from([0, asked._LEAST]),  # 0: more atoms lie in the hash table
+    least=st.sampled_from([0, atom_tables._LEAST]),  # 0: more atoms lie in the hash table
 )
 def test_never_too_few(
     maker: str, trees: list[tuple[And, bool]], some: list[Publication], removed: set[int], least: int
@@ -72,7 +72,7 @@ def test_never_too_few(
     subscriptions = [one for tree in trees if (one := registered(*tree)) is not None]
     numbers = [n for n in range(len(subscriptions)) if n not in removed]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(asked, "_LEAST", least)
+        patch.setattr(atom_tables, "_LEAST", least)
         built = Built.of(clauses_of(subscriptions), maker)
         parts = [(built.clauses, np.array(numbers, np.int64)), (built.clauses, np.arange(len(subscriptions)))]
         merged = Built.of(merge(parts), maker)

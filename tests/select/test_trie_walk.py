@@ -13,7 +13,7 @@ from triplewire.ir.subscription import Subscription
 from triplewire.kernels import pool
 from triplewire.model.terms import IRI, XSD, Literal, Triple
 from triplewire.select.index import Selected
-from triplewire.select.trie import asked, walk
+from triplewire.select.trie import atom_tables, walk
 from triplewire.select.trie import index as trie_index
 from triplewire.select.trie.index import TrieIndex
 from triplewire.select.trie.walk import Workspace
@@ -122,8 +122,8 @@ def test_atoms_are_found_wherever_they_lie(monkeypatch: pytest.MonkeyPatch, cell
         for predicate in ("?p", "<urn:p1>")
         for node in nodes
     ]
-    monkeypatch.setattr(asked, "_CELLS", cells)
-    monkeypatch.setattr(asked, "_LEAST", 0)
+    monkeypatch.setattr(atom_tables, "_CELLS", cells)
+    monkeypatch.setattr(atom_tables, "_LEAST", 0)
     index = index_of(subscriptions)
     assert isinstance(index.index, TrieIndex)
     assert (len(index.index.trie.dense) > 1) == (cells > 0)

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from triplewire.clauses.untouched import untouched
+from triplewire.clauses.mapped_zeros import mapped_zeros
 
 MEGABYTES = 64
 
@@ -17,7 +17,7 @@ MEGABYTES = 64
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the system does not say what is resident")
 def test_only_what_is_touched_is_resident() -> None:
     before = resident()
-    array = untouched((MEGABYTES << 18, 1), np.int32)
+    array = mapped_zeros((MEGABYTES << 18, 1), np.int32)
     assert not array[:: 1 << 20].any()
     array[0] = array[-1] = 7
     assert resident() - before < MEGABYTES / 8
@@ -35,7 +35,7 @@ def resident() -> float:
 
 @pytest.mark.parametrize("length", [10, 1 << 20])
 def test_a_forked_process_has_its_own(length: int) -> None:
-    array = untouched(length, np.int64)
+    array = mapped_zeros(length, np.int64)
     process = multiprocessing.get_context("fork").Process(target=array.fill, args=(3,))
     process.start()
     process.join()

@@ -126,7 +126,7 @@ def test_a_call_that_turns_out_to_be_large_goes_on_compiled(cold: None, monkeypa
 
 
 def test_what_is_known_to_be_large_waits(cold: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("triplewire.engine.current.SMALL_PAIRS", 3 * len(QUERIES))
+    monkeypatch.setattr("triplewire.engine.current_snapshot.SMALL_PAIRS", 3 * len(QUERIES))
     data = "".join(to_nquads(one, number) for number, one in enumerate(ITEMS)).encode()
     results = list(filled().match_files(data * 20))
     assert sum(tiers(one)[0] for one in results) == 0
@@ -140,7 +140,7 @@ def test_a_run_on_spark_waits_where_its_work_is_known_to_be_large(
     cold: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else the texts alone are saved, also where an index of the same subscriptions is there."""
-    monkeypatch.setattr("triplewire.engine.current.SMALL_PAIRS", 3 * 8)
+    monkeypatch.setattr("triplewire.engine.current_snapshot.SMALL_PAIRS", 3 * 8)
     versions = []
     for publications in (2, 2, 4, 4, 2):
         monkeypatch.setattr(KERNELS, "_is_loaded", False)
@@ -157,7 +157,7 @@ def test_a_large_file_of_subscriptions_waits(cold: None, tmp_path: Path, monkeyp
     small = Engine()
     small.load_subscriptions(file)
     assert isinstance(small._snapshot, InterpretedSnapshot)
-    monkeypatch.setattr("triplewire.engine.current.SMALL_BYTES", 10)
+    monkeypatch.setattr("triplewire.engine.current_snapshot.SMALL_BYTES", 10)
     large = Engine()
     large.load_subscriptions(file)
     assert large._snapshot.columnar

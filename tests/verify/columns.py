@@ -21,7 +21,7 @@ from triplewire.ir.subscription import Subscription
 from triplewire.matchers import Chunk
 from triplewire.model.publication import Publication
 from triplewire.model.terms import Term
-from triplewire.verify.columnar import Columnar, Verified
+from triplewire.verify.batch_verifier import BatchVerifier, Verified
 from triplewire.verify.objects import objects
 
 Row = frozenset[tuple[str, Term]]
@@ -41,7 +41,7 @@ class Columns:
     world: World
     view: View
     clauses: Clauses
-    columnar: Columnar
+    columnar: BatchVerifier
     asked: list[int]
 
     @classmethod
@@ -53,7 +53,7 @@ class Columns:
         proven: bool = False,
         is_reversed: bool = False,
     ) -> Columns:
-        """`proven`: as in `Columnar`. `is_reversed`: the order of the clauses is from the last to the first."""
+        """`proven`: as in `BatchVerifier`. `is_reversed`: the order of the clauses is from the last to the first."""
         builder = ClauseBuilder()
         most = world.settings.max_branches
         for one in subscriptions:
@@ -67,7 +67,7 @@ class Columns:
             return normal_form(subscriptions[subscription], most=most).clauses[clause].tests[place][1]
 
         order = np.arange(clauses.count, dtype=np.int32)[::-1].copy() if is_reversed else None
-        columnar = Columnar(clauses, expression, subscriptions.__getitem__, world, proven, order)
+        columnar = BatchVerifier(clauses, expression, subscriptions.__getitem__, world, proven, order)
         view = View(encode(publications), clauses, world)
         return cls(publications, subscriptions, world, view, clauses, columnar, asked)
 

@@ -11,7 +11,7 @@ from triplewire.ir.evaluation.evaluate import Answer, World, evaluate
 from triplewire.languages import parse
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, RDF_TYPE, BlankNode, Literal, Node, Term, Triple
-from triplewire.verify import columnar
+from triplewire.verify import batch_verifier
 from verify.columns import Columns, Row
 
 N = "http://e/"
@@ -90,7 +90,7 @@ def test_a_cut_match_has_the_bindings_of_the_reference(
     def refused(*_: object) -> None:
         raise AssertionError("evaluated")
 
-    monkeypatch.setattr(columnar, "evaluate", refused)
+    monkeypatch.setattr(batch_verifier, "evaluate", refused)
     assert _cut(texts, cap, seed=cap) > 8
 
 

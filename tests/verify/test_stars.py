@@ -11,7 +11,7 @@ from triplewire import Publication, parse
 from triplewire.config import Settings
 from triplewire.ir.evaluation.evaluate import World, evaluate
 from triplewire.model.terms import IRI, Literal, Triple
-from triplewire.verify.shared_joins import Decided
+from triplewire.verify.shared_joins import JoinDecisions
 from verify.columns import Columns
 
 HEADS = ("SELECT *", "SELECT ?s", "SELECT ?a", "SELECT ?a ?b", "SELECT ?p", "SELECT ?s ?p ?a", "ASK")
@@ -46,7 +46,7 @@ def a_query(random: Random, predicates: int) -> str:
     return f"{head} {{ {body}{tested}}}" if needed <= set(body.split()) else f"SELECT * {{ {body}{tested}}}"
 
 
-def decided(columns: Columns, cap: int) -> Decided:
+def decided(columns: Columns, cap: int) -> JoinDecisions:
     """What the join network says of every clause and every publication."""
     clauses, publications = columns.clauses.count, len(columns.publications)
     publication = np.repeat(np.arange(publications, dtype=np.int32), clauses)

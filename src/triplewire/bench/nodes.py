@@ -21,7 +21,7 @@ from triplewire.bench.cluster_paper import AGAIN, CONTAINMENT, MATCHING, MERGING
 from triplewire.bench.report import Figure
 from triplewire.encode.schema import to_batch
 from triplewire.engine import Engine
-from triplewire.engine.views.handed import encoded, match_chunks
+from triplewire.engine.views.encoded_chunks import encoded, match_chunks
 from triplewire.ir.evaluation.evaluate import World
 from triplewire.ir.subscription import Subscription
 from triplewire.matchers import Chunk
@@ -231,7 +231,7 @@ def _routed(server: Engine, placement: Placement, given: Measured) -> list[_Node
     for node, numbers in cluster.routes(result, given.publications, placement):
         shard = given.engine(_placed(placement, given.subscriptions, node))
         again = _cost(shard, [given.publications[number] for number in numbers])
-        nodes[node] = _Node(again, _measured(shard, partial(cluster.taken, chunks, numbers), encodes=False))
+        nodes[node] = _Node(again, _measured(shard, partial(cluster.take_publications, chunks, numbers), encodes=False))
     return nodes
 
 

@@ -28,7 +28,7 @@ from triplewire.languages.sources.files import read_subscriptions
 from triplewire.model.publication import Publication
 from triplewire.partition import cluster
 from triplewire.partition.cluster import Cluster
-from triplewire.partition.merging import Merging
+from triplewire.partition.merging import MergingPartitioner
 from triplewire.partition.plan import partitioner
 from triplewire.read import read
 
@@ -162,7 +162,7 @@ def _merging(
     subscriptions, publications = _subscriptions(case, world), _publications(case, _PUBLICATIONS)
     # not every tenth: editions come in turns, and each tenth would be of the same few
     sample = random.Random(SEED).sample(publications, len(publications) // _SAMPLED)
-    made = Merging(2, world, sample=sample, percent=percent)
+    made = MergingPartitioner(2, world, sample=sample, percent=percent)
     begun = time.process_time()
     there = Cluster(made, subscriptions, world, matcher=matcher)
     seconds = time.process_time() - begun
@@ -178,7 +178,7 @@ def _merging(
         points.add("9h", MERGING, percent, seconds)
 
 
-def false_positives(there: Cluster, made: Merging, publications: list[Publication]) -> set[str]:
+def false_positives(there: Cluster, made: MergingPartitioner, publications: list[Publication]) -> set[str]:
     """The ids of publications that a merger matched though none of its members did."""
     placement = made.placement
     result = there.server.match(publications)

@@ -6,7 +6,7 @@ import gc
 import sys
 from collections.abc import Sequence
 
-from triplewire.clauses.calls import AskedBuilder
+from triplewire.clauses.calls import RequiredCallsBuilder
 from triplewire.clauses.clauses import Clauses
 from triplewire.clauses.growing import GrowingTable
 from triplewire.clauses.node_tests.table import TestTable, build
@@ -31,7 +31,7 @@ class ClauseBuilder:
         self._constants: dict[IRI | Literal, int] = {}
         self._tests = TestTable()
         self._table = GrowingTable()
-        self._asked = AskedBuilder()
+        self._asked = RequiredCallsBuilder()
         self._by_template = TemplateRows(self._table, self._constant, self._tests)
 
     def __len__(self) -> int:

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from triplewire.clauses.mapped_zeros import compact_zeros
 from triplewire.clauses.node_tests.columns import Arrays, prefixed, slices, under
 from triplewire.clauses.schema import Column, Schema, check, check_names, require
-from triplewire.clauses.untouched import spared
 from triplewire.encode.batch import Ids
 from triplewire.encode.names import Names
 from triplewire.ir.evaluation.unknown import CallKey
@@ -30,7 +30,7 @@ _SCHEMA: Schema = {
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RequiredCalls:
     """Subscription -> the operator calls that must all hold; none for a subscription that is no such conjunction."""
 
     names: Names
@@ -47,12 +47,12 @@ class Asked:
         return {"offset": self.offset, "call": self.call, **prefixed("names", self.names.arrays())}
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Asked:
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> RequiredCalls:
         """What `arrays` gave. Raises `KeyError` where something is missing."""
         return cls(Names.from_arrays(under("names", arrays)), arrays["offset"], arrays["call"])
 
     @classmethod
-    def merged(cls, parts: Sequence[tuple[Asked, NDArray[np.int64]]]) -> Asked:
+    def merged(cls, parts: Sequence[tuple[RequiredCalls, NDArray[np.int64]]]) -> RequiredCalls:
         """Those of some subscriptions of each part, numbered on from part to part. Calls that nobody needs any more
         are left behind."""
         names: Names | None = None
@@ -63,17 +63,17 @@ class Asked:
             used = np.unique(call)
             new = np.zeros(len(part.names), np.int32)
             if names is None:
-                names, new[used] = part.names.taken(used), np.arange(len(used), dtype=np.int32)
+                names, new[used] = part.names.take(used), np.arange(len(used), dtype=np.int32)
             else:
                 names, new[used] = names.extended(part.names, used)
             offsets.append((offset[1:] + start).astype(np.int32))
             calls.append(new[call])
             start += len(call)
         assert names is not None
-        return cls(names, spared(np.concatenate(offsets)), np.concatenate(calls))
+        return cls(names, compact_zeros(np.concatenate(offsets)), np.concatenate(calls))
 
 
-class AskedBuilder:
+class RequiredCallsBuilder:
     """Collects the calls of subscriptions, one after the other."""
 
     def __init__(self) -> None:
@@ -86,15 +86,16 @@ class AskedBuilder:
         self._call.extend([numbers.setdefault(key, len(numbers)) for key in keys])
         self._offset.append(len(self._call))
 
-    def build(self) -> Asked:
+    def build(self) -> RequiredCalls:
         """Those of all subscriptions. The builder is spent then."""
         names = Names.build([text_of(key).encode("ascii") for key in self._numbers], _SEED)
         self._numbers.clear()
-        return Asked(names, spared(np.array(self._offset, np.int32)), np.array(self._call, np.int32))
+        return RequiredCalls(names, compact_zeros(np.array(self._offset, np.int32)), np.array(self._call, np.int32))
 
 
-def check_asked(arrays: Mapping[str, NDArray[Any]], part: str, subscriptions: int) -> None:
-    """Check what `Asked.arrays` gave. Raises `ValueError`, or another error of Python where something is missing."""
+def check_required_calls(arrays: Mapping[str, NDArray[Any]], part: str, subscriptions: int) -> None:
+    """Check what `RequiredCalls.arrays` gave. Raises `ValueError`, or another error of Python where something is
+    missing."""
     names = under("names", arrays)
     calls = check_names(names, f"{part}.names")
     own = {name: array_ for name, array_ in arrays.items() if "." not in name}

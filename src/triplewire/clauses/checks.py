@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from triplewire.clauses.calls import check_asked
+from triplewire.clauses.calls import check_required_calls
 from triplewire.clauses.facts import components_of
 from triplewire.clauses.node_tests.checks import check_tests
 from triplewire.clauses.node_tests.columns import under
@@ -48,7 +48,7 @@ def check_clauses(arrays: Mapping[str, NDArray[Any]], part: str, subscriptions: 
     sizes = check(_TABLE, table, f"{part}.table", sizes)
     facts = under("facts", arrays)
     check(_FACTS, facts, f"{part}.facts", sizes)
-    check_asked(under("asked", arrays), f"{part}.asked", subscriptions)
+    check_required_calls(under("asked", arrays), f"{part}.asked", subscriptions)
     for begin, end in blocks(subscriptions):
         _check_owners(table, facts["owner"], begin, end, part)
     for begin, end in blocks(sizes["clauses"]):

@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from triplewire.clauses.calls import Asked
+from triplewire.clauses.calls import RequiredCalls
 from triplewire.clauses.facts import Facts
+from triplewire.clauses.mapped_zeros import compact_zeros
 from triplewire.clauses.node_tests.columns import Arrays, prefixed, under
 from triplewire.clauses.node_tests.few import FewTerms
 from triplewire.clauses.node_tests.table import Tests
 from triplewire.clauses.table import ClauseTable
-from triplewire.clauses.untouched import spared
 from triplewire.encode.names import Names
 
 VERSION = 16  # of the arrays that are saved
@@ -35,13 +35,13 @@ class Clauses:
     tests: Tests
     table: ClauseTable
     facts: Facts
-    asked: Asked
+    asked: RequiredCalls
 
     def __len__(self) -> int:
         return len(self.table)
 
     @classmethod
-    def of(cls, constants: Names, tests: Tests, table: ClauseTable, asked: Asked) -> Clauses:
+    def of(cls, constants: Names, tests: Tests, table: ClauseTable, asked: RequiredCalls) -> Clauses:
         """The clauses of a table, with the facts worked out."""
         table = table.compact()
         return cls(constants, tests, table, Facts.of(table, tests), asked)
@@ -65,7 +65,7 @@ class Clauses:
     def has_alternatives(self) -> NDArray[np.bool_]:
         """Subscription -> has it several clauses?"""
         several: NDArray[np.bool_] = np.diff(self.table.clause_offset) > 1
-        return spared(several)
+        return compact_zeros(several)
 
     @cached_property
     def _residual_places(self) -> dict[int, int]:
@@ -98,7 +98,7 @@ class Clauses:
             Tests.from_arrays(under("tests", arrays)),
             ClauseTable(**table),
             Facts.from_arrays(under("facts", arrays)),
-            Asked.from_arrays(under("asked", arrays)),
+            RequiredCalls.from_arrays(under("asked", arrays)),
         )
 
     @property

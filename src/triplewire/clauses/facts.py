@@ -8,10 +8,10 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from triplewire.clauses.mapped_zeros import mapped_zeros
 from triplewire.clauses.node_tests.columns import Arrays
 from triplewire.clauses.node_tests.table import Tests
 from triplewire.clauses.table import ASK, EXACT, ClauseTable
-from triplewire.clauses.untouched import untouched
 from triplewire.encode.batch import Bytes, Ids
 from triplewire.kernels.joins import components as component_kernels
 from triplewire.kernels.shared.columns import fixed
@@ -61,7 +61,7 @@ def components_of(table: ClauseTable, owner: Ids) -> dict[str, Any]:
     pattern_offset, pattern, width = fixed(table.pattern_offset, table.pattern, table.width[owner])
     largest = max(int(np.diff(pattern_offset).max(initial=0)), int(width.max(initial=0)))
     kind = np.uint8 if largest <= _MOST_IN_BYTES else np.int32
-    component, member = untouched((patterns, 4), kind), untouched(patterns, kind)
+    component, member = mapped_zeros((patterns, 4), kind), mapped_zeros(patterns, kind)
     most = int(table.variables.max(initial=0)) + 1
     component_kernels.components(pattern_offset, pattern, width, most, offset, component, member)
     component = component[: offset[-1]]

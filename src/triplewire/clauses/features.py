@@ -1,7 +1,7 @@
 """Which tests of a segment do the terms of a batch satisfy? The bridge from strings to ids.
 
 The tests themselves: `triplewire.clauses.node_tests.table`. What is done with the answers:
-`triplewire.select.trie.build` and `triplewire.verify.columnar`.
+`triplewire.select.trie.build` and `triplewire.verify.batch_verifier`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from triplewire.clauses.node_tests.stated import ClassFeatures
+from triplewire.clauses.node_tests.class_features import ClassFeatures
 from triplewire.clauses.node_tests.table import Tests
 from triplewire.clauses.node_tests.texts import tests_of_texts
 from triplewire.clauses.node_tests.values import places

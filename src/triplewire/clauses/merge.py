@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from triplewire.clauses import table as table_columns
-from triplewire.clauses.calls import Asked
+from triplewire.clauses.calls import RequiredCalls
 from triplewire.clauses.clauses import Clauses
 from triplewire.clauses.node_tests.columns import slices
 from triplewire.clauses.node_tests.table import Tests
@@ -46,7 +46,7 @@ def merge(parts: Sequence[tuple[Clauses, Numbers]]) -> Clauses:
             for name in ("test_variable", "test", "variables", "selected", "flags")
         ),
     )
-    return Clauses.of(constants, tests, table, Asked.merged([(part.asked, numbers) for part, numbers in parts]))
+    return Clauses.of(constants, tests, table, RequiredCalls.merged([(part.asked, numbers) for part, numbers in parts]))
 
 
 def _taken(table: ClauseTable, subscriptions: Numbers) -> ClauseTable:
@@ -81,7 +81,7 @@ def _joined_constants(tables: Sequence[Names], clauses: Sequence[ClauseTable]) -
         used = np.unique(table.pattern[table.pattern >= 0])
         new = np.full(len(own), -1, np.int32)
         if place == 0:
-            joined = own.taken(used)
+            joined = own.take(used)
             new[used] = np.arange(len(used))
         else:
             joined, new[used] = joined.extended(own, used)

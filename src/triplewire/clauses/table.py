@@ -10,7 +10,7 @@ from functools import cached_property
 
 import numpy as np
 
-from triplewire.clauses.untouched import spared
+from triplewire.clauses.mapped_zeros import compact_zeros
 from triplewire.encode.batch import Bytes, Ids
 from triplewire.errors import LimitError
 from triplewire.kernels.shared.columns import ClauseColumns, fixed
@@ -83,7 +83,7 @@ class ClauseTable:
         same = np.array_equal(self.variables, self.selected)
         return replace(
             self,
-            test_offset=spared(self.test_offset),
+            test_offset=compact_zeros(self.test_offset),
             variables=self.selected if same else self.variables,
-            selected=spared(self.selected),
+            selected=compact_zeros(self.selected),
         )

@@ -12,8 +12,8 @@ import typer
 from triplewire.cli import output
 from triplewire.cli.inputs.engines import read_chunks
 from triplewire.cli.inputs.files import refuse_nothing
-from triplewire.cli.inputs.given import Inputs
 from triplewire.cli.inputs.groups import grouped
+from triplewire.cli.inputs.resolve import Inputs
 from triplewire.cli.report import Report, counted, one_line, say
 from triplewire.errors import Refusal, TriplewireError
 

@@ -16,8 +16,8 @@ import typer
 from triplewire.cli import output
 from triplewire.cli.inputs.engines import found_matcher
 from triplewire.cli.inputs.files import refuse_nothing
-from triplewire.cli.inputs.given import Given, Inputs
 from triplewire.cli.inputs.groups import grouped
+from triplewire.cli.inputs.resolve import Inputs, ResolvedInputs
 from triplewire.cli.report import Report, counted, say
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def _say_compiling() -> None:
         say("compiling for this processor: a few minutes, the first time only (triplewire warm-up does it before)")
 
 
-def _matched(engine: Engine, given: Given, collected: Collected, report: Report, clock: Clock) -> Stats:
+def _matched(engine: Engine, given: ResolvedInputs, collected: Collected, report: Report, clock: Clock) -> Stats:
     """Match the publications and collect the rows; returns what it took."""
     from triplewire.engine.stats import Stats  # as above
 

@@ -125,7 +125,7 @@ class Batch:
         columns = self.subject[begin:end], self.predicate[begin:end], self.object[begin:end]
         return Batch(self.ids[first:last], offset, *columns, self.terms, self.words)
 
-    def taken(self, numbers: NDArray[np.integer]) -> Batch:
+    def take(self, numbers: NDArray[np.integer]) -> Batch:
         """The publications of these numbers, with the same terms and words."""
         start = self.offset[numbers]
         counts = self.offset[numbers + 1] - start

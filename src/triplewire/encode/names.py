@@ -64,7 +64,7 @@ class Names:
         hashes = kernels.hash_spans(text, offset[:-1], offset[1:], seed)
         return cls(text, offset, hashes, _slots(hashes), np.array([seed]), np.zeros(0, np.uint8))
 
-    def taken(self, numbers: NDArray[np.integer[Any]]) -> Names:
+    def take(self, numbers: NDArray[np.integer[Any]]) -> Names:
         """The table of some of the strings, numbered in that order."""
         text, offset = self.texts(numbers)
         hashes = self.hash[numbers]
@@ -78,12 +78,12 @@ class Names:
     def extended(self, other: Names, numbers: NDArray[np.integer[Any]]) -> tuple[Names, Ids]:
         """This table with some strings of another one of its sort behind its own, as far as they are new; and the
         number of each of those strings here."""
-        own, number_here = other.taken(numbers), np.empty(len(numbers), np.int32)
+        own, number_here = other.take(numbers), np.empty(len(numbers), np.int32)
         theirs = kernels.Spans(*fixed(own.text, own.offset[:-1], own.offset[1:], own.kind, *_NO_SUFFIXES))
         kernels.find(theirs, fixed_array(own.hash), self.table, number_here)
         fresh = np.flatnonzero(number_here < 0)
         number_here[fresh] = len(self) + np.arange(len(fresh), dtype=np.int32)
-        more = own.taken(fresh)
+        more = own.take(fresh)
         hashes = np.concatenate((self.hash, more.hash))
         return Names(
             np.concatenate((self.text, more.text)),

@@ -18,21 +18,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 from triplewire import plugins
+from triplewire.argument_checks import expect_callable, expect_path, expect_text, plain_text
 from triplewire.config import Settings
-from triplewire.engine import given
+from triplewire.engine import arguments
 from triplewire.engine.compiler import Compiler, id_is_taken
-from triplewire.engine.current import Current, publications_of
-from triplewire.engine.explain.recent import Recent
-from triplewire.engine.incoming import Portion, Reading, chunks_of, chunks_of_batches, chunks_of_files, matched
+from triplewire.engine.current_snapshot import CurrentSnapshot, publications_of
+from triplewire.engine.explain.recent import RecentResults
+from triplewire.engine.incoming import ChunkSizer, Reading, chunks_of, chunks_of_batches, chunks_of_files, matched
 from triplewire.engine.result import MatchResult
 from triplewire.engine.stats import Clock, Stats
 from triplewire.engine.store import contents
 from triplewire.engine.store import directory as store
 from triplewire.engine.tiers.matcher import empty_snapshot
-from triplewire.engine.views.registered import Registered
 from triplewire.engine.views.rules import Rules
+from triplewire.engine.views.subscriptions import SubscriptionsView
 from triplewire.errors import Refusal, SubscriptionError, TriplewireError, raise_refusal
-from triplewire.expected import expect_callable, expect_path, expect_text, plain_text
 from triplewire.ir.checks import check
 from triplewire.ir.subscription import Subscription
 from triplewire.ir.taxonomy import Taxonomy
@@ -85,13 +85,13 @@ class Engine:
         expect_text("Engine(matcher=...)", matcher)
         if not isinstance(entailment, str) or entailment not in ENTAILMENTS:
             raise TriplewireError(f"there is no entailment {entailment!r}", remedy=f"known: {', '.join(ENTAILMENTS)}")
-        world = given.world_of("Engine", taxonomy, operators, settings, operator_order, operator_cache)
+        world = arguments.world_of("Engine", taxonomy, operators, settings, operator_order, operator_cache)
         self._compiler = Compiler(world, entailment)
         self._matcher_name = matcher
         self._matcher = plugins.find("matcher", matcher)
-        self._current = Current(empty_snapshot(self._matcher, self._compiler))
+        self._current = CurrentSnapshot(empty_snapshot(self._matcher, self._compiler))
         self._last_number = 0
-        self._recent = Recent()
+        self._recent = RecentResults()
 
     @property
     def _snapshot(self) -> Snapshot:
@@ -117,7 +117,7 @@ class Engine:
         is refused, the one before stays. Raises `SubscriptionError` when the id is taken or an operator is unknown,
         what `parse` raises, and `StoreError` where texts cannot be written to a temporary file.
         """
-        id = given.check_query(query, language, id, prefixes, base)
+        id = arguments.check_query(query, language, id, prefixes, base)
         world = self._compiler.world
         with self._current.lock:
             if isinstance(query, Subscription):
@@ -145,7 +145,7 @@ class Engine:
             subscription = self._compiler.checked(subscription)
             self._last_number = number
             self._current.snapshot = self._snapshot.changed((subscription,), before, plain=plain)
-        self._current.work_aside()
+        self._current.start_background_work()
         return subscription
 
     def _fresh_number(self) -> int:
@@ -157,12 +157,12 @@ class Engine:
     def unsubscribe(self, id: str) -> bool:
         """Remove a subscription; False when there is none of this id. A rule that names it keeps its meaning, and is
         saved and loaded with it."""
-        id = given.check_id("unsubscribe(id)", id)
+        id = arguments.check_id("unsubscribe(id)", id)
         with self._current.lock:
             if id not in self._snapshot:
                 return False
             self._current.snapshot = self._snapshot.changed((), (id,))
-        self._current.work_aside()
+        self._current.start_background_work()
         return True
 
     def load_subscriptions(
@@ -181,11 +181,11 @@ class Engine:
         subscription's id and what its author should know; `progress` gets the number of those registered so far, now
         and then. With `ids`, others than these are passed over.
         """
-        files = given.subscription_files(paths, on_refusal, on_warning, progress, ids)
+        files = arguments.subscription_files(paths, on_refusal, on_warning, progress, ids)
         refuse = raise_refusal if on_refusal is None else on_refusal
         wanted = None if ids is None else frozenset(map(plain_text, ids))
         if wanted is None:
-            self._current.for_loading(files)
+            self._current.prepare_for_loading(files)
         loaded = 0
         for more in self._load(files, refuse, on_warning, wanted):
             loaded += more
@@ -201,13 +201,13 @@ class Engine:
         yield from load(files, self._compiler, self._current, refuse, warn, ids)
 
     @property
-    def subscriptions(self) -> Registered:
+    def subscriptions(self) -> SubscriptionsView:
         """What is registered now, in the order of registration: a view that later changes leave alone."""
-        return Registered(self._snapshot)
+        return SubscriptionsView(self._snapshot)
 
     def get(self, id: str) -> Subscription | None:
         """The subscription of this id, as it was registered; None when there is none."""
-        return self._snapshot.get(given.check_id("get(id)", id))
+        return self._snapshot.get(arguments.check_id("get(id)", id))
 
     def __contains__(self, id: object) -> bool:
         return isinstance(id, str) and plain_text(id) in self._snapshot
@@ -240,8 +240,8 @@ class Engine:
         A pair that cannot be decided (a limit is passed, an operator fails) becomes one of the result's refusals. What
         the iterable raises is passed on.
         """
-        each = given.each_publication(publications)
-        snapshot, clock = self._current.for_matching(), Clock()
+        each = arguments.each_publication(publications)
+        snapshot, clock = self._current.snapshot_for_matching(), Clock()
         return self._recent.keep(matched(snapshot, chunks_of(each, self._compiler, clock), clock, self.settings))
 
     def match_files(
@@ -265,13 +265,13 @@ class Engine:
     def _each_result(
         self, sources: Sequence[Source], reading: Reading, on_refusal: Refuse | None, clock: Clock | None
     ) -> Iterator[MatchResult]:
-        mine, portion = clock or Clock(), Portion()
+        mine, sizer = clock or Clock(), ChunkSizer()
         with mine("load"):
-            snapshot = self._current.for_matching(lambda: publications_of(sources))
+            snapshot = self._current.snapshot_for_matching(lambda: publications_of(sources))
         for whole in chunks_of_files(sources, reading, self._compiler, mine, on_refusal, snapshot.columnar):
-            for chunk in portion.parts(whole):
+            for chunk in sizer.parts(whole):
                 rows = snapshot.match(chunk, mine)
-                portion.record(len(chunk), len(rows), rows.verified)
+                sizer.record(len(chunk), len(rows), rows.verified)
                 result = MatchResult(snapshot, self.settings.max_binding_bytes)
                 result.add(chunk, rows)
                 if clock is None:
@@ -300,8 +300,8 @@ class Engine:
 
         expect_callable("match_batch(on_refusal=...)", on_refusal)
         expect_callable("match_batch(on_stats=...)", on_stats)
-        batches, clock = given.record_batches(batch), Clock()
-        snapshot = self._current.for_matching(lambda: sum(part.num_rows for part in batches))
+        batches, clock = arguments.record_batches(batch), Clock()
+        snapshot = self._current.snapshot_for_matching(lambda: sum(part.num_rows for part in batches))
         chunks = chunks_of_batches(batches, self._compiler, clock, on_refusal, snapshot.columnar)
         result = matched(snapshot, chunks, clock, self.settings)
         for refusal in result.refusals:
@@ -376,7 +376,7 @@ class Engine:
 
         Raises `StoreError` when the directory is damaged, of a newer version or no saved engine.
         """
-        given.check_loading(path, matcher, operators, settings)
+        arguments.check_loading(path, matcher, operators, settings)
         saved = store.load(Path(path), settings, whole=verify)
         engine = cls(
             taxonomy=saved.taxonomy,

@@ -50,7 +50,7 @@ def size_of(sources: Iterable[Source]) -> int:
     return size
 
 
-class Portion:
+class ChunkSizer:
     """Chooses how many publications are matched in one call: as many as fill about `ROWS` match rows, estimated from
     the calls before."""
 
@@ -213,11 +213,11 @@ def _columns(data: bytes, name: str, compiler: Compiler, clock: Clock) -> Batch 
 
 def matched(snapshot: Snapshot, chunks: Iterable[Chunk], clock: Clock, settings: Settings) -> MatchResult:
     """The matches of chunks, in parts of so many rows."""
-    result, portion = MatchResult(snapshot, settings.max_binding_bytes), Portion()
+    result, sizer = MatchResult(snapshot, settings.max_binding_bytes), ChunkSizer()
     for whole in chunks:
-        for chunk in portion.parts(whole):
+        for chunk in sizer.parts(whole):
             rows = snapshot.match(chunk, clock)
-            portion.record(len(chunk), len(rows), rows.verified)
+            sizer.record(len(chunk), len(rows), rows.verified)
             result.add(chunk, rows)
     result.stats.seconds = clock.seconds()
     return result

@@ -12,7 +12,7 @@ from itertools import islice
 from typing import ParamSpec, Protocol, TypeAlias
 
 from triplewire.engine.compiler import Compiler, id_is_taken
-from triplewire.engine.current import Current
+from triplewire.engine.current_snapshot import CurrentSnapshot
 from triplewire.engine.views.rules import Rules
 from triplewire.errors import Refusal, TriplewireError
 from triplewire.ir.subscription import Subscription
@@ -41,7 +41,7 @@ class Registrar(Protocol):
 def load(
     files: Sequence[File],
     compiler: Compiler,
-    current: Current,
+    current: CurrentSnapshot,
     refuse: Refuse,
     warn: Warn | None,
     ids: frozenset[str] | None,
@@ -105,7 +105,7 @@ def _guarded(receiver: Callable[Told, None], raised: list[Exception]) -> Callabl
 class ObjectRegistrar:
     """Registers rows that were parsed in full."""
 
-    def __init__(self, compiler: Compiler, current: Current, refuse: Refuse, warn: Warn | None) -> None:
+    def __init__(self, compiler: Compiler, current: CurrentSnapshot, refuse: Refuse, warn: Warn | None) -> None:
         self._compiler = compiler
         self._current = current
         self._refuse = refuse

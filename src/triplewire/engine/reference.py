@@ -18,10 +18,10 @@ from triplewire.encode.strings import TextColumn
 from triplewire.errors import TriplewireError
 from triplewire.ir.evaluation.evaluate import Answer
 from triplewire.ir.subscription import Subscription
-from triplewire.matchers import Chunk, Detail, Details, Install, Meaning, Rows, Stage
+from triplewire.matchers import Chunk, Detail, Details, Install, Rows, Stage, SubscriptionCompiler
 from triplewire.model.match import first_bindings
-from triplewire.verify.in_flight import in_flight
 from triplewire.verify.operators import CallCounts, OperatorStage
+from triplewire.verify.threaded_map import threaded_map
 
 _RECENT = 256  # changes that are kept beside the large table, at least
 
@@ -37,17 +37,17 @@ class ReferenceSnapshot:
 
     def __init__(
         self,
-        meaning: Meaning,
+        compiler: SubscriptionCompiler,
         stated: Mapping[str, Subscription] | None = None,
         recent: Mapping[str, Subscription | None] | None = None,
         count: int = 0,
         stage: OperatorStage | None = None,
     ) -> None:
-        self._meaning = meaning
+        self._compiler = compiler
         self._stated = stated or {}
         self._recent = recent or {}
         self._count = count
-        self._stage = stage or OperatorStage(meaning.world, learned=meaning.learned)
+        self._stage = stage or OperatorStage(compiler.world, learned=compiler.learned)
         self._sorted: tuple[Subscription, ...] | None = None  # as they are evaluated, made for the first publications
 
     def changed(
@@ -64,12 +64,12 @@ class ReferenceSnapshot:
             recent[subscription.id] = subscription
         count += len(added)
         if len(recent) ** 2 <= max(len(self._stated), _RECENT**2):
-            return ReferenceSnapshot(self._meaning, self._stated, recent, count, self._stage)
+            return ReferenceSnapshot(self._compiler, self._stated, recent, count, self._stage)
         whole = {id_: subscription for id_, subscription in self._stated.items() if id_ not in recent}
         whole |= {id_: subscription for id_, subscription in recent.items() if subscription is not None}
-        return ReferenceSnapshot(self._meaning, whole, {}, count, self._stage)
+        return ReferenceSnapshot(self._compiler, whole, {}, count, self._stage)
 
-    def due(self) -> Callable[[], Install] | None:
+    def background_work(self) -> Callable[[], Install] | None:
         """Nothing."""
         return None
 
@@ -103,7 +103,7 @@ class ReferenceSnapshot:
     def _meant(self) -> tuple[Subscription, ...]:
         """The subscriptions as they are evaluated, by number. At worst two threads make them at once."""
         if self._sorted is None:
-            self._sorted = tuple(sorted(map(self._meaning.meant, self._each()), key=attrgetter("id")))
+            self._sorted = tuple(sorted(map(self._compiler.meant, self._each()), key=attrgetter("id")))
         return self._sorted
 
     def match(self, chunk: Chunk, stage: Stage) -> Rows:
@@ -118,7 +118,7 @@ class ReferenceSnapshot:
         candidates = len(chunk) * len(subscriptions)
         publications = list(map(chunk.publication, range(len(chunk))))
         triples = sum(len(current.triples) for current in publications)
-        at_once, world = self._stage.caller.at_once, self._meaning.world
+        at_once, world = self._stage.caller.at_once, self._compiler.world
         most_bytes = world.settings.max_binding_bytes
         counts = [CallCounts() for _ in publications]
 
@@ -126,7 +126,7 @@ class ReferenceSnapshot:
             current, made = publications[place], chunk.calls.of(place)
             return self._stage.decide(current, subscriptions, made, counts[place], world.known(current))
 
-        decided = in_flight(decide, range(len(publications)), at_once)
+        decided = threaded_map(decide, range(len(publications)), at_once)
         for row in range(len(chunk)):
             with stage("verify"):
                 outcomes = next(decided)

@@ -1,5 +1,5 @@
 """Class tests of the terms of a batch: which sets of tests hold of a term by the taxonomy, and of a node because of the
-rdf:type triples of its publication. Used by `triplewire.clauses.node_tests.stated`.
+rdf:type triples of its publication. Used by `triplewire.clauses.node_tests.class_features`.
 
 A set of tests has a number; set s is the slice offset[s] .. offset[s + 1] of `flat`, ascending. Where a function fills
 arrays that may be too small, it returns how much there is and writes nothing beyond their ends.

@@ -24,12 +24,12 @@ from triplewire.kernels.text.names import Spans, StringTable, find_rows
 
 MOST_TERMS, MOST_TRIPLES = 1 << 10, 1 << 10
 WORDS, CLASSES, NUMBERS = 1, 2, 4
-"""Bits of `Asked.kinds`."""
+"""Bits of `LookUpQuery.kinds`."""
 _int: Any = np.int64
 _wide: Any = np.uint64
 
 
-class Asked(NamedTuple):
+class LookUpQuery(NamedTuple):
     """What the tests ask for."""
 
     kinds: Any
@@ -95,7 +95,7 @@ _bytes, _ids, _longs, _hashes = Field(np.uint8), Field(np.int32), Field(np.int64
 _by_term = Field(np.int32, (MOST_TERMS,))
 _STRINGS = (_bytes, _longs, _bytes, _hashes, _ids)
 LENT = (
-    (Asked, (NUMBER, NUMBER, _bytes, NUMBER, NUMBER)),
+    (LookUpQuery, (NUMBER, NUMBER, _bytes, NUMBER, NUMBER)),
     (StringTable, _STRINGS),
     (StringTable, _STRINGS),
     (WordPostings, (_longs, _ids)),
@@ -129,7 +129,7 @@ def _of_words(batch: BatchColumns, words: StringTable, postings: WordPostings, a
 
 
 @called_helper
-def _of_classes(batch: BatchColumns, asked: Asked, names: StringTable, sets: KnownSets, areas: Areas,
+def _of_classes(batch: BatchColumns, asked: LookUpQuery, names: StringTable, sets: KnownSets, areas: Areas,
                 node_offset: Any) -> Any:  # fmt: skip
     """The tests of classes: of terms, as slices of `class_test`, and of nodes. Returns how many both are; NOT_KNOWN
     where something has to be found out first."""

@@ -10,12 +10,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from triplewire import plugins
+from triplewire.argument_checks import expect, expect_text, expect_texts, plain_text
 from triplewire.config import Settings
 from triplewire.errors import ArgumentError, LanguageError
-from triplewire.expected import expect, expect_text, expect_texts, plain_text
 from triplewire.ir.checks import check
 from triplewire.ir.subscription import Subscription
-from triplewire.languages.context import Context, Language, SeenRules
+from triplewire.languages.context import Context, Language, RecordingRules
 from triplewire.model.operator import Operator
 from triplewire.operators import built_in_operators
 
@@ -48,7 +48,7 @@ def parse(
     for name in prefixes:
         if name.endswith(":"):
             raise ArgumentError(f"{name!r} is no prefix", source="parse(prefixes=...)", remedy="leave out the colon")
-    seen = SeenRules({} if rules is None else rules)
+    seen = RecordingRules({} if rules is None else rules)
     context = Context(
         source=id,
         prefixes=prefixes,

@@ -40,7 +40,7 @@ class Parsed:
     warnings: tuple[str, ...] = ()
 
 
-class SeenRules(Mapping[str, Subscription]):
+class RecordingRules(Mapping[str, Subscription]):
     """Rules, and which of them were asked for and found."""
 
     def __init__(self, rules: Mapping[str, Subscription]) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from triplewire.expected import expect, expect_plain, refuse
+from triplewire.argument_checks import expect, expect_plain, refuse
 from triplewire.model.canonical import content_hash
 from triplewire.model.packed import Packed, unpack
 from triplewire.model.terms import IRI, Node, Term, Triple, shortened

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple, Self, TypeAlias
 
+from triplewire.argument_checks import expect_plain, refuse
 from triplewire.errors import ArgumentError
-from triplewire.expected import expect_plain, refuse
 
 if TYPE_CHECKING:
     from triplewire.model.values import PythonValue

@@ -11,14 +11,14 @@ from triplewire.model.publication import Publication
 
 
 @dataclass(frozen=True, slots=True)
-class Missing:
+class MissingOperator:
     """An operator whose calls all fail, so that a pair that depends on one is refused, and all others are told."""
 
     name: str
     parameters: tuple[Parameter, ...]
 
     @classmethod
-    def of(cls, name: str, units: Sequence[str]) -> Missing:
+    def of(cls, name: str, units: Sequence[str]) -> MissingOperator:
         """The stand-in of an operator whose parameters have these units."""
         return cls(name, tuple([Parameter(str(place), unit) for place, unit in enumerate(units, 1)]))
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from triplewire.engine import Engine
 from triplewire.engine.result import MatchResult
-from triplewire.engine.views.handed import chunks_for, match_chunks
+from triplewire.engine.views.encoded_chunks import chunks_for, match_chunks
 from triplewire.errors import Refusal
 from triplewire.ir.evaluation.evaluate import World
 from triplewire.ir.subscription import Subscription
@@ -28,7 +28,7 @@ from triplewire.partition.plan import Partitioner
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ClusterResult:
     """The matches of some publications, in the order of one engine, and the pairs that could not be decided."""
 
     matches: list[Match]
@@ -66,22 +66,22 @@ def routed(result: MatchResult, placement: Placement) -> Iterable[tuple[str, str
                 yield part.publications[publication], name
 
 
-def direct(result: MatchResult, placement: Placement) -> Found:
+def direct(result: MatchResult, placement: Placement) -> ClusterResult:
     """The matches of stage 1 that are those of subscriptions."""
     if not placement.mergers:
-        return Found(list(result), list(result.refusals))
+        return ClusterResult(list(result), list(result.refusals))
     mergers = placement.mergers
     refusals = [r for r in result.refusals if not any(r.subject.endswith(" " + merger) for merger in mergers)]
-    return Found([match for match in result if match.subscription not in mergers], refusals)
+    return ClusterResult([match for match in result if match.subscription not in mergers], refusals)
 
 
-def taken(chunks: Sequence[Chunk], numbers: Sequence[int]) -> list[Chunk]:
+def take_publications(chunks: Sequence[Chunk], numbers: Sequence[int]) -> list[Chunk]:
     """The publications of these numbers, counted over all chunks and in order, as they are encoded."""
     out, first, all_numbers = [], 0, np.array(numbers, np.int64)
     for chunk in chunks:
         begin, end = np.searchsorted(all_numbers, (first, first + len(chunk)))
         if begin < end:
-            out.append(chunk.taken(all_numbers[begin:end] - first))
+            out.append(chunk.take(all_numbers[begin:end] - first))
         first += len(chunk)
     return out
 
@@ -128,14 +128,14 @@ class Cluster:
         self._partitioner.unsubscribe(id)
         self._move()
 
-    def match(self, publications: Iterable[Publication]) -> Found:
+    def match(self, publications: Iterable[Publication]) -> ClusterResult:
         """Match publications in both stages; the matches are in the order of one engine."""
         given = list(publications)
         chunks = chunks_for(self.server, given)
         result = match_chunks(self.server, chunks)
         united = direct(result, self.placement)
         for node, numbers in routes(result, given, self.placement):
-            more = match_chunks(self.nodes[node], taken(chunks, numbers))
+            more = match_chunks(self.nodes[node], take_publications(chunks, numbers))
             united.matches.extend(more)
             united.refusals.extend(more.refusals)
         place = {publication.id: number for number, publication in enumerate(given)}

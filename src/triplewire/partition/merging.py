@@ -22,12 +22,12 @@ from triplewire.ir.subscription import Subscription
 from triplewire.model.publication import Publication
 from triplewire.partition.candidates import Containers
 from triplewire.partition.containment import Form, contains, form_of
+from triplewire.partition.containment_partitioner import specialty
 from triplewire.partition.engines import engine_of
 from triplewire.partition.mergers import common, merger_of
 from triplewire.partition.placement import SERVER, Placement
-from triplewire.partition.sampled import Sample, Shape, shapes_of
+from triplewire.partition.sample import Sample, Shape, shapes_of
 from triplewire.partition.summaries import collect
-from triplewire.partition.trees import specialty
 
 SLACK = 5.0
 """How many percent of the subscriptions the index may grow beyond the target, and beyond what the last merging left,
@@ -37,7 +37,7 @@ MOST_IN_VAIN = 0.001
 """The share of publications that may reach a node in vain, as expected of all mergers together."""
 
 
-class Merging:
+class MergingPartitioner:
     """The partitioner *merging*. `percent` of the subscriptions are to leave the index; `sample` are publications."""
 
     def __init__(

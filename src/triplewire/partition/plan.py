@@ -14,9 +14,9 @@ from triplewire.errors import TriplewireError
 from triplewire.ir.evaluation.evaluate import World
 from triplewire.ir.subscription import Subscription
 from triplewire.model.publication import Publication
-from triplewire.partition.merging import Merging
+from triplewire.partition.containment_partitioner import ContainmentPartitioner
+from triplewire.partition.merging import MergingPartitioner
 from triplewire.partition.placement import SERVER, Placement
-from triplewire.partition.trees import Containment
 
 NAMES = ("replicated", "containment", "merging", "random")
 
@@ -84,7 +84,7 @@ def partitioner(
     if name == "random":
         return Random(nodes)
     if name == "containment":
-        return Containment(nodes, world, entailment)
+        return ContainmentPartitioner(nodes, world, entailment)
     if name == "merging":
-        return Merging(nodes, world, entailment, sample=tuple(sample), percent=percent)
+        return MergingPartitioner(nodes, world, entailment, sample=tuple(sample), percent=percent)
     raise TriplewireError(f"there is no partitioner {name!r}", remedy=f"known: {', '.join(NAMES)}")

@@ -56,7 +56,7 @@ class Calling:
                 _applied[engine.learned] = self.learned
         yield
         if self.tell is not None:
-            counted = [told for engine in engines if (told := engine.learned.taken())["operators"]]
+            counted = [told for engine in engines if (told := engine.learned.take_new_counts())["operators"]]
             if counted:
                 self.tell(counted)
 

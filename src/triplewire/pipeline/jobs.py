@@ -22,8 +22,8 @@ from triplewire.ir.subscription import Subscription
 from triplewire.languages.sources.files import read_subscriptions
 from triplewire.model.operator import Operator
 from triplewire.operators.files import OperatorFile, operators_of
+from triplewire.pipeline.arguments import check_compiling, check_rows, check_subscriptions
 from triplewire.pipeline.filter import PackedEngine
-from triplewire.pipeline.given import check_compiling, check_rows, check_subscriptions
 from triplewire.pipeline.index.filters import NODE, ROUTED, ROUTED_ROWS, IndexFilter, StageOne, StageTwo
 from triplewire.pipeline.results.tasks import (
     REPORT,
@@ -41,8 +41,8 @@ from triplewire.read.taxonomy import load_taxonomy
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-Given: TypeAlias = "str | os.PathLike[str] | Subscription"
-Subscriptions: TypeAlias = "Given | Iterable[Given] | Engine | PackedEngine"
+SubscriptionSource: TypeAlias = "str | os.PathLike[str] | Subscription"
+Subscriptions: TypeAlias = "SubscriptionSource | Iterable[SubscriptionSource] | Engine | PackedEngine"
 """A file or folder of subscriptions, one that `parse` made, several of these, an engine, or a packed one."""
 
 
@@ -198,7 +198,7 @@ def compile_filter(
 
 
 def _each(
-    subscriptions: Given | Iterable[Given],
+    subscriptions: SubscriptionSource | Iterable[SubscriptionSource],
     operators: Mapping[str, Operator],
     settings: Settings,
     refuse: Callable[[Refusal], None],

@@ -1,7 +1,8 @@
 """A run of the pipeline: publications in, matches and dead letters out as Parquet, as a batch or as a stream.
 
 Its parts: `sources` (publications), `jobs` (publications to outcomes), `sinks` (the output folder), `connect.delivery`
-(sinks beside it); of a stream also `connect.arrivals` (which files are new) and `results.told` (which matches are).
+(sinks beside it); of a stream also `connect.arrivals` (which files are new) and `results.match_ledger` (which matches
+are).
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ from triplewire.pipeline.index.filters import IndexFilter
 from triplewire.pipeline.index.pins import IndexSource, Pins
 from triplewire.pipeline.jobs import write_outcomes, write_outcomes_of_files
 from triplewire.pipeline.results.counts import Counts, Totals, last_batch, last_counts
+from triplewire.pipeline.results.match_ledger import HORIZON, MatchLedger
 from triplewire.pipeline.results.status import write_metrics
-from triplewire.pipeline.results.told import HORIZON, Ledger
 from triplewire.pipeline.results.written import Target, Written
 from triplewire.pipeline.session import cancelled_at
 from triplewire.pipeline.sinks import DEAD_LETTER, MATCHES, Output
@@ -126,7 +127,7 @@ class PipelineRun:
 
         It ends when there are no more. With `watch`, it looks for new files every `watch` seconds until `stop` is set.
         A file counts when it has not changed for `settle` seconds; one that changes later is read again. A match that
-        was told before is not told again within the `horizon`, but with `repeat`. `Ledger` and `Arrivals`
+        was told before is not told again within the `horizon`, but with `repeat`. `MatchLedger` and `Arrivals`
         say more. Of files elsewhere than on this machine, each is read once, as Spark first sees it. Feeds of a list
         are polled: what is due, or, with `watch`, whatever becomes due.
         """
@@ -149,7 +150,7 @@ class PipelineRun:
         self._start = self.output.next_start()
         self._record(self.refused)
         self.summary.refused = len(self.refused)
-        ledger = None if repeat else Ledger(self.output.told, horizon, self.output.at)
+        ledger = None if repeat else MatchLedger(self.output.told, horizon, self.output.at)
         if ledger is not None:
             ledger.forget()
         if remote:
@@ -160,7 +161,7 @@ class PipelineRun:
         return self.summary
 
     def _stream_by_spark(
-        self, rows: DataFrame, watch: float, ledger: Ledger | None, end_polling: Callable[[], None], reads: str
+        self, rows: DataFrame, watch: float, ledger: MatchLedger | None, end_polling: Callable[[], None], reads: str
     ) -> None:
         """Structured Streaming makes the micro-batches of these rows, and keeps in its checkpoint what it has read."""
 
@@ -193,7 +194,7 @@ class PipelineRun:
         if failed is not None and not self.stop.is_set():
             raise own[-1] if own else failed
 
-    def _stream_files(self, spark: SparkSession, watch: float, settle: float, ledger: Ledger | None) -> None:
+    def _stream_files(self, spark: SparkSession, watch: float, settle: float, ledger: MatchLedger | None) -> None:
         """The micro-batches of files of this machine, one after the other. Each is a job of Spark's; which files it
         reads is written down before."""
         arrivals = Arrivals(self.source, self.output.arrivals, settle, spark.sparkContext.defaultParallelism)
@@ -294,7 +295,7 @@ class PipelineRun:
         """Write down which files have come, with a record of what is passed over or read again. `committed` is the
         last micro-batch that was."""
         try:
-            look = arrivals.look(committed)
+            look = arrivals.scan(committed)
         except ReadError as error:  # the folder is gone, perhaps to come again
             if not self._is_gone:
                 self.on_note(str(error))
@@ -337,7 +338,7 @@ class PipelineRun:
                 self.on_refusal(refusal)
 
     def _process(
-        self, spark: SparkSession, work: Work, part: str, ledger: Ledger | None = None, number: int = 0
+        self, spark: SparkSession, work: Work, part: str, ledger: MatchLedger | None = None, number: int = 0
     ) -> None:
         """Match publications and write the outcomes of a batch, or of the micro-batch of this number: those that the
         ledger does not have."""

@@ -25,9 +25,9 @@ from typing import TYPE_CHECKING, BinaryIO
 from triplewire.engine.tiers.kernels import TIER
 from triplewire.errors import TriplewireError
 from triplewire.kernel_cache import FOLDER
+from triplewire.pipeline.arguments import check_session_arguments
 from triplewire.pipeline.connect.kafka import lost_records
 from triplewire.pipeline.connect.parts import when_stopped
-from triplewire.pipeline.given import check_session_arguments
 from triplewire.pipeline.java import Java, use_java
 
 if TYPE_CHECKING:

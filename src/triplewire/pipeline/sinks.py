@@ -8,7 +8,7 @@
     DIR/_run.json                     which run wrote the folder
     DIR/_arrivals.sqlite              which files a stream has read (`triplewire.pipeline.connect.arrivals`)
     DIR/_checkpoint                   the progress of a stream of other than files of this machine (Spark's own)
-    DIR/_told.sqlite                  which matches a stream has told (`triplewire.pipeline.results.told`)
+    DIR/_told.sqlite                  which matches a stream has told (`triplewire.pipeline.results.match_ledger`)
     DIR/_learned.json, DIR/_budgets   what operators have cost, and have spent (`triplewire.pipeline.calling`)
     DIR/_index                        the index of a run that was given subscriptions (`triplewire.pipeline.index`)
     DIR/_pins.sqlite                  which version of an index a micro-batch had (`triplewire.pipeline.index.pins`)

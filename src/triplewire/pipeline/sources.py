@@ -23,15 +23,15 @@ from triplewire.encode.schema import to_batch
 from triplewire.errors import ReadError, Refusal
 from triplewire.folders import LINK, entries_below, named_by, reason_left_out
 from triplewire.model.publication import Publication
+from triplewire.pipeline.arguments import check_reading, check_rows, check_session
 from triplewire.pipeline.connect import kafka
 from triplewire.pipeline.connect.addresses import KAFKA, Connections, address, kind_of
-from triplewire.pipeline.connect.dealing import dealt
 from triplewire.pipeline.connect.documents import DocumentReader, groups
 from triplewire.pipeline.connect.feeds import inbox
 from triplewire.pipeline.connect.feeds.inbox import PREFIX as INBOX
 from triplewire.pipeline.connect.feeds.lists import is_list
+from triplewire.pipeline.connect.file_tasks import assign_tasks
 from triplewire.pipeline.connect.globs import escape, streamed_files
-from triplewire.pipeline.given import check_reading, check_rows, check_session
 from triplewire.pipeline.rows import FILE_ROWS, PUBLICATION_ROWS, columns_of, refused, widened
 from triplewire.pipeline.sinks import LOCAL_FILES
 from triplewire.read import read, read_document
@@ -127,7 +127,7 @@ def _dealt_files(path: str | Path, at_a_time: int) -> list[list[tuple[str, int]]
     links = {file for file, left_out in entries.items() if left_out == LINK}
     named = [(str(file), _size(file)) for file in entries if not links or links.isdisjoint(file.parents)]
     tasks: defaultdict[int, list[tuple[str, int]]] = defaultdict(list)
-    for file, task in zip(named, dealt([size for _, size in named], at_a_time), strict=True):
+    for file, task in zip(named, assign_tasks([size for _, size in named], at_a_time), strict=True):
         tasks[task].append(file)
     return [tasks[task] for task in sorted(tasks)]
 

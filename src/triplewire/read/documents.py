@@ -6,9 +6,9 @@ import codecs
 import dataclasses
 from collections.abc import Callable, Iterator
 
+from triplewire.argument_checks import expect, expect_text
 from triplewire.config import Settings
 from triplewire.errors import ReadError, Refusal
-from triplewire.expected import expect, expect_text
 from triplewire.model.publication import Publication
 from triplewire.read.guard import check_size
 from triplewire.read.gunzip import gunzip

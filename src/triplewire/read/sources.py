@@ -11,9 +11,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO, TypeAlias
 
+from triplewire.argument_checks import expect, expect_callable, expect_path, expect_text, refuse
 from triplewire.config import Settings
 from triplewire.errors import ReadError, Refusal
-from triplewire.expected import expect, expect_callable, expect_path, expect_text, refuse
 from triplewire.folders import entries_below
 from triplewire.read.names import STDIN
 

@@ -14,9 +14,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from triplewire.argument_checks import expect, expect_path
 from triplewire.config import Settings
 from triplewire.errors import ReadError, TaxonomyError
-from triplewire.expected import expect, expect_path
 from triplewire.folders import entries_below
 from triplewire.ir.taxonomy import Taxonomy
 from triplewire.model.terms import IRI, RDF_TYPE, RDFS, Literal, Triple

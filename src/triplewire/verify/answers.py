@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from triplewire.bounded_cache import BoundedCache
 from triplewire.errors import TriplewireError
 from triplewire.ir.evaluation.evaluate import World
 from triplewire.ir.evaluation.expressions import holds
@@ -23,7 +24,6 @@ from triplewire.ir.evaluation.state import Evaluation, Solution
 from triplewire.ir.nodes import Exists, Expression, FullText, Function, Holds, InstanceOf, Label, Where
 from triplewire.ir.values.numbers import ExpressionError
 from triplewire.ir.walk import walk
-from triplewire.kept import Kept
 from triplewire.kernels.joins.solutions import ANSWER, ASKED, FAILED, FALSE, KEY, PER_PUBLICATION, PLACE, TRUE
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, Literal, Term
@@ -71,8 +71,8 @@ class ResidualTests:
         self._expression = expression
         self._owner = owner
         self._world = world
-        self._stated: Kept[int, _Stated] = Kept()
-        self._kept: Kept[tuple[int, Term], tuple[int, int]] = Kept()  # (test, term) -> answer, steps
+        self._stated: BoundedCache[int, _Stated] = BoundedCache()
+        self._kept: BoundedCache[tuple[int, Term], tuple[int, int]] = BoundedCache()  # (test, term) -> answer, steps
 
     def prepare(self, tests: Iterable[int]) -> None:
         """Find out what some tests state, which is else done for each when it is first asked for."""

@@ -29,7 +29,7 @@ InTurn = Callable[[Portions], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Conjoined:
+class ConjunctionOutcome:
     """The outcome for the candidates. `held`: those without a false call; `failures`: number of one of them -> the
     errors of its failed calls, which leave it undecided."""
 
@@ -68,7 +68,7 @@ class ConjunctionStage:
         results: CallResults,
         counts: CallCounts,
         keep: bool,
-    ) -> Conjoined:
+    ) -> ConjunctionOutcome:
         """Make the calls: by `in_turn` where that may be, else by `ask`. `results` are those of the publication that
         have been made; to these are added those that are not false, and with `keep` all."""
         begun = time.perf_counter()
@@ -81,7 +81,7 @@ class ConjunctionStage:
         expected = self._learned.expected(asked.row, traits.declared, traits.expected)
         traits.expected = traits.expected if expected.is_drawn else expected
         plan = self._order.plan(event, asked, expected, traits.together)
-        spent = _Spent(traits, results, keep)
+        spent = _CallLog(traits, results, keep)
         if traits.is_plain:
             in_turn(spent.portions(plan))
         else:
@@ -97,7 +97,7 @@ class ConjunctionStage:
             self._learned.look_at_independence(asked, candidates, 1 - expected.false, held)
         self._count(asked.row[calls], outcomes, seconds, counts, traits.declared)
         counts.planning_seconds += time.perf_counter() - begun - float(seconds.sum())
-        return Conjoined(held, self._failures(asked, event, held, results))
+        return ConjunctionOutcome(held, self._failures(asked, event, held, results))
 
     def _traits_of(self, asked: Conjunctions) -> _Traits:
         """What is to be known of the operators of some conjunctions."""
@@ -171,7 +171,7 @@ class _Traits:
     expected: Expected | None = None
 
 
-class _Spent:
+class _CallLog:
     """Records the calls made about one publication: their numbers, outcomes and seconds."""
 
     def __init__(self, traits: _Traits, results: CallResults, keep: bool) -> None:

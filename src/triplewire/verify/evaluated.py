@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from triplewire.bounded_cache import BoundedCache
 from triplewire.ir.evaluation.evaluate import Answer
-from triplewire.kept import Kept
 from triplewire.model.publication import Publication
 from triplewire.verify.operators import CallTable
 
@@ -20,8 +20,8 @@ class AnswerTable:
     chunk share the answers of the whole. Any thread may use it.
     """
 
-    def __init__(self, answers: Kept[tuple[object, int, int], Answer] | None = None, first: int = 0) -> None:
-        self._answers: Kept[tuple[object, int, int], Answer] = Kept() if answers is None else answers
+    def __init__(self, answers: BoundedCache[tuple[object, int, int], Answer] | None = None, first: int = 0) -> None:
+        self._answers: BoundedCache[tuple[object, int, int], Answer] = BoundedCache() if answers is None else answers
         self._first = first
 
     def get(self, verifier: object, publication: int, subscription: int) -> Answer | None:

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from triplewire.clauses.clauses import Clauses
 from triplewire.clauses.facts import residual_clauses
+from triplewire.clauses.mapped_zeros import compact_zeros, mapped_zeros
 from triplewire.clauses.node_tests.columns import slices
 from triplewire.clauses.schema import Column, Schema, check, require
 from triplewire.clauses.table import ASK, DISTINCT, EXACT
-from triplewire.clauses.untouched import spared, untouched
 from triplewire.encode.batch import Bytes, Ids
 from triplewire.kernels.joins.columns import StatedClauses
 from triplewire.kernels.joins.network import checks, decide, direct
@@ -108,10 +108,10 @@ def _made(clauses: Clauses, components: StatedClauses, order: Ids | None) -> Ste
     tests = clauses.tests.columns
     patterns = len(components.pattern)
     variables = clauses.table.variables
-    step = untouched((2 * patterns + 2, COLUMNS), np.int32)
-    tested = untouched((_most_tested(clauses, components) + 1, 2), np.int32)
-    node_offset, node = untouched(2 * patterns + 2, np.int32), untouched(5 * patterns, np.int32)
-    last = untouched(len(components.component), np.int32)
+    step = mapped_zeros((2 * patterns + 2, COLUMNS), np.int32)
+    tested = mapped_zeros((_most_tested(clauses, components) + 1, 2), np.int32)
+    node_offset, node = mapped_zeros(2 * patterns + 2, np.int32), mapped_zeros(5 * patterns, np.int32)
+    last = mapped_zeros(len(components.component), np.int32)
     often = Frequency(
         np.bincount(components.pattern[components.pattern >= 0], minlength=len(clauses.constants) + 1),
         np.bincount(components.test, minlength=len(clauses.tests)),
@@ -144,7 +144,12 @@ def _made(clauses: Clauses, components: StatedClauses, order: Ids | None) -> Ste
     direct.mark_direct(step, place, rows)
     width = step[:, [WIDTH, NEW_WIDTH]].astype(np.uint8)
     width[step[:, PARENT] <= APART] = 0
-    of_steps = spared(width), spared(np.append(step[:, TEST], used).astype(np.int32)), tested[:used].copy(), rows
+    of_steps = (
+        compact_zeros(width),
+        compact_zeros(np.append(step[:, TEST], used).astype(np.int32)),
+        tested[:used].copy(),
+        rows,
+    )
     of_clauses = _clause_rows(clauses, components, order, last, begins)
     return StepColumns(*fixed(step[:, :KEPT].copy(), *of_steps, *of_clauses, columns[:ordered].copy()))
 
@@ -152,7 +157,7 @@ def _made(clauses: Clauses, components: StatedClauses, order: Ids | None) -> Ste
 def _room_for_order(clauses: Clauses, components: StatedClauses) -> Bytes:
     """Room for a number of each clause, of each component and each of its variables, and two more."""
     variables = clauses.table.variables.sum(dtype=np.int64)
-    return untouched(clauses.count + len(components.component) + int(variables) + 2, np.uint8)
+    return mapped_zeros(clauses.count + len(components.component) + int(variables) + 2, np.uint8)
 
 
 def _clause_rows(

@@ -1,6 +1,6 @@
 """The bindings of many matches as columns: rows of term ids, put together from the rows of clauses' components.
 
-Made by `triplewire.verify.columnar`. `triplewire.verify.objects` makes `Binding` objects of them.
+Made by `triplewire.verify.batch_verifier`. `triplewire.verify.objects` makes `Binding` objects of them.
 """
 
 from __future__ import annotations

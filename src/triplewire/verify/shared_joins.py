@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from triplewire.clauses.clauses import Clauses
+from triplewire.clauses.mapped_zeros import mapped_zeros
 from triplewire.clauses.node_tests.columns import inverse
-from triplewire.clauses.untouched import untouched
 from triplewire.clauses.view import View
 from triplewire.encode.batch import Ids
 from triplewire.kernels.joins.columns import StatedClauses
@@ -33,7 +33,7 @@ _MOST_STAMPS = 0x3FFFFFFF  # that a scratch has used, which is let go then; ther
 
 
 @dataclass(slots=True)
-class Decided:
+class JoinDecisions:
     """Matches as columns, and the pairs (publication, clause) that are left."""
 
     publication: Ids
@@ -61,7 +61,7 @@ class SharedJoins:
         self._stated, self._proven, self._order, self._given = components, proven, order, network
         self._scratch: Pool[Lent] = Pool()
 
-    def decide(self, view: View, publication: Ids, place: Ids, most: int) -> tuple[Decided, int]:
+    def decide(self, view: View, publication: Ids, place: Ids, most: int) -> tuple[JoinDecisions, int]:
         """Of pairs of a publication and the place of a clause in the order: those that are matches, with at most `most`
         bindings or truncated, and those that are left. What is in neither is no match. Also how many steps and nodes of
         the network were solved. It is quickest when the pairs of a publication follow each other."""
@@ -81,7 +81,9 @@ class SharedJoins:
         left_publication, left_clause = left[:, :others]
         if self._order is not None:
             left_clause = self._order[left_clause]
-        decided = Decided(of_publication, of_subscription, verdicts.truncated[:matches], left_publication, left_clause)
+        decided = JoinDecisions(
+            of_publication, of_subscription, verdicts.truncated[:matches], left_publication, left_clause
+        )
         return decided, visited
 
     def _give(self, work: Lent) -> None:
@@ -143,7 +145,7 @@ class SharedJoins:
 
     def _new_scratch(self) -> Lent:
         tests = self._clauses.tests
-        scratch = kernels.scratch(self._constants, len(tests) + 1, self.network, _ROOM, untouched)
+        scratch = kernels.scratch(self._constants, len(tests) + 1, self.network, _ROOM, mapped_zeros)
         return Lent(kernels.LENT, self.network, tests.columns, scratch)
 
 

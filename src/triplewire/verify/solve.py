@@ -1,7 +1,7 @@
 """Solves clauses for many pairs of a publication and a clause at once, with kernels and, where a clause has them,
 residual predicates.
 
-The search is `triplewire.kernels.joins.solutions`; what the outcomes mean: `triplewire.verify.columnar`.
+The search is `triplewire.kernels.joins.solutions`; what the outcomes mean: `triplewire.verify.batch_verifier`.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Pairs:
         """The pairs as kernels take them."""
         return PairColumns(*fixed(self.publication, self.offset, self.clauses, self.width))
 
-    def taken(self, numbers: NDArray[np.int64]) -> Pairs:
+    def take(self, numbers: NDArray[np.int64]) -> Pairs:
         """Some of the pairs."""
         offset, places = slices(self.offset, numbers)
         return Pairs(self.publication[numbers], offset, self.clauses[places], self.width[numbers])
@@ -180,7 +180,7 @@ class Solver:
             waiting = groups.pop()
             answers = Answers(self._residual.scope)
             while len(waiting):
-                portion = joined if len(waiting) == len(joined) else joined.taken(waiting)
+                portion = joined if len(waiting) == len(joined) else joined.take(waiting)
                 own, rows, pieces = self._pass(portion, keep, joined_clauses, triples, facts, answers)
                 pieces[:, 0] = waiting[pieces[:, 0]]
                 parts.append((rows, pieces))

@@ -33,7 +33,7 @@ def test_parts_of_any_size(monkeypatch: pytest.MonkeyPatch, first: int, in_place
             arena.free[: len(found)] = found
             found = arena.free[: len(found)]
         arena.add(offset, found, others(more), start)
-        taken.append(arena.taken())
+        taken.append(arena.take_rows())
     for part, columns in zip(PARTS, taken, strict=True):
         assert list(zip(*(column.tolist() for column in columns), strict=True)) == expected(*part)
 
@@ -46,10 +46,10 @@ def test_what_is_written_is_kept_where_more_is_wanted(monkeypatch: pytest.Monkey
     arena.more(100, 2)
     assert len(arena.free) >= 100
     arena.add(np.array([0, 2]), arena.free[:2], others(1), 10)
-    publication, subscription, truncated = (column.tolist() for column in arena.taken())
+    publication, subscription, truncated = (column.tolist() for column in arena.take_rows())
     assert (publication, subscription) == ([0, 0, 0, 0, 0], [5, 6, 17, 18, 1_010])
     assert truncated == [False, False, False, False, True]
-    assert [len(column) for column in arena.taken()] == [0, 0, 0]
+    assert [len(column) for column in arena.take_rows()] == [0, 0, 0]
 
 
 def piece(columns: Columns) -> int:
@@ -68,7 +68,7 @@ def test_a_piece_is_used_again_once_nobody_holds_its_rows(monkeypatch: pytest.Mo
     def part() -> Columns:
         arena.more(100, 0)
         arena.add(offset, found, others(0), 0)
-        return arena.taken()
+        return arena.take_rows()
 
     for _ in range(20):
         held = [*held[-1:], part()]
@@ -88,7 +88,7 @@ def test_a_part_begins_with_room_for_as_many_rows_as_others_had(monkeypatch: pyt
     for count in (60, 3, 60):
         arena.begin(1)
         arena.add(np.array([0, count]), np.arange(count, dtype=np.int32), others(0), 0)
-        assert len(arena.taken()[0]) == count
+        assert len(arena.take_rows()[0]) == count
         arena.begin(1)
         assert len(arena.free) >= 60
         arena.begin(1_000_000)

@@ -24,7 +24,7 @@ from triplewire.clauses.node_tests.table import Tests
 from triplewire.clauses.table import ClauseTable
 from triplewire.encode.names import Names
 from triplewire.engine.segments.layers import Layer
-from triplewire.engine.segments.merging import Merging
+from triplewire.engine.segments.merging import MergeJob
 from triplewire.engine.segments.segment import Segment
 from triplewire.engine.segments.snapshot import SegmentSnapshot
 from triplewire.engine.segments.texts import IN_MEMORY, TextFile, TextWriter
@@ -116,10 +116,10 @@ def test_a_fork_reads_a_saved_engine_by_itself(tmp_path: Path) -> None:
 
 def test_a_fork_merges_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     """The thread that was at it is one of the parent, and so is the lock that it holds."""
-    engine, merge, end = with_merge_due(), Merging.__call__, threading.Event()
+    engine, merge, end = with_merge_due(), MergeJob.__call__, threading.Event()
     parent, begun = os.getpid(), threading.Event()
 
-    def slow(self: Merging) -> object:
+    def slow(self: MergeJob) -> object:
         begun.set()
         if os.getpid() == parent:
             end.wait(MOST_SECONDS)
@@ -130,7 +130,7 @@ def test_a_fork_merges_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
         engine.subscribe(titles(9_999), id="late")
         return segment_of(engine) < before and len(engine.match(item("p", "w9999 w1199"))) == 2
 
-    monkeypatch.setattr(Merging, "__call__", slow)
+    monkeypatch.setattr(MergeJob, "__call__", slow)
     before = segment_of(engine)
     engine.unsubscribe(f"s{before // 4:04}")
     assert begun.wait(MOST_SECONDS)
@@ -210,9 +210,9 @@ def test_a_fork_has_no_lock_that_a_thread_of_its_parent_holds(order: str) -> Non
 
 
 def test_a_full_disk_puts_off_a_merge_and_no_call_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    begun: list[Merging] = []
-    merge = Merging.__call__
-    monkeypatch.setattr(Merging, "__call__", lambda self: begun.append(self) or merge(self))
+    begun: list[MergeJob] = []
+    merge = MergeJob.__call__
+    monkeypatch.setattr(MergeJob, "__call__", lambda self: begun.append(self) or merge(self))
     engine = with_merge_due()
     before = segment_of(engine)
     (tmp_path / "more.rq").write_text(titles(7_777))

@@ -118,7 +118,7 @@ class Changes(RuleBasedStateMachine):
 def test_changes(matcher: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("triplewire.engine.segments.snapshot.DELTA", 2)
     monkeypatch.setattr("triplewire.engine.segments.snapshot.LEAST_CALLS", 2)
-    monkeypatch.setattr("triplewire.engine.current.LOOK", 1)
+    monkeypatch.setattr("triplewire.engine.current_snapshot.LOOK", 1)
     machine: Any = type("Changes", (Changes,), {"matcher": matcher})
     run_state_machine_as_test(
         machine,

@@ -8,10 +8,10 @@ import pytest
 
 from engine.samples import item
 from triplewire import Engine
+from triplewire.bounded_cache import BoundedCache
 from triplewire.engine.compiler import Compiler
-from triplewire.engine.segments import home
+from triplewire.engine.segments import context
 from triplewire.engine.segments.snapshot import SegmentSnapshot
-from triplewire.kept import Kept
 
 pytestmark = pytest.mark.slow
 
@@ -28,10 +28,10 @@ def negations() -> Engine:
     return made
 
 
-def kept(engine: Engine) -> Kept[Any, Any]:
+def kept(engine: Engine) -> BoundedCache[Any, Any]:
     snapshot = engine._snapshot
     assert isinstance(snapshot, SegmentSnapshot)
-    return snapshot.layers[0].segment.home._kept
+    return snapshot.layers[0].segment.context._cache
 
 
 def test_each_is_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -48,14 +48,14 @@ def test_more_than_there_is_memory_for(monkeypatch: pytest.MonkeyPatch) -> None:
         compiled[0] += 1
         return compile_row(self, *given, **more)  # type: ignore[arg-type]  # as it was called
 
-    monkeypatch.setattr(home, "KEPT_BYTES", 100_000)
+    monkeypatch.setattr(context, "KEPT_BYTES", 100_000)
     engine = negations()
-    assert sum(len(home.text_row(subscription)) for subscription in engine.subscriptions) > 180_000
+    assert sum(len(context.text_row(subscription)) for subscription in engine.subscriptions) > 180_000
     monkeypatch.setattr(Compiler, "compiled", counted)
     for _ in range(4):
         compiled[0] = 0
         assert len(engine.match(item("p", "word"))) == COUNT
-        assert kept(engine).weight <= home.KEPT_BYTES
+        assert kept(engine).weight <= context.KEPT_BYTES
     assert compiled[0] < 0.95 * COUNT, "some are there, though all come in turn"
     own = kept(engine)
     assert own._entries.keys() == set(own._keys)

@@ -7,7 +7,7 @@ import pytest
 from engine.samples import item
 from engine.segments.test_segments import engine_with, found, snapshot_of, titles
 from triplewire import Settings
-from triplewire.engine import current
+from triplewire.engine import current_snapshot
 from triplewire.engine.segments import snapshot as snapshots
 from triplewire.engine.segments.snapshot import DELTA, SegmentSnapshot
 
@@ -16,7 +16,7 @@ def test_a_merge_loses_nothing_that_comes_in_meanwhile() -> None:
     engine = engine_with(DELTA + 10)
     engine.settle()
     snapshot = snapshot_of(engine).changed((), [f"s{n:04}" for n in range(40)])
-    work = snapshot.due()
+    work = snapshot.background_work()
     assert work is not None, "more than a quarter is gone"
     install = work()
     later = snapshot.changed((), ["s0050", "s0051"])
@@ -34,7 +34,7 @@ def test_a_merge_loses_nothing_that_comes_in_meanwhile() -> None:
 def test_publications_without_changes_pay_for_one_segment(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each call to a segment that is one too many counts, until they are as many as a quarter of the subscriptions."""
     monkeypatch.setattr(snapshots, "LEAST_CALLS", 8)
-    monkeypatch.setattr(current, "LOOK", 1)
+    monkeypatch.setattr(current_snapshot, "LOOK", 1)
     engine = engine_with(3 * DELTA + 10, Settings())
     engine.settle()
     engine.unsubscribe("s0007")
@@ -42,7 +42,7 @@ def test_publications_without_changes_pay_for_one_segment(monkeypatch: pytest.Mo
     before, matches = snapshot_of(engine), found(engine, "new w7")
     assert (len(before.layers), len(before.delta), matches[0]) == (1, 10, "s0017")
     calls = 1
-    while snapshot_of(engine).due() is None and snapshot_of(engine) is before:
+    while snapshot_of(engine).background_work() is None and snapshot_of(engine) is before:
         assert found(engine, "new w7") == matches
         calls += 1
     assert 2 * snapshots.MERGED_A_CALL * calls - len(ids) in range(2 * snapshots.MERGED_A_CALL)  # one of the two saved
@@ -64,7 +64,7 @@ def test_the_delta_is_merged_while_it_changes(added: int, small: int, layers: in
     assert snapshot.delta
     engine.match(item("p", "w7"))
     snapshot._extra_calls = snapshots.LEAST_CALLS
-    work = snapshot.due()
+    work = snapshot.background_work()
     assert work is not None
     install = work()
     later = snapshot.changed((), ["s0001", f"s{2 * DELTA + 3:04}"])

@@ -9,7 +9,7 @@ import pytest
 
 from triplewire import IRI, Engine, Literal, Publication, Triple, load_taxonomy
 from triplewire.engine.segments import loading
-from triplewire.engine.segments.home import Home
+from triplewire.engine.segments.context import SegmentContext
 from triplewire.engine.segments.rehearsal import instance_of
 from triplewire.engine.segments.segment import Segment
 from triplewire.ir.normal_form.clauses import normal_form
@@ -84,8 +84,8 @@ def test_a_residual_predicate_is_compiled_before_the_first_publication(
     file = tmp_path / "subscriptions.jsonl"
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
     compiled: list[int] = []
-    compile_ = Home.compiled
-    monkeypatch.setattr(Home, "compiled", lambda self, *where: compiled.append(1) or compile_(self, *where))
+    compile_ = SegmentContext.compiled
+    monkeypatch.setattr(SegmentContext, "compiled", lambda self, *where: compiled.append(1) or compile_(self, *where))
     given = Publication("urn:x", (Triple(IRI("urn:a"), IRI("urn:p"), Literal("text3")),))
     counts = []
     for least in (20, 21):

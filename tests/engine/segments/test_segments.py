@@ -141,7 +141,7 @@ def test_texts_are_on_disk_and_tidy(expected: int) -> None:
     rows = [(json.dumps({"n": number, "text": "x" * 1_000}) + "\n").encode() for number in range(3_000)]
     parts = [Texts.of(writer, rows[:1_500]), Texts.of(writer, rows[1_500:])]
     assert writer.size > 2 * IN_MEMORY
-    joined = Texts.joined([parts[0].taken(np.arange(0, 1_500, 5)), parts[1].taken(np.arange(0, 1_500, 5))])
+    joined = Texts.joined([parts[0].take(np.arange(0, 1_500, 5)), parts[1].take(np.arange(0, 1_500, 5))])
     assert len(joined.sources) == 1
     tidy = joined.tidied(0)
     assert sum(source.size for source in tidy.sources) == int(tidy.length.sum())
@@ -240,7 +240,7 @@ def test_an_index_of_another_version_is_made_anew(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(contents, "LOADED_TOGETHER", 50)
     monkeypatch.setattr(snapshots, "DELTA", 10)
     loaded = Engine.load(tmp_path)
-    assert snapshot_of(loaded).due() is None
+    assert snapshot_of(loaded).background_work() is None
     assert loaded.subscriptions == engine.subscriptions
     assert found(loaded, "w3 w4") == found(engine, "w3 w4")
 

@@ -41,7 +41,7 @@ def rows(found: list[SegmentRows], first: int = 0) -> list[tuple[int, int, bool]
     arena = Arena()
     for one in found:
         arena.add(one.offset, one.accepted, one.columns, 0)
-    return sorted((p + first, s, t) for p, s, t in zip(*(c.tolist() for c in arena.taken()), strict=True))
+    return sorted((p + first, s, t) for p, s, t in zip(*(c.tolist() for c in arena.take_rows()), strict=True))
 
 
 def counted(rows: SegmentRows) -> tuple[int, ...]:

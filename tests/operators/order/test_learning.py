@@ -76,7 +76,7 @@ def test_what_is_expected_holds_for_a_while() -> None:
         before = before if expected.is_drawn else expected
         learned.add(rows[:1], np.array([True]), np.array([0.5]))
     assert 70 <= same <= 95
-    for change in (learned.to_json, lambda: learned.merge(taught(publications=2).taken())):
+    for change in (learned.to_json, lambda: learned.merge(taught(publications=2).take_new_counts())):
         before = next(e for e in (learned.expected(rows) for _ in range(9)) if not e.is_drawn)
         change()
         assert learned.expected(rows, before=before) is not before
@@ -116,7 +116,7 @@ def test_the_same_counts_in_the_same_order_out() -> None:
 def test_many_calls_are_restored_and_merged() -> None:
     one, restored, merged = taught(calls=500, publications=100), LearnedCalls(), LearnedCalls()
     restored.restore(one.to_json())
-    merged.merge(one.taken())
+    merged.merge(one.take_new_counts())
     assert restored.to_json() == one.to_json()
     assert len(merged) == len(restored) > 400
 
@@ -154,8 +154,8 @@ def test_old_counts_weigh_less() -> None:
 def test_what_workers_counted_is_merged() -> None:
     driver, workers = LearnedCalls(), [taught(publications=20), taught(publications=30)]
     for worker in workers:
-        driver.merge(json.loads(json.dumps(worker.taken())))
-        assert worker.taken() == {"operators": {}, "calls": []}, "each count is told once"
+        driver.merge(json.loads(json.dumps(worker.take_new_counts())))
+        assert worker.take_new_counts() == {"operators": {}, "calls": []}, "each count is told once"
     told = driver.by_operator()
     assert told["holds"]["calls"] + told["other"]["calls"] == 10 * 50 + 2
     assert told["other"]["failed"] == 2

@@ -28,7 +28,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 from triplewire.errors import Refusal
-from triplewire.pipeline.index.build import Meaning, Spread, build
+from triplewire.pipeline.index.build import IndexOptions, Spread, build
 from triplewire.pipeline.index.changes import subscribe, unsubscribe
 from triplewire.pipeline.results.committed import committed_files
 from triplewire.pipeline.results.status import Status
@@ -85,7 +85,7 @@ class Campaign:
         for id, text in TEXTS.items():
             (self._aside / f"{id}.rq").write_text(text, encoding="utf-8")
         spread = Spread("containment", 2) if master else Spread()
-        first = build(self.index, [self._aside / f"{id}.rq" for id in (ROOT, CHILD)], Meaning(), spread)
+        first = build(self.index, [self._aside / f"{id}.rq" for id in (ROOT, CHILD)], IndexOptions(), spread)
         self._guests[first.name] = False
 
     def add_file(self) -> None:

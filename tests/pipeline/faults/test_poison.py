@@ -16,7 +16,7 @@ import pytest
 
 from pipeline.runs import dead_letters_in
 from triplewire.config import Settings
-from triplewire.pipeline.index.build import Meaning, build
+from triplewire.pipeline.index.build import IndexOptions, build
 from triplewire.pipeline.index.pins import IndexSource
 from triplewire.pipeline.results.committed import committed_files
 from triplewire.pipeline.run import PipelineRun
@@ -66,18 +66,18 @@ def test_a_damaged_version_poison_and_an_explosion(spark: SparkSession, tmp_path
     source.mkdir()
     for name, text in (("plain", PLAIN), ("explodes", EXPLODES), ("later", f"{PLAIN} ")):
         (tmp_path / f"{name}.rq").write_text(text, encoding="utf-8")
-    meaning = Meaning(settings=Settings(max_input_bytes=16 << 20, max_steps=50_000))
-    build(index, [tmp_path / "plain.rq", tmp_path / "explodes.rq"], meaning)
+    options = IndexOptions(settings=Settings(max_input_bytes=16 << 20, max_steps=50_000))
+    build(index, [tmp_path / "plain.rq", tmp_path / "explodes.rq"], options)
     output = Output(folder)
     output.prepare(source, True)
     given = IndexSource(index, folder, on_note=notes.append)
-    job = PipelineRun(str(source), given, output, settings=meaning.settings)
+    job = PipelineRun(str(source), given, output, settings=options.settings)
     stream = threading.Thread(target=lambda: job.stream(spark, 0.2, settle=0.0), daemon=True)
     stream.start()
     try:
         publish(source, "first")
         until(lambda: told(folder) == {("urn:first", "plain"): 1}, stream)
-        damaged = build(index, [tmp_path / "later.rq"], meaning)
+        damaged = build(index, [tmp_path / "later.rq"], options)
         (file,) = (index / damaged.content.parts["server"]).glob("index*")
         file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
         for name, content in POISON.items():
@@ -85,7 +85,7 @@ def test_a_damaged_version_poison_and_an_explosion(spark: SparkSession, tmp_path
         publish(source, "large", 300)
         until(lambda: ("urn:large", "plain") in told(folder), stream)
         # a version after it is right again
-        build(index, [tmp_path / "plain.rq", tmp_path / "later.rq"], meaning)
+        build(index, [tmp_path / "plain.rq", tmp_path / "later.rq"], options)
         publish(source, "last")
         until(lambda: ("urn:last", "later") in told(folder), stream)
     finally:

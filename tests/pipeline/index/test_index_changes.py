@@ -18,8 +18,8 @@ from triplewire.partition.plan import NAMES
 from triplewire.pipeline import filter as on_workers
 from triplewire.pipeline.filter import sources_of
 from triplewire.pipeline.index import changes
-from triplewire.pipeline.index.build import Meaning, Spread, build
-from triplewire.pipeline.index.opened import HELD, open_versions
+from triplewire.pipeline.index.build import IndexOptions, Spread, build
+from triplewire.pipeline.index.open_version import HELD, open_versions
 from triplewire.pipeline.index.versions import load
 from triplewire.read import read
 
@@ -42,7 +42,7 @@ def test_an_index_through_its_changes(name: str, tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(on_workers, "MOST_ROWS", 1)  # the matches of a publication come in several batches
     engine = Engine(settings=SETTINGS)
     engine.load_subscriptions(CASES / "subscriptions.jsonl")
-    version = build(tmp_path, [CASES / "subscriptions.jsonl"], Meaning(settings=SETTINGS), Spread(name, 2))
+    version = build(tmp_path, [CASES / "subscriptions.jsonl"], IndexOptions(settings=SETTINGS), Spread(name, 2))
     matches, refused, routed = answers(version, batches)
     assert matches == wanted(engine, published)
     assert len(matches) == 11
@@ -80,7 +80,7 @@ def test_what_is_no_publication_is_refused_once(name: str, tmp_path: Path) -> No
     bad[0]["triples"][0]["s"] = "no term"
     batches = rows_of(published)
     batches.append(type(batches[0]).from_pylist([*bad, *batches[0].to_pylist()], schema=batches[0].schema))
-    version = build(tmp_path, [CASES / "subscriptions.jsonl"], Meaning(settings=SETTINGS), Spread(name, 3))
+    version = build(tmp_path, [CASES / "subscriptions.jsonl"], IndexOptions(settings=SETTINGS), Spread(name, 3))
     assert answers(version, batches)[1] == ["publication urn:bad"]
 
 
@@ -89,14 +89,14 @@ def test_what_is_no_publication_is_refused_once(name: str, tmp_path: Path) -> No
 def test_a_pair_that_stage_1_cannot_decide_is_routed(name: str, tmp_path: Path) -> None:
     """A root takes more steps than it may, and what is below it matches all the same. The reference counts steps for
     each pair, so it is the matcher here."""
-    meaning = Meaning(settings=Settings(max_steps=60), matcher="reference")
+    options = IndexOptions(settings=Settings(max_steps=60), matcher="reference")
     published = list(read(str(CASES / "publications.nq")))
     many = "".join(f'<urn:s{n}> <urn:p> "x{n}" <urn:many> .\n' for n in range(200))
     (tmp_path / "many.nq").write_text(many + '<urn:s> <urn:p> "a" <urn:many> .\n')
     published += read(str(tmp_path / "many.nq"))
-    engine = meaning.engine()
+    engine = options.engine()
     engine.load_subscriptions(CASES / "subscriptions.jsonl")
-    version = build(tmp_path / "index", [CASES / "subscriptions.jsonl"], meaning, Spread(name, 2))
+    version = build(tmp_path / "index", [CASES / "subscriptions.jsonl"], options, Spread(name, 2))
     refused = sorted(f"{refusal.kind} {refusal.subject}" for refusal in engine.match(published).refusals)
     assert refused == ["pair urn:many any p"]
     matches, said, _ = answers(version, rows_of(published))

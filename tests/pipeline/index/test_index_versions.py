@@ -17,8 +17,8 @@ from pipeline.index.stages import CASES, filter_of
 from triplewire.cli import run as command
 from triplewire.errors import Refusal, StoreError
 from triplewire.pipeline.index import build as full_versions
-from triplewire.pipeline.index import changes, opened, versions
-from triplewire.pipeline.index.build import Meaning, Spread, build, saved_once
+from triplewire.pipeline.index import changes, open_version, versions
+from triplewire.pipeline.index.build import IndexOptions, Spread, build, saved_once
 from triplewire.pipeline.index.pins import IndexSource, Pins
 
 FILES = [CASES / "subscriptions.jsonl"]
@@ -59,7 +59,7 @@ def test_what_is_damaged_is_refused(damage: dict[str, object], intact: Path, tmp
         text = str(damage.get("text", edited)).encode("utf-8", "surrogateescape")
         path.write_bytes(data[:half] if "cut" in damage else swapped if "swap" in damage else text)
     with pytest.raises(StoreError, match=str(damage["says"]).replace(".", r"\.")) as caught:
-        opened.usable(index, versions.current(index))
+        open_version.usable(index, versions.current(index))
     assert str(index) in caught.value.source, "where"
     assert caught.value.remedy, "what to do"
 
@@ -225,7 +225,7 @@ def test_versions_that_nobody_needs_are_removed(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(versions.sweep, "__defaults__", (2,))
     index, output = tmp_path / "index", tmp_path / "out"
     output.mkdir()
-    build(index, FILES, Meaning(), Spread("containment", 2))
+    build(index, FILES, IndexOptions(), Spread("containment", 2))
     pinned = IndexSource(index, output).newest()
     assert pinned.version == "v1"
     for number in range(4):
@@ -292,7 +292,7 @@ def test_a_write_that_is_killed_changes_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_an_index_of_one_s_own_is_made_once(tmp_path: Path) -> None:
-    engine = Meaning().engine()
+    engine = IndexOptions().engine()
     engine.load_subscriptions(FILES)
     assert [saved_once(tmp_path / "index", engine).name for _ in range(2)] == ["v1", "v1"]
     engine.unsubscribe("thing")

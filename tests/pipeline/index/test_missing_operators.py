@@ -12,7 +12,7 @@ from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, Literal, Triple
 from triplewire.operators.files import OperatorFile, operators_of
 from triplewire.pipeline.index import changes, versions
-from triplewire.pipeline.index.build import Meaning, Spread, build
+from triplewire.pipeline.index.build import IndexOptions, Spread, build
 from triplewire.pipeline.index.pins import IndexSource
 
 pytestmark = pytest.mark.slow
@@ -100,8 +100,8 @@ def test_a_full_version_is_written_without_the_operator(
     index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(changes, "CHANGES", 1)
-    meaning = Meaning(operators=operators_of([LARGER]))
-    build(index, written(tmp_path, *FILES), meaning, Spread("containment", 2))
+    options = IndexOptions(operators=operators_of([LARGER]))
+    build(index, written(tmp_path, *FILES), options, Spread("containment", 2))
     for id in ("plain", "calls"):
         changes.unsubscribe(index, [id], on_refusal=raise_refusal)
     assert versions.load(index).content.gone == ()

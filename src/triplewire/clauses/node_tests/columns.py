@@ -48,7 +48,7 @@ class Strings(Sequence[bytes]):
             raise IndexError(at)
         return self.text[self.offset[at] : self.offset[at + 1]].tobytes()
 
-    def taken(self, rows: NDArray[np.integer[Any]]) -> Strings:
+    def take(self, rows: NDArray[np.integer[Any]]) -> Strings:
         """Some of the strings, in this order."""
         return Strings(*strings_at(self.text, self.offset[rows], self.offset[rows + 1]))
 

@@ -12,11 +12,11 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
+from triplewire.clauses.node_tests.class_features import TYPE_NAME
 from triplewire.clauses.node_tests.classes import ClassIndex
 from triplewire.clauses.node_tests.lookup import TEXT_SEED, Lookup
 from triplewire.clauses.node_tests.postings import DEFAULT
 from triplewire.clauses.node_tests.ranges import ScaleTests
-from triplewire.clauses.node_tests.stated import TYPE_NAME
 from triplewire.clauses.node_tests.table import Tests
 from triplewire.clauses.node_tests.texts import tests_of_texts
 from triplewire.clauses.node_tests.values import places
@@ -42,7 +42,7 @@ _NO_SETS = KnownSets(_IDS, _IDS, _IDS, _BYTES, _LONGS, _IDS)
 _NO_SCALE = kernels.NumberScale(np.zeros(0), _LONGS, _LONGS, _IDS)
 
 
-Found: TypeAlias = tuple[Ids, Offsets, Ids, Ids, Ids, Offsets, Ids, Ids]
+FeatureColumns: TypeAlias = tuple[Ids, Offsets, Ids, Ids, Ids, Offsets, Ids, Ids]
 """The fields of `triplewire.clauses.features.Features`, in their order."""
 
 
@@ -54,7 +54,7 @@ class Work(NamedTuple):
     areas: kernels.Areas
     known: KnownSets
 
-    def copied(self, batch: Batch, tests: int, nodes: int) -> Found:
+    def copied(self, batch: Batch, tests: int, nodes: int) -> FeatureColumns:
         """What the call found of a batch, so many tests of terms and of nodes, in memory of its own."""
         areas, terms, publications = self.areas, batch.sizes.terms, len(batch)
         return (
@@ -95,7 +95,7 @@ class FewTerms:
         self._pool: Pool[Work] = Pool()
         self.give = self._pool.give
 
-    def look_up(self, batch: Batch, world: World) -> Found | None:
+    def look_up(self, batch: Batch, world: World) -> FeatureColumns | None:
         """What the batch is to the clauses; None where it is too large, or something has to be found out first."""
         work = self.work_for(batch, world)
         if work is None:
@@ -158,7 +158,7 @@ class FewTerms:
             kinds |= kernels.NUMBERS
             scale, groups = _scale_of(self._numbers), (self._numbers.later, self._numbers.unequal)
         areas = _new_areas(len(self._tests), self._tests.groups)
-        asked = kernels.Asked(kinds, TEXT_SEED, TYPE_NAME, *groups)
+        asked = kernels.LookUpQuery(kinds, TEXT_SEED, TYPE_NAME, *groups)
         parts = asked, self._constants.table, words, postings, names, known, scale, areas
         return Work(Lent(kernels.LENT, *parts), areas, known)
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from triplewire.clauses.node_tests.columns import Arrays, Strings, grouped, to_bytes
 from triplewire.clauses.node_tests.postings import AN_IRI, CASELESS, LOWER, UPPER, Posting
-from triplewire.clauses.node_tests.views import text_of
+from triplewire.clauses.node_tests.term_objects import text_of
 from triplewire.encode.batch import Bytes, Ids, Offsets, Terms
 from triplewire.kernels import pairs as pair_kernels
 from triplewire.kernels.text import substring as kernels

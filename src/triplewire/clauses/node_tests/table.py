@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 
 from triplewire.clauses.node_tests.classes import Classes
 from triplewire.clauses.node_tests.columns import Arrays, Strings, prefixed, to_bytes, under
+from triplewire.clauses.node_tests.languages import Languages
 from triplewire.clauses.node_tests.lookup import Literals, collect_literals
 from triplewire.clauses.node_tests.postings import DEFAULT, RANKED, Posting, postings
 from triplewire.clauses.node_tests.ranges import ScaleTests, collect_scales
 from triplewire.clauses.node_tests.substrings import CHANGES, Substrings, collect_substrings
-from triplewire.clauses.node_tests.tags import Languages
 from triplewire.clauses.node_tests.words import WordTests, collect_words
 from triplewire.encode.batch import Bytes, Ids
 from triplewire.ir.fulltext.nodes import Word
@@ -134,7 +134,7 @@ class Tests:
         taken = [np.arange(len(table)) for table in tables] if used is None else used
         for table, chosen, number in zip(tables, taken, numbers, strict=True):
             indexed = chosen[table.kind[chosen] != RESIDUAL]
-            own = table.specs.taken(indexed).names(_SEED)
+            own = table.specs.take(indexed).names(_SEED)
             whole, number[indexed] = whole.extended(own, np.arange(len(own)))
         count = len(whole)
         for table, chosen, number in zip(tables, taken, numbers, strict=True):
@@ -236,7 +236,7 @@ def build(specs: Strings) -> Tests:
 
 def _words(specs: Strings, rows: NDArray[np.int64]) -> tuple[Strings, Ids]:
     """The words of which the specs of these tests are made, and the tests."""
-    strings = specs.taken(rows)
+    strings = specs.take(rows)
     is_word = np.ones(len(strings.text), np.bool_)
     is_word[strings.offset[:-1]] = False
     return Strings(strings.text[is_word], strings.offset - np.arange(len(strings.offset))), rows.astype(np.int32)

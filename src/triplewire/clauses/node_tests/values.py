@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from triplewire.clauses.node_tests.ranges import Scale, ScaleTests, StrictPlaces, near
 from triplewire.clauses.node_tests.substrings import Pairs
-from triplewire.clauses.node_tests.views import literal_of, text_of
+from triplewire.clauses.node_tests.term_objects import literal_of, text_of
 from triplewire.encode.batch import BLANK_KIND, LITERAL_KIND, Batch, Ids, Terms
 from triplewire.ir.values.compare import value_of
 from triplewire.ir.values.dates import DATE_TIME, MOMENTS, Instant, lenient_instant

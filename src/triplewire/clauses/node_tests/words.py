@@ -15,7 +15,7 @@ from triplewire.clauses.node_tests.columns import Arrays, Strings, prefixed, to_
 from triplewire.clauses.node_tests.lookup import Lookup
 from triplewire.clauses.node_tests.postings import DEFAULT, Posting
 from triplewire.clauses.node_tests.substrings import START, Pairs, Substrings
-from triplewire.clauses.node_tests.views import text_of
+from triplewire.clauses.node_tests.term_objects import text_of
 from triplewire.encode.batch import Ids, Offsets, Terms, Words
 from triplewire.encode.text import has_text
 from triplewire.ir.fulltext.analysis import analyse, words_of

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from triplewire.config import Settings
     from triplewire.model.publication import Publication
     from triplewire.operators.files import OperatorFile
-    from triplewire.pipeline.index.build import Meaning
+    from triplewire.pipeline.index.build import IndexOptions
     from triplewire.pipeline.index.versions import Version
 
 Index = Annotated[Path, typer.Option("--index", metavar="DIR", help="What `triplewire pipeline index` wrote.")]
@@ -104,16 +104,16 @@ def _meaning(
     operators: Sequence[OperatorFile],
     settings: Settings,
     matcher: str,
-) -> Meaning:
+) -> IndexOptions:
     """What the texts mean beside what they say."""
     # as in `index_command`
     from triplewire.ir.taxonomy import EMPTY
     from triplewire.operators.files import operators_of
-    from triplewire.pipeline.index.build import Meaning
+    from triplewire.pipeline.index.build import IndexOptions
     from triplewire.read.taxonomy import load_taxonomy
 
     classes = load_taxonomy(taxonomy, settings) if taxonomy else EMPTY
-    return Meaning(classes, str(entailment), operators_of(operators), settings, matcher)
+    return IndexOptions(classes, str(entailment), operators_of(operators), settings, matcher)
 
 
 def _sample(files: Sequence[Path], reading: Reading, settings: Settings, report: Report) -> tuple[Publication, ...]:

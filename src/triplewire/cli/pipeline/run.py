@@ -34,7 +34,7 @@ from triplewire.errors import Refusal, StoreError, TriplewireError
 if TYPE_CHECKING:
     from triplewire.operators.files import OperatorFile
     from triplewire.pipeline.connect.addresses import Connections
-    from triplewire.pipeline.index.build import Meaning
+    from triplewire.pipeline.index.build import IndexOptions
     from triplewire.pipeline.index.pins import IndexSource
     from triplewire.pipeline.run import PipelineRun, Summary
     from triplewire.pipeline.sinks import Output
@@ -238,7 +238,7 @@ def prepare(
     from triplewire.ir.taxonomy import EMPTY
     from triplewire.operators.files import operators_of
     from triplewire.pipeline.calling import Calling
-    from triplewire.pipeline.index.build import Meaning
+    from triplewire.pipeline.index.build import IndexOptions
     from triplewire.pipeline.index.pins import IndexSource
     from triplewire.pipeline.run import PipelineRun
     from triplewire.read.taxonomy import load_taxonomy
@@ -259,8 +259,8 @@ def prepare(
             versions = IndexSource(subscriptions, target.folder, operator_files, report.say)
         else:
             classes = load_taxonomy(taxonomy, settings) if taxonomy else EMPTY
-            meaning = Meaning(classes, str(entailment), operators_of(operator_files), settings, matcher)
-            versions = _own_index(subscriptions, meaning, source, target, operator_files, report, refuse)
+            options = IndexOptions(classes, str(entailment), operators_of(operator_files), settings, matcher)
+            versions = _own_index(subscriptions, options, source, target, operator_files, report, refuse)
         versions.check()
     except StoreError as error:
         raise typer.BadParameter(one_line(str(error))) from error
@@ -301,7 +301,7 @@ def _output(folder: Path, source: str, matcher: str, streaming: bool, connection
 
 def _own_index(
     files: Sequence[Path],
-    meaning: Meaning,
+    options: IndexOptions,
     source: str,
     target: Output,
     operators: Sequence[OperatorFile],
@@ -314,7 +314,7 @@ def _own_index(
     from triplewire.pipeline.index.pins import IndexSource
     from triplewire.pipeline.sources import has_files, is_remote, local_roots
 
-    engine = meaning.engine()
+    engine = options.engine()
     engine.load_subscriptions(files, on_refusal=refuse, on_warning=lambda name, warning: report.warn(name, [warning]))
     warn_of_no_subscription(files, len(engine), report)
     sources = local_roots(source) if has_files(source) and not is_remote(source) else ()

@@ -44,11 +44,11 @@ class ExplainedPair:
 
     def extensions(self, solution: Binding, parts: Iterable[Where]) -> tuple[Binding, ...]:
         """The solutions of a group of these parts together with the solution's values."""
-        return self.solutions(And((given(solution), *parts)))
+        return self.solutions(And((inline_values(solution), *parts)))
 
     def failed_call(self, solution: Binding, part: Where) -> str:
         """What an operator said that failed when the part was asked with the solution's values; "" where none did."""
-        failures = self.answer(And((given(solution), part))).failures
+        failures = self.answer(And((inline_values(solution), part))).failures
         return failures[0].what if failures else ""
 
     def truth(self, condition: Expression, solution: Binding) -> bool | None:
@@ -73,7 +73,7 @@ def variables(where: object) -> tuple[str, ...]:
     return tuple(dict.fromkeys(node.name for node in walk(where) if isinstance(node, Variable)))
 
 
-def given(solution: Mapping[str, Term]) -> Where:
+def inline_values(solution: Mapping[str, Term]) -> Where:
     """A solution as a part of a group."""
     # with blank nodes as they are: no text can write such Values, but they join like any other term
     row = cast(tuple[IRI | Literal | None, ...], tuple(solution.values()))

@@ -6,10 +6,10 @@ from weakref import ref
 
 import numpy as np
 
-from triplewire.engine.given import check_publication
+from triplewire.argument_checks import plain_text, refuse
+from triplewire.engine.arguments import check_publication
 from triplewire.engine.result import ChunkOrigin, MatchResult, Part
 from triplewire.errors import ArgumentError, SubscriptionError
-from triplewire.expected import plain_text, refuse
 from triplewire.forks import new_lock
 from triplewire.ir.evaluation.evaluate import CallResults
 from triplewire.ir.subscription import Subscription
@@ -21,7 +21,7 @@ _WHERE = "explain(match)"
 _MANY = 64  # parts that are remembered, held or not
 
 
-class Recent:
+class RecentResults:
     """Weak references to the parts of an engine's match results, as long as callers hold these."""
 
     def __init__(self) -> None:

@@ -108,7 +108,7 @@ class Arena:
             subscription[rows] = columns[1] + np.int32(start)
         self._end += end
 
-    def taken(self) -> Columns:
+    def take_rows(self) -> Columns:
         """The rows that were added since the last time."""
         publication, subscription, truncated = self._columns
         rows, count = slice(self._begin, self._end), _SPARE * (self._end - self._begin)

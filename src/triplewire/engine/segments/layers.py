@@ -9,11 +9,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from triplewire.clauses.untouched import untouched
+from triplewire.clauses.mapped_zeros import mapped_zeros
 from triplewire.encode.batch import Ids
 from triplewire.engine.segments.arena import Arena
-from triplewire.engine.segments.called import Called
 from triplewire.engine.segments.ids import IdTable
+from triplewire.engine.segments.operator_pairs import SnapshotCalls
 from triplewire.engine.segments.segment import Segment, SegmentRows
 from triplewire.matchers import Chunk, Rows, Stage
 from triplewire.operators.order.protocol import Conjunctions
@@ -127,7 +127,7 @@ def _between(rows: Rows, waiting: Sequence[tuple[int, int]], first: int, last: i
     return SegmentRows(offset, NONE, columns, failures, left, counts)
 
 
-def called_by(layers: Sequence[Layer]) -> Called:
+def calls_of(layers: Sequence[Layer]) -> SnapshotCalls:
     """The calls of all subscriptions in layers, numbered on from layer to layer."""
     offsets, rows, alone, start = [np.zeros(1, np.int32)], [np.zeros(0, np.int64)], [NONE], 0
     for layer in layers:
@@ -140,10 +140,10 @@ def called_by(layers: Sequence[Layer]) -> Called:
         alone.append((np.flatnonzero(is_alone) + start).astype(np.int32))
         start += len(layer.segment)
     for layer in layers[:1]:
-        layer.segment.home.operators.learned.tidy()  # only now, as each layer holds the calls that it needs
+        layer.segment.context.operators.learned.tidy()  # only now, as each layer holds the calls that it needs
     size = sum(map(len, offsets))
-    offset = np.concatenate(offsets).astype(np.int32) if offsets[-1][-1] else untouched(size, np.int32)
-    return Called(Conjunctions.of(offset, np.concatenate(rows)), np.diff(offset) > 0, np.concatenate(alone))
+    offset = np.concatenate(offsets).astype(np.int32) if offsets[-1][-1] else mapped_zeros(size, np.int32)
+    return SnapshotCalls(Conjunctions.of(offset, np.concatenate(rows)), np.diff(offset) > 0, np.concatenate(alone))
 
 
 def held(layers: Sequence[Layer], ids: IdTable) -> Ids:

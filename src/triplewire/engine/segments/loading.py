@@ -16,8 +16,8 @@ import numpy as np
 from triplewire.clauses.builder import ClauseBuilder
 from triplewire.clauses.node_tests.columns import Strings
 from triplewire.engine.compiler import Compiler, call_warnings, class_warning, id_is_taken, line_of
-from triplewire.engine.current import Current
-from triplewire.engine.segments.home import Home, text_row
+from triplewire.engine.current_snapshot import CurrentSnapshot
+from triplewire.engine.segments.context import SegmentContext, text_row
 from triplewire.engine.segments.ids import SEED, IdTable, id_key
 from triplewire.engine.segments.rehearsal import LEAST, rehearse
 from triplewire.engine.segments.segment import Segment, Selection, selection_of
@@ -48,7 +48,9 @@ _MOST_KNOWN = 1 << 16  # entries of each cache (of templates, classes, calls) be
 class SegmentRegistrar:
     """Registers rows in segments of their own. `size`: bytes of the files, where known."""
 
-    def __init__(self, compiler: Compiler, current: Current, size: int, refuse: Refuse, warn: Tell | None) -> None:
+    def __init__(
+        self, compiler: Compiler, current: CurrentSnapshot, size: int, refuse: Refuse, warn: Tell | None
+    ) -> None:
         self._compiler = compiler
         self._current = current
         self._size = size
@@ -76,7 +78,7 @@ class SegmentRegistrar:
             return
         snapshot = self._current.snapshot
         assert isinstance(snapshot, SegmentSnapshot)
-        taken = snapshot.taken([parsed.row.id for parsed in rows])
+        taken = snapshot.registered([parsed.row.id for parsed in rows])
         for parsed in rows:
             if parsed.row.id in taken:
                 self._refuse(parsed.row.refusal(id_is_taken(parsed.row.id)))
@@ -90,7 +92,7 @@ class SegmentRegistrar:
     def _new_loader(self) -> Loader:
         snapshot = self._current.snapshot
         assert isinstance(snapshot, SegmentSnapshot)
-        return Loader(snapshot.home, self._compiler, self._size)
+        return Loader(snapshot.context, self._compiler, self._size)
 
     def _install(self) -> int:
         """Put the segment into the current snapshot. Returns how many of its subscriptions have ids that are taken."""
@@ -109,8 +111,8 @@ class SegmentRegistrar:
 class Loader:
     """Collects the rows of one segment. For one thread. `size`: bytes of the files, where known."""
 
-    def __init__(self, home: Home, compiler: Compiler, size: int) -> None:
-        self._home = home
+    def __init__(self, context: SegmentContext, compiler: Compiler, size: int) -> None:
+        self._context = context
         self._compiler = compiler
         self._most = compiler.world.settings.max_branches
         self._builder = ClauseBuilder()
@@ -122,7 +124,7 @@ class Loader:
         self._construct = bytearray()
         self._pinned: dict[int, Subscription] = {}
         self._operators: set[tuple[str, int]] = set()
-        self._known: dict[Template, _Facts] = {}
+        self._known: dict[Template, _TemplateFacts] = {}
         self._unknown: dict[object, str] = {}  # class -> its warning, or ""
         self._silent: dict[CallKey, bool] = {}  # call -> does its operator neither warn of it nor refuse it?
 
@@ -235,12 +237,12 @@ class Loader:
                 return facts.selection
         return tuple(dict.fromkeys(template.selected(parameters)))
 
-    def _facts(self, template: Template) -> _Facts:
+    def _facts(self, template: Template) -> _TemplateFacts:
         facts = self._known.get(template)
         if facts is None:
             if len(self._known) >= _MOST_KNOWN:
                 self._known.clear()
-            facts = self._known[template] = _Facts(template)
+            facts = self._known[template] = _TemplateFacts(template)
         return facts
 
     def _warnings(self, template: AnyTemplate, parameters: Parameters) -> dict[str, None]:
@@ -288,9 +290,9 @@ class Loader:
             table.clear()
         clauses, starts = self._builder.build(), np.array(self._starts, np.int64)
         return Segment(
-            self._home,
+            self._context,
             clauses,
-            self._home.maker.build(clauses),
+            self._context.maker.build(clauses),
             IdTable(Strings(np.array(self._ids, np.uint8), np.array(self._id_ends, np.int64)).names(SEED)),
             Texts((self._writer,), np.zeros(len(starts), np.uint8), starts, np.array(self._lengths, np.int32)),
             tuple([None if names is None else tuple(names) for names in json.loads(selections)]),
@@ -301,7 +303,7 @@ class Loader:
         )
 
 
-class _Facts:
+class _TemplateFacts:
     """What a template calls, asks and selects, looked up once."""
 
     def __init__(self, template: Template) -> None:

@@ -8,40 +8,40 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from triplewire.engine.segments.home import Home
+from triplewire.engine.segments.context import SegmentContext
 from triplewire.engine.segments.layers import NONE, Layer, merged
-from triplewire.engine.segments.segment import Compiled, Segment
+from triplewire.engine.segments.segment import CompiledSubscription, Segment
 from triplewire.engine.segments.texts import TextWriter
 
 
 @dataclass(frozen=True, eq=False)
-class Merging:
+class MergeJob:
     """Neighbouring layers that are to be merged, perhaps with the delta behind them."""
 
-    home: Home
+    context: SegmentContext
     layers: tuple[Layer, ...]
-    delta: tuple[Compiled, ...] = ()
+    delta: tuple[CompiledSubscription, ...] = ()
 
-    def __call__(self) -> Merged:
+    def __call__(self) -> MergedSegment:
         """Do it."""
         layers = self.layers
         if self.delta:
-            layers = *layers, Layer(Segment.of(self.home, self.delta, TextWriter()), NONE)
+            layers = *layers, Layer(Segment.of(self.context, self.delta, TextWriter()), NONE)
         segment, numbers = merged(layers)
-        return Merged(self, segment.tidied(), numbers)
+        return MergedSegment(self, segment.tidied(), numbers)
 
 
 @dataclass(frozen=True, eq=False)
-class Merged:
+class MergedSegment:
     """The segment that was made. `numbers`: of each layer, and of the delta, the subscriptions that are in it."""
 
-    made_of: Merging
+    made_of: MergeJob
     segment: Segment
     numbers: Sequence[NDArray[np.int64]]
 
     def put_into(
-        self, layers: Sequence[Layer], delta: Sequence[Compiled]
-    ) -> tuple[tuple[Layer, ...], tuple[Compiled, ...]]:
+        self, layers: Sequence[Layer], delta: Sequence[CompiledSubscription]
+    ) -> tuple[tuple[Layer, ...], tuple[CompiledSubscription, ...]]:
         """The current layers and delta with the merged segment in place of its sources. A subscription that was removed
         since the merge began gets a tombstone, as does one that has moved from the delta to a layer of its own."""
         number_of = {id(layer.segment): number for number, layer in enumerate(self.made_of.layers)}

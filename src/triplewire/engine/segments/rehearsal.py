@@ -31,7 +31,7 @@ _MANY = (1 << 10) + 1  # publications, and distinct terms, of a batch that kerne
 def rehearse(segment: Segment) -> None:
     """Match publications that are instances of some clauses: alone, and in a large batch, as other kernels take that.
     No operator is called."""
-    world = segment.home.meaning.world
+    world = segment.context.compiler.world
     most = world.settings.max_branches
     numbers = range(0, len(segment), max(len(segment) // _SOME, 1))
     clauses = (clause for n in numbers for clause in normal_form(segment.meant(n), most=most).clauses[:1])

@@ -21,7 +21,7 @@ from triplewire.clauses.merge import merge
 from triplewire.clauses.view import View
 from triplewire.encode.batch import Bytes, Ids, Offsets
 from triplewire.engine.segments.arena import Arena, Columns
-from triplewire.engine.segments.home import Home, text_row
+from triplewire.engine.segments.context import SegmentContext, text_row
 from triplewire.engine.segments.ids import IdTable
 from triplewire.engine.segments.texts import Texts, TextWriter
 from triplewire.errors import TriplewireError
@@ -30,9 +30,9 @@ from triplewire.ir.normal_form.clauses import NormalForm, normal_form
 from triplewire.ir.subscription import Subscription, revision_of
 from triplewire.ir.walk import walk
 from triplewire.kernels.joins.network.columns import StepColumns
-from triplewire.matchers import Chunk, Details, Meaning, Stage
+from triplewire.matchers import Chunk, Details, Stage, SubscriptionCompiler
 from triplewire.select.index import Index, Prepared, Selected, order_of, owners, proves_constants
-from triplewire.verify.columnar import Columnar, Verified
+from triplewire.verify.batch_verifier import BatchVerifier, Verified
 from triplewire.verify.json_texts import json_column
 from triplewire.verify.objects import of_few, shared
 
@@ -61,7 +61,7 @@ class SegmentRows:
 
 
 @dataclass(frozen=True, slots=True)
-class Compiled:
+class CompiledSubscription:
     """A subscription before it is in a segment. `row`: its line of a subscription file, empty where that line alone
     does not give it; `operators`: name and number of arguments of its calls."""
 
@@ -71,10 +71,10 @@ class Compiled:
     operators: frozenset[tuple[str, int]]
 
     @classmethod
-    def of(cls, subscription: Subscription, meaning: Meaning, plain: bool) -> Compiled:
+    def of(cls, subscription: Subscription, compiler: SubscriptionCompiler, plain: bool) -> CompiledSubscription:
         """`plain` says that the subscription is what its text gives by itself."""
-        row = text_row(subscription) if plain or meaning.is_plain(subscription) else b""
-        form = normal_form(meaning.meant(subscription), most=meaning.world.settings.max_branches)
+        row = text_row(subscription) if plain or compiler.is_plain(subscription) else b""
+        form = normal_form(compiler.meant(subscription), most=compiler.world.settings.max_branches)
         calls = (node for node in walk(subscription.where) if isinstance(node, Call))
         return cls(subscription, form, row, frozenset((call.operator, len(call.arguments)) for call in calls))
 
@@ -84,7 +84,7 @@ class Segment:
     """Subscriptions, their clauses and an index over these. `construct` marks CONSTRUCT queries, whose template is in
     the text."""
 
-    home: Home = field(repr=False)
+    context: SegmentContext = field(repr=False)
     clauses: Clauses = field(repr=False)
     index: Index = field(repr=False)
     ids: IdTable = field(repr=False)
@@ -111,12 +111,12 @@ class Segment:
 
     @cached_property
     def _meant(self) -> Mapping[int, Subscription]:
-        return {number: self.home.meaning.meant(subscription) for number, subscription in self.pinned.items()}
+        return {number: self.context.compiler.meant(subscription) for number, subscription in self.pinned.items()}
 
     def _compiled(self, number: int) -> tuple[Subscription, Subscription]:
         texts = self.texts
         source = texts.sources[texts.source[number]]
-        return self.home.compiled(source, int(texts.start[number]), int(texts.length[number]))
+        return self.context.compiled(source, int(texts.start[number]), int(texts.length[number]))
 
     def revisions(self, numbers: Ids) -> NDArray[np.uint64]:
         """The revisions of some subscriptions. Each is worked out once, from the text, without compiling it."""
@@ -147,14 +147,14 @@ class Segment:
     @cached_property
     def call_rows(self) -> NDArray[np.int64]:
         """Call of `clauses.asked` -> its row in the learned statistics."""
-        return self.home.operators.learned.held(self.clauses.asked.keys, self)
+        return self.context.operators.learned.held(self.clauses.asked.keys, self)
 
     # --- matching
 
     @cached_property
-    def _verifier(self) -> Columnar:
-        world = self.home.meaning.world
-        return Columnar(
+    def _verifier(self) -> BatchVerifier:
+        world = self.context.compiler.world
+        return BatchVerifier(
             self.clauses,
             self._expression,
             self.meant,
@@ -175,7 +175,7 @@ class Segment:
         subscription, clause, place = self.clauses.place(test)
         form = self._last_forms.get(subscription)
         if form is None:
-            form = normal_form(self.meant(subscription), most=self.home.meaning.world.settings.max_branches)
+            form = normal_form(self.meant(subscription), most=self.context.compiler.world.settings.max_branches)
             if len(self._last_forms) >= _FORMS:
                 self._last_forms.clear()
             self._last_forms[subscription] = form
@@ -200,7 +200,7 @@ class Segment:
                 whole, first, last = chunk.whole
                 state.view = self._view(whole).part(chunk.batch, first, last)
             else:
-                state.view = View(chunk.batch, self.clauses, self.home.meaning.world)
+                state.view = View(chunk.batch, self.clauses, self.context.compiler.world)
         return state.view
 
     def _prepared(self, chunk: Chunk) -> Prepared | None:
@@ -218,7 +218,7 @@ class Segment:
     def match(self, chunk: Chunk, removed: NDArray[np.bool_] | None, stage: Stage, arena: Arena) -> SegmentRows:
         """The matches of a chunk, without those of removed subscriptions. Accepted subscriptions may lie in the arena.
         Leaves the clock in the stage "verify"."""
-        most = self.home.meaning.world.settings.most_bindings
+        most = self.context.compiler.world.settings.most_bindings
         stage.switch("select")
         view = self._view(chunk)
         selected = self.index.select(view, self._prepared(chunk), most, arena)
@@ -282,7 +282,9 @@ class Segment:
     # --- making
 
     @classmethod
-    def of(cls, home: Home, subscriptions: Sequence[Compiled], writer: TextWriter | None) -> Segment:
+    def of(
+        cls, context: SegmentContext, subscriptions: Sequence[CompiledSubscription], writer: TextWriter | None
+    ) -> Segment:
         """A segment of these subscriptions. Their texts go to `writer`; without one, they stay as objects."""
         builder = ClauseBuilder()
         selections: dict[Selection, int] = {}
@@ -293,9 +295,9 @@ class Segment:
         numbers = [selections.setdefault(selection_of(subscription), len(selections)) for subscription in stated]
         clauses = builder.build()
         return cls(
-            home,
+            context,
             clauses,
-            home.maker.build(clauses),
+            context.maker.build(clauses),
             IdTable.of([subscription.id for subscription in stated]),
             Texts.of(writer or TextWriter(), rows),
             tuple(selections),
@@ -320,13 +322,13 @@ class Segment:
                 if at < len(own) and own[at] == number:
                     pinned[start + at] = subscription
             start += len(own)
-        home, clauses = parts[0].home, merge([(part.clauses, own) for part, own in pairs])
+        context, clauses = parts[0].context, merge([(part.clauses, own) for part, own in pairs])
         return cls(
-            home,
+            context,
             clauses,
-            home.maker.build(clauses),
+            context.maker.build(clauses),
             IdTable.joined([part.ids for part in parts], numbers),
-            Texts.joined([part.texts.taken(own) for part, own in pairs]),
+            Texts.joined([part.texts.take(own) for part, own in pairs]),
             tuple(selections),
             np.concatenate(selection),
             np.concatenate([part.construct[own] for part, own in pairs]),
@@ -345,7 +347,7 @@ class Segment:
         many residual predicates. Otherwise each is computed when a publication first needs it, in up to a
         millisecond."""
         if (classes := self.clauses.tests.classes) is not None:
-            classes.index(self.home.meaning.world.taxonomy).prepare(names)
+            classes.index(self.context.compiler.world.taxonomy).prepare(names)
         self._verifier.prepare(predicates)
 
     def ready(self) -> Segment:

@@ -2,9 +2,9 @@
 
 A change makes a new snapshot. Added subscriptions go to the delta, a few of them that are indexed when the next
 publications come. From there they go on to the last segment, while that is small: it is made anew each time. Once it
-has grown it is left as it is, and the next one begins. A removed subscription leaves a tombstone. Background work
-(`due`) merges segments and drops what has tombstones. So there are never many segments: each is a multiple of those
-after it, or very large. Where many publications come and no change, it makes one segment of all.
+has grown it is left as it is, and the next one begins. A removed subscription leaves a tombstone. Background
+work merges segments and drops what has tombstones. So there are never many segments: each is a multiple of those after
+it, or very large. Where many publications come and no change, it makes one segment of all.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from triplewire.clauses import table
 from triplewire.encode.batch import Ids
 from triplewire.encode.strings import TextColumn
 from triplewire.engine.segments.arena import Arena
-from triplewire.engine.segments.called import Called
-from triplewire.engine.segments.home import Home
+from triplewire.engine.segments.context import SegmentContext
 from triplewire.engine.segments.ids import IdTable, id_key, ranks_together
-from triplewire.engine.segments.layers import NONE, Layer, called_by, held, merged
-from triplewire.engine.segments.merging import Merging
-from triplewire.engine.segments.segment import Compiled, Segment
+from triplewire.engine.segments.layers import NONE, Layer, calls_of, held, merged
+from triplewire.engine.segments.merging import MergeJob
+from triplewire.engine.segments.operator_pairs import SnapshotCalls
+from triplewire.engine.segments.segment import CompiledSubscription, Segment
 from triplewire.engine.segments.texts import Texts, TextWriter
 from triplewire.errors import TriplewireError
 from triplewire.forks import new_lock
@@ -51,8 +51,10 @@ class SegmentSnapshot:
 
     columnar = True
 
-    def __init__(self, home: Home, layers: Sequence[Layer] = (), delta: Sequence[Compiled] = ()) -> None:
-        self.home = home
+    def __init__(
+        self, context: SegmentContext, layers: Sequence[Layer] = (), delta: Sequence[CompiledSubscription] = ()
+    ) -> None:
+        self.context = context
         self.layers = tuple(layers)
         self.delta = tuple(delta)
         self._extra_calls = 0  # calls to segments that one segment of all would have saved
@@ -64,7 +66,7 @@ class SegmentSnapshot:
     @property
     def _full(self) -> int:
         """The number of subscriptions from which a segment is left as it is, and the next one begun."""
-        return self.home.meaning.world.settings.merge_subscriptions
+        return self.context.compiler.world.settings.merge_subscriptions
 
     def changed(
         self, added: Sequence[Subscription], removed: Collection[str], *, plain: bool = False
@@ -73,17 +75,17 @@ class SegmentSnapshot:
         layers, delta = self.layers, self.delta
         if removed:
             layers, delta = self._without(frozenset(removed))
-        meaning = self.home.meaning
-        compiled = [Compiled.of(subscription, meaning, plain) for subscription in added]
+        compiler = self.context.compiler
+        compiled = [CompiledSubscription.of(subscription, compiler, plain) for subscription in added]
         if len(delta) + len(compiled) <= DELTA:
-            return SegmentSnapshot(self.home, layers, (*delta, *compiled))
+            return SegmentSnapshot(self.context, layers, (*delta, *compiled))
         if delta:
             layers = self._grown(layers, delta)
         if len(compiled) > DELTA:
-            return SegmentSnapshot(self.home, self._grown(layers, compiled))
-        return SegmentSnapshot(self.home, layers, compiled)
+            return SegmentSnapshot(self.context, self._grown(layers, compiled))
+        return SegmentSnapshot(self.context, layers, compiled)
 
-    def _without(self, ids: Collection[str]) -> tuple[tuple[Layer, ...], tuple[Compiled, ...]]:
+    def _without(self, ids: Collection[str]) -> tuple[tuple[Layer, ...], tuple[CompiledSubscription, ...]]:
         delta = tuple(compiled for compiled in self.delta if compiled.subscription.id not in ids)
         numbers = defaultdict(list)
         for key in map(id_key, ids):
@@ -96,14 +98,14 @@ class SegmentSnapshot:
             layers[place] = layers[place].without(removed)
         return tuple(layer for layer in layers if layer.alive), delta
 
-    def _grown(self, layers: Sequence[Layer], added: Sequence[Compiled]) -> tuple[Layer, ...]:
+    def _grown(self, layers: Sequence[Layer], added: Sequence[CompiledSubscription]) -> tuple[Layer, ...]:
         """The layers with some more subscriptions: in the last segment, or in one of their own."""
         writer, last = TextWriter(), None
         if layers and max(len(layers[-1].segment), len(added)) < self._full:
             last = layers[-1]
             source = last.segment.texts.sources[-1]
             writer = source if isinstance(source, TextWriter) else writer
-        own = Layer(Segment.of(self.home, added, writer), NONE)
+        own = Layer(Segment.of(self.context, added, writer), NONE)
         if last is None or last.rows + own.rows > table.MOST_ROWS:
             return (*layers, own)
         new, _ = merged([last, own])
@@ -117,7 +119,7 @@ class SegmentSnapshot:
         if self._indexed is None:
             with self._lock:
                 if self._indexed is None:  # no other reader has made it meanwhile
-                    self._indexed = *self.layers, Layer(Segment.of(self.home, self.delta, None), NONE)
+                    self._indexed = *self.layers, Layer(Segment.of(self.context, self.delta, None), NONE)
         return self._indexed
 
     @cached_property
@@ -135,15 +137,15 @@ class SegmentSnapshot:
         layers = self._grown(self.layers, self.delta) if self.delta else self.layers
         tombstones = held(layers, segment.ids)
         new = Layer(segment, tombstones)
-        return SegmentSnapshot(self.home, (*layers, new) if new.alive else layers), segment.ids.texts(tombstones)
+        return SegmentSnapshot(self.context, (*layers, new) if new.alive else layers), segment.ids.texts(tombstones)
 
-    def taken(self, ids: Sequence[str]) -> set[str]:
+    def registered(self, ids: Sequence[str]) -> set[str]:
         """Those of these distinct ids that are registered."""
         table = IdTable.of(ids)
         waiting = {compiled.subscription.id for compiled in self.delta}
         return waiting.intersection(ids).union(table.texts(held(self.layers, table)))
 
-    def due(self) -> Callable[[], Install] | None:
+    def background_work(self) -> Callable[[], Install] | None:
         """See `triplewire.matchers.Snapshot`."""
         layers = self.layers
         if layers and len(layers[-1].segment) < self._full:
@@ -156,14 +158,14 @@ class SegmentSnapshot:
             first -= 1
             total, rows = total + layers[first].alive, rows + layers[first].rows
         if first < len(layers) - 1:
-            return _work(Merging(self.home, layers[first:]))
+            return _work(MergeJob(self.context, layers[first:]))
         for layer in layers:
             if REMOVED * len(layer.tombstones) > len(layer.segment):
-                return _work(Merging(self.home, (layer,)))
-        merging = self._paid_for() if self._extra_calls >= LEAST_CALLS else None
+                return _work(MergeJob(self.context, (layer,)))
+        merging = self._amortised_merge() if self._extra_calls >= LEAST_CALLS else None
         return None if merging is None else _work(merging)
 
-    def _paid_for(self) -> Merging | None:
+    def _amortised_merge(self) -> MergeJob | None:
         """A merge of as many of the last segments as `LARGE` allows and as the surplus calls so far have paid for."""
         layers = self._all_layers
         first, total, rows = len(layers), 0, 0
@@ -173,11 +175,11 @@ class SegmentSnapshot:
                 break
             first -= 1
         is_one = first == len(layers) or (first == len(layers) - 1 and not len(layers[first].tombstones))
-        return None if is_one else Merging(self.home, self.layers[first:], self.delta)
+        return None if is_one else MergeJob(self.context, self.layers[first:], self.delta)
 
     def whole(self) -> Segment | None:
         """All subscriptions as one segment; None where there are none. Raises `LimitError` where they are too many."""
-        last = Segment.of(self.home, self.delta, TextWriter()) if self.delta else None  # texts elsewhere: it will go
+        last = Segment.of(self.context, self.delta, TextWriter()) if self.delta else None  # texts elsewhere: it will go
         layers = (*self.layers, Layer(last, NONE)) if last else self.layers
         if not layers:
             return None
@@ -187,9 +189,9 @@ class SegmentSnapshot:
 
     def match(self, chunk: Chunk, stage: Stage) -> Rows:
         """See `triplewire.matchers.Snapshot`."""
-        outer, arena = stage.switch("encode"), self.home.arenas.take(Arena)
+        outer, arena = stage.switch("encode"), self.context.arenas.take(Arena)
         rows = self._matched(chunk, stage, arena)
-        self.home.arenas.give(arena)
+        self.context.arenas.give(arena)
         stage.switch(outer)
         return rows
 
@@ -214,18 +216,18 @@ class SegmentSnapshot:
                     failures += [(p, s + start, error) for p, s, error in rows.failures]
                     waiting += [(p, s + start) for p, s in rows.waiting]
                 atoms, candidates, verified, steps = map(add, (atoms, candidates, verified, steps), rows.counts)
-        if waiting or len(self._called.alone):
+        if waiting or len(self._calls.alone):
             stage.switch("operators")
-            columns, undecided, counts = self.home.operators.decided(chunk, self._called, waiting, self._meant)
+            columns, undecided, counts = self.context.operators.decided(chunk, self._calls, waiting, self._meant)
             arena.add(np.zeros(len(chunk) + 1, np.int64), NONE, columns, 0)
             failures += undecided
         looked_at = batch.sizes.triples, atoms, candidates, verified, steps
-        return Rows(*arena.taken(), tuple(failures), *looked_at, None, True, counts)
+        return Rows(*arena.take_rows(), tuple(failures), *looked_at, None, True, counts)
 
     @cached_property
-    def _called(self) -> Called:
+    def _calls(self) -> SnapshotCalls:
         """The calls of all subscriptions."""
-        return called_by(self._all_layers)
+        return calls_of(self._all_layers)
 
     def _meant(self, number: int) -> Subscription:
         """A subscription as it is evaluated."""
@@ -358,7 +360,7 @@ def _wasteful(texts: Texts) -> bool:
     return size > WASTE and int(texts.length.sum()) * REMOVED < size
 
 
-def _work(merging: Merging) -> Callable[[], Install]:
+def _work(merging: MergeJob) -> Callable[[], Install]:
     """The merge, whose outcome is put into whatever snapshot there is then."""
 
     def work() -> Install:
@@ -366,7 +368,7 @@ def _work(merging: Merging) -> Callable[[], Install]:
 
         def install(latest: Snapshot) -> Snapshot:
             assert isinstance(latest, SegmentSnapshot)
-            return SegmentSnapshot(latest.home, *merged.put_into(latest.layers, latest.delta))
+            return SegmentSnapshot(latest.context, *merged.put_into(latest.layers, latest.delta))
 
         return install
 

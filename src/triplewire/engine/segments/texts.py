@@ -176,7 +176,7 @@ class Texts:
                 yield block
                 at, left = at + len(block), left - len(block)
 
-    def taken(self, rows: NDArray[np.int64]) -> Texts:
+    def take(self, rows: NDArray[np.int64]) -> Texts:
         """The texts of the subscriptions with these numbers."""
         return Texts(self.sources, self.source[rows], self.start[rows], self.length[rows])
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from triplewire.engine.compiler import Compiler
-from triplewire.engine.current import Current
+from triplewire.engine.current_snapshot import CurrentSnapshot
 from triplewire.engine.store import directory as store
 from triplewire.engine.store import rows as saved_rows
 from triplewire.engine.store.manifest import damaged
@@ -19,7 +19,7 @@ from triplewire.select.index import IndexMaker
 LOADED_TOGETHER = 16_384  # subscriptions of a file that are registered together
 
 
-def save(path: Path, current: Current, compiler: Compiler, matcher: str, index: bool, learned: bool) -> None:
+def save(path: Path, current: CurrentSnapshot, compiler: Compiler, matcher: str, index: bool, learned: bool) -> None:
     """Write an engine to a directory. Raises what `Engine.save` says."""
     count = len(current.snapshot)
     snapshot, world = current.compiled() if index and count else current.snapshot, compiler.world
@@ -35,7 +35,9 @@ def save(path: Path, current: Current, compiler: Compiler, matcher: str, index: 
     store.save(path, lambda: {**head, **stored.manifest()}, {**stored.parts(), **parts})
 
 
-def fill(current: Current, compiler: Compiler, matcher: IndexMaker | Reference, saved: store.Saved, path: Path) -> None:
+def fill(
+    current: CurrentSnapshot, compiler: Compiler, matcher: IndexMaker | Reference, saved: store.SavedEngine, path: Path
+) -> None:
     """Fill an empty engine from a saved one: the subscriptions from its index, or else from their texts; and what it
     learned of operators."""
     if saved.learned is not None:

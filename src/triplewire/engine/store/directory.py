@@ -54,7 +54,7 @@ Part = tuple[str, Callable[[IO[bytes]], None]]
 
 
 @dataclass(frozen=True)
-class Saved:
+class SavedEngine:
     """A saved engine, its files checked. `subscriptions` is its open file; `index` the arrays, `learned` what
     `LearnedCalls.to_json` gave, where there are some."""
 
@@ -110,7 +110,7 @@ def _wrote(stream: IO[bytes], data: bytes) -> None:
     stream.write(data)
 
 
-def load(directory: Path, settings: Settings | None = None, *, whole: bool = False) -> Saved:
+def load(directory: Path, settings: Settings | None = None, *, whole: bool = False) -> SavedEngine:
     """What was saved, with `settings` in place of the saved ones. `whole`: see above. Raises `StoreError`."""
     try:
         manifest, texts, index, hierarchy, learned = _read(directory, whole)
@@ -128,7 +128,7 @@ def load(directory: Path, settings: Settings | None = None, *, whole: bool = Fal
     matcher, entailment = manifest.get("matcher"), manifest.get("entailment")
     if not isinstance(matcher, str) or not isinstance(entailment, str):
         raise damaged(directory / MANIFEST, "it names no matcher or no entailment")
-    return Saved(manifest, classes, settings, matcher, entailment, texts, index, learned)
+    return SavedEngine(manifest, classes, settings, matcher, entailment, texts, index, learned)
 
 
 # --- writing ---------------------------------------------------------------------------------------------------------

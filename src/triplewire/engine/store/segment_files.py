@@ -20,7 +20,7 @@ from triplewire.clauses.clauses import VERSION, Clauses
 from triplewire.clauses.node_tests.columns import prefixed, under
 from triplewire.encode.names import Names
 from triplewire.engine.compiler import Compiler
-from triplewire.engine.segments.home import Home
+from triplewire.engine.segments.context import SegmentContext
 from triplewire.engine.segments.ids import IdTable, id_key
 from triplewire.engine.segments.layers import NONE, Layer
 from triplewire.engine.segments.segment import Segment
@@ -28,7 +28,7 @@ from triplewire.engine.segments.snapshot import SegmentSnapshot
 from triplewire.engine.segments.texts import TextFile, Texts
 from triplewire.engine.store.arrays import MappedArrays, write_arrays
 from triplewire.engine.store.checks import check_segment, check_selected, operators_of, selections_of
-from triplewire.engine.store.directory import Part, Saved
+from triplewire.engine.store.directory import Part, SavedEngine
 from triplewire.engine.store.manifest import MANIFEST, damaged, read_manifest
 from triplewire.engine.store.rows import checked, compiled_rows, named_by, parsed_row, proved_row
 from triplewire.errors import StoreError
@@ -68,14 +68,14 @@ class StoredSegment:
 
     def manifest(self) -> dict[str, Any]:
         """The entry of the manifest, once the parts are written."""
-        made_by = _made_by(self._segment.home.maker)
+        made_by = _made_by(self._segment.context.maker)
         entry = {"version": VERSION, "made_by": made_by, "network": network.VERSION, "units": self._units}
         return {"index": {**entry, "arrays": self._directory}}
 
     def _write_texts(self, stream: IO[bytes]) -> None:
         texts, start = self._segment.texts, 0
         for number, row in [*self._rows.items(), (len(texts), b"")]:
-            for block in texts.taken(np.arange(start, number)).blocks():
+            for block in texts.take(np.arange(start, number)).blocks():
                 stream.write(block)
             stream.write(row)
             start = number + 1
@@ -101,7 +101,7 @@ class StoredSegment:
         self._directory = write_arrays(stream, arrays | own)
 
 
-def opened(saved: Saved, compiler: Compiler, maker: IndexMaker, source: str) -> SegmentSnapshot | None:
+def opened(saved: SavedEngine, compiler: Compiler, maker: IndexMaker, source: str) -> SegmentSnapshot | None:
     """The snapshot of a saved engine; None where its clauses are of another version, or were made of texts that mean
     something else now.
 
@@ -116,20 +116,20 @@ def opened(saved: Saved, compiler: Compiler, maker: IndexMaker, source: str) -> 
     try:
         if not _means_the_same(saved, entry, compiler):
             return None
-        segment = _segment(saved, mapped, Home(compiler, maker), entry)
+        segment = _segment(saved, mapped, SegmentContext(compiler, maker), entry)
     except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
         what = f"its index does not fit together ({type(error).__name__}: {error})"
         raise damaged(Path(source), what) from error
     _check_operators(segment, compiler, source)
     segment = _pinned(segment, mapped.arrays["pinned"].tolist(), compiler, source)
     give_back()
-    return SegmentSnapshot(segment.home, [Layer(segment, NONE)])
+    return SegmentSnapshot(segment.context, [Layer(segment, NONE)])
 
 
-def _segment(saved: Saved, mapped: MappedArrays, home: Home, entry: Mapping[str, Any]) -> Segment:
+def _segment(saved: SavedEngine, mapped: MappedArrays, context: SegmentContext, entry: Mapping[str, Any]) -> Segment:
     """The segment of the arrays, each checked before anything uses it. `entry` says in the manifest who made the index
     and the network. Raises `ValueError`, or another error of Python, where something does not fit together."""
-    arrays, texts, maker = mapped.arrays, TextFile(saved.subscriptions), home.maker
+    arrays, texts, maker = mapped.arrays, TextFile(saved.subscriptions), context.maker
     subscriptions = check_segment(arrays, texts.size)
     mapped.release()  # all that is checked is read once, and seldom soon again
     check_clauses(under("clauses", arrays), "clauses", subscriptions)
@@ -151,7 +151,7 @@ def _segment(saved: Saved, mapped: MappedArrays, home: Home, entry: Mapping[str,
             mapped.release()
     start = arrays["start"]
     return Segment(
-        home,
+        context,
         clauses,
         index,
         IdTable(Names.from_arrays(under("ids", arrays)), arrays["rank"]),
@@ -181,7 +181,7 @@ def _pinned(segment: Segment, numbers: list[int], compiler: Compiler, source: st
     return replace(segment, pinned={number: checked(compiled[number], compiler, source) for number in numbers})
 
 
-def _means_the_same(saved: Saved, entry: Mapping[str, Any], compiler: Compiler) -> bool:
+def _means_the_same(saved: SavedEngine, entry: Mapping[str, Any], compiler: Compiler) -> bool:
     """Were the clauses made with these limits of their number, and with the units of these operators? Earlier versions
     did not write the units down, and with entailment they made other clauses of some labels."""
     if "units" not in entry and compiler.entailment != "none":

@@ -29,7 +29,7 @@ def empty_snapshot(matcher: IndexMaker | Reference, compiler: Compiler) -> Snaps
 
 def _compiled(maker: IndexMaker, compiler: Compiler) -> Snapshot:
     # compiled kernels, which the interpreted tier does without
-    from triplewire.engine.segments.home import Home
+    from triplewire.engine.segments.context import SegmentContext
     from triplewire.engine.segments.snapshot import SegmentSnapshot
 
-    return SegmentSnapshot(Home(compiler, maker))
+    return SegmentSnapshot(SegmentContext(compiler, maker))

@@ -95,7 +95,7 @@ class InterpretedSnapshot:
         unproven = () if plain else [subscription.id for subscription in added]
         return InterpretedSnapshot(pairs, self._successor.of(pairs, unproven))
 
-    def due(self) -> Callable[[], Install] | None:
+    def background_work(self) -> Callable[[], Install] | None:
         """The take-over, when the kernels are loaded, or compiled and worth loading."""
         if self._successor.snapshot is None and not KERNELS.are_loaded() and not KERNELS.are_worth_loading(len(self)):
             return None

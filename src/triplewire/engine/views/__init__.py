@@ -1,5 +1,6 @@
 """Access to an engine's snapshot for other parts of the package.
 
-`registered`: its subscriptions as a sequence; `rules`: its MDV rules by id; `revised`: a revision without compiling;
-`forked`: engines that share its arrays; `handed`: chunks that another engine has encoded; `readied`: is it compiled?
+`subscriptions`: a sequence of its subscriptions; `rules`: its MDV rules by id; `revisions`: a revision without a
+compilation; `derived`: engines that share its arrays; `encoded_chunks`: chunks that another engine has encoded;
+`compiled`: is it?
 """

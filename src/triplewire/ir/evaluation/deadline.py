@@ -96,7 +96,7 @@ class Turn(Generic[S, T]):
 def in_turn(turns: Iterator[Turn[S, T]]) -> None:
     """Run all turns. What gives the turns, and `done`, run in the helper as well, one at a time: a
     turn may depend on what came of the one before it. Raises what any of them raises."""
-    row = _Row(turns)
+    row = _TurnQueue(turns)
     while True:
         answer = _handed(row.run)
         while True:
@@ -112,7 +112,7 @@ def in_turn(turns: Iterator[Turn[S, T]]) -> None:
             return
 
 
-class _Row(Generic[S, T]):
+class _TurnQueue(Generic[S, T]):
     """The state of `in_turn`. Where a helper is left behind after a time-out, the next helper goes on with it."""
 
     def __init__(self, turns: Iterator[Turn[S, T]]) -> None:

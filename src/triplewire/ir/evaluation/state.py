@@ -40,7 +40,7 @@ _KEPT_CHARACTERS = 1 << 20  # of the texts whose words an evaluation keeps
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
-class Recalls(Protocol):
+class CallCache(Protocol):
     """Outcomes of calls that are kept from publication to publication, by content: `operators.calling.cache`."""
 
     def known(self, publication: Publication) -> CallResults:
@@ -61,7 +61,7 @@ class World:
     operators: Mapping[str, Operator] = field(default_factory=dict)
     settings: Settings = field(default_factory=Settings)
     operator_order: str = "greedy"  # in which calls are made; it changes no answer
-    recall: Recalls | None = None  # a cache of calls; it changes no answer either
+    recall: CallCache | None = None  # a cache of calls; it changes no answer either
 
     def known(self, publication: Publication) -> CallResults:
         """The calls about a publication of this content whose outcomes are in the cache."""

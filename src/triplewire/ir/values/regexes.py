@@ -13,10 +13,10 @@ from typing import Any, TypeAlias
 
 import re2
 
+from triplewire.bounded_cache import BoundedCache
 from triplewire.ir.values import costs
 from triplewire.ir.values.numbers import ExpressionError
 from triplewire.ir.values.regex_shapes import shape_of
-from triplewire.kept import Kept
 
 Spend: TypeAlias = Callable[[int], None]
 """Is told of the steps that work takes, before it is done; may raise to refuse it."""
@@ -80,7 +80,7 @@ def compile_regex(pattern: str, flags: str, limit: int) -> Regex:
     return regex
 
 
-_kept: Kept[tuple[str, str, int], Regex] = Kept()  # RE2's automata stay
+_kept: BoundedCache[tuple[str, str, int], Regex] = BoundedCache()  # RE2's automata stay
 
 
 def _compile(pattern: str, flags: str, limit: int) -> Regex:

@@ -1,7 +1,7 @@
 """What is the same: subscriptions with the same clauses, and lists of rows. Much of what matches a publication is.
 
-Used by `triplewire.verify.columnar`, so that such matches are solved once, and by `triplewire.verify.rows`, so that
-their bindings become objects once.
+Used by `triplewire.verify.batch_verifier`, so that such matches are solved once, and by `triplewire.verify.rows`, so
+that their bindings become objects once.
 """
 
 from __future__ import annotations

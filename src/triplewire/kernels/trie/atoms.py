@@ -1,7 +1,7 @@
 """Which atoms does each subject of a publication satisfy? Look-ups of (predicate, object) keys; no joins.
 
-The keys are those of `triplewire.kernels.trie.stars`. What the tables are: `triplewire.select.trie.asked`. What is done
-with the atoms: `triplewire.kernels.trie.set_trie`.
+The keys are those of `triplewire.kernels.trie.stars`. What the tables are: `triplewire.select.trie.atom_tables`. What
+is done with the atoms: `triplewire.kernels.trie.set_trie`.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 
 class AtomTable(NamedTuple):
-    """Where atoms lie (`triplewire.select.trie.asked`)."""
+    """Where atoms lie (`triplewire.select.trie.atom_tables`)."""
 
     keys: Any  # atom -> its key (`triplewire.kernels.trie.stars`)
     slots: Any  # hash table over the keys
@@ -15,7 +15,7 @@ class AtomTable(NamedTuple):
 
 
 class RangeAtoms(NamedTuple):
-    """The range atoms by predicate (`triplewire.select.trie.asked`)."""
+    """The range atoms by predicate (`triplewire.select.trie.atom_tables`)."""
 
     offset: Any
     atom: Any

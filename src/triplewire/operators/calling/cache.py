@@ -241,7 +241,7 @@ class _Damaged(Exception):
     """What the file holds is not what was written."""
 
 
-class Recall:
+class OperatorCallCache:
     """What an engine with these operators takes from a cache, and gives to it."""
 
     def __init__(self, cache: OutcomeCache, operators: Mapping[str, Operator], taxonomy: Taxonomy) -> None:

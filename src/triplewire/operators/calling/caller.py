@@ -12,7 +12,7 @@ from functools import partial
 from itertools import groupby
 from operator import attrgetter
 
-from triplewire.errors import Broke, OperatorError
+from triplewire.errors import OperatorError, OperatorFault
 from triplewire.forks import new_lock
 from triplewire.ir.evaluation.calls import attempt, attempt_untimed, failure_of, limit_of
 from triplewire.ir.evaluation.deadline import Turn, in_turn
@@ -22,7 +22,7 @@ from triplewire.model.operator import Traits, rows_of, traits_of
 from triplewire.model.publication import Publication
 from triplewire.operators.calling.guard import Guard
 
-Asked = tuple[Publication, CallKey]
+CallRequest = tuple[Publication, CallKey]
 
 
 @dataclass(slots=True)
@@ -45,7 +45,7 @@ _operator = attrgetter("operator")
 
 
 @dataclass(slots=True)
-class _Line:
+class _OperatorSlot:
     """What is needed to call one operator. `guard` is that of operators that have none of their own."""
 
     traits: Traits
@@ -61,27 +61,27 @@ class Caller:
     def __init__(self, world: World) -> None:
         self._world = world
         self._lock = new_lock()
-        self._lines: dict[str, _Line] = {}
+        self._slots: dict[str, _OperatorSlot] = {}
         self._process = os.getpid()
 
     def outcomes(self, publication: Publication, keys: Sequence[CallKey]) -> list[Result]:
         """What came of calls about one publication, in the order of the keys."""
         return self.outcomes_of([(publication, key) for key in keys])
 
-    def outcomes_of(self, requests: Sequence[Asked]) -> list[Result]:
+    def outcomes_of(self, requests: Sequence[CallRequest]) -> list[Result]:
         """What came of calls, in their order: at once where the operators allow it, those of one publication together
         where an operator takes several. A call that failed is an `OperatorError`."""
         results: list[Result] = [False] * len(requests)
         running: list[tuple[Sequence[int], Future[list[Result]]]] = []
-        here: list[tuple[_Line, Sequence[int]]] = []
+        here: list[tuple[_OperatorSlot, Sequence[int]]] = []
         jobs = self._jobs(requests)
-        for line, places in jobs:
-            if line.pool is not None and len(jobs) > 1:
-                running.append((places, line.pool.submit(self._made, line, [requests[place] for place in places])))
+        for slot, places in jobs:
+            if slot.pool is not None and len(jobs) > 1:
+                running.append((places, slot.pool.submit(self._made, slot, [requests[place] for place in places])))
             else:
-                here.append((line, places))
-        for line, own in here:
-            for place, result in zip(own, self._made(line, [requests[p] for p in own]), strict=True):
+                here.append((slot, places))
+        for slot, own in here:
+            for place, result in zip(own, self._made(slot, [requests[p] for p in own]), strict=True):
                 results[place] = result
         for under_way, future in running:
             for place, result in zip(under_way, future.result(), strict=True):
@@ -93,9 +93,9 @@ class Caller:
 
     def is_plain(self, operator: str) -> bool:
         """May `in_turn` call the operator: in this process, under our time limit, a call at a time?"""
-        line = self._line(operator)
+        slot = self._slot(operator)
         keeps_time = getattr(self._world.operators.get(operator), "keeps_time", False)
-        return line.pool is None and line.places is None and line.batch == 1 and not keeps_time
+        return slot.pool is None and slot.places is None and slot.batch == 1 and not keeps_time
 
     def in_turn(self, publication: Publication, portions: Portions) -> None:
         """Make calls about one publication one after the other, all in one thread: where `is_plain` holds of their
@@ -110,7 +110,7 @@ class Caller:
             for group in groups:
                 name, before = group[0].operator, len(results)
                 limit, setting = limit_of(self._world.operators.get(name), self._world)
-                make = partial(self._one, self._line(name), publication, attempt=attempt_untimed)
+                make = partial(self._one, self._slot(name), publication, attempt=attempt_untimed)
                 told = partial(self._told, name, publication, results)
                 guesses = wanted.guesses[before : before + len(group)]
                 yield Turn(limit, make, group, told, guesses, setting, spent=seconds)
@@ -120,7 +120,7 @@ class Caller:
 
     def _told(self, name: str, publication: Publication, results: list[Result], turn: Turn[CallKey, Result]) -> None:
         """Add what came of the calls of a turn to the results."""
-        guard, recall = self._line(name).guard, self._world.recall
+        guard, recall = self._slot(name).guard, self._world.recall
         if recall is None and not turn.late:
             results += turn.values  # type: ignore[arg-type]  # as there is none
             return
@@ -128,7 +128,7 @@ class Caller:
         for key, value, seconds in zip(turn.items, turn.values, spent, strict=False):
             if isinstance(value, TimeoutError):
                 if guard is not None:
-                    guard.failed(Broke(f"no answer within {seconds:.0f} s"))
+                    guard.failed(OperatorFault(f"no answer within {seconds:.0f} s"))
                 results.append(failure_of(key, publication, value))
             else:
                 results.append(value)
@@ -137,43 +137,43 @@ class Caller:
 
     def concurrency(self, operator: str) -> int:
         """How many calls of an operator are worth asking for at once."""
-        line = self._line(operator)
-        return line.traits.concurrency * line.batch
+        slot = self._slot(operator)
+        return slot.traits.concurrency * slot.batch
 
     @property
     def at_once(self) -> int:
         """The largest number of calls at once that an operator allows."""
         return max((getattr(operator, "concurrency", 1) for operator in self._world.operators.values()), default=1)
 
-    def _jobs(self, requests: Sequence[Asked]) -> list[tuple[_Line, list[int]]]:
+    def _jobs(self, requests: Sequence[CallRequest]) -> list[tuple[_OperatorSlot, list[int]]]:
         """The places of requests that are made together."""
-        jobs: list[tuple[_Line, list[int]]] = []
+        jobs: list[tuple[_OperatorSlot, list[int]]] = []
         last: dict[tuple[str, int], list[int]] = {}  # operator, publication -> a job that may take more
         for place, (publication, key) in enumerate(requests):
-            line = self._line(key.operator)
+            slot = self._slot(key.operator)
             together = last.get((key.operator, id(publication)))
-            if together is not None and len(together) < line.batch:
+            if together is not None and len(together) < slot.batch:
                 together.append(place)
                 continue
             last[key.operator, id(publication)] = places = [place]
-            jobs.append((line, places))
+            jobs.append((slot, places))
         return jobs
 
-    def _line(self, name: str) -> _Line:
+    def _slot(self, name: str) -> _OperatorSlot:
         with self._lock:
             if self._process != os.getpid():  # the threads of a parent are not those of a fork of it
-                self._lines, self._process = {}, os.getpid()
-            line = self._lines.get(name)
-            if line is None:
-                line = self._lines[name] = self._opened(name)
-            return line
+                self._slots, self._process = {}, os.getpid()
+            slot = self._slots.get(name)
+            if slot is None:
+                slot = self._slots[name] = self._opened(name)
+            return slot
 
-    def _opened(self, name: str) -> _Line:
+    def _opened(self, name: str) -> _OperatorSlot:
         operator = self._world.operators.get(name)
         traits = traits_of(operator)
         at_once = traits.concurrency
         own = getattr(operator, "guard", None) is None
-        return _Line(
+        return _OperatorSlot(
             traits,
             getattr(operator, "batch", 1) if hasattr(operator, "evaluate_together") else 1,
             Guard() if own else None,
@@ -181,18 +181,18 @@ class Caller:
             threading.BoundedSemaphore(at_once) if own and hasattr(operator, "concurrency") else None,
         )
 
-    def _made(self, line: _Line, requests: Sequence[Asked]) -> list[Result]:
+    def _made(self, slot: _OperatorSlot, requests: Sequence[CallRequest]) -> list[Result]:
         """The calls of one job."""
         if len(requests) > 1:
             return self._together(requests)
         ((publication, key),) = requests
-        if line.places is None:
-            return [self._one(line, publication, key)]
-        with line.places:
-            return [self._one(line, publication, key)]
+        if slot.places is None:
+            return [self._one(slot, publication, key)]
+        with slot.places:
+            return [self._one(slot, publication, key)]
 
-    def _one(self, line: _Line, publication: Publication, key: CallKey, attempt: Attempt = attempt) -> Result:
-        guard = line.guard
+    def _one(self, slot: _OperatorSlot, publication: Publication, key: CallKey, attempt: Attempt = attempt) -> Result:
+        guard = slot.guard
         try:
             if guard is not None:
                 guard.enter()
@@ -204,13 +204,13 @@ class Caller:
         except Exception as error:
             if guard is not None and isinstance(error, TimeoutError):
                 # an operator of this process that raises costs no more than one that answers: only its hangs count
-                guard.failed(Broke(f"no answer within {time.monotonic() - begun:.0f} s"))
+                guard.failed(OperatorFault(f"no answer within {time.monotonic() - begun:.0f} s"))
             return failure_of(key, publication, error)
         if guard is not None:
             guard.answered()
         return result
 
-    def _together(self, requests: Sequence[Asked]) -> list[Result]:
+    def _together(self, requests: Sequence[CallRequest]) -> list[Result]:
         """Calls of one operator about one publication, in one exchange."""
         publication, first = requests[0]
         operator = self._world.operators[first.operator]

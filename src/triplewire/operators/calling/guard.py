@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from triplewire.errors import Broke, OperatorError
+from triplewire.errors import OperatorError, OperatorFault
 from triplewire.forks import new_lock
 from triplewire.operators.calling.budget import Budget
 
@@ -59,7 +59,7 @@ class Guard:
     def failed(self, error: Exception) -> None:
         """A call was not answered."""
         with self._lock:
-            self._broke = self._broke + 1 if isinstance(error, Broke) else 0
+            self._broke = self._broke + 1 if isinstance(error, OperatorFault) else 0
             self._failed += 1
             if self._pause or self._broke >= BREAKS or self._failed >= FAILURES:
                 self._pause = min(2 * self._pause or PAUSE, LONGEST_PAUSE)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from triplewire.config import Settings
-from triplewire.errors import Broke, OperatorError
+from triplewire.errors import OperatorError, OperatorFault
 from triplewire.forks import forget_in_children, new_lock
 from triplewire.model.operator import Argument, Operator, Parameter, Verdict, traits_of
 from triplewire.model.publication import Publication
@@ -78,7 +78,7 @@ class Isolated:
             except _Ended:
                 ending = asked.end()
                 if not used:
-                    raise Broke(f"its process ended ({ending})") from None
+                    raise OperatorFault(f"its process ended ({ending})") from None
                 continue
             if not answer.get("leave"):
                 with self._lock:
@@ -91,10 +91,10 @@ class Isolated:
             try:
                 return verdict_from_json(answer["verdict"])
             except ValueError as error:
-                raise Broke(f"its answer is wrong: {error}") from None
+                raise OperatorFault(f"its answer is wrong: {error}") from None
         if "failed" in answer:
             raise OperatorError(str(answer["failed"]))
-        raise Broke(str(answer.get("broke", "its process wrote what is no answer")))
+        raise OperatorFault(str(answer.get("broke", "its process wrote what is no answer")))
 
     def _idle_one(self) -> Process | None:
         """A process that waits for calls."""
@@ -109,7 +109,7 @@ class Isolated:
         try:
             return Process(self._origin, self.memory)
         except OSError as error:
-            raise Broke(f"its process cannot be started: {error}") from None
+            raise OperatorFault(f"its process cannot be started: {error}") from None
 
     def close(self) -> None:
         """End the processes; the next call starts another."""

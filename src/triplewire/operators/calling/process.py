@@ -12,7 +12,7 @@ import time
 from typing import Any
 
 from triplewire.child_process import started
-from triplewire.errors import Broke
+from triplewire.errors import OperatorFault
 from triplewire.operators.calling.frames import LENGTH, MOST_BYTES
 
 START_SECONDS = 60.0  # to import what the operator needs
@@ -24,7 +24,8 @@ class _Ended(Exception):
 
 
 class Process:
-    """A process that has opened an operator. One thread asks it at a time. Raises `Broke` where that cannot be."""
+    """A process that has opened an operator. One thread asks it at a time. Raises `OperatorFault` where it
+    cannot be opened."""
 
     def __init__(self, origin: tuple[str, ...], memory: int) -> None:
         # a group of its own: what the operator starts ends with it
@@ -36,13 +37,13 @@ class Process:
         try:
             ready = self._exchange(origin, START_SECONDS)
         except _Ended:
-            raise Broke(f"its process ended before it was open ({self.end()})") from None
+            raise OperatorFault(f"its process ended before it was open ({self.end()})") from None
         if "ready" not in ready:
             self.end()
-            raise Broke(str(ready.get("broke")))
+            raise OperatorFault(str(ready.get("broke")))
 
     def ask(self, call: Any, seconds: float) -> dict[str, Any]:
-        """The answer to a call. Raises `Broke` where there is none in time, `_Ended`."""
+        """The answer to a call. Raises `OperatorFault` where there is none in time, `_Ended`."""
         answer = self._exchange(call, seconds)
         self.answers += 1
         return answer
@@ -62,7 +63,7 @@ class Process:
                 ready = selector.select(left) if left > 0 else []
                 if not ready:
                     self.end()
-                    raise Broke(f"no answer within {seconds:g} s (timeout)")
+                    raise OperatorFault(f"no answer within {seconds:g} s (timeout)")
                 for key, _ in ready:
                     try:
                         if key.fd == to:
@@ -82,7 +83,7 @@ class Process:
                     (length,) = LENGTH.unpack_from(incoming)
                     if length > MOST_BYTES:
                         self.end()
-                        raise Broke("its process wrote what is no answer")
+                        raise OperatorFault("its process wrote what is no answer")
                     if len(incoming) >= LENGTH.size + length:
                         return self._parsed(bytes(incoming[LENGTH.size : LENGTH.size + length]))
 
@@ -93,7 +94,7 @@ class Process:
             answer = None
         if not isinstance(answer, dict):
             self.end()
-            raise Broke("its process wrote what is no answer")
+            raise OperatorFault("its process wrote what is no answer")
         return answer
 
     def end(self) -> str:

@@ -12,7 +12,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from triplewire.kept import Kept
+from triplewire.bounded_cache import BoundedCache
 from triplewire.model.operator import Argument, Parameter
 from triplewire.model.publication import Publication
 from triplewire.operators.families.graphs import graph_of, read_graph
@@ -91,7 +91,7 @@ class Shapes:
         return _graph(data.decode("utf-8", "replace"), text)
 
 
-_graphs: Kept[tuple[str, str], Any] = Kept()
+_graphs: BoundedCache[tuple[str, str], Any] = BoundedCache()
 _MOST_TEXT = 2 << 20  # characters of all shapes that are kept, each of which takes some 75 bytes
 
 

@@ -16,7 +16,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
-from triplewire.kept import Kept
+from triplewire.bounded_cache import BoundedCache
 from triplewire.model.operator import Argument, Parameter
 from triplewire.model.publication import Publication
 from triplewire.model.terms import XSD, Literal, Term
@@ -165,7 +165,7 @@ def holds(region: Any, publication: Publication) -> bool:
     return any(shapely.covers(region, translate(shape, turn)) for shape in shapes for turn in (0, _TURN, -_TURN))
 
 
-_regions: Kept[str, Any] = Kept()
+_regions: BoundedCache[str, Any] = BoundedCache()
 _MOST_TEXT = 64 << 20  # characters of all regions that are kept, each of which takes one to five bytes
 
 

@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
-from triplewire.errors import Broke, OperatorError
+from triplewire.errors import OperatorError, OperatorFault
 from triplewire.operators.http.addresses import checked_addresses
-from triplewire.operators.http.knock import connected
+from triplewire.operators.http.tcp import connect
 
 MOST_BYTES = 16 << 20  # of an answer
 _CHUNK = 1 << 16
@@ -63,7 +63,9 @@ class Connection:
             self.close()
             is_redirect = 300 <= answer.status < 400
             what = f"it answers {answer.status} {answer.reason}"[:100]
-            raise Broke(what, remedy="redirects are not followed: give the address itself" if is_redirect else "")
+            raise OperatorFault(
+                what, remedy="redirects are not followed: give the address itself" if is_redirect else ""
+            )
         return answer.body
 
     def exchange(
@@ -92,10 +94,10 @@ class Connection:
             raise
         except TimeoutError:
             self.close()
-            raise Broke(f"no answer within {seconds:g} s (timeout)") from None
+            raise OperatorFault(f"no answer within {seconds:g} s (timeout)") from None
         except (OSError, http.client.HTTPException, ValueError) as error:
             self.close()
-            raise Broke(f"the connection failed: {type(error).__name__}: {error}".rstrip(": ")) from None
+            raise OperatorFault(f"the connection failed: {type(error).__name__}: {error}".rstrip(": ")) from None
 
     def _opened(self, deadline: float) -> socket.socket:
         target = self._target
@@ -155,10 +157,10 @@ def _body(answer: http.client.HTTPResponse, most: int) -> bytes:
     while part := answer.read1(_CHUNK):
         size += len(part)
         if size > most:
-            raise Broke(f"its answer has more than {most} bytes")
+            raise OperatorFault(f"its answer has more than {most} bytes")
         parts.append(part)
     if answer.length:
-        raise Broke("the connection was closed in the middle of the answer")
+        raise OperatorFault("the connection was closed in the middle of the answer")
     return b"".join(parts)
 
 
@@ -179,8 +181,8 @@ def _connected(target: Target, deadline: float) -> socket.socket:
     addresses = checked_addresses(target.host, target.port, allow_private=target.allow_private)
     for address in addresses[:-1]:
         with contextlib.suppress(OSError):
-            return connected(address, target.port, time.monotonic() + _left(deadline) / 2)
-    return connected(addresses[-1], target.port, deadline)
+            return connect(address, target.port, time.monotonic() + _left(deadline) / 2)
+    return connect(addresses[-1], target.port, deadline)
 
 
 @lru_cache(maxsize=16)

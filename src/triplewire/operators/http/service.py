@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from triplewire.errors import Broke, OperatorError
+from triplewire.errors import OperatorError, OperatorFault
 from triplewire.forks import new_lock
 from triplewire.model.operator import Argument, Parameter, Verdict
 from triplewire.model.publication import Publication
@@ -102,12 +102,12 @@ def _answers(body: bytes, calls: int) -> list[Verdict | OperatorError]:
     try:
         given: Any = json.loads(body)
     except (ValueError, RecursionError):
-        raise Broke(f"its answer is no JSON: {body[:60]!r}") from None
+        raise OperatorFault(f"its answer is no JSON: {body[:60]!r}") from None
     answers = given.get("answers") if isinstance(given, dict) else None
     if not isinstance(answers, list):
-        raise Broke('its answer is no object with a list "answers"')
+        raise OperatorFault('its answer is no object with a list "answers"')
     if len(answers) != calls:
-        raise Broke(f"it gives {len(answers)} answers to {calls} calls")
+        raise OperatorFault(f"it gives {len(answers)} answers to {calls} calls")
     return [_answer(answer) for answer in answers]
 
 
@@ -117,7 +117,7 @@ def _answer(value: Any) -> Verdict | OperatorError:
     try:
         return verdict_from_json(value)
     except ValueError as error:
-        return Broke(f"its answer is wrong: {error}")
+        return OperatorFault(f"its answer is wrong: {error}")
 
 
 @lru_cache(maxsize=64)

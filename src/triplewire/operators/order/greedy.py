@@ -42,7 +42,7 @@ class _Arranged:
 
 
 @dataclass(frozen=True, slots=True)
-class _First:
+class _FirstCalls:
     """The first calls for publications of which the same is expected, and where they lead if all are false."""
 
     expected: Expected
@@ -60,7 +60,7 @@ class Greedy:
     def __init__(self) -> None:
         self._lock = new_lock()
         self._arranged: weakref.WeakKeyDictionary[Conjunctions, _Arranged] = weakref.WeakKeyDictionary()
-        self._first: weakref.WeakKeyDictionary[Conjunctions, _First] = weakref.WeakKeyDictionary()
+        self._first: weakref.WeakKeyDictionary[Conjunctions, _FirstCalls] = weakref.WeakKeyDictionary()
         self._logs = np.empty(_LOGS, np.int32)
         kernels.logarithms(self._logs)
 
@@ -81,7 +81,7 @@ class Greedy:
             asked = room[:length].copy()
             if is_usual:
                 then = own.outcome.copy(), own.state.copy(), own.count.copy(), _copied(lists)
-                self._first[conjunctions] = _First(expected, event.candidate, asked, *then)
+                self._first[conjunctions] = _FirstCalls(expected, event.candidate, asked, *then)
         while len(asked):
             outcomes = yield Portion(asked)
             length = kernels.step(own, expected.false, expected.cost, lists, limits, asked, outcomes, room)

@@ -52,7 +52,7 @@ class LearnedCalls:
         self._rows = Rows()
         self._sums = np.zeros((len(COLUMNS), 8))  # by operator
         self._totals = np.zeros((len(TOTALS), 8))
-        self._since = np.zeros((len(TOTALS), 8))  # the totals as they were when `taken` was asked last
+        self._since = np.zeros((len(TOTALS), 8))  # the totals as they were when `take_new_counts` was asked last
         self._let_go: deque[NDArray[np.int64]] = deque()
         self.independence = Independence()
 
@@ -301,7 +301,7 @@ class LearnedCalls:
                 row = self._row_of(key)  # it may need larger tables
                 self._rows.counts[:, row] = numbers
 
-    def taken(self) -> dict[str, Any]:
+    def take_new_counts(self) -> dict[str, Any]:
         """What was counted since this was asked last, as a JSON object, for `merge` elsewhere."""
         with self._lock:
             more = self._totals - self._since
@@ -312,7 +312,7 @@ class LearnedCalls:
             return {"operators": operators, "calls": calls}
 
     def merge(self, told: Mapping[str, Any]) -> None:
-        """Count what `taken` of another process gave as well. Raises `ValueError` where it is something else."""
+        """Add what `take_new_counts` of another process gave. Raises `ValueError` where it is something else."""
         _, _, operators, calls = _checked(told, len(TOTALS))
         with self._lock:
             self._exchanges += 1
@@ -332,7 +332,7 @@ class LearnedCalls:
 def _checked(
     told: Mapping[str, Any], length: int
 ) -> tuple[int, list[float], dict[str, NDArray[np.float64]], list[tuple[CallKey, NDArray[np.float64]]]]:
-    """The parts of what `to_json` or `taken` gave, with so many numbers an operator. Raises `ValueError`."""
+    """The parts of what `to_json` or `take_new_counts` gave, with so many numbers an operator. Raises `ValueError`."""
     try:
         publications, independence = int(told.get("publications", 0)), told.get("independence", [0.0, 0.0])
         operators = {str(name): numbers_of(numbers) for name, numbers in told["operators"].items()}

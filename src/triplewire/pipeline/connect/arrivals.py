@@ -20,7 +20,7 @@ from typing import NamedTuple, TypeAlias
 
 from triplewire.errors import ReadError, Refusal, TriplewireError
 from triplewire.folders import LINK, NO_PLAIN_FILE
-from triplewire.pipeline.connect.dealing import dealt
+from triplewire.pipeline.connect.file_tasks import assign_tasks
 from triplewire.pipeline.results.ledger_file import connected
 from triplewire.pipeline.sources import local_roots, refused_entry
 
@@ -66,7 +66,7 @@ class MicroBatch(NamedTuple):
 
 
 @dataclass
-class Look:
+class ScanResult:
     """What a look at the source found to do."""
 
     ready: list[tuple[str, State]] = field(default_factory=list)  # files to read
@@ -97,10 +97,10 @@ class Arrivals:
             rows = connection.execute("SELECT path, size, changed, batch FROM files").fetchall()
         self._seen = {os.fsdecode(path): Seen(State(size, changed), batch) for path, size, changed, batch in rows}
 
-    def look(self, committed: int) -> Look:
+    def scan(self, committed: int) -> ScanResult:
         """What has come or changed since the last `take`. Nothing is written down. `committed` is the number of the
         last micro-batch that was committed, -1 for none: files of later ones stay in them."""
-        out = Look()
+        out = ScanResult()
         watched: dict[str, tuple[State, float]] = {}
         for path, names, status in self._files(out):
             state = State(status.st_size, min(status.st_mtime_ns, _LATEST))
@@ -131,8 +131,8 @@ class Arrivals:
         self._watched = watched
         return out
 
-    def take(self, look: Look) -> None:
-        """Write down what `look` gave: which files are passed over, and which micro-batches read the others."""
+    def take(self, look: ScanResult) -> None:
+        """Write down what `scan` gave: which files are passed over, and which micro-batches read the others."""
         passed = [(path, state, None, None) for path, state in look.passed]
         if not (look.ready or passed or look.repeated):
             return
@@ -156,7 +156,7 @@ class Arrivals:
         """The micro-batch and the task of each file, by their sizes. `first`: the number of the first micro-batch."""
         for begin in range(0, len(sizes), _OF_A_BATCH):
             own = sizes[begin : begin + _OF_A_BATCH]
-            for task in dealt(own, self._tasks):
+            for task in assign_tasks(own, self._tasks):
                 yield first + begin // _OF_A_BATCH, task
 
     def batches(self, after: int) -> list[MicroBatch]:
@@ -180,7 +180,7 @@ class Arrivals:
         watched[path] = state, since
         return time.monotonic() - since >= self._settle
 
-    def _files(self, out: Look) -> Iterator[File]:
+    def _files(self, out: ScanResult) -> Iterator[File]:
         """All files there are. A stream looks many times a second, so no path objects are made."""
         for root in map(Path, local_roots(self._source)):
             if not root.is_dir():
@@ -202,7 +202,7 @@ class Arrivals:
                         below.append((entry.path, (*above, entry.name)))
                 folders += reversed(below)
 
-    def _entries(self, folder: str, out: Look) -> Iterator[tuple[os.DirEntry[str], os.stat_result]]:
+    def _entries(self, folder: str, out: ScanResult) -> Iterator[tuple[os.DirEntry[str], os.stat_result]]:
         """What is in a folder, by name."""
         try:
             with os.scandir(folder) as listed:
@@ -217,7 +217,7 @@ class Arrivals:
                 continue
             yield entry, status
 
-    def _refuse_folder(self, error: OSError, out: Look) -> None:
+    def _refuse_folder(self, error: OSError, out: ScanResult) -> None:
         name = str(error.filename)
         if name not in self._unreadable:
             self._unreadable.add(name)

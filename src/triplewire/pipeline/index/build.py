@@ -16,9 +16,9 @@ from pathlib import Path
 from triplewire.config import Settings
 from triplewire.engine import Engine
 from triplewire.engine.store.manifest import read_manifest
-from triplewire.engine.views.forked import emptied
-from triplewire.engine.views.readied import is_compiled_for
-from triplewire.engine.views.revised import revision_in
+from triplewire.engine.views.compiled import is_compiled_for
+from triplewire.engine.views.derived import empty_engine
+from triplewire.engine.views.revisions import revision_in
 from triplewire.errors import Refusal, StoreError, raise_refusal
 from triplewire.ir.evaluation.evaluate import World
 from triplewire.ir.subscription import Subscription
@@ -31,7 +31,7 @@ from triplewire.partition.engines import add
 from triplewire.partition.placement import SERVER as AT_SERVER
 from triplewire.partition.plan import partitioner
 from triplewire.pipeline.index.changes import changed_since_built
-from triplewire.pipeline.index.opened import opened, usable
+from triplewire.pipeline.index.open_version import opened, usable
 from triplewire.pipeline.index.versions import (
     PLAN,
     SERVER,
@@ -54,7 +54,7 @@ REPLICATED = "replicated"
 
 
 @dataclass(frozen=True)
-class Meaning:
+class IndexOptions:
     """What the texts of subscriptions mean beside what they say: taxonomy, entailment, operators, limits; and the
     matcher, for which all answers are the same."""
 
@@ -88,7 +88,7 @@ class Spread:
 def build(
     directory: Path,
     files: Sequence[str | os.PathLike[str]],
-    meaning: Meaning | None = None,
+    options: IndexOptions | None = None,
     spread: Spread | None = None,
     *,
     on_refusal: Callable[[Refusal], None] = raise_refusal,
@@ -105,10 +105,10 @@ def build(
     something else or cannot be written, `TriplewireError` where there is no such partitioner.
     """
     since = newest_built(directory) if since is None else since
-    engine = (meaning or Meaning()).engine()
+    engine = (options or IndexOptions()).engine()
     engine.load_subscriptions(files, on_refusal=on_refusal, on_warning=on_warning)
     chosen = spread or Spread()
-    shards = None if chosen.name == REPLICATED else _spread(engine, meaning or Meaning(), chosen)
+    shards = None if chosen.name == REPLICATED else _spread(engine, options or IndexOptions(), chosen)
     with alone(directory):
         other, undone = newest_built(directory), _undone(directory, engine)
         version = publish(directory, lambda aside, name: _written(aside, name, engine, shards, chosen))
@@ -210,10 +210,10 @@ class _Shards:
     everywhere: bool
 
 
-def _spread(engine: Engine, meaning: Meaning, spread: Spread) -> _Shards:
+def _spread(engine: Engine, options: IndexOptions, spread: Spread) -> _Shards:
     """The subscriptions of an engine, on the nodes that the partitioner puts them on."""
-    world = World(meaning.taxonomy, meaning.operators, meaning.settings)
-    chosen = partitioner(spread.name, spread.nodes, world, entailment=meaning.entailment, sample=spread.sample)
+    world = World(options.taxonomy, options.operators, options.settings)
+    chosen = partitioner(spread.name, spread.nodes, world, entailment=options.entailment, sample=spread.sample)
     everything = list(engine.subscriptions)
     chosen.subscribe(subscription for subscription in everything if _may_move(subscription))
     placement = chosen.placement
@@ -237,7 +237,7 @@ def _names(nodes: int) -> Iterator[tuple[int, str]]:
 
 
 def _engine_of(like: Engine, subscriptions: Iterable[Subscription]) -> Engine:
-    engine = emptied(like)
+    engine = empty_engine(like)
     add(engine, subscriptions)
     return engine
 

@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from triplewire.engine.compiler import id_is_taken
-from triplewire.engine.views.forked import emptied, forked
+from triplewire.engine.views.derived import derived_engine, empty_engine
 from triplewire.errors import Refusal, SubscriptionError
 from triplewire.ir.subscription import Subscription
 from triplewire.operators.files import OperatorFile
 from triplewire.partition.engines import add
-from triplewire.pipeline.index.opened import Opened, opened, refuse_missing
+from triplewire.pipeline.index.open_version import OpenVersion, opened, refuse_missing
 from triplewire.pipeline.index.versions import (
     CHANGED,
     DELTA,
@@ -60,7 +60,7 @@ def subscribe(
     with alone(directory):
         before = opened(directory, load(directory).name, operators)
         refuse_missing(before)  # a new subscription may call them, and be wrong
-        now = forked(before.server())
+        now = derived_engine(before.server())
         now.load_subscriptions(files, on_refusal=on_refusal, on_warning=on_warning)
         shards = before.all()[1:]
         added: list[Subscription] = []
@@ -127,7 +127,7 @@ def _router_id(id: str, taken: set[str], is_there: Callable[[str], bool]) -> str
     return name
 
 
-def _published(before: Opened, delta: list[Subscription], content: Content, changed: int) -> Change:
+def _published(before: OpenVersion, delta: list[Subscription], content: Content, changed: int) -> Change:
     """The version with that content and that delta, where anything is changed."""
     if not changed:
         return Change(before.version, 0)
@@ -138,7 +138,7 @@ def _published(before: Opened, delta: list[Subscription], content: Content, chan
             return _whole(aside, name, before, delta, content)
         if not delta:
             return replace(content, delta="", source="")
-        engine = emptied(before.server())
+        engine = empty_engine(before.server())
         add(engine, delta)
         engine.save(aside / DELTA)
         return replace(content, delta=f"{name}/{DELTA}", source="")
@@ -148,15 +148,15 @@ def _published(before: Opened, delta: list[Subscription], content: Content, chan
     return Change(version, changed)
 
 
-def _whole(aside: Path, name: str, before: Opened, delta: list[Subscription], content: Content) -> Content:
+def _whole(aside: Path, name: str, before: OpenVersion, delta: list[Subscription], content: Content) -> Content:
     """The version without a delta: the server is written anew, and so are the nodes that something went from."""
     parts = dict(content.parts)
-    after = Opened(replace(before.version, content=replace(content, delta="")), before.operators)
+    after = OpenVersion(replace(before.version, content=replace(content, delta="")), before.operators)
     for part in parts:
         saved = after.saved(part)
         gone = [id for id in content.gone if id in saved]
         if gone or (part == SERVER and delta):
-            forked(saved, delta if part == SERVER else (), gone).save(aside / part)
+            derived_engine(saved, delta if part == SERVER else (), gone).save(aside / part)
             parts[part] = f"{name}/{part}"
     plan, whole = "", Version(before.version.directory, before.version.name, content, "")
     if before.version.is_staged:

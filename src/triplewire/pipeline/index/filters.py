@@ -21,7 +21,7 @@ from triplewire.errors import Refusal, StoreError
 from triplewire.operators.files import OperatorFile
 from triplewire.pipeline.calling import Calling
 from triplewire.pipeline.filter import OnStats, bounded, matched, outcomes_of, parted, sources_of
-from triplewire.pipeline.index.opened import Opened, opened
+from triplewire.pipeline.index.open_version import OpenVersion, opened
 from triplewire.pipeline.rows import OUTCOME_ROWS, refused, widened
 
 NODE, ROUTED = "node", "routed"
@@ -51,7 +51,7 @@ class IndexFilter:
     calling: Calling = field(default_factory=Calling, repr=False, compare=False)
     sha256: str = field(default="", repr=False)
 
-    def opened(self) -> Opened:
+    def opened(self) -> OpenVersion:
         """The version, opened once a process. Raises `StoreError`."""
         version = opened(self.directory, self.version, self.operators, self.calling.kind)
         if self.sha256 not in ("", version.version.sha256):
@@ -80,7 +80,7 @@ class StageOne:
         with self.filter.calling.task(version.server()):
             yield from self._rows(version, batches)
 
-    def _rows(self, version: Opened, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def _rows(self, version: OpenVersion, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             refusals, publications = parted(batch)
             if refusals is not None:
@@ -110,7 +110,9 @@ class StageTwo:
         with ExitStack() as tasks:
             yield from self._rows(version, batches, tasks)
 
-    def _rows(self, version: Opened, batches: Iterable[pa.RecordBatch], tasks: ExitStack) -> Iterator[pa.RecordBatch]:
+    def _rows(
+        self, version: OpenVersion, batches: Iterable[pa.RecordBatch], tasks: ExitStack
+    ) -> Iterator[pa.RecordBatch]:
         begun: set[int] = set()
         for batch in batches:
             nodes = batch.column(NODE)
@@ -127,7 +129,7 @@ class StageTwo:
 
 
 def _routed(
-    version: Opened, rows: pa.RecordBatch, matches: pa.RecordBatch, failed: Sequence[Refusal]
+    version: OpenVersion, rows: pa.RecordBatch, matches: pa.RecordBatch, failed: Sequence[Refusal]
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
     """The nodes that publications have to go to, each with those."""
     if version.version.content.everywhere:

@@ -14,7 +14,7 @@ from triplewire.engine import Engine
 from triplewire.errors import StoreError
 from triplewire.operators.files import OperatorFile
 from triplewire.pipeline.index.filters import IndexFilter
-from triplewire.pipeline.index.opened import Opened, opened, refuse_missing, usable
+from triplewire.pipeline.index.open_version import OpenVersion, opened, refuse_missing, usable
 from triplewire.pipeline.index.versions import Version, current, pin, unpin
 from triplewire.pipeline.results.ledger_file import connected
 
@@ -144,7 +144,7 @@ class IndexSource:
                 f"({missing}): pairs that depend on such a call are refused until it is started with --operators FILE"
             )
 
-    def _opened(self, version: Version) -> Opened:
+    def _opened(self, version: Version) -> OpenVersion:
         return opened(self.directory, version.name, self._operators)
 
     def _tell_unpinned(self, version: Version, error: OSError) -> None:

@@ -25,7 +25,7 @@ from triplewire.kernels.trie import set_trie
 from triplewire.kernels.trie import stars as star_kernels
 from triplewire.kernels.trie import subsets as subset_kernels
 from triplewire.kernels.trie import trie_nodes as node_kernels
-from triplewire.select.trie.asked import asked_of
+from triplewire.select.trie.atom_tables import build_atom_tables
 from triplewire.select.trie.ranges import no_ranges, ranges_of
 
 Keys = NDArray[np.int64]
@@ -56,7 +56,7 @@ class Trie:
 
     keys: Keys  # atom -> its key (`triplewire.kernels.trie.stars`), rarest atom first, range atoms last
     first_range: int  # atoms from here on are range atoms
-    slots: Ids  # these columns are those of `triplewire.select.trie.asked`
+    slots: Ids  # these columns are those of `triplewire.select.trie.atom_tables`
     asked: Ids
     dense: Ids
     range_offset: Ids
@@ -84,7 +84,7 @@ def build_trie(clauses: Clauses) -> Trie:
     order, first_range = _order(keys, np.bincount(atom, minlength=len(keys)))
     keys, atom = keys[order], inverse(order)[atom]
     label_offset, labels = np.zeros_like(set_offset), np.empty(len(atom) + int((rank >= 0).sum()), np.int32)
-    asked = asked_of(keys, first_range, len(clauses.constants), len(tests))
+    asked = build_atom_tables(keys, first_range, len(clauses.constants), len(tests))
     ranges = ranges_of(asked.range_test, first_range, atom, rank, tests)
     star_kernels.order_sets(set_offset, atom, ranges.label, ranges.share, first_range, label_offset, labels)
     bound_offset, bounds, items = _number_bounds(table, clauses.facts)

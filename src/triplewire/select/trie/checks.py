@@ -1,7 +1,7 @@
 """Checks the arrays of a saved index "trie", as its kernels check no bounds when they read them.
 
-What the arrays mean: `triplewire.select.trie.build`, `triplewire.select.trie.asked`; how a set-trie lies in memory:
-`triplewire.kernels.trie.subsets`.
+What the arrays mean: `triplewire.select.trie.build`, `triplewire.select.trie.atom_tables`; how a set-trie lies in
+memory: `triplewire.kernels.trie.subsets`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from triplewire.kernels.trie.stars import ANY, CHECK, RANGE, TERM, TEST
 from triplewire.kernels.trie.subsets import ALONE, AT, CODE, COUNT, ENDS, HALF, MORE, ODD, STAR, TAIL, WIDE
 from triplewire.kernels.trie.subsets import RANGE as RANGE_BIT
 from triplewire.kernels.trie.windows import GROUP, LAST_GROUP, LAST_OP, OP
-from triplewire.select.trie.asked import range_tests
+from triplewire.select.trie.atom_tables import range_tests
 from triplewire.select.trie.build import star_blocks
 from triplewire.select.trie.window_checks import check_windows
 

@@ -1,7 +1,7 @@
 """Which subscriptions could match each publication of a batch? The walk through the tries, columnar.
 
 Law: never too few. A publication's clause is accepted (it matches, and its bindings are not cut) or to be checked by
-`triplewire.verify.columnar`. How the tries are built: `triplewire.select.trie.build`.
+`triplewire.verify.batch_verifier`. How the tries are built: `triplewire.select.trie.build`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from triplewire.clauses.clauses import Clauses
 from triplewire.clauses.features import Features
-from triplewire.clauses.untouched import untouched
+from triplewire.clauses.mapped_zeros import mapped_zeros
 from triplewire.clauses.view import View
 from triplewire.encode.batch import Batch, Ids, Offsets
 from triplewire.encode.columns import table_of
@@ -102,29 +102,29 @@ class Workspace:
         self.wanted = np.empty((_KEYS + atom_kernels.SPARE, 2), np.int64)
         self.atoms = np.empty(_ROOM + atom_kernels.SPARE, np.int32)
         self.spans = np.empty(1024, np.int32), np.empty((1024, 2), np.int32)
-        self.atom_seen = untouched(atoms // 64 + 1, np.uint64)
-        self.star_list = untouched(stars + 1, np.int32)
+        self.atom_seen = mapped_zeros(atoms // 64 + 1, np.uint64)
+        self.star_list = mapped_zeros(stars + 1, np.int32)
         self.checks = np.empty(_ROOM, np.int32)
         self.marked = WalkSpace(
-            untouched(atoms // 64 + 1, np.uint64),
-            untouched(stars // 64 + 1, np.uint64),
-            untouched(max(atoms - trie.first_range, 1), np.int32),
-            untouched(nodes + 2, np.int64),  # every node is reached once at the most; what is not used costs nothing
-            untouched(nodes + 2, np.int32),
-            untouched(nodes + 2, np.int32),
-            untouched(nodes + 2, np.int32),
-            untouched(nodes + 2, np.int32),
-            untouched(len(trie.atoms) // 8 + 1, np.uint8),
-            untouched(len(trie.atoms), np.int32),
-            untouched(len(clauses) // 8 + 1, np.uint8),
-            untouched(clauses.count // 8 + 1, np.uint8),
+            mapped_zeros(atoms // 64 + 1, np.uint64),
+            mapped_zeros(stars // 64 + 1, np.uint64),
+            mapped_zeros(max(atoms - trie.first_range, 1), np.int32),
+            mapped_zeros(nodes + 2, np.int64),  # every node is reached once at the most; what is not used costs nothing
+            mapped_zeros(nodes + 2, np.int32),
+            mapped_zeros(nodes + 2, np.int32),
+            mapped_zeros(nodes + 2, np.int32),
+            mapped_zeros(nodes + 2, np.int32),
+            mapped_zeros(len(trie.atoms) // 8 + 1, np.uint8),
+            mapped_zeros(len(trie.atoms), np.int32),
+            mapped_zeros(len(clauses) // 8 + 1, np.uint8),
+            mapped_zeros(clauses.count // 8 + 1, np.uint8),
         )
         self.bounds = Bounds(
             fixed_array(trie.bound_offset),
             fixed_array(trie.bounds),
-            untouched(len(trie.bound_offset), np.int64),
-            untouched(len(trie.asked), np.int32),
-            untouched(len(trie.asked), np.int32),
+            mapped_zeros(len(trie.bound_offset), np.int64),
+            mapped_zeros(len(trie.asked), np.int32),
+            mapped_zeros(len(trie.asked), np.int32),
         )
         self.table = AtomTable(*fixed(trie.keys, trie.slots, trie.asked, trie.dense))
         self.ranges = RangeAtoms(*(*fixed(trie.range_offset, trie.range_atom, trie.range_test), trie.first_range))

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from triplewire.engine.current import Current
+from triplewire.engine.current_snapshot import CurrentSnapshot
 from triplewire.engine.engine import Engine
-from triplewire.engine.explain.recent import Recent
+from triplewire.engine.explain.recent import RecentResults
 from triplewire.engine.tiers.matcher import empty_snapshot
 from triplewire.ir.subscription import Subscription
 from triplewire.matchers import Snapshot
 
 
-def forked(engine: Engine, added: Iterable[Subscription] = (), removed: Collection[str] = ()) -> Engine:
+def derived_engine(engine: Engine, added: Iterable[Subscription] = (), removed: Collection[str] = ()) -> Engine:
     """An engine with the subscriptions of another, without those `removed` (ids), and then with those `added`.
 
     Both share arrays that never change; later changes of the one are not seen by the other. A removed id may be added
@@ -27,7 +27,7 @@ def forked(engine: Engine, added: Iterable[Subscription] = (), removed: Collecti
     return _with(engine, snapshot)
 
 
-def emptied(engine: Engine) -> Engine:
+def empty_engine(engine: Engine) -> Engine:
     """An engine of the same taxonomy, operators, limits, matcher and entailment, without subscriptions."""
     return _with(engine, empty_snapshot(engine._matcher, engine._compiler))
 
@@ -35,5 +35,5 @@ def emptied(engine: Engine) -> Engine:
 def _with(engine: Engine, snapshot: Snapshot) -> Engine:
     other = object.__new__(Engine)
     other.__dict__.update(engine.__dict__)
-    other._current, other._recent = Current(snapshot), Recent()
+    other._current, other._recent = CurrentSnapshot(snapshot), RecentResults()
     return other

@@ -20,7 +20,7 @@ _CELLS, _LEAST = 4, 1 << 14  # `dense` has at most _CELLS cells per atom, or _LE
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AtomTables:
     """Rows of `asked` are terms, as predicates, and two more: any predicate, and the subject itself. Columns are kinds
     of atoms. TERM and TEST: where in `dense` the atoms begin, or HASHED, or NOTHING. ANY: the atom itself, or
     `len(keys)` where there is none, as in `dense`. RANGE: its row in the range atoms, or -1."""
@@ -33,7 +33,7 @@ class Asked:
     range_test: Ids  # shape (range atoms, 4): what each of them asks (`triplewire.kernels.trie.windows`)
 
 
-def asked_of(keys: NDArray[np.int64], first_range: int, terms: int, tests: int) -> Asked:
+def build_atom_tables(keys: NDArray[np.int64], first_range: int, terms: int, tests: int) -> AtomTables:
     """The tables for atoms with these keys, of which those from `first_range` on are range atoms."""
     predicate, kind = (keys >> 34) - 2, (keys >> 32) & 3
     row = np.where(predicate >= 0, predicate, np.where(predicate == WILD, terms, terms + 1))
@@ -47,7 +47,7 @@ def asked_of(keys: NDArray[np.int64], first_range: int, terms: int, tests: int) 
     hashed = atom[asked[row[atom], kind[atom]] == HASHED]
     slots = np.empty(1 << max(int(2 * len(hashed)).bit_length(), 3), np.int32)
     kernels.build_table(keys, hashed, slots)
-    return Asked(slots, asked, dense, *_ranges(keys, first_range, row, asked))
+    return AtomTables(slots, asked, dense, *_ranges(keys, first_range, row, asked))
 
 
 def _dense(

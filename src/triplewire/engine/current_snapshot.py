@@ -20,7 +20,7 @@ PAUSE_SECONDS = 60.0  # after work that failed, before it is tried again
 _FAILURES = (TriplewireError, OSError, MemoryError)
 
 
-class Current:
+class CurrentSnapshot:
     """Holds a snapshot. Whoever puts another in its place holds `lock`; readers take `snapshot` once and keep to it."""
 
     def __init__(self, snapshot: Snapshot) -> None:
@@ -31,9 +31,9 @@ class Current:
         self._calls = 0  # to match
         forget_in_children(self)
 
-    def work_aside(self) -> None:
+    def start_background_work(self) -> None:
         """Start a background thread for due work, unless one is running. The caller must not hold the lock."""
-        if self._working is None and time.monotonic() >= self._paused and self.snapshot.due() is not None:
+        if self._working is None and time.monotonic() >= self._paused and self.snapshot.background_work() is not None:
             with self.lock:
                 if self._working is None:
                     # nobody waits for it at the end of the process: it only makes later calls cheaper
@@ -45,22 +45,22 @@ class Current:
                     else:
                         self._working = thread
 
-    def for_matching(self, publications: Callable[[], int] = lambda: 0) -> Snapshot:
+    def snapshot_for_matching(self, publications: Callable[[], int] = lambda: 0) -> Snapshot:
         """The snapshot for a match call. `publications` estimates their number, and gives 0 where it is unknown. Until
         the kernels are ready, small calls are interpreted, and a large one waits for the kernels here."""
         self._calls += 1
         if self._calls % LOOK == 0:
-            self.work_aside()
+            self.start_background_work()
         snapshot = self.snapshot
         if not isinstance(snapshot, InterpretedSnapshot):
             return snapshot
         if publications() * len(snapshot) > SMALL_PAIRS:
             return self.compiled()
         KERNELS.ask()
-        self.work_aside()
+        self.start_background_work()
         return snapshot.for_call()
 
-    def for_loading(self, files: Iterable[Source]) -> None:
+    def prepare_for_loading(self, files: Iterable[Source]) -> None:
         """Subscription files are about to be loaded: where they are large, wait for the kernels."""
         if isinstance(self.snapshot, InterpretedSnapshot) and size_of(files) > SMALL_BYTES:
             self.compiled()
@@ -89,7 +89,7 @@ class Current:
             if working is not None:
                 working.join()
                 continue
-            work = self.snapshot.due()
+            work = self.snapshot.background_work()
             if work is None:
                 return
             self._install(work())
@@ -97,7 +97,7 @@ class Current:
     def _work(self) -> None:
         while True:
             with self.lock:  # so that no change comes between the last look and the end
-                work = self.snapshot.due()
+                work = self.snapshot.background_work()
                 if work is None:
                     self._working = None
                     return

@@ -6,10 +6,10 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from triplewire.argument_checks import expect, expect_callable, expect_path, expect_text, refuse
 from triplewire.config import Settings
 from triplewire.engine import Engine
 from triplewire.errors import ArgumentError
-from triplewire.expected import expect, expect_callable, expect_path, expect_text, refuse
 from triplewire.ir.subscription import Subscription
 from triplewire.operators.files import OperatorFile
 from triplewire.pipeline.filter import PackedEngine

@@ -18,7 +18,7 @@ from triplewire.partition.containment import Form, form_of
 from triplewire.partition.placement import SERVER, Placement
 
 
-class Containment:
+class ContainmentPartitioner:
     """The partitioner *containment*."""
 
     def __init__(self, nodes: int, world: World, entailment: str = "none") -> None:

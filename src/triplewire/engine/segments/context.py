@@ -6,15 +6,15 @@ import json
 import weakref
 from typing import Any
 
+from triplewire.bounded_cache import BoundedCache
 from triplewire.engine.compiler import line_of, row_of
 from triplewire.engine.segments.arena import Arena
-from triplewire.engine.segments.called import CalledPairs
+from triplewire.engine.segments.operator_pairs import OperatorPairs
 from triplewire.engine.segments.texts import TextSource
 from triplewire.errors import StoreError
 from triplewire.ir.subscription import Subscription
-from triplewire.kept import Kept
 from triplewire.kernels.pool import Pool
-from triplewire.matchers import Meaning
+from triplewire.matchers import SubscriptionCompiler
 from triplewire.select.index import IndexMaker
 
 KEPT_BYTES = 4 << 20
@@ -22,28 +22,30 @@ KEPT_BYTES = 4 << 20
 evaluated once takes some 50 times the memory of its text (`docs/decisions/104-compiled-by-bytes.md`)."""
 
 
-class Home:
+class SegmentContext:
     """The compiler, index maker, cache of compiled subscriptions, arenas and operator stage of an engine's segments.
 
     Any number of threads may use it.
     """
 
-    def __init__(self, meaning: Meaning, maker: IndexMaker) -> None:
-        self.meaning = meaning
+    def __init__(self, compiler: SubscriptionCompiler, maker: IndexMaker) -> None:
+        self.compiler = compiler
         self.maker = maker
-        self._kept: Kept[tuple[int, int, int], tuple[weakref.ref[TextSource], Subscription, Subscription]] = Kept()
+        self._cache: BoundedCache[tuple[int, int, int], tuple[weakref.ref[TextSource], Subscription, Subscription]] = (
+            BoundedCache()
+        )
         self.arenas: Pool[Arena] = Pool()
-        self.operators = CalledPairs(meaning.world, meaning.learned)
+        self.operators = OperatorPairs(compiler.world, compiler.learned)
 
     def compiled(self, source: TextSource, start: int, length: int) -> tuple[Subscription, Subscription]:
         """The subscription of a row, as it was registered and as it is evaluated."""
         key = id(source), start, length
-        known = self._kept.get(key)
+        known = self._cache.get(key)
         if known is not None and known[0]() is source:
             return known[1], known[2]
-        stated = self.meaning.compiled(_row(source.read(start, length)))
-        meant = self.meaning.meant(stated)
-        self._kept.put(key, (weakref.ref(source), stated, meant), length, KEPT_BYTES)  # texts go with their segment
+        stated = self.compiler.compiled(_row(source.read(start, length)))
+        meant = self.compiler.meant(stated)
+        self._cache.put(key, (weakref.ref(source), stated, meant), length, KEPT_BYTES)  # texts go with their segment
         return stated, meant
 
 

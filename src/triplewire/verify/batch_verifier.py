@@ -76,7 +76,7 @@ class Verified:
         )
 
 
-class Columnar:
+class BatchVerifier:
     """Verifies for one segment. Any thread may ask it.
 
     `expression` gives the residual predicate with a number, `subscription` the subscription with a number, as it is
@@ -140,7 +140,7 @@ class Columnar:
         outcome = self._listed_outcomes(view, pairs, exact)
         left = np.flatnonzero(outcome == LEFT)
         if len(left):
-            searched = pairs if len(left) == len(pairs) else pairs.taken(left)
+            searched = pairs if len(left) == len(pairs) else pairs.take(left)
             outcome[left] = self._searched_outcomes(view, searched, subscription[left], content.publication)
         truncated = outcome == TRUNCATED
         matches = exact & ((outcome == MATCH) | (outcome == TRUNCATED))
@@ -161,7 +161,7 @@ class Columnar:
         outcome = np.full(len(pairs), LEFT, np.uint8)
         may_list = self._shared.may_list(pairs.clauses[pairs.offset[:-1]])
         for portion in self._portions(np.flatnonzero(exact & (pairs.width > 0) & may_list)):
-            own = pairs.taken(portion)
+            own = pairs.take(portion)
             solved = self._shared.listed(view, own, self._most, self._world.settings.max_steps)
             more = bindings_of(solved, own, self._most).more
             outcome[portion] = np.where((solved.outcome == MATCH) & more, TRUNCATED, solved.outcome)
@@ -172,7 +172,7 @@ class Columnar:
         batch, features = view.batch, view.features
         outcome = self._solver.solve(batch, features, pairs, False, publications).outcome
         for portion in self._portions(np.flatnonzero((outcome == TRUNCATED) & ~self._counted(pairs, subscription))):
-            own = pairs.taken(portion)
+            own = pairs.take(portion)
             solved = self._solver.solve(batch, features, own, True, publications)
             more = bindings_of(solved, own, self._most).more
             is_match = (solved.outcome == MATCH) | (solved.outcome == TRUNCATED)
@@ -252,7 +252,7 @@ class Columnar:
         solved = self._shared.listed(view, pairs, self._most, self._world.settings.max_steps)
         left = np.flatnonzero(solved.outcome == LEFT)
         if len(left):
-            others = pairs if len(left) == len(pairs) else pairs.taken(left)
+            others = pairs if len(left) == len(pairs) else pairs.take(left)
             solved = solved.filled(
                 left, self._solver.solve(view.batch, view.features, others, True, publications, matched=True)
             )

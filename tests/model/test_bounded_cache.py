@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
+from triplewire.bounded_cache import BoundedCache
 from triplewire.ir.entailment import Properties
 from triplewire.ir.taxonomy import Taxonomy
-from triplewire.kept import Kept
 
 
 def test_entries_weigh_no_more_than_allowed() -> None:
-    kept: Kept[int, str] = Kept()
+    kept: BoundedCache[int, str] = BoundedCache()
     assert not kept.put(1, "one", 3, 10)
     assert not kept.put(1, "another one", 5, 10)
     assert (kept.weight, len(kept), kept.get(1), kept.get(2)) == (5, 1, "another one", None)
@@ -21,7 +21,7 @@ def test_entries_weigh_no_more_than_allowed() -> None:
 
 
 def test_what_comes_in_turn_is_there_in_part() -> None:
-    kept: Kept[int, int] = Kept()
+    kept: BoundedCache[int, int] = BoundedCache()
     for turn in range(6):
         hits = 0
         for key in range(1_100):
@@ -34,7 +34,7 @@ def test_what_comes_in_turn_is_there_in_part() -> None:
 
 
 def test_threads_share_it() -> None:
-    kept: Kept[int, int] = Kept()
+    kept: BoundedCache[int, int] = BoundedCache()
 
     def work(first: int) -> bool:
         for key in range(first, first + 3_000):

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from triplewire.clauses.node_tests.classes import ClassIndex
 from triplewire.clauses.node_tests.columns import to_bytes
 from triplewire.clauses.node_tests.lookup import TEXT_SEED
-from triplewire.clauses.node_tests.views import text_of
+from triplewire.clauses.node_tests.term_objects import text_of
 from triplewire.clauses.node_tests.words import Slices
 from triplewire.encode.batch import IRI_KIND, LITERAL_KIND, Batch, Hashes, Ids, Offsets
 from triplewire.encode.names import Names

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from triplewire.operators.http.knock import connected
+from triplewire.operators.http.tcp import connect
 
 
 @contextlib.contextmanager
@@ -32,7 +32,7 @@ def full_server() -> Iterator[socket.socket]:
 def test_a_server_that_takes_calls_is_reached_at_once() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         begun = time.monotonic()
-        connected("127.0.0.1", server.getsockname()[1], begun + 5).close()
+        connect("127.0.0.1", server.getsockname()[1], begun + 5).close()
         assert time.monotonic() - begun < 0.5
 
 
@@ -45,7 +45,7 @@ def test_a_dropped_request_is_made_again_soon() -> None:
             thread = threading.Thread(target=emptied, args=(server,))
             begun = time.monotonic()
             thread.start()
-            connected("127.0.0.1", server.getsockname()[1], begun + 10).close()
+            connect("127.0.0.1", server.getsockname()[1], begun + 10).close()
             seconds.append(time.monotonic() - begun)
             thread.join()
     assert min(seconds) < 0.95
@@ -65,7 +65,7 @@ def test_the_deadline_holds() -> None:
     with full_server() as server:
         begun = time.monotonic()
         with pytest.raises(TimeoutError):
-            connected("127.0.0.1", server.getsockname()[1], begun + 0.4)
+            connect("127.0.0.1", server.getsockname()[1], begun + 0.4)
     assert 0.3 < time.monotonic() - begun < 5
 
 
@@ -74,5 +74,5 @@ def test_a_refusal_is_not_tried_again() -> None:
         port = server.getsockname()[1]
     begun = time.monotonic()
     with pytest.raises(ConnectionRefusedError):
-        connected("127.0.0.1", port, begun + 5)
+        connect("127.0.0.1", port, begun + 5)
     assert time.monotonic() - begun < 1

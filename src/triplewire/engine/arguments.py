@@ -6,9 +6,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from triplewire.config import Settings
-from triplewire.errors import ArgumentError
-from triplewire.expected import (
+from triplewire.argument_checks import (
     expect,
     expect_callable,
     expect_path,
@@ -19,6 +17,8 @@ from triplewire.expected import (
     refuse,
     shown,
 )
+from triplewire.config import Settings
+from triplewire.errors import ArgumentError
 from triplewire.ir.evaluation.evaluate import World
 from triplewire.ir.subscription import Subscription
 from triplewire.ir.taxonomy import EMPTY, Taxonomy
@@ -55,12 +55,15 @@ def world_of(
         raise ArgumentError(str(error), source=f"{where}(operators=...)", remedy="define it in a module") from None
     recall = None
     if cache is not None:
-        from triplewire.operators.calling.cache import OutcomeCache, Recall  # SQLite, which most programs do without
+        from triplewire.operators.calling.cache import (  # SQLite, which most programs do without
+            OperatorCallCache,
+            OutcomeCache,
+        )
 
         if not isinstance(cache, OutcomeCache):
             expect_path(f"{where}(operator_cache=...)", cache)
             cache = OutcomeCache(cache, limits.operator_cache_bytes)
-        recall = Recall(cache, called, classes)
+        recall = OperatorCallCache(cache, called, classes)
     return World(classes, called, limits, order, recall)
 
 

@@ -31,7 +31,7 @@ SET batch = CASE WHEN told.seen < ? THEN excluded.batch ELSE told.batch END, see
 """
 
 
-class Ledger:
+class MatchLedger:
     """The matches that were told, by their identity (`written.identities`): publication id, content, subscription id
     and revision.
 

@@ -25,11 +25,11 @@ from triplewire.operators.order.named import order_named
 from triplewire.operators.order.protocol import Conjunctions
 from triplewire.operators.order.statistics import LearnedCalls
 from triplewire.verify.conjunctions import ConjunctionStage
-from triplewire.verify.in_flight import in_flight
 from triplewire.verify.operators import CallCounts, OperatorStage
+from triplewire.verify.threaded_map import threaded_map
 
 
-class Decided(NamedTuple):
+class OperatorDecisions(NamedTuple):
     """The outcome for a chunk. `columns`: publication, subscription and truncated of the matches; `failures`:
     publication, subscription and error of undecided pairs; `counts`: the calls."""
 
@@ -39,7 +39,7 @@ class Decided(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Called:
+class SnapshotCalls:
     """The operator calls that the subscriptions of a snapshot need. `has_calls`: subscription -> has it calls in
     `asked`? `alone`: the subscriptions that consist of calls only, which are candidates for every publication."""
 
@@ -48,7 +48,7 @@ class Called:
     alone: Ids
 
 
-class _Asked(NamedTuple):
+class _PublicationTask(NamedTuple):
     """A publication, the subscriptions whose other parts it satisfies, and the calls about it that have been made."""
 
     publication: int
@@ -68,7 +68,7 @@ class _Outcome(NamedTuple):
     counts: CallCounts
 
 
-class CalledPairs:
+class OperatorPairs:
     """Decides pairs for snapshots of columns. Any thread may ask it."""
 
     def __init__(self, world: World, learned: LearnedCalls) -> None:
@@ -86,13 +86,13 @@ class CalledPairs:
     def decided(
         self,
         chunk: Chunk,
-        called: Called,
+        calls: SnapshotCalls,
         pairs: Sequence[tuple[int, int]],
         subscription: Callable[[int], Subscription],
-    ) -> Decided:
+    ) -> OperatorDecisions:
         """Decide the pairs of a chunk that depend on operator calls.
 
-        These are the subscriptions of `called.alone` with every publication, and `pairs` (publication, subscription)
+        These are the subscriptions of `calls.alone` with every publication, and `pairs` (publication, subscription)
         whose other parts hold. `subscription` gives a subscription by its number. The results of calls stay in
         `chunk.calls`, for the bindings; false ones are dropped where no other pair needs them.
         """
@@ -104,29 +104,31 @@ class CalledPairs:
         columns: list[tuple[Ids, Ids, NDArray[np.bool_]]] = [(nothing, nothing, np.zeros(0, np.bool_))]
         failures: list[tuple[int, int, TriplewireError]] = []
 
-        def asked() -> Iterator[_Asked]:  # in the thread of the caller, as it takes up the chunk
-            for place in range(len(chunk)) if len(called.alone) else sorted(waiting):
-                yield _Asked(place, waiting.get(place, []), chunk.publication(place), chunk.calls.of(place))
+        def asked() -> Iterator[_PublicationTask]:  # in the thread of the caller, as it takes up the chunk
+            for place in range(len(chunk)) if len(calls.alone) else sorted(waiting):
+                yield _PublicationTask(place, waiting.get(place, []), chunk.publication(place), chunk.calls.of(place))
 
-        decide = partial(self._of, called, subscription)
-        for place, matches, truncated, failed, own in in_flight(decide, asked(), self.stage.caller.at_once):
+        decide = partial(self._of, calls, subscription)
+        for place, matches, truncated, failed, own in threaded_map(decide, asked(), self.stage.caller.at_once):
             columns.append((np.full(len(matches), place, np.int32), matches, truncated))
             failures += [(place, number, error) for number, error in failed]
             counts.add(own)
         if self._world.recall is not None:
             self._world.recall.flush()
         publications, numbers, cut = (np.concatenate(part) for part in zip(*columns, strict=True))
-        return Decided((publications, numbers, cut), failures, counts)
+        return OperatorDecisions((publications, numbers, cut), failures, counts)
 
-    def _of(self, called: Called, subscription: Callable[[int], Subscription], asked: _Asked) -> _Outcome:
+    def _of(
+        self, calls: SnapshotCalls, subscription: Callable[[int], Subscription], asked: _PublicationTask
+    ) -> _Outcome:
         """Decide one publication: calls with constants for all subscriptions at once, other subscriptions one by
         one."""
         publication, results, counts = asked.content, asked.made, CallCounts()
         open_ = np.array(sorted(asked.waiting), np.int32)
-        with_calls = called.has_calls[open_]
+        with_calls = calls.has_calls[open_]
         rest = open_[~with_calls].tolist()
         joined = open_[with_calls]
-        candidates = np.union1d(called.alone, joined).astype(np.int32) if len(joined) else called.alone
+        candidates = np.union1d(calls.alone, joined).astype(np.int32) if len(joined) else calls.alone
         failures: list[tuple[int, TriplewireError]] = []
         matches = np.zeros(0, np.int32)
         recalled = {key: result for key, result in self._world.known(publication).items() if key not in results}
@@ -134,8 +136,8 @@ class CalledPairs:
             results.update(recalled)
             ask = partial(self.stage.made, publication=publication)
             in_turn = partial(self.stage.caller.in_turn, publication)
-            outcome = self._conjunctions.decide(called.asked, candidates, ask, in_turn, results, counts, bool(rest))
-            is_alone = np.isin(outcome.held, called.alone) if len(joined) else np.ones(len(outcome.held), np.bool_)
+            outcome = self._conjunctions.decide(calls.asked, candidates, ask, in_turn, results, counts, bool(rest))
+            is_alone = np.isin(outcome.held, calls.alone) if len(joined) else np.ones(len(outcome.held), np.bool_)
             rest += outcome.held[~is_alone].tolist()  # their bindings may be cut
             undecided = [number for number in outcome.failures if number not in rest]
             failures += [(number, error) for number in undecided for error in outcome.failures[number]]

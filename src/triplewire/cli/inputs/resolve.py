@@ -85,7 +85,7 @@ class Inputs:
         """How the publications are read."""
         return Reading(self.split, self.as_written)
 
-    def sorted_out(self) -> Given:
+    def sorted_out(self) -> ResolvedInputs:
         """What is a query, and what a file. Raises `BadParameter` where that is not clear, or a file is not there."""
         words, query, subscriptions = list(self.words or ()), self.query, list(self.subscriptions or ())
         if words and not query and not subscriptions:
@@ -106,11 +106,11 @@ class Inputs:
         if not publications:
             raise typer.BadParameter("give publications: files or folders behind the query, or --publications")
         check_files(subscriptions, publications, self.taxonomy or ())
-        return Given(self, query, subscriptions, publications)
+        return ResolvedInputs(self, query, subscriptions, publications)
 
 
 @dataclass(frozen=True)
-class Given:
+class ResolvedInputs:
     """A query, files of subscriptions, and files of publications, all of which are there."""
 
     inputs: Inputs

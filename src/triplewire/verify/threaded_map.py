@@ -7,19 +7,19 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
-Given = TypeVar("Given")
-Made = TypeVar("Made")
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 AHEAD = 2  # as many wait as are being decided
 MOST = 64  # threads
 
 
-def in_flight(function: Callable[[Given], Made], items: Iterable[Given], at_once: int) -> Iterator[Made]:
+def threaded_map(function: Callable[[Item], Result], items: Iterable[Item], at_once: int) -> Iterator[Result]:
     """Apply the function to each item, in up to `at_once` threads (at most `MOST`); yields the results in order."""
     if at_once <= 1:
         yield from map(function, items)
         return
     workers = min(at_once, MOST)
-    running: deque[Future[Made]] = deque()
+    running: deque[Future[Result]] = deque()
     with ThreadPoolExecutor(workers, thread_name_prefix="triplewire-publications") as pool:
         try:
             for item in items:

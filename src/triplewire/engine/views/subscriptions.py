@@ -10,7 +10,7 @@ from triplewire.ir.subscription import Subscription
 from triplewire.matchers import Snapshot
 
 
-class Registered(Sequence[Subscription]):
+class SubscriptionsView(Sequence[Subscription]):
     """The subscriptions of a snapshot in the order of their registration. Equal to any sequence of the same ones."""
 
     def __init__(self, snapshot: Snapshot) -> None:

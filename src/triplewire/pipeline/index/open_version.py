@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 
 from triplewire.engine import Engine
 from triplewire.engine.store.segment_files import units_of_called
-from triplewire.engine.views.forked import forked
+from triplewire.engine.views.derived import derived_engine
 from triplewire.errors import DamagedError, StoreError
 from triplewire.forks import new_lock
 from triplewire.ir.subscription import Subscription
 from triplewire.operators.files import OperatorFile, operators_of
-from triplewire.operators.missing import Missing
+from triplewire.operators.missing import MissingOperator
 from triplewire.operators.order import GREEDY
 from triplewire.pipeline.index.versions import MANIFEST, SERVER, Version, damaged, load
 
@@ -35,12 +35,12 @@ _Key = tuple[str, _State, tuple[OperatorFile, ...], tuple[str, str]]
 AS_USUAL = (GREEDY, "")
 """How operators are called: the order, and the folder of a cache (`pipeline.calling.Calling.kind`)."""
 
-_opened: OrderedDict[_Key, Opened] = OrderedDict()
+_opened: OrderedDict[_Key, OpenVersion] = OrderedDict()
 _engines: WeakValueDictionary[tuple[object, ...], Engine] = WeakValueDictionary()  # saved, of opened versions
 _lock = new_lock()
 
 
-class Opened:
+class OpenVersion:
     """A version, each part of it opened when it is first asked for. `operators` are the files that give its own,
     `calling` says how they are called. Calls of others fail (`missing`)."""
 
@@ -92,20 +92,20 @@ class Opened:
         return pa.array(sorted(self.version.plan.routers), pa.string())
 
     @cached_property
-    def missing(self) -> dict[str, Missing]:
+    def missing(self) -> dict[str, MissingOperator]:
         """By name, what stands in for the operators that subscriptions call, and that are neither installed nor in the
         files. Raises `StoreError`."""
         content, known = self.version.content, operators_of(self.operators)
         paths = [*content.parts.values(), *([content.delta] if content.delta else [])]
         called = {name: units for path in paths for name, units in units_of_called(self._folder(path)).items()}
-        return {name: Missing.of(name, called[name]) for name in sorted(called) if name not in known}
+        return {name: MissingOperator.of(name, called[name]) for name in sorted(called) if name not in known}
 
     def _part(self, name: str, added: Sequence[Subscription]) -> Engine:
         engine = self._parts.get(name)
         if engine is None:
             saved = self.saved(name)
             gone = [id for id in self.version.content.gone if id in saved]
-            engine = self._parts[name] = forked(saved, added, gone) if added or gone else saved
+            engine = self._parts[name] = derived_engine(saved, added, gone) if added or gone else saved
         return engine
 
     def saved(self, name: str) -> Engine:
@@ -140,20 +140,20 @@ class Opened:
 
 def opened(
     directory: str | Path, name: str, operators: Sequence[OperatorFile] = (), calling: tuple[str, str] = AS_USUAL
-) -> Opened:
+) -> OpenVersion:
     """A version of an index, which this process may have open already. Raises `StoreError`."""
     key = _key(Path(directory), name, operators, calling)
     with _lock:
         version = _opened.get(key)
         if version is None:
-            version = _opened[key] = Opened(load(Path(directory), name), operators, calling)
+            version = _opened[key] = OpenVersion(load(Path(directory), name), operators, calling)
             while len(_opened) > HELD:
                 _opened.popitem(last=False)
         _opened.move_to_end(key)
     return version
 
 
-def refuse_missing(version: Opened) -> None:
+def refuse_missing(version: OpenVersion) -> None:
     """Raises `StoreError` where subscriptions of a version call operators that were not given."""
     if version.missing:
         raise StoreError(

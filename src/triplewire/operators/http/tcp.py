@@ -8,7 +8,7 @@ import time
 _SECONDS = (0.1, 0.1, 0.2, 0.4)
 
 
-def connected(address: str, port: int, deadline: float) -> socket.socket:
+def connect(address: str, port: int, deadline: float) -> socket.socket:
     """A connection, made by the deadline (`time.monotonic`). Raises `OSError`, such as `TimeoutError`.
 
     A server whose queue of new connections is full lets a request for one drop, and the system asks again only after a

@@ -12,7 +12,7 @@ _OF_A_TASK = 256  # files, at most
 _PARTS = 16  # the smallest task is this part of the files that each processor reads: a sixteenth
 
 
-def dealt(sizes: Sequence[int], at_a_time: int) -> list[int]:
+def assign_tasks(sizes: Sequence[int], at_a_time: int) -> list[int]:
     """File -> the number of its task; task 0 has most bytes. Files are taken from the largest to the smallest, and each
     goes to the task that has the fewest bytes for its share so far. `at_a_time`: how many tasks Spark does at a
     time."""

@@ -17,7 +17,7 @@ from numpy.typing import DTypeLike, NDArray
 _SMALL = 1 << 16  # bytes: smaller arrays come from the heap
 
 
-def untouched(shape: int | tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
+def mapped_zeros(shape: int | tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
     """An array of zeros in a memory map of its own; a small one comes from the heap."""
     size = prod(shape) if isinstance(shape, tuple) else shape
     nbytes = size * np.dtype(dtype).itemsize
@@ -27,6 +27,6 @@ def untouched(shape: int | tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
     return np.frombuffer(memory, dtype, size).reshape(shape)
 
 
-def spared(column: NDArray[Any]) -> NDArray[Any]:
+def compact_zeros(column: NDArray[Any]) -> NDArray[Any]:
     """The same numbers; where all are 0, without memory for them. To read such an array takes none."""
-    return column if column.any() else untouched(column.shape, column.dtype)
+    return column if column.any() else mapped_zeros(column.shape, column.dtype)

@@ -16,7 +16,7 @@ K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 
-class Kept(Generic[K, V]):
+class BoundedCache(Generic[K, V]):
     """Values by key. Together they weigh at most the limit given to `put`, or one heavier value is there alone.
 
     Any number of threads may use it.
