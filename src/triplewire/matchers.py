@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -92,17 +92,34 @@ class Details:
 
 
 @dataclass(slots=True)
+class MatchedWindow:
+    """The matches of the window of a chunk with this number, and the pairs (publication, subscription) that wait for
+    operators."""
+
+    number: int
+    rows: Rows
+    waiting: Sequence[tuple[int, int]]
+
+
+class Part(NamedTuple):
+    """The publications first .. last - 1 of a larger chunk."""
+
+    chunk: Chunk
+    first: int
+    last: int
+
+
+@dataclass(slots=True)
 class SegmentState:
     """What one segment has worked out of a chunk and needs again, for its parts or for bindings.
 
     `view`: the chunk as the segment's clauses see it. `prepared`: what its index found for all parts at once. `window`:
-    the matches of many publications found beforehand, with the number of that window, and the pairs that wait for
-    operators.
+    the matches of many publications found beforehand.
     """
 
     view: View | None = None
     prepared: Prepared | None = None
-    window: tuple[int, Rows, Sequence[tuple[int, int]]] | None = None
+    window: MatchedWindow | None = None
 
 
 class Chunk:
@@ -121,9 +138,9 @@ class Chunk:
         source: str = "",
         read_publication: Callable[[int], Publication] | None = None,
         given: Sequence[Publication] | None = None,
-        whole: tuple[Chunk, int, int] | None = None,
+        part_of: Part | None = None,
     ) -> None:
-        assert publications is not None or batch is not None or whole is not None
+        assert publications is not None or batch is not None or part_of is not None
         self._source = source
         self._read_publication = read_publication
         self._given = publications if given is None else given
@@ -132,9 +149,9 @@ class Chunk:
         self._made: BoundedCache[int, Publication] | None = None
         self._batch = batch
         self._decoder: Decoder | None = None
-        self.whole = whole  # (chunk, first, last): the larger chunk of which this is publications first .. last - 1
+        self.part_of = part_of
         self._states: dict[object, SegmentState] = {}
-        self.calls: CallTable = CallTable() if whole is None else whole[0].calls.part(whole[1])
+        self.calls: CallTable = CallTable() if part_of is None else part_of.chunk.calls.part(part_of.first)
         self._answers: AnswerTable | None = None
 
     def __len__(self) -> int:
@@ -148,14 +165,14 @@ class Chunk:
             None if self._publications is None else self._publications[first:last],
             source=self._source,
             given=None if self._given is None else self._given[first:last],
-            whole=(self, first, last),
+            part_of=Part(self, first, last),
         )
 
     def take(self, numbers: NDArray[np.integer]) -> Chunk:
         """The publications of these numbers, for another engine of the same entailment. Their encoding and their
         content hashes are reused."""
-        if self.whole is not None:
-            return self.whole[0].take(numbers + self.whole[1])
+        if self.part_of is not None:
+            return self.part_of.chunk.take(numbers + self.part_of.first)
         order, read = numbers.tolist(), self._read_publication
         chunk = Chunk(
             None if self._publications is None else [self._publications[number] for number in order],
@@ -185,8 +202,8 @@ class Chunk:
     @property
     def batch(self) -> Batch:
         """The publications as columns."""
-        if self._batch is None and self.whole is not None:
-            whole, first, last = self.whole
+        if self._batch is None and self.part_of is not None:
+            whole, first, last = self.part_of
             self._batch = whole.batch.part(first, last)
         if self._batch is None:
             assert self._publications is not None
@@ -198,8 +215,8 @@ class Chunk:
         evaluated asks for them."""
         if self._publications is not None:
             return self._publications[number]
-        if self.whole is not None:
-            return self.whole[0].publication(self.whole[1] + number)
+        if self.part_of is not None:
+            return self.part_of.chunk.publication(self.part_of.first + number)
         offset = self.batch.offset
         triples = int(offset[number + 1] - offset[number])
         if self._made is None:
@@ -219,8 +236,8 @@ class Chunk:
     def origin(self, number: int) -> tuple[str, dt.datetime | None]:
         """Where one of the publications was read, and the instant that it states. Those that came as columns are not
         decoded for that: N-Quads state none."""
-        if self.whole is not None:
-            return self.whole[0].origin(self.whole[1] + number)
+        if self.part_of is not None:
+            return self.part_of.chunk.origin(self.part_of.first + number)
         if self._publications is None and self._read_publication is None:
             return self._source, None
         publication = self.publication(number)
@@ -230,8 +247,8 @@ class Chunk:
         """The content hashes of some of the publications, as they were given."""
         if self._given is not None:
             return [self._given[number].content_hash for number in numbers.tolist()]
-        if self.whole is not None:
-            return self.whole[0].contents(numbers + self.whole[1])
+        if self.part_of is not None:
+            return self.part_of.chunk.contents(numbers + self.part_of.first)
         new = [number for number in numbers.tolist() if number not in self._contents]
         if new:
             from triplewire.encode.contents import content_hashes  # compiled kernels
@@ -243,7 +260,8 @@ class Chunk:
     def answers(self) -> AnswerTable:
         """The answers of matches that needed an evaluation, kept for their bindings."""
         if self._answers is None:
-            self._answers = AnswerTable() if self.whole is None else self.whole[0].answers.part(self.whole[1])
+            part = self.part_of
+            self._answers = AnswerTable() if part is None else part.chunk.answers.part(part.first)
         return self._answers
 
     @property

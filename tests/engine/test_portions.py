@@ -65,8 +65,8 @@ def test_parts_ask_for_what_there_is_more_of_a_publication() -> None:
 
 def test_a_publication_is_made_of_its_columns_once() -> None:
     part = Chunk(batch=encoding.encode([item(f"p{n}", "title") for n in range(6)])).part(2, 5)
-    assert part.whole is not None
-    assert part.publication(1) is part.publication(1) is part.whole[0].publication(3)
+    assert part.part_of is not None
+    assert part.publication(1) is part.publication(1) is part.part_of.chunk.publication(3)
 
 
 @pytest.mark.parametrize("columns", [False, True], ids=["objects", "columns"])

@@ -77,7 +77,6 @@ _SUBSCRIPTIONS = typer.Option(
     parser=file_argument,
     help="Queries: .gql .rq .mdv .pred (one each), .jsonl .parquet (many), or folders of them.",
 )
-SubscriptionFiles = Annotated[list[Path], _SUBSCRIPTIONS]
 OptionalSubscriptionFiles = Annotated[list[Path] | None, _SUBSCRIPTIONS]
 TaxonomyFiles = Annotated[
     list[Path] | None,

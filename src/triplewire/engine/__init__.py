@@ -1,7 +1,10 @@
 """The engine joins everything: subscriptions in, publications in, matches and their reasons out.
 
-`engine` is the flow; `result` what a match call returns; `explain` why a pair matched or did not; `details` what
-matches have beside their rows; `store` saves an engine to a directory; `tiers` answers before kernels are compiled.
+`engine` is the public class and the flow; `compiler` makes subscriptions of texts, `loading` registers files of them;
+`current_snapshot` replaces snapshots, whose subscriptions lie in `segments` (or in `reference`); `incoming` gives
+publications chunk by chunk; `result` is what a match call returns, with `stats`; `explain` says why a pair matched or
+did not; `details` is what matches have beside their rows; `store` saves an engine to a directory; `tiers` answers
+before kernels are compiled; `views` is what other packages ask of an engine; `arguments` checks what callers hand in.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Publications from files and bytes: RDF syntaxes and feeds, recognised by content, behind a guard.
 
 The way of a document: `sources` finds it, `documents` unpacks it, `sniff` names its syntax, `client` hands it to the
-parsing process (`worker`), where `decode` runs it through `guard`, the parser (`rdf`, `lines`, `feeds`, `jsonfeed`) and
+parsing process (`worker`), where `decode` runs it through `guard`, the parser (`rdf`, `process.lines`, `feeds`) and
 `split`. `write` is the way back.
 """
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import weakref
-from typing import Any
+from typing import Any, NamedTuple
 
 from triplewire.bounded_cache import BoundedCache
 from triplewire.engine.compiler import line_of, row_of
@@ -22,6 +22,13 @@ KEPT_BYTES = 4 << 20
 evaluated once takes some 50 times the memory of its text (`docs/decisions/104-compiled-by-bytes.md`)."""
 
 
+class Forms(NamedTuple):
+    """A subscription as it was registered, and as it is evaluated."""
+
+    registered: Subscription
+    evaluated: Subscription
+
+
 class SegmentContext:
     """The compiler, index maker, cache of compiled subscriptions, arenas and operator stage of an engine's segments.
 
@@ -31,22 +38,20 @@ class SegmentContext:
     def __init__(self, compiler: SubscriptionCompiler, maker: IndexMaker) -> None:
         self.compiler = compiler
         self.maker = maker
-        self._cache: BoundedCache[tuple[int, int, int], tuple[weakref.ref[TextSource], Subscription, Subscription]] = (
-            BoundedCache()
-        )
+        self._cache: BoundedCache[tuple[int, int, int], tuple[weakref.ref[TextSource], Forms]] = BoundedCache()
         self.arenas: Pool[Arena] = Pool()
         self.operators = OperatorPairs(compiler.world, compiler.learned)
 
-    def compiled(self, source: TextSource, start: int, length: int) -> tuple[Subscription, Subscription]:
-        """The subscription of a row, as it was registered and as it is evaluated."""
+    def compiled(self, source: TextSource, start: int, length: int) -> Forms:
+        """The subscription whose text lies at this place of the source."""
         key = id(source), start, length
         known = self._cache.get(key)
         if known is not None and known[0]() is source:
-            return known[1], known[2]
-        stated = self.compiler.compiled(_row(source.read(start, length)))
-        meant = self.compiler.meant(stated)
-        self._cache.put(key, (weakref.ref(source), stated, meant), length, KEPT_BYTES)  # texts go with their segment
-        return stated, meant
+            return known[1]
+        registered = self.compiler.compiled(_row(source.read(start, length)))
+        forms = Forms(registered, self.compiler.meant(registered))
+        self._cache.put(key, (weakref.ref(source), forms), length, KEPT_BYTES)  # texts go with their segment
+        return forms
 
 
 def _row(text: bytes) -> dict[str, Any]:

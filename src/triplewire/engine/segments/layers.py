@@ -14,8 +14,8 @@ from triplewire.encode.batch import Ids
 from triplewire.engine.segments.arena import Arena
 from triplewire.engine.segments.ids import IdTable
 from triplewire.engine.segments.operator_pairs import SnapshotCalls
-from triplewire.engine.segments.segment import Segment, SegmentRows
-from triplewire.matchers import Chunk, Rows, Stage
+from triplewire.engine.segments.segment import Segment, SegmentCounts, SegmentRows
+from triplewire.matchers import Chunk, MatchedWindow, Rows, Stage
 from triplewire.operators.order.protocol import Conjunctions
 from triplewire.select.index import owners
 
@@ -58,9 +58,9 @@ class Layer:
         part of a larger one, a small segment matches a window of many publications at once, and the parts that follow
         take their matches from the window. Its counts go to the first part that needs it.
         """
-        if chunk.whole is None or (size := min(PAIRS // len(self.segment), MOST)) < LEAST:
+        if chunk.part_of is None or (size := min(PAIRS // len(self.segment), MOST)) < LEAST:
             return (self.segment.match(chunk, self.is_removed, stage, arena),)
-        whole, first, last = chunk.whole
+        whole, first, last = chunk.part_of
         numbers = range(first // size, (last - 1) // size + 1)
         return (self._from_window(whole, number, (first, last), size, stage, arena) for number in numbers)
 
@@ -70,14 +70,14 @@ class Layer:
         """Of the publications part[0] .. part[1] - 1, the matches that lie in the window with this number. The last
         window is kept with the chunk, as this layer's state."""
         state, start = whole.state(self), number * size
-        if state.window is None or state.window[0] != number:
+        if state.window is None or state.window.number != number:
             chunk = whole.part(start, min(start + size, len(whole)))
             matched = self.segment.match(chunk, self.is_removed, stage, arena)
             rows, waiting = _in_order(matched), matched.waiting
         else:
-            _, rows, waiting = state.window
+            rows, waiting = state.window.rows, state.window.waiting
             stage.switch("verify")
-        state.window = number, rows.uncounted(), waiting
+        state.window = MatchedWindow(number, rows.uncounted(), waiting)
         return _between(rows, waiting, part[0] - start, part[1] - start)
 
     def numbers(self) -> NDArray[np.int64]:
@@ -123,7 +123,7 @@ def _between(rows: Rows, waiting: Sequence[tuple[int, int]], first: int, last: i
     failures = [(p - first, s, error) for p, s, error in rows.failures if first <= p < last]
     offset = np.zeros(last - first + 1, np.int64)
     left = [(p - first, s) for p, s in waiting if first <= p < last]
-    counts = rows.atoms, rows.candidates, rows.verified, rows.join_steps
+    counts = SegmentCounts(rows.atoms, rows.candidates, rows.verified, rows.join_steps)
     return SegmentRows(offset, NONE, columns, failures, left, counts)
 
 
@@ -139,8 +139,8 @@ def calls_of(layers: Sequence[Layer]) -> SnapshotCalls:
         rows.append(layer.segment.call_rows[asked.call])
         alone.append((np.flatnonzero(is_alone) + start).astype(np.int32))
         start += len(layer.segment)
-    for layer in layers[:1]:
-        layer.segment.context.operators.learned.tidy()  # only now, as each layer holds the calls that it needs
+    if layers:
+        layers[0].segment.context.operators.learned.tidy()  # only now, as each layer holds the calls that it needs
     size = sum(map(len, offsets))
     offset = np.concatenate(offsets).astype(np.int32) if offsets[-1][-1] else mapped_zeros(size, np.int32)
     return SnapshotCalls(Conjunctions.of(offset, np.concatenate(rows)), np.diff(offset) > 0, np.concatenate(alone))

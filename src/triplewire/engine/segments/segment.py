@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ from triplewire.clauses.merge import merge
 from triplewire.clauses.view import View
 from triplewire.encode.batch import Bytes, Ids, Offsets
 from triplewire.engine.segments.arena import Arena, Columns
-from triplewire.engine.segments.context import SegmentContext, text_row
+from triplewire.engine.segments.context import Forms, SegmentContext, text_row
 from triplewire.engine.segments.ids import IdTable
 from triplewire.engine.segments.texts import Texts, TextWriter
 from triplewire.errors import TriplewireError
@@ -47,6 +47,15 @@ Selection: TypeAlias = "tuple[str, ...] | None"
 """The selected variables; None for ASK."""
 
 
+class SegmentCounts(NamedTuple):
+    """What was looked at for the matches of a chunk (`triplewire.matchers.Rows`)."""
+
+    atoms: int = 0
+    candidates: int = 0
+    verified: int = 0
+    join_steps: int = 0
+
+
 @dataclass(slots=True)
 class SegmentRows:
     """The matches of a chunk in one segment: the accepted ones, of publication p the slice `offset` of `accepted`, and
@@ -57,7 +66,7 @@ class SegmentRows:
     columns: Columns  # publication, subscription, truncated
     failures: Sequence[tuple[int, int, TriplewireError]]
     waiting: Sequence[tuple[int, int]]  # publication, subscription: left to the operators
-    counts: tuple[int, int, int, int]  # atoms, candidates, verified, join steps
+    counts: SegmentCounts
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,18 +111,18 @@ class Segment:
     def stated(self, number: int) -> Subscription:
         """A subscription as it was registered."""
         pinned = self.pinned.get(number)
-        return pinned if pinned is not None else self._compiled(number)[0]
+        return pinned if pinned is not None else self._forms(number).registered
 
     def meant(self, number: int) -> Subscription:
         """A subscription as it is evaluated."""
         pinned = self._meant.get(number)
-        return pinned if pinned is not None else self._compiled(number)[1]
+        return pinned if pinned is not None else self._forms(number).evaluated
 
     @cached_property
     def _meant(self) -> Mapping[int, Subscription]:
         return {number: self.context.compiler.meant(subscription) for number, subscription in self.pinned.items()}
 
-    def _compiled(self, number: int) -> tuple[Subscription, Subscription]:
+    def _forms(self, number: int) -> Forms:
         texts = self.texts
         source = texts.sources[texts.source[number]]
         return self.context.compiled(source, int(texts.start[number]), int(texts.length[number]))
@@ -196,8 +205,8 @@ class Segment:
         """The chunk as this segment sees it. It stays with the chunk, as the bindings need it again."""
         state = chunk.state(self)
         if state.view is None:
-            if chunk.whole is not None:
-                whole, first, last = chunk.whole
+            if chunk.part_of is not None:
+                whole, first, last = chunk.part_of
                 state.view = self._view(whole).part(chunk.batch, first, last)
             else:
                 state.view = View(chunk.batch, self.clauses, self.context.compiler.world)
@@ -207,9 +216,9 @@ class Segment:
         """What the index prepared for the chunk that this one is a part of; None where it is no part, or of too large a
         chunk. It is computed for all parts at once, while its tables are in the processor's cache, and dropped with the
         last part."""
-        if chunk.whole is None or len(chunk.whole[0].batch.subject) > _TOGETHER:
+        if chunk.part_of is None or len(chunk.part_of.chunk.batch.subject) > _TOGETHER:
             return None
-        whole, first, last = chunk.whole
+        whole, first, last = chunk.part_of
         state = whole.state(self)
         prepared = state.prepared or self.index.prepare(self._view(whole))
         state.prepared = prepared if last < len(whole) else None
@@ -226,7 +235,7 @@ class Segment:
             selected = selected.without(removed, self._owner)
         stage.switch("verify")
         if not len(selected.check_place):
-            counts = selected.atoms, selected.candidates, 0, 0
+            counts = SegmentCounts(selected.atoms, selected.candidates)
             return SegmentRows(selected.offset, selected.subscription, _NO_COLUMNS, (), (), counts)
         publication = owners(selected.check_offset)
         verdict = self._verifier.verify(view, publication, selected.check_place, chunk)
@@ -249,7 +258,7 @@ class Segment:
             (publication, subscription, truncated),
             verdict.failures,
             verdict.waiting,
-            (selected.atoms, selected.candidates, len(selected.check_place), verdict.join_steps),
+            SegmentCounts(selected.atoms, selected.candidates, len(selected.check_place), verdict.join_steps),
         )
 
     def details(self, chunk: Chunk, publication: Ids, subscription: Ids) -> Details:

@@ -29,7 +29,7 @@ from triplewire.engine.segments.ids import IdTable, id_key, ranks_together
 from triplewire.engine.segments.layers import NONE, Layer, calls_of, held, merged
 from triplewire.engine.segments.merging import MergeJob
 from triplewire.engine.segments.operator_pairs import SnapshotCalls
-from triplewire.engine.segments.segment import CompiledSubscription, Segment
+from triplewire.engine.segments.segment import CompiledSubscription, Segment, SegmentCounts
 from triplewire.engine.segments.texts import Texts, TextWriter
 from triplewire.errors import TriplewireError
 from triplewire.forks import new_lock
@@ -203,7 +203,7 @@ class SegmentSnapshot:
             stage.switch("load")
             layers = self._all_layers
         self._extra_calls += self._extra_segments
-        atoms, candidates, verified, steps, counts = 0, 0, 0, 0, None
+        looked_at, counts = SegmentCounts(), None
         failures: list[tuple[int, int, TriplewireError]] = []
         waiting: list[tuple[int, int]] = []
         for layer, start in zip(layers, self._starts, strict=False):  # the last start is the end
@@ -215,14 +215,17 @@ class SegmentSnapshot:
                 if rows.failures or rows.waiting:
                     failures += [(p, s + start, error) for p, s, error in rows.failures]
                     waiting += [(p, s + start) for p, s in rows.waiting]
-                atoms, candidates, verified, steps = map(add, (atoms, candidates, verified, steps), rows.counts)
+                looked_at = SegmentCounts(*map(add, looked_at, rows.counts))
         if waiting or len(self._calls.alone):
             stage.switch("operators")
             columns, undecided, counts = self.context.operators.decided(chunk, self._calls, waiting, self._meant)
             arena.add(np.zeros(len(chunk) + 1, np.int64), NONE, columns, 0)
             failures += undecided
-        looked_at = batch.sizes.triples, atoms, candidates, verified, steps
-        return Rows(*arena.take_rows(), tuple(failures), *looked_at, None, True, counts)
+        atoms, candidates, verified, steps = map(int, looked_at)  # NumPy's where kernels run as plain Python
+        triples = batch.sizes.triples
+        return Rows(
+            *arena.take_rows(), tuple(failures), triples, atoms, candidates, verified, steps, None, True, counts
+        )
 
     @cached_property
     def _calls(self) -> SnapshotCalls:

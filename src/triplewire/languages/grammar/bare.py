@@ -2,7 +2,7 @@
 
 Bare text (a label such as `Home Page #325`, an absolute IRI without angle brackets) follows no lexer: it is what stands
 between two delimiters. So the tokens here cover every character, and bare text is cut out by their offsets. Prefixed
-names and labels become IRIs in `Names`. SPARQL has its own stricter lexer: `triplewire.languages.sparql.lexer`.
+names and labels become IRIs in `NamesInForce`. SPARQL has its own stricter lexer: `triplewire.languages.sparql.lexer`.
 """
 
 from __future__ import annotations

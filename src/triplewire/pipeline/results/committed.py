@@ -41,7 +41,7 @@ def committed_files(output: Output) -> list[Path]:
             break
     files: list[Path] = []
     for folder in folders:
-        # a folder that is replaced at this moment holds nothing here; reading its files tells (`columns_of_files`)
+        # a folder that is replaced at this moment holds nothing here; reading its files tells (`columns_of`)
         names = sorted(name for name in os.listdir(folder) if name.endswith(".parquet") and name[0] not in "._")
         files += [folder / name for name in names]
     return files

@@ -1,6 +1,6 @@
 """Transcodes RDF/XML to UTF-8, so that the guard and the parser see the same bytes (security page, X6).
 
-Feeds are transcoded by feedparser, which knows more encodings: `triplewire.read.feeds.rss_atom`.
+Feeds are transcoded by feedparser, which knows more encodings: `triplewire.read.feeds.xml_tree`.
 """
 
 from __future__ import annotations
