@@ -51,3 +51,30 @@ def test_uncompiled() -> None:
     counts = [line.split() for line in done.stdout.splitlines()]
     assert len(counts) == 4
     assert all(int(pairs) >= PAIRS and int(matches) > 0 for _, pairs, matches in counts), done.stdout
+
+
+COUNTS = """
+import json, sys
+from triplewire import Engine, read
+engine = Engine()
+engine.subscribe('SELECT * { ?item rss:title ?title ; dc:subject ?topic FILTER (?title != ?topic) }', id="joined")
+publications = list(read(sys.argv[1]))
+for given in (publications, publications[:1]):  # one is read by a kernel of its own
+    stats = engine.match(given).stats
+    assert stats.verified
+    print(json.dumps(stats.to_json(stats.seconds)))
+"""
+
+
+def test_counts_are_plain_numbers() -> None:
+    """Those of kernels that run as plain Python, too: they are written as JSON."""
+    examples = Path(__file__).resolve().parents[2] / "examples/publications/feeds"
+    done = subprocess.run(
+        [sys.executable, "-c", COUNTS, str(examples)],
+        env={**os.environ, "NUMBA_DISABLE_JIT": "1", "TRIPLEWIRE_TIER": "compiled"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=100,
+    )
+    assert done.returncode == 0, done.stderr

@@ -163,4 +163,4 @@ def _encoded_alone(publication: Publication) -> Batch | None:
     room = _ROOMS.take(_new_room)
     sizes = alone.encode_one(room.table, text, given, terms, suffixes, literals, block)
     _ROOMS.give(room)
-    return PackedBatch(publication.id, text, packed.suffixes, block, Sizes(*sizes)) if sizes[0] >= 0 else None
+    return PackedBatch(publication.id, text, packed.suffixes, block, Sizes(*map(int, sizes))) if sizes[0] >= 0 else None

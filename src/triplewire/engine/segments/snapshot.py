@@ -221,11 +221,8 @@ class SegmentSnapshot:
             columns, undecided, counts = self.context.operators.decided(chunk, self._calls, waiting, self._meant)
             arena.add(np.zeros(len(chunk) + 1, np.int64), NONE, columns, 0)
             failures += undecided
-        atoms, candidates, verified, steps = map(int, looked_at)  # NumPy's where kernels run as plain Python
         triples = batch.sizes.triples
-        return Rows(
-            *arena.take_rows(), tuple(failures), triples, atoms, candidates, verified, steps, None, True, counts
-        )
+        return Rows(*arena.take_rows(), tuple(failures), triples, *looked_at, None, True, counts)
 
     @cached_property
     def _calls(self) -> SnapshotCalls:
