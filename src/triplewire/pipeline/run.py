@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _TRIGGER = 1.0  # seconds between Spark's looks at what it streams itself, at most
+_SIGNALS = 2.0  # seconds in which a signal to all processes reaches this one, when it has ended Java
 _PATIENCE = 3  # times as long as a file has to be unchanged, a run waits for those that change while it begins
 _STILL_CHANGES = ReadError("it still changes: it was not read", remedy="start the stream again, and it is read")
 
@@ -184,14 +185,19 @@ class PipelineRun:
         else:
             writer = writer.trigger(availableNow=True)
         query = writer.foreachBatch(process).start()
+        failed: Exception | None = None
         try:
-            while query.isActive and not self.stop.wait(0.5):
-                pass
+            try:
+                while query.isActive and not self.stop.wait(0.5):
+                    pass
+            finally:
+                query.stop()
+            failed = query.exception()
+        except Exception as error:  # Java has ended, perhaps by the signal that ends the stream
+            failed = error
         finally:
-            query.stop()
             end_polling()
-        failed = query.exception()
-        if failed is not None and not self.stop.is_set():
+        if failed is not None and not self.stop.wait(_SIGNALS):
             raise own[-1] if own else failed
 
     def _stream_files(self, spark: SparkSession, watch: float, settle: float, ledger: MatchLedger | None) -> None:
@@ -210,7 +216,7 @@ class PipelineRun:
                     try:
                         self._process(spark, work, f"batch={number}", ledger, number)
                     except Exception:
-                        if self.stop.is_set():  # it was cancelled, and the next start repeats it
+                        if self.stop.wait(_SIGNALS):  # it was cancelled, and the next start repeats it
                             return
                         raise
                     if self.stop.is_set():

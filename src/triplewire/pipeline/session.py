@@ -86,6 +86,8 @@ def settings_of_spark(scratch: Path, master: str = "") -> dict[str, str]:
         "spark.python.unix.domain.socket.enabled": "true",
         # workers keep what Arrow has freed: otherwise it goes back after 10 ms, and is cleared when it is wanted again
         "spark.executorEnv.MIMALLOC_PURGE_DELAY": os.environ.get("MIMALLOC_PURGE_DELAY", "-1"),
+        # workers are started as `python -m`, which would import what lies in the current folder
+        "spark.executorEnv.PYTHONSAFEPATH": "1",
         # a checkpoint's small files without a second file for a checksum each: Hadoop starts a process for each file
         "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
     }

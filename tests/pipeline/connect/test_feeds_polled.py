@@ -17,11 +17,13 @@ import pytest
 
 from triplewire.config import Settings
 from triplewire.errors import ReadError, Refusal, TriplewireError
+from triplewire.model.terms import text_of
 from triplewire.pipeline.connect.addresses import Connections
 from triplewire.pipeline.connect.documents import DocumentReader
 from triplewire.pipeline.connect.feeds.fetch import Answered, fetch
 from triplewire.pipeline.connect.feeds.lists import addresses, is_list
 from triplewire.pipeline.connect.feeds.poller import INTERVAL, Poller
+from triplewire.read import read_document
 
 RSS = "<rss version='2.0'><channel><title>t</title><item><guid isPermaLink='false'>{}</guid></item></channel></rss>"
 LOOPBACK = Connections({"http://": {"allow_private_addresses": "true"}})
@@ -189,6 +191,77 @@ def test_redirects(web: Web, tmp_path: Path) -> None:
     assert "more than 5 times" in reasons[0]
     assert "an address that cannot be asked" in reasons[1]
     assert "no address" in reasons[2]
+
+
+def test_what_temporary_redirects_lead_to(web: Web, tmp_path: Path) -> None:
+    """A document lies where it was found; what is gone there is not gone for good."""
+    clock, linked = Clock(), RSS.replace("<item>", "<item><link>story</link>")
+    web.pages |= {
+        "/today": (302, {"Location": "/by/day/feed"}, b""),
+        "/by/day/feed": (200, {}, linked.format(1).encode()),
+        "/parked": (302, {"Location": "/gone"}, b""),
+        "/gone": (410, {}, b""),
+    }
+    polled = poller(web, tmp_path, clock, "/today", "/parked")
+    polled.poll()
+    (place, content, _), (_, _, reason) = came(tmp_path)
+    assert place == web.root + "/by/day/feed"
+    assert reason == "the feed's server answers 410"
+    (publication,) = read_document(content or b"", place)
+    assert f"{web.root}/by/day/story" in {text_of(triple.object) for triple in publication.triples}
+    web.paths()
+    clock.now += 3 * INTERVAL
+    web.pages["/parked"] = 200, {}, RSS.format(2).encode()
+    assert polled.poll() == 1
+    assert sorted(web.paths()) == ["/by/day/feed", "/parked", "/today"]
+
+
+def test_a_feed_that_moved_to_a_page_is_asked_where_it_was(web: Web, tmp_path: Path) -> None:
+    clock = Clock()
+    web.pages |= {
+        "/sold": (301, {"Location": "/lander"}, b""),
+        "/lander": (200, {"Content-Type": "text/html"}, b"<!DOCTYPE html><html><body>Buy it</body></html>"),
+    }
+    polled = poller(web, tmp_path, clock, "/sold")
+    polled.poll()
+    clock.now += 3 * INTERVAL
+    polled.poll()
+    assert web.paths() == ["/sold", "/lander"] * 2
+
+
+def test_headers_in_other_letters(web: Web, tmp_path: Path) -> None:
+    clock, packed = Clock(), gzip.compress(RSS.format(1).encode())
+    web.pages["/a"] = 200, {"Cache-Control": "Public, Max-Age=7200", "Content-Encoding": "X-Gzip"}, packed
+    polled = poller(web, tmp_path, clock, "/a")
+    assert polled.poll() == 1
+    assert polled.feeds[web.root + "/a"].due >= clock.now + 7200
+
+
+@pytest.mark.parametrize(
+    ("content_type", "declaration", "title", "read"),
+    [
+        ("application/rss+xml; charset=windows-1251", "", "тупик".encode("cp1251"), "тупик"),
+        ('text/xml; charset="Shift_JIS"', "<?xml version='1.0'?>", "灯台".encode("shift_jis"), "灯台"),
+        ("text/xml; charset=windows-1251", "", "тупик".encode(), "тупик"),  # the server is wrong
+        ("text/xml; charset=KOI8-R", "<?xml version='1.0' encoding='cp1251'?>", "тупик".encode("cp1251"), "тупик"),
+        ("text/xml; charset=unicode_escape", "", b"\\u0066 \xe9", "\\u0066 é"),  # no encoding of texts
+        ("text/xml; charset=zip", "", b"caf\xe9", "café"),
+        ("text/xml; charset", "", b"caf\xe9", "café"),
+    ],
+)
+def test_the_encoding_that_only_the_server_states(
+    web: Web, tmp_path: Path, content_type: str, declaration: str, title: bytes, read: str
+) -> None:
+    body = declaration.encode() + RSS.encode().replace(b"<guid", b"<title>" + title + b"</title><guid").replace(
+        b"{}", b"1"
+    )
+    for path, packed in (("/plain", False), ("/packed", True)):
+        headers = {"Content-Type": content_type} | ({"Content-Encoding": "gzip"} if packed else {})
+        web.pages[path] = 200, headers, gzip.compress(body) if packed else body
+    assert poller(web, tmp_path, Clock(), "/plain", "/packed").poll() == 2
+    for place, content, _ in came(tmp_path):
+        (publication,) = read_document(content or b"", place, on_refusal=lambda refusal: None)
+        assert read in {text_of(triple.object) for triple in publication.triples}
 
 
 def test_no_address_of_one_s_own_network(web: Web, tmp_path: Path) -> None:

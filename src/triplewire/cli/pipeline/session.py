@@ -6,9 +6,10 @@ import logging
 import signal
 import sys
 import threading
+import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -51,9 +52,22 @@ def spark_with_log(log: Path, master: str, config: dict[str, str], source: str =
             failures(log, source),
             _progress(spark),
         ):
+            _log_errors_of_accumulators(spark, log)
             yield spark
     finally:
         logging.disable(logging.NOTSET)
+
+
+def _log_errors_of_accumulators(spark: SparkSession, log: Path) -> None:
+    """Have PySpark's server of accumulators write its tracebacks to the log: when Java has ended, it has one."""
+    server = getattr(spark.sparkContext, "_accumulatorServer", None)
+
+    def handle_error(*_: object) -> None:
+        with suppress(OSError), log.open("a", encoding="utf-8") as stream:
+            traceback.print_exc(file=stream)
+
+    if server is not None:
+        server.handle_error = handle_error
 
 
 def interruptible(

@@ -14,6 +14,7 @@ from triplewire.errors import ReadError
 from triplewire.operators.http.connection import MOST_BYTES, Connection, Target
 from triplewire.operators.http.declared import target_of
 from triplewire.pipeline.connect.addresses import Connections
+from triplewire.pipeline.connect.feeds.content import in_utf8, is_document
 from triplewire.pipeline.connect.webhook import seconds_to_wait
 from triplewire.read.names import legal
 
@@ -26,7 +27,8 @@ LONGEST = 24 * 3600.0
 
 _PERMANENT, _REDIRECTS = {301, 308}, {301, 302, 303, 307, 308}
 _ACCEPT = "application/atom+xml, application/rss+xml, application/rdf+xml, application/feed+json, */*;q=0.5"
-_MAX_AGE = re.compile(r"(?:^|[\s,])max-age=\"?(\d{1,9})")
+_MAX_AGE = re.compile(r"(?:^|[\s,])max-age=\"?(\d{1,9})", re.IGNORECASE)
+_PACKED = {"gzip", "x-gzip"}  # the second is the first (RFC 9110, section 8.4.1.3)
 
 
 @dataclass(frozen=True)
@@ -40,13 +42,19 @@ class Known:
 
 @dataclass(frozen=True)
 class Answered:
-    """What a server said: a status, a body where that is 200, what to send next time; `moved`, the address to ask from
-    now on, where it said so for good and a feed is there; the seconds to `wait`."""
+    """What a server said.
+
+    `at`: the address that gave the answer, against which relative links are resolved (RFC 3986, section 5.1.3); `body`:
+    where the status is 200; `known`: what to send next time; `moved`: the address to ask from now on, where redirects
+    said so for good and a document is there; `is_lasting`: did no temporary redirect lead there? `wait`: seconds.
+    """
 
     status: int
+    at: str = ""
     body: bytes = b""
     known: Known = Known()
     moved: str = ""
+    is_lasting: bool = True
     wait: float = 0.0
 
 
@@ -79,14 +87,21 @@ def fetch(address: str, known: Known, connections: Connections, seconds: float) 
         moved = at if is_permanent else moved
     else:
         raise ReadError(f"it leads from one address to the next, more than {MOST_HOPS} times", source=address)
-    if answer.status == 200 and answer.headers.get("content-encoding", "identity").lower() not in ("identity", "gzip"):
+    if answer.status == 304 and not (known.of == at and (known.etag or known.modified)):
+        raise ReadError("it answers 304 to a request that states no version", source=address)
+    if answer.status == 200 and answer.headers.get("content-encoding", "identity").lower() not in {
+        "identity",
+        *_PACKED,
+    }:
         raise ReadError("it comes in an encoding that was not asked for", source=address)
     age = _MAX_AGE.search(answer.headers.get("cache-control", ""))
     wait = max(seconds_to_wait(answer, LONGEST), min(float(age[1]), LONGEST) if age else 0.0)
-    if answer.status not in (200, 304):
-        moved = ""  # it did not lead to a feed
+    body = in_utf8(answer.body, answer.headers.get("content-type", "")) if answer.status == 200 else b""
+    if moved and not (answer.status == 304 or (answer.status == 200 and is_document(body))):
+        moved = ""  # as where the domain was sold
     validators = Known(_plain(answer.headers.get("etag")), _plain(answer.headers.get("last-modified")), at)
-    return Answered(answer.status, answer.body, known if answer.status == 304 else validators, moved, wait)
+    validators = known if answer.status == 304 else validators
+    return Answered(answer.status, at, body, validators, moved, is_permanent, wait)
 
 
 def _target(at: str, settings: Mapping[str, str], address: str) -> Target:

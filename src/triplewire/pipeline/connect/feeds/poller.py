@@ -195,7 +195,7 @@ class Poller:
         if answer.status == 200:
             digest = hashlib.sha256(_timeless(answer.body)).digest()
             if digest != feed.digest:
-                came.append(Delivered(feed.url, answer.body, "", self.clock()))
+                came.append(Delivered(answer.at, answer.body, "", self.clock()))
             due = self._next(feed, answer)
             return replace(feed, known=answer.known, due=due, failures=0, status=200, digest=digest)
         if answer.status == 304:
@@ -204,12 +204,13 @@ class Poller:
 
     def _failed(self, feed: Feed, answer: Answered, reason: str, came: list[Delivered]) -> Feed:
         """A feed that gave nothing: it is told of at the first time in a row, and asked less and less often."""
-        failures = feed.failures + 1
-        if failures == 1 or answer.status == _GONE:
-            more = ": it is not asked again" if answer.status == _GONE else ""
+        failures, is_gone = feed.failures + 1, answer.status == _GONE and answer.is_lasting
+        if failures == 1 or is_gone:
+            more = ": it is not asked again" if is_gone else ""
             came.append(Delivered(feed.url, None, reason + more, self.clock()))
         due = self._next(feed, answer, 2 ** min(failures, 10))
-        return replace(feed, due=due, failures=failures, status=answer.status)
+        status = 0 if answer.status == _GONE and not is_gone else answer.status
+        return replace(feed, due=due, failures=failures, status=status)
 
     def _next(self, feed: Feed, answer: Answered, factor: int = 1) -> float:
         """When a feed is due again: after its interval, or later, as its server asks for or as it has failed; a day
