@@ -3,6 +3,7 @@ for publications and subscriptions."""
 
 from __future__ import annotations
 
+import errno
 import glob
 import os
 import stat
@@ -11,6 +12,19 @@ from pathlib import Path
 
 NO_PLAIN_FILE = "it is no plain file, but a pipe, a socket or a device"
 LINK = "it is a link to a folder, which is not followed: name that folder itself"
+
+
+MOST_TEXT = 16 << 20  # bytes of a file of settings or operators
+
+
+def text_of_file(path: str | Path) -> str:
+    """The text of a file of settings or operators, in UTF-8. Raises `UnicodeDecodeError` and `OSError`, also where it
+    has more than `MOST_TEXT` bytes: a device may have no end."""
+    with open(path, "rb") as stream:
+        data = stream.read(MOST_TEXT + 1)
+    if len(data) > MOST_TEXT:
+        raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), str(path))
+    return data.decode("utf-8")
 
 
 def named_by(path: str) -> list[str]:

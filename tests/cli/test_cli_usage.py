@@ -53,6 +53,21 @@ WRONG = {
     "reading to what is read": ["read", "many.nq", "--output", "many.nq"],
     "output nowhere": ["match", "--subscriptions", "title.rq", "--publications", "a.ttl", "--output", "no/x.jsonl"],
     "output is a folder": ["read", "a.ttl", "--output", "."],
+    "a query that names no file": ["match", "nowhere.rq", "a.ttl"],
+    "an empty query": ["match", "--query", "", "--publications", "a.ttl"],
+    "an empty subscription": ["explain", "--subscription", "", "title.rq", "a.ttl"],
+    "no name of a file": ["read", ""],
+    "no name of an output folder": [
+        "pipeline",
+        "run",
+        "--input",
+        "a.ttl",
+        "--subscriptions",
+        "title.rq",
+        "--output",
+        "",
+    ],
+    "no name of a cache": ["match", "title.rq", "a.ttl", "--operator-cache", ""],
     "table into a file": ["read", "a.ttl", "--output", "x.nq", "--format", "table"],
 }
 
@@ -258,8 +273,9 @@ FULL = Path("/dev/full")
         ["match", "--subscriptions", "title.rq", "--publications", "a.ttl"],
         ["explain", "--subscription", "title", "--subscriptions", "title.rq", "--publications", "a.ttl"],
         ["read", "a.ttl", "--output", str(FULL)],
+        ["--version"],
     ],
-    ids=["read", "match", "explain", "read to a file"],
+    ids=["read", "match", "explain", "read to a file", "the version"],
 )
 def test_a_full_disk_is_one_line_and_74(folder: Path, arguments: list[str]) -> None:
     with FULL.open("w") as full:
@@ -268,6 +284,13 @@ def test_a_full_disk_is_one_line_and_74(folder: Path, arguments: list[str]) -> N
         )
     named = FULL if str(FULL) in arguments else "standard output"
     assert (done.returncode, done.stderr) == (74, f"triplewire: [Errno 28] No space left on device: '{named}'\n")
+
+
+@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="there is no /dev/zero here")
+def test_a_device_without_end(folder: Path) -> None:
+    done = triplewire("match", "title.rq", "a.ttl", "--operators", "/dev/zero")
+    assert done.code != 70
+    assert "file too large" in done.err
 
 
 @pytest.mark.usefixtures("without_kernels")

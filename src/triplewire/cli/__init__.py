@@ -63,6 +63,9 @@ def run(arguments: list[str]) -> int:
 
         to_nowhere(sys.stdout)
         return READER_IS_GONE
+    except OSError as error:
+        error.filename = error.filename or "standard output"
+        return _failed(error)
     return code
 
 
@@ -73,6 +76,15 @@ def _buffered(stream: IO[str]) -> IO[str]:
     if not isinstance(raw, io.RawIOBase):
         return stream
     return io.TextIOWrapper(io.BufferedWriter(raw), line_buffering=stream is sys.stderr or stream.isatty())
+
+
+def _failed(error: OSError) -> int:
+    """Say what the system has refused, as on a full disk; returns the exit code."""
+    from triplewire.cli.report import one_line, say, to_nowhere
+
+    to_nowhere(sys.stdout)
+    say(f"triplewire: {one_line(str(error))}{_gone()}")
+    return 74
 
 
 def _gone() -> str:
@@ -92,7 +104,7 @@ def _run(arguments: list[str]) -> int:
         return 0
     from triplewire.cli.arguments import repeat_options
     from triplewire.cli.commands import app
-    from triplewire.cli.report import messages_are_lost, one_line, say, to_nowhere
+    from triplewire.cli.report import messages_are_lost, one_line, say
     from triplewire.errors import TriplewireError
 
     try:
@@ -103,10 +115,8 @@ def _run(arguments: list[str]) -> int:
     except TriplewireError as error:
         say(f"triplewire: {one_line(str(error))}")
         return 1
-    except OSError as error:  # a full disk, for one
-        to_nowhere(sys.stdout)
-        say(f"triplewire: {one_line(str(error))}{_gone()}")
-        return 74
+    except OSError as error:
+        return _failed(error)
     except Exception as error:  # the last resort: a fault of ours must not look like an answer
         say(f"triplewire: internal error, please report it: {type(error).__name__}: {one_line(str(error))}")
         if os.environ.get("TRIPLEWIRE_TRACEBACK"):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from triplewire.cli.inputs.files import file_argument
+from triplewire.cli.inputs.files import file_argument, folder_argument
 from triplewire.cli.report import one_line, say
 from triplewire.config import Settings
 from triplewire.errors import TriplewireError
@@ -115,7 +115,10 @@ OperatorOrder = Annotated[
 OperatorCache = Annotated[
     Path | None,
     typer.Option(
-        "--operator-cache", metavar="DIR", help="Keep outcomes of operators that state a version, from run to run."
+        "--operator-cache",
+        parser=folder_argument,
+        metavar="DIR",
+        help="Keep outcomes of operators that state a version, from run to run.",
     ),
 ]
 EntailmentOption = Annotated[

@@ -25,7 +25,7 @@ from triplewire.cli.arguments import (
     operators_from,
     settings_from_environment,
 )
-from triplewire.cli.inputs.files import check_files, file_argument, warn_of_no_subscription
+from triplewire.cli.inputs.files import check_files, file_argument, folder_argument, warn_of_no_subscription
 from triplewire.cli.inputs.groups import grouped
 from triplewire.cli.match import MatcherOption, prepare_kernels, write
 from triplewire.cli.pipeline.run import Conf, settings_of_spark_from
@@ -74,7 +74,9 @@ def backtest_command(
             help="Queries: .gql .rq .mdv .pred (one each), .jsonl .parquet (many), or folders of them.",
         ),
     ],
-    archive: Annotated[Path, typer.Option(metavar="DIR", help="RDF documents and feeds that were published.")],
+    archive: Annotated[
+        Path, typer.Option(parser=folder_argument, metavar="DIR", help="RDF documents and feeds that were published.")
+    ],
     file: Annotated[Path, typer.Option("--output", metavar="FILE", help="A .jsonl or .parquet file to write.")],
     days: Range,
     taxonomy: TaxonomyFiles = None,

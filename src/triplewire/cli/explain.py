@@ -35,9 +35,10 @@ class Format(enum.StrEnum):
 def explain_command(
     inputs: Inputs,
     subscription: Annotated[
-        str, typer.Option(metavar="ID", help="The subscription to explain; may be left out where there is only one.")
-    ] = "",
-    publication: Annotated[str, typer.Option(metavar="ID", help="The publication; default: each one.")] = "",
+        str | None,
+        typer.Option(metavar="ID", help="The subscription to explain; may be left out where there is only one."),
+    ] = None,
+    publication: Annotated[str | None, typer.Option(metavar="ID", help="The publication; default: each one.")] = None,
     only_matches: Annotated[
         bool, typer.Option("--only-matches", help="Pass over publications that do not match.")
     ] = False,
@@ -52,10 +53,13 @@ def explain_command(
     subscription that failed.
     """
     given, report = inputs.sorted_out(), Report()
+    for option, id_ in (("--subscription", subscription), ("--publication", publication)):
+        if id_ == "":
+            raise typer.BadParameter("the id is empty", param_hint=option)
     asked = matched = triples = 0
     with output.text_output(None) as stream:  # before an operator prints
         engine = given.engine("reference")
-        given.subscribe(engine, report, only=subscription)
+        given.subscribe(engine, report, only=subscription or "")
         if len(engine.subscriptions) > 1:
             ids = ", ".join(one_line(registered.id) for registered in engine.subscriptions[:SHOWN_IDS])
             raise typer.BadParameter(f"name one of the subscriptions: {ids}", param_hint="--subscription")

@@ -12,7 +12,7 @@ import typer
 from triplewire.cli import output
 from triplewire.cli.arguments import ContextFiles, Reading
 from triplewire.cli.inputs.engines import read_chunks
-from triplewire.cli.inputs.files import check_files, refuse_hollow, refuse_nothing
+from triplewire.cli.inputs.files import check_files, file_argument, refuse_hollow, refuse_nothing
 from triplewire.cli.inputs.groups import grouped
 from triplewire.cli.output import shortened, title
 from triplewire.cli.report import Report
@@ -32,7 +32,9 @@ class Format(enum.StrEnum):
 def read_command(
     files: Annotated[
         list[Path],
-        typer.Argument(metavar="FILE...", readable=False, help="RDF documents, feeds, folders; - is standard input."),
+        typer.Argument(
+            metavar="FILE...", parser=file_argument, help="RDF documents, feeds, folders; - is standard input."
+        ),
     ],
     form: Annotated[
         Format | None, typer.Option("--format", help="Default: a table on a terminal, N-Quads elsewhere.")

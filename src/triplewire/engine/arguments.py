@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from triplewire.argument_checks import (
     expect,
@@ -183,6 +183,13 @@ def check_publication(where: str, publication: object) -> None:
     """Raises `ArgumentError` where this is no publication."""
     remedy = "the publication itself, not its id: read(path) gives publications"
     expect(where, publication, Publication, "a Publication", remedy)
+
+
+class ArrowColumns(Protocol):
+    """What gives Arrow columns by Arrow's PyCapsule interface: data frames of Polars and pandas, readers of batches."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """A capsule with a stream of batches."""
 
 
 def record_batches(given: Any) -> list[pa.RecordBatch]:

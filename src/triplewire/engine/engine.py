@@ -282,7 +282,7 @@ class Engine:
 
     def match_batch(
         self,
-        batch: pa.RecordBatch | pa.Table,
+        batch: pa.RecordBatch | pa.Table | arguments.ArrowColumns,
         *,
         on_refusal: Callable[[Refusal], None] | None = None,
         on_stats: Callable[[Stats], None] | None = None,

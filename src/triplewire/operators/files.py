@@ -25,6 +25,7 @@ from types import ModuleType
 from typing import Any
 
 from triplewire.errors import OperatorError, text_of_raised
+from triplewire.folders import text_of_file
 from triplewire.model.operator import Operator, Parameter, traits_of
 from triplewire.operators import built_in_operators
 from triplewire.operators.calling.isolated import Isolated
@@ -50,7 +51,7 @@ def read_operator_files(paths: Iterable[str | Path]) -> tuple[OperatorFile, ...]
 
 def _read(path: Path) -> OperatorFile:
     try:
-        return OperatorFile(str(path), path.read_text(encoding="utf-8"))
+        return OperatorFile(str(path), text_of_file(path))
     except OSError as error:
         what = (error.strerror or str(error)).lower()
         raise _failure(path, f"it cannot be read: {what}", "give a Python or TOML file") from None

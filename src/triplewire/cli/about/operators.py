@@ -11,8 +11,10 @@ import typer
 
 from triplewire.cli import output
 from triplewire.cli.arguments import OperatorFiles, operators_from
+from triplewire.cli.inputs.files import folder_argument
 from triplewire.cli.report import one_line, say
 from triplewire.errors import TriplewireError
+from triplewire.folders import text_of_file
 
 if TYPE_CHECKING:
     from triplewire.model.operator import Operator
@@ -29,6 +31,7 @@ def operators_command(
     engine: Annotated[
         Path | None,
         typer.Option(
+            parser=folder_argument,
             metavar="DIR",
             help="What a saved engine, or `pipeline run --output DIR`, has learned: calls, costs, failures.",
         ),
@@ -112,7 +115,7 @@ def _counted(file: Path | None) -> dict[str, Any]:
     if file is None:
         return {}
     try:
-        by_name = json.loads(file.read_text(encoding="utf-8"))["operators"]["by_name"]
+        by_name = json.loads(text_of_file(file))["operators"]["by_name"]
         numbers = [own.get(name, 0) for own in by_name.values() for name in COUNTS]
         if not all(isinstance(number, int | float) for number in numbers):
             raise TypeError

@@ -30,6 +30,13 @@ def file_argument(text: str | Path) -> Path:
     return Path(text)
 
 
+def folder_argument(text: str | Path) -> Path:
+    """The folder that an option names. Raises `BadParameter` for no name, which Python takes for the current folder."""
+    if not str(text):
+        raise typer.BadParameter("the name of a folder is empty; give . for the current folder")
+    return Path(text)
+
+
 def check_files(*groups: Iterable[Path]) -> None:
     """Raises `BadParameter` where a file does not exist, or standard input is given twice."""
     files = [file for group in groups for file in group]

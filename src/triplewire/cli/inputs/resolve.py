@@ -46,7 +46,7 @@ class Inputs:
         list[str] | None,
         typer.Argument(metavar="QUERY|FILE", show_default=False, help="A query, then publications."),
     ] = None
-    query: Annotated[str, typer.Option(metavar="TEXT", help="A query; its id is `query`.")] = ""
+    query: Annotated[str | None, typer.Option(metavar="TEXT", help="A query; its id is `query`.")] = None
     language: Annotated[str, typer.Option(metavar="NAME", help="Of the query: sparql, gql, mdv or predicates.")] = (
         "sparql"
     )
@@ -87,13 +87,20 @@ class Inputs:
 
     def sorted_out(self) -> ResolvedInputs:
         """What is a query, and what a file. Raises `BadParameter` where that is not clear, or a file is not there."""
-        words, query, subscriptions = list(self.words or ()), self.query, list(self.subscriptions or ())
+        words, query, subscriptions = list(self.words or ()), self.query or "", list(self.subscriptions or ())
+        if self.query is not None and not query.strip():
+            raise typer.BadParameter("the query is empty", param_hint="--query")
         if words and not query and not subscriptions:
             first = words.pop(0)
             if first != "-" and not any(map(str.isspace, first)) and is_there(file_argument(first)):
                 subscriptions = [Path(first)]
             else:
                 query = first
+                from triplewire.languages.sources.files import LANGUAGES  # --help does without the parsers
+
+                is_name = Path(query).suffix in {*LANGUAGES, ".jsonl", ".parquet"}
+                if is_name and not any(map(str.isspace, query)):
+                    raise typer.BadParameter(f"there is no file {query}")
         if not query and not subscriptions:
             raise typer.BadParameter("give a query: triplewire match 'SELECT ...' FILE..., --query or --subscriptions")
         publications = list(self.publications or ())

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from triplewire.cli.arguments import Reading
+from triplewire.cli.inputs.files import folder_argument
 from triplewire.cli.pipeline.run import prepare
 from triplewire.cli.pipeline.session import interruptible, spark_for
 from triplewire.cli.report import Report, say
@@ -26,7 +27,9 @@ def demo_command(
     taxonomy: Annotated[
         Path, typer.Option(metavar="FILE", exists=True, dir_okay=False, help="The class hierarchy.")
     ] = EXAMPLES / "taxonomy.ttl",
-    output: Annotated[Path, typer.Option(metavar="DIR", help="Where the Parquet goes.")] = Path("out/demo"),
+    output: Annotated[Path, typer.Option(parser=folder_argument, metavar="DIR", help="Where the Parquet goes.")] = Path(
+        "out/demo"
+    ),
 ) -> None:
     """
     \b

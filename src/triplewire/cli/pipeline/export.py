@@ -7,13 +7,16 @@ from typing import Annotated
 
 import typer
 
+from triplewire.cli.inputs.files import folder_argument
 from triplewire.cli.output import check_writable, whole_file
 from triplewire.cli.report import counted, one_line, say
 from triplewire.errors import TriplewireError
 
 
 def matches_command(
-    output: Annotated[Path, typer.Option(metavar="DIR", help="The output folder of a run or a stream.")],
+    output: Annotated[
+        Path, typer.Option(parser=folder_argument, metavar="DIR", help="The output folder of a run or a stream.")
+    ],
     file: Annotated[Path, typer.Option("--export", metavar="FILE", help="A .parquet, .jsonl or .csv file to write.")],
 ) -> None:
     """

@@ -19,7 +19,7 @@ from triplewire.cli.arguments import (
     operators_from,
     settings_from_environment,
 )
-from triplewire.cli.inputs.files import check_files, file_argument, warn_of_no_subscription
+from triplewire.cli.inputs.files import check_files, file_argument, folder_argument, warn_of_no_subscription
 from triplewire.cli.inputs.groups import grouped
 from triplewire.cli.pipeline.connecting import ConnectFile, SubscribedOption, subscription_files
 from triplewire.cli.pipeline.run import Conf, settings_of_spark_from
@@ -33,13 +33,18 @@ if TYPE_CHECKING:
     from triplewire.pipeline.index.build import IndexOptions
     from triplewire.pipeline.index.versions import Version
 
-Index = Annotated[Path, typer.Option("--index", metavar="DIR", help="What `triplewire pipeline index` wrote.")]
+Index = Annotated[
+    Path, typer.Option("--index", parser=folder_argument, metavar="DIR", help="What `triplewire pipeline index` wrote.")
+]
 
 
 @grouped
 def index_command(
     subscriptions: SubscribedOption,
-    output: Annotated[Path, typer.Option(metavar="DIR", help="The index; one that is there gets a new version.")],
+    output: Annotated[
+        Path,
+        typer.Option(parser=folder_argument, metavar="DIR", help="The index; one that is there gets a new version."),
+    ],
     partitioner: Annotated[
         str,
         typer.Option(metavar="NAME", help="How subscriptions are spread: replicated, containment, merging, random."),

@@ -24,7 +24,7 @@ from triplewire.cli.arguments import (
     operators_from,
     settings_from_environment,
 )
-from triplewire.cli.inputs.files import check_files, warn_of_no_subscription
+from triplewire.cli.inputs.files import check_files, folder_argument, warn_of_no_subscription
 from triplewire.cli.inputs.groups import grouped
 from triplewire.cli.pipeline.connecting import Connecting
 from triplewire.cli.pipeline.session import interruptible, spark_for
@@ -102,7 +102,12 @@ Input = Annotated[
 ]
 IndexOption = Annotated[
     Path | None,
-    typer.Option("--index", metavar="DIR", help="An index of subscriptions instead: triplewire pipeline index."),
+    typer.Option(
+        "--index",
+        parser=folder_argument,
+        metavar="DIR",
+        help="An index of subscriptions instead: triplewire pipeline index.",
+    ),
 ]
 Matcher = Annotated[str, typer.Option(metavar="NAME", help="How pairs are found; the answers are the same.")]
 
@@ -110,7 +115,9 @@ Matcher = Annotated[str, typer.Option(metavar="NAME", help="How pairs are found;
 @grouped
 def run_command(
     source: Input,
-    output: Annotated[Path, typer.Option(metavar="DIR", help="Where matches/ and dead-letter/ go.")],
+    output: Annotated[
+        Path, typer.Option(parser=folder_argument, metavar="DIR", help="Where matches/ and dead-letter/ go.")
+    ],
     subscriptions: OptionalSubscriptionFiles = None,
     index: IndexOption = None,
     taxonomy: TaxonomyFiles = None,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from triplewire.cli.inputs.files import folder_argument
 from triplewire.cli.report import counted, one_line
 from triplewire.errors import TriplewireError
 
@@ -17,7 +18,9 @@ if TYPE_CHECKING:
 
 
 def status_command(
-    output: Annotated[Path, typer.Option(metavar="DIR", help="The output folder of a run or a stream.")],
+    output: Annotated[
+        Path, typer.Option(parser=folder_argument, metavar="DIR", help="The output folder of a run or a stream.")
+    ],
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
 ) -> None:
     """

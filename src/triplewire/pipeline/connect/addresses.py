@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from triplewire.errors import TriplewireError
+from triplewire.folders import text_of_file
 
 KAFKA, JDBC, SQLITE, WEBHOOK = "kafka", "jdbc", "sqlite", "webhook"
 
@@ -65,7 +66,7 @@ class Connections:
     def read(cls, file: Path) -> Connections:
         """The tables of a TOML file, with the secrets that it refers to. Raises `TriplewireError`."""
         try:
-            tables = tomllib.loads(file.read_text(encoding="utf-8"))
+            tables = tomllib.loads(text_of_file(file))
         except (OSError, UnicodeDecodeError) as error:
             raise TriplewireError(f"it cannot be read: {error}", source=str(file)) from None
         except tomllib.TOMLDecodeError as error:
@@ -106,7 +107,7 @@ def _value(name: str, value: Any, file: str) -> str:
             if kind == "env":
                 return os.environ[place]
             if kind == "file":
-                return Path(place).read_text(encoding="utf-8").strip()
+                return text_of_file(place).strip()
         except KeyError:
             raise TriplewireError(f"{name}: the environment has no variable {place}", source=file) from None
         except (OSError, ValueError, TypeError) as error:
