@@ -36,15 +36,15 @@ if TYPE_CHECKING:
 Index = Annotated[
     Path, typer.Option("--index", parser=folder_argument, metavar="DIR", help="What `triplewire pipeline index` wrote.")
 ]
+Output = Annotated[
+    Path, typer.Option(parser=folder_argument, metavar="DIR", help="The index; one that is there gets a new version.")
+]
 
 
 @grouped
 def index_command(
     subscriptions: SubscribedOption,
-    output: Annotated[
-        Path,
-        typer.Option(parser=folder_argument, metavar="DIR", help="The index; one that is there gets a new version."),
-    ],
+    output: Output,
     partitioner: Annotated[
         str,
         typer.Option(metavar="NAME", help="How subscriptions are spread: replicated, containment, merging, random."),
@@ -91,7 +91,7 @@ def index_command(
         version = build(
             output,
             given.files,
-            _meaning(taxonomy, entailment, files, settings, matcher),
+            _options_of(taxonomy, entailment, files, settings, matcher),
             Spread(partitioner, nodes, _sample(sample or (), reading, settings, report)),
             on_refusal=renamed(report.refuse, given.names),
             on_warning=lambda id, warning: report.warn(id, [warning]),
@@ -103,14 +103,14 @@ def index_command(
     _end(version, "built", report, begun)
 
 
-def _meaning(
+def _options_of(
     taxonomy: Sequence[Path] | None,
     entailment: str,
     operators: Sequence[OperatorFile],
     settings: Settings,
     matcher: str,
 ) -> IndexOptions:
-    """What the texts mean beside what they say."""
+    """How subscriptions are compiled and matched."""
     # as in `index_command`
     from triplewire.ir.taxonomy import EMPTY
     from triplewire.operators.files import operators_of

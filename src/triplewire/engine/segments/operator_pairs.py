@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,9 @@ from triplewire.operators.order.statistics import LearnedCalls
 from triplewire.verify.conjunctions import ConjunctionStage
 from triplewire.verify.operators import CallCounts, OperatorStage
 from triplewire.verify.threaded_map import threaded_map
+
+Failure: TypeAlias = tuple[int, TriplewireError]
+"""A subscription, by its number, and an error that keeps it undecided."""
 
 
 class OperatorDecisions(NamedTuple):
@@ -64,7 +67,7 @@ class _Outcome(NamedTuple):
     publication: int
     matches: Ids
     truncated: NDArray[np.bool_]
-    failures: list[tuple[int, TriplewireError]]
+    failures: list[Failure]
     counts: CallCounts
 
 
@@ -119,42 +122,31 @@ class OperatorPairs:
         return OperatorDecisions((publications, numbers, cut), failures, counts)
 
     def _of(
-        self, calls: SnapshotCalls, subscription: Callable[[int], Subscription], asked: _PublicationTask
+        self, calls: SnapshotCalls, subscription: Callable[[int], Subscription], task: _PublicationTask
     ) -> _Outcome:
         """Decide one publication: calls with constants for all subscriptions at once, other subscriptions one by
         one."""
-        publication, results, counts = asked.content, asked.made, CallCounts()
-        open_ = np.array(sorted(asked.waiting), np.int32)
-        with_calls = calls.has_calls[open_]
-        rest = open_[~with_calls].tolist()
-        joined = open_[with_calls]
-        candidates = np.union1d(calls.alone, joined).astype(np.int32) if len(joined) else calls.alone
-        failures: list[tuple[int, TriplewireError]] = []
-        matches = np.zeros(0, np.int32)
-        recalled = {key: result for key, result in self._world.known(publication).items() if key not in results}
-        if len(candidates):
+        counts, results = CallCounts(), task.made
+        waiting = np.array(sorted(task.waiting), np.int32)
+        with_calls = calls.has_calls[waiting]
+        joined, rest = waiting[with_calls], waiting[~with_calls].tolist()
+        recalled = {key: result for key, result in self._world.known(task.content).items() if key not in results}
+        matches, failures = np.zeros(0, np.int32), list[Failure]()
+        if len(calls.alone) or len(joined):
             results.update(recalled)
-            ask = partial(self.stage.made, publication=publication)
-            in_turn = partial(self.stage.caller.in_turn, publication)
-            outcome = self._conjunctions.decide(calls.asked, candidates, ask, in_turn, results, counts, bool(rest))
-            is_alone = np.isin(outcome.held, calls.alone) if len(joined) else np.ones(len(outcome.held), np.bool_)
-            rest += outcome.held[~is_alone].tolist()  # their bindings may be cut
-            undecided = [number for number in outcome.failures if number not in rest]
-            failures += [(number, error) for number in undecided for error in outcome.failures[number]]
-            matches = outcome.held[is_alone]
-            if undecided:
-                matches = np.setdiff1d(matches, undecided).astype(np.int32)
-        more: list[tuple[int, bool]] = []
+            matches, held, failures = self._decide_conjunctions(calls, joined, task, counts, bool(rest))
+            rest += held
         asking: dict[int, Subscription] = {}
         for number in rest:
             try:
                 asking[number] = subscription(number)
             except TriplewireError as error:  # its text is not taken any more
                 failures.append((number, error))
-        answers = self.stage.decide(publication, list(asking.values()), results, counts, recalled)
+        answers = self.stage.decide(task.content, list(asking.values()), results, counts, recalled)
         if not rest:
             for key in [key for key, result in recalled.items() if result is False and key in results]:
                 del results[key]  # nobody asks again
+        more: list[tuple[int, bool]] = []
         for number, answer in zip(asking, answers, strict=True):
             if isinstance(answer, TriplewireError):
                 failures.append((number, answer))
@@ -164,4 +156,21 @@ class OperatorPairs:
                 failures += [(number, failure) for failure in answer.failures]
         numbers = np.append(matches, np.array([number for number, _ in more], np.int32))
         truncated = np.append(np.zeros(len(matches), np.bool_), np.array([cut for _, cut in more], np.bool_))
-        return _Outcome(asked.publication, numbers, truncated, failures, counts)
+        return _Outcome(task.publication, numbers, truncated, failures, counts)
+
+    def _decide_conjunctions(
+        self, calls: SnapshotCalls, joined: Ids, task: _PublicationTask, counts: CallCounts, asks_more: bool
+    ) -> tuple[Ids, list[int], list[Failure]]:
+        """Decide conjunctions of calls with constants: of the subscriptions that are nothing else, those that match;
+        those of `joined` whose calls do not fail them, which are left to be decided with their bindings; and what keeps
+        others undecided. `asks_more`: do other subscriptions ask calls of this publication afterwards?"""
+        candidates = np.union1d(calls.alone, joined).astype(np.int32) if len(joined) else calls.alone
+        ask = partial(self.stage.made, publication=task.content)
+        in_turn = partial(self.stage.caller.in_turn, task.content)
+        outcome = self._conjunctions.decide(calls.asked, candidates, ask, in_turn, task.made, counts, asks_more)
+        is_alone = np.isin(outcome.held, calls.alone) if len(joined) else np.ones(len(outcome.held), np.bool_)
+        held, matches = outcome.held[~is_alone].tolist(), outcome.held[is_alone]
+        undecided = [number for number in outcome.failures if number not in held]
+        if undecided:
+            matches = np.setdiff1d(matches, undecided).astype(np.int32)
+        return matches, held, [(number, error) for number in undecided for error in outcome.failures[number]]
