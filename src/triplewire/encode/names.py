@@ -145,27 +145,16 @@ def _key(term: Term) -> tuple[int, str, str]:
     return BLANK_KIND, term.label, ""
 
 
-def term_columns(terms: Sequence[Term]) -> tuple[Bytes, Offsets, Offsets, Bytes, Ids, tuple[str, ...], Hashes]:
-    """The columns text, start, end, kind, suffix, suffixes and hash of these terms, as in `Terms` of a batch."""
-    keys = [_key(term) for term in terms]
-    suffixes = {"": 0}
-    suffix = np.array([suffixes.setdefault(key[2], len(suffixes)) for key in keys], np.int32)
-    kind = np.array([key[0] for key in keys], np.uint8)
-    suffix_text, suffix_offset = suffix_columns(tuple(suffixes))
-    text, offset = joined([_encoded(key[1]) for key in keys])
-    hashes = kernels.hash_terms(text, offset[:-1], offset[1:], kind, suffix, suffix_text, suffix_offset)
-    return text, offset[:-1].copy(), offset[1:].copy(), kind, suffix, tuple(suffixes), hashes
-
-
 def term_names(terms: Sequence[Term]) -> Names:
     """The table of these terms, which are distinct."""
-    text, start, end, kind, suffix, suffixes, hashes = term_columns(terms)
-    keys = (
-        text[a:b].tobytes() + (b"\xff" + _encoded(suffixes[s]) if s else b"")
-        for a, b, s in zip(start.tolist(), end.tolist(), suffix.tolist(), strict=True)
-    )
-    whole, offset = joined(list(keys))
-    return Names(whole, offset, hashes, _slots(hashes), np.array([0]), kind)
+    keys = [_key(term) for term in terms]
+    kind = np.array([kind for kind, _, _ in keys], np.uint8)
+    suffixes = {"": 0}
+    suffix = np.array([suffixes.setdefault(suffix, len(suffixes)) for _, _, suffix in keys], np.int32)
+    text, offset = joined([_encoded(text) for _, text, _ in keys])
+    hashes = kernels.hash_terms(text, offset[:-1], offset[1:], kind, suffix, *suffix_columns(tuple(suffixes)))
+    whole = [_encoded(text) + (b"\xff" + _encoded(suffix) if suffix else b"") for _, text, suffix in keys]
+    return Names(*joined(whole), hashes, _slots(hashes), np.array([0]), kind)
 
 
 def find_terms(names: Names, terms: Terms) -> Ids:

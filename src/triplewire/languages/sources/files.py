@@ -97,22 +97,27 @@ def read_rows(
         while ahead := list(islice(rows, at_once)):
             taken = iter(ids.add([row.id for row in ahead if isinstance(row, Row)]))
             for row in ahead:
-                if isinstance(row, Refusal):
-                    on_refusal(row)
-                elif next(taken):
-                    on_refusal(
-                        row.refusal(SubscriptionError(f"an earlier row has the id {row.id!r}", remedy=_OTHER_ID))
-                    )
-                elif row.language == "mdv":
-                    reader.set_aside(row)
-                else:
-                    try:
-                        parsed = reader.parsed(row)
-                    except TriplewireError as error:
-                        on_refusal(row.refusal(error))
-                    else:
-                        yield parsed
+                parsed = _parsed(reader, row, isinstance(row, Row) and next(taken), on_refusal)
+                if parsed is not None:
+                    yield parsed
         yield from _parsed_rules(reader, on_refusal)
+
+
+def _parsed(reader: Reader, row: Row | Refusal, is_taken: bool, refuse: Callable[[Refusal], None]) -> ParsedRow | None:
+    """The row, parsed; None where it is refused, or an MDV rule, which is set aside. `is_taken`: has an earlier row its
+    id?"""
+    if isinstance(row, Refusal):
+        refuse(row)
+    elif is_taken:
+        refuse(row.refusal(SubscriptionError(f"an earlier row has the id {row.id!r}", remedy=_OTHER_ID)))
+    elif row.language == "mdv":
+        reader.set_aside(row)
+    else:
+        try:
+            return reader.parsed(row)
+        except TriplewireError as error:
+            refuse(row.refusal(error))
+    return None
 
 
 def _parsed_rules(reader: Reader, refuse: Callable[[Refusal], None]) -> Iterator[ParsedRow]:
