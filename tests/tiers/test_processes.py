@@ -99,4 +99,5 @@ def test_executors_of_a_cluster_have_the_settings_of_the_driver(
     assert {name.removeprefix(begin): value for name, value in settings if name.startswith(begin)} == {
         kernel_cache.FOLDER: str(tmp_path / "cache"),
         "MIMALLOC_PURGE_DELAY": told,
+        "PYTHONSAFEPATH": "1",
     }
