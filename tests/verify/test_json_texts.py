@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from triplewire.encode.batch import Terms
-from triplewire.encode.names import term_columns
-from triplewire.encode.strings import TextColumn, utf8
+from triplewire.encode.batch import BLANK_KIND, IRI_KIND, LITERAL_KIND, Terms
+from triplewire.encode.strings import TextColumn, joined, utf8
 from triplewire.ir.evaluation.evaluate import Answer
 from triplewire.kernels.text import json_strings as kernels
 from triplewire.model.match import bindings_text
-from triplewire.model.terms import IRI, XSD, BlankNode, Literal, Term
+from triplewire.model.packed import suffix_of
+from triplewire.model.terms import IRI, XSD, BlankNode, Literal, Term, text_of
 from triplewire.verify.json_texts import json_column
 from triplewire.verify.objects import shared
 from triplewire.verify.rows import Bindings
@@ -31,14 +31,19 @@ terms = st.one_of(
     st.builds(Literal, texts, st.sampled_from([XSD + "integer", XSD + "date", "@odd", "^odd", "\ud800"])),
     st.builds(Literal.tagged, texts, st.sampled_from(["en", "de-at"])),
 )
+KINDS = {IRI: IRI_KIND, BlankNode: BLANK_KIND, Literal: LITERAL_KIND}
 SELECTIONS = ((), ("x",), ("y", "x"), ("é", 'q"'), ("c", "b", "a"))
 
 
 def batch_terms(stated: list[Term]) -> Terms:
     """The terms as a batch has them."""
-    text, start, end, kind, suffix, suffixes, hashes = term_columns(stated)
-    state = np.zeros(len(stated))
-    return Terms(text, start, end, kind, suffix, suffixes, hashes, state, state.astype(np.uint8))
+    text, offset = joined([text_of(term).encode("utf-8", "surrogatepass") for term in stated])
+    suffixes = {"": 0}
+    suffix = np.array([suffixes.setdefault(suffix_of(term), len(suffixes)) for term in stated], np.int32)
+    kind = np.array([KINDS[type(term)] for term in stated], np.uint8)
+    none = np.zeros(len(stated))  # of hashes and numbers: they are not in texts
+    columns = text, offset[:-1].copy(), offset[1:].copy(), kind, suffix, tuple(suffixes)
+    return Terms(*columns, none.astype(np.uint64), none, none.astype(np.uint8))
 
 
 @st.composite
