@@ -1,5 +1,5 @@
 """The files that a path stands for: those below a folder, with what is left out, and what a glob names. It is the same
-for publications and subscriptions."""
+for publications and subscriptions. And the text of a small file."""
 
 from __future__ import annotations
 

@@ -30,14 +30,14 @@ def sizes(sizer: ChunkSizer, chunk: Chunk, rows: int, verified: int = 0) -> list
 
 
 def test_parts_have_about_so_many_rows() -> None:
-    chunk, portion = Chunk([item(f"p{n}", "title") for n in range(3_000)]), ChunkSizer()
-    few = sizes(portion, chunk, 0)
+    chunk, sizer = Chunk([item(f"p{n}", "title") for n in range(3_000)]), ChunkSizer()
+    few = sizes(sizer, chunk, 0)
     assert few == sorted(few[:-1]) + few[-1:]
     assert few[0] < 100 < few[-2]
-    many = sizes(portion, chunk, ROWS // 90)
+    many = sizes(sizer, chunk, ROWS // 90)
     assert set(many[1:-1]) == {90}
-    assert set(sizes(portion, chunk, ROWS // 360, ROWS // 360)[1:-1]) == {90}  # rows that had to be verified
-    assert set(sizes(portion, chunk, 100 * ROWS)[1:-1]) == {64}
+    assert set(sizes(sizer, chunk, ROWS // 360, ROWS // 360)[1:-1]) == {90}  # rows that had to be verified
+    assert set(sizes(sizer, chunk, 100 * ROWS)[1:-1]) == {64}
 
 
 @pytest.mark.parametrize("columns", [False, True], ids=["objects", "columns"])

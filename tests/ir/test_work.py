@@ -129,7 +129,7 @@ def test_an_ordinary_regular_expression_costs_little(case: dict[str, Any]) -> No
 def test_regular_expressions_are_kept_within_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """More than a thousand ordinary ones are."""
     kept: BoundedCache[object, object] = BoundedCache()
-    monkeypatch.setattr(regexes, "_kept", kept)
+    monkeypatch.setattr(regexes, "_cache", kept)
     assert MEMORY // compile_regex(r"\w+@\w+\.org", "", 100).memory >= 1_300
     assert compile_regex(r"\w+@\w+\.org", "", 100) is compile_regex(r"\w+@\w+\.org", "", 100)
     monkeypatch.setattr(regexes, "MEMORY", 3 * LEAST_MEMORY)

@@ -119,7 +119,7 @@ def test_what_is_kept_does_not_grow_with_the_texts() -> None:
         lazy.fill(answers, [*short, *long].__getitem__, lambda number: Publication("", ()))
         assert answers.known[[0, 1, 4], ANSWER].tolist() == [TRUE] * 3
         assert evaluated == [term for term in [*short, *long] if term not in again]
-    assert {term for _, term in lazy._kept._entries} == set(short)
+    assert {term for _, term in lazy._outcomes._entries} == set(short)
 
 
 A, B = Word("a"), Word("b")

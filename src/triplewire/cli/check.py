@@ -113,14 +113,13 @@ def parted(
 ) -> tuple[list[Path], list[Path]]:
     """Files of subscriptions, and those of taxonomies; folders are replaced by the files below them. What of them
     cannot be read, and what holds nothing, is refused."""
-    from triplewire.languages.sources.files import LANGUAGES  # --help does without the parsers
+    from triplewire.languages.sources.files import SUFFIXES  # --help does without the parsers
 
-    kinds = {*LANGUAGES, ".jsonl", ".parquet"}
     subscriptions: list[Path] = []
     taxonomies: list[Path] = []
 
     def is_query(file: Path) -> bool:
-        return str(file) == "-" or Path(file.name.removesuffix(".gz")).suffix in kinds
+        return str(file) == "-" or Path(file.name.removesuffix(".gz")).suffix in SUFFIXES
 
     for given in files:
         is_folder = os.path.isdir(given)

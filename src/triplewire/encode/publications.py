@@ -163,4 +163,5 @@ def _encoded_alone(publication: Publication) -> Batch | None:
     room = _ROOMS.take(_new_room)
     sizes = alone.encode_one(room.table, text, given, terms, suffixes, literals, block)
     _ROOMS.give(room)
-    return PackedBatch(publication.id, text, packed.suffixes, block, Sizes(*map(int, sizes))) if sizes[0] >= 0 else None
+    plain = Sizes(*map(int, sizes))  # they are NumPy's where kernels run as plain Python
+    return PackedBatch(publication.id, text, packed.suffixes, block, plain) if plain.triples >= 0 else None

@@ -301,18 +301,18 @@ class PipelineRun:
         """Write down which files have come, with a record of what is passed over or read again. `committed` is the
         last micro-batch that was."""
         try:
-            look = arrivals.scan(committed)
+            result = arrivals.scan(committed)
         except ReadError as error:  # the folder is gone, perhaps to come again
             if not self._is_gone:
                 self.on_note(str(error))
             self._is_gone = True
             return
         self._is_gone = False
-        self._pending = look.pending
-        self._refuse(look.refusals)
-        for path in look.changed:
+        self._pending = result.pending
+        self._refuse(result.refusals)
+        for path in result.changed:
             self.on_note(f"{path} has changed since it was read: it is read again")
-        arrivals.take(look)
+        arrivals.take(result)
 
     def _refuse(self, refusals: list[Refusal]) -> None:
         """Record refusals beside those of the micro-batches, and tell them."""

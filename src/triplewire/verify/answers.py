@@ -72,7 +72,8 @@ class ResidualTests:
         self._owner = owner
         self._world = world
         self._stated: BoundedCache[int, _Stated] = BoundedCache()
-        self._kept: BoundedCache[tuple[int, Term], tuple[int, int]] = BoundedCache()  # (test, term) -> answer, steps
+        # (test, term) -> answer, steps
+        self._outcomes: BoundedCache[tuple[int, Term], tuple[int, int]] = BoundedCache()
 
     def prepare(self, tests: Iterable[int]) -> None:
         """Find out what some tests state, which is else done for each when it is first asked for."""
@@ -121,10 +122,10 @@ class ResidualTests:
     def _answer(self, test: int, expression: Expression, node: Term) -> tuple[int, int]:
         if _characters(node) > LONGEST_KEPT:
             return self._evaluated(expression, node, _NOWHERE)
-        outcome = self._kept.get((test, node))
+        outcome = self._outcomes.get((test, node))
         if outcome is None:
             outcome = self._evaluated(expression, node, _NOWHERE)
-            self._kept.put((test, node), outcome, 1, MOST_KEPT)
+            self._outcomes.put((test, node), outcome, 1, MOST_KEPT)
         return outcome
 
     def _evaluated(self, expression: Expression, node: Term, publication: Publication) -> tuple[int, int]:

@@ -96,10 +96,9 @@ class Inputs:
                 subscriptions = [Path(first)]
             else:
                 query = first
-                from triplewire.languages.sources.files import LANGUAGES  # --help does without the parsers
+                from triplewire.languages.sources.files import SUFFIXES  # --help does without the parsers
 
-                is_name = Path(query).suffix in {*LANGUAGES, ".jsonl", ".parquet"}
-                if is_name and not any(map(str.isspace, query)):
+                if Path(query).suffix in SUFFIXES and not any(map(str.isspace, query)):
                     raise typer.BadParameter(f"there is no file {query}")
         if not query and not subscriptions:
             raise typer.BadParameter("give a query: triplewire match 'SELECT ...' FILE..., --query or --subscriptions")

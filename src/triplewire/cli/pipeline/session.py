@@ -59,7 +59,7 @@ def spark_with_log(log: Path, master: str, config: dict[str, str], source: str =
 
 
 def _log_errors_of_accumulators(spark: SparkSession, log: Path) -> None:
-    """Have PySpark's server of accumulators write its tracebacks to the log: when Java has ended, it has one."""
+    """Have PySpark's server of accumulators write its tracebacks to the log: it raises when Java has ended."""
     server = getattr(spark.sparkContext, "_accumulatorServer", None)
 
     def handle_error(*_: object) -> None:

@@ -107,12 +107,12 @@ class OperatorPairs:
         columns: list[tuple[Ids, Ids, NDArray[np.bool_]]] = [(nothing, nothing, np.zeros(0, np.bool_))]
         failures: list[tuple[int, int, TriplewireError]] = []
 
-        def asked() -> Iterator[_PublicationTask]:  # in the thread of the caller, as it takes up the chunk
+        def tasks() -> Iterator[_PublicationTask]:  # in the thread of the caller, as it takes up the chunk
             for place in range(len(chunk)) if len(calls.alone) else sorted(waiting):
                 yield _PublicationTask(place, waiting.get(place, []), chunk.publication(place), chunk.calls.of(place))
 
         decide = partial(self._of, calls, subscription)
-        for place, matches, truncated, failed, own in threaded_map(decide, asked(), self.stage.caller.at_once):
+        for place, matches, truncated, failed, own in threaded_map(decide, tasks(), self.stage.caller.at_once):
             columns.append((np.full(len(matches), place, np.int32), matches, truncated))
             failures += [(place, number, error) for number, error in failed]
             counts.add(own)

@@ -38,7 +38,7 @@ from triplewire.matchers import Chunk, Details, Install, Rows, Snapshot, Stage, 
 
 DELTA = 128  # subscriptions in the delta, at most
 FACTOR = 32  # a segment has at least so many times the subscriptions of all after it, or is merged with them
-LARGE = 5 << 19  # subscriptions of a merged segment, at most: a larger merge costs more memory than it saves time
+LARGE = 5 << 19  # subscriptions of a merged segment, at most: a few segments cost less than the memory to merge more
 _SHARE = 8  # up to so many times the subscriptions of the first segment, its rows tell how much room all will need
 LEAST_CALLS = 1 << 10  # surplus calls to segments, before all segments are merged for the sake of later match calls
 MERGED_A_CALL = 4  # subscriptions that are merged in the time of a surplus call: a low estimate

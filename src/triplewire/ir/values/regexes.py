@@ -72,15 +72,15 @@ def compile_regex(pattern: str, flags: str, limit: int) -> Regex:
     if len(pattern) > limit:  # characters are at least a byte; the bytes are counted where it is compiled
         raise RegexError(f"a regular expression of more than {limit} bytes")
     key = pattern, "".join(sorted(set(flags))), limit
-    regex = _kept.get(key)
+    regex = _cache.get(key)
     if regex is None:
         regex = _compile(*key)
-        if _kept.put(key, regex, regex.memory, MEMORY):
+        if _cache.put(key, regex, regex.memory, MEMORY):
             re2.purge()  # the package keeps the last ones as well
     return regex
 
 
-_kept: BoundedCache[tuple[str, str, int], Regex] = BoundedCache()  # RE2's automata stay
+_cache: BoundedCache[tuple[str, str, int], Regex] = BoundedCache()  # RE2's automata stay
 
 
 def _compile(pattern: str, flags: str, limit: int) -> Regex:

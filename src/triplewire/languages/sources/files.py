@@ -35,6 +35,9 @@ from triplewire.model.operator import Operator
 LANGUAGES = {".gql": "gql", ".rq": "sparql", ".sparql": "sparql", ".mdv": "mdv", ".pred": "predicates"}
 """The language of a file that holds one query."""
 
+SUFFIXES = (*LANGUAGES, ".jsonl", ".parquet")
+"""Of files of subscriptions."""
+
 STDIN = "standard input"
 ROWS_AHEAD = 4_096
 _IN_MEMORY = 64 << 20  # bytes of rules set aside before they go to a file
@@ -196,7 +199,7 @@ class Reader(AbstractContextManager["Reader"]):
                 raise SubscriptionError("its name, which would be the id, is no UTF-8", remedy="rename it")
             yield Row(stem, LANGUAGES[suffix], self._text(stream), source=source)
         else:
-            known = ", ".join([*LANGUAGES, ".jsonl", ".parquet"])
+            known = ", ".join(SUFFIXES)
             raise SubscriptionError("no kind of subscription file", remedy=f"known: {known}, each also with .gz")
 
     def _text(self, stream: BinaryIO) -> str:

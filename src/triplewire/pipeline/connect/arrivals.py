@@ -67,7 +67,7 @@ class MicroBatch(NamedTuple):
 
 @dataclass
 class ScanResult:
-    """What a look at the source found to do."""
+    """What a scan of the source found to do."""
 
     ready: list[tuple[str, State]] = field(default_factory=list)  # files to read
     changed: list[str] = field(default_factory=list)  # those of them that were read before and have changed since
@@ -131,26 +131,26 @@ class Arrivals:
         self._watched = watched
         return out
 
-    def take(self, look: ScanResult) -> None:
+    def take(self, result: ScanResult) -> None:
         """Write down what `scan` gave: which files are passed over, and which micro-batches read the others."""
-        passed = [(path, state, None, None) for path, state in look.passed]
-        if not (look.ready or passed or look.repeated):
+        passed = [(path, state, None, None) for path, state in result.passed]
+        if not (result.ready or passed or result.repeated):
             return
         now = time.time()
         with connected(self._file, _TABLES) as connection:
             (last,) = connection.execute("SELECT max(batch) FROM last").fetchone()
             first = 0 if last is None else last + 1
-            places = self._places([state.size for _, state in look.ready], first)
-            taken = [(path, state, *place) for (path, state), place in zip(look.ready, places, strict=True)]
+            places = self._places([state.size for _, state in result.ready], first)
+            taken = [(path, state, *place) for (path, state), place in zip(result.ready, places, strict=True)]
             rows = ((os.fsencode(path), *state, batch, task, now) for path, state, batch, task in (*taken, *passed))
             connection.executemany("INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?)", rows)
-            repeated = ((*state, os.fsencode(path)) for path, state in look.repeated)
+            repeated = ((*state, os.fsencode(path)) for path, state in result.repeated)
             connection.executemany("UPDATE files SET size = ?, changed = ? WHERE path = ?", repeated)
             if taken:
                 connection.execute("DELETE FROM last")
                 connection.execute("INSERT INTO last VALUES (?)", (taken[-1][2],))
         self._seen.update((path, Seen(state, batch)) for path, state, batch, _ in (*taken, *passed))
-        self._seen.update((path, self._seen[path]._replace(state=state)) for path, state in look.repeated)
+        self._seen.update((path, self._seen[path]._replace(state=state)) for path, state in result.repeated)
 
     def _places(self, sizes: Sequence[int], first: int) -> Iterator[tuple[int, int]]:
         """The micro-batch and the task of each file, by their sizes. `first`: the number of the first micro-batch."""

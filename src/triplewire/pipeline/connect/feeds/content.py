@@ -14,14 +14,14 @@ from triplewire.read.sniff import ascii_view, sniff
 _CHARSETS = re.compile(
     r"iso8859-\d+|cp\d+|koi8-[rut]|mac-\w+|gb\w+|hz|big5\w*|euc_\w+|shift_jis\w*|iso2022_\w+|tis-620"
 )
-"""What Python calls the encodings of texts. It knows others, which unpack or run on for long."""
+"""Python's names of encodings of texts. Its other codecs, as "unicode_escape", are no encodings of documents."""
 
 _DECLARED = re.compile(rb"<\?xml\s[^>]*?encoding\s*=")
 _HEAD = 1024  # bytes in which an XML declaration ends
 
 
 def is_document(body: bytes) -> bool:
-    """Is it in a syntax that is read, and no page that says that there is nothing?"""
+    """Is it in a syntax that is read? An HTML page, as of a domain that was sold, is not."""
     try:
         sniff(gunzip(body, MOST_BYTES))
     except ReadError:

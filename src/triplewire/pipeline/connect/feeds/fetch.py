@@ -28,7 +28,7 @@ LONGEST = 24 * 3600.0
 _PERMANENT, _REDIRECTS = {301, 308}, {301, 302, 303, 307, 308}
 _ACCEPT = "application/atom+xml, application/rss+xml, application/rdf+xml, application/feed+json, */*;q=0.5"
 _MAX_AGE = re.compile(r"(?:^|[\s,])max-age=\"?(\d{1,9})", re.IGNORECASE)
-_PACKED = {"gzip", "x-gzip"}  # the second is the first (RFC 9110, section 8.4.1.3)
+_ENCODINGS = {"identity", "gzip", "x-gzip"}  # the last is the second (RFC 9110, section 8.4.1.3)
 
 
 @dataclass(frozen=True)
@@ -89,16 +89,13 @@ def fetch(address: str, known: Known, connections: Connections, seconds: float) 
         raise ReadError(f"it leads from one address to the next, more than {MOST_HOPS} times", source=address)
     if answer.status == 304 and not (known.of == at and (known.etag or known.modified)):
         raise ReadError("it answers 304 to a request that states no version", source=address)
-    if answer.status == 200 and answer.headers.get("content-encoding", "identity").lower() not in {
-        "identity",
-        *_PACKED,
-    }:
+    if answer.status == 200 and answer.headers.get("content-encoding", "identity").lower() not in _ENCODINGS:
         raise ReadError("it comes in an encoding that was not asked for", source=address)
     age = _MAX_AGE.search(answer.headers.get("cache-control", ""))
     wait = max(seconds_to_wait(answer, LONGEST), min(float(age[1]), LONGEST) if age else 0.0)
     body = in_utf8(answer.body, answer.headers.get("content-type", "")) if answer.status == 200 else b""
     if moved and not (answer.status == 304 or (answer.status == 200 and is_document(body))):
-        moved = ""  # as where the domain was sold
+        moved = ""  # it did not lead to a document
     validators = Known(_plain(answer.headers.get("etag")), _plain(answer.headers.get("last-modified")), at)
     validators = known if answer.status == 304 else validators
     return Answered(answer.status, at, body, validators, moved, is_permanent, wait)

@@ -209,7 +209,7 @@ class Poller:
             more = ": it is not asked again" if is_gone else ""
             came.append(Delivered(feed.url, None, reason + more, self.clock()))
         due = self._next(feed, answer, 2 ** min(failures, 10))
-        status = 0 if answer.status == _GONE and not is_gone else answer.status
+        status = 0 if answer.status == _GONE and not is_gone else answer.status  # see `Feed.is_gone`
         return replace(feed, due=due, failures=failures, status=status)
 
     def _next(self, feed: Feed, answer: Answered, factor: int = 1) -> float:

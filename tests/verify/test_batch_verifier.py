@@ -348,7 +348,7 @@ def test_pairs_that_call_operators_are_left_to_them() -> None:
 
 def test_the_kernels_run_as_plain_python() -> None:
     code = (
-        "import random, verify.test_columnar as t\n"
+        "import random, verify.test_batch_verifier as t\n"
         "from triplewire.ir.evaluation.evaluate import World\n"
         "rng = random.Random(9)\n"
         "publications = [t._publication(rng, number) for number in range(6)]\n"
