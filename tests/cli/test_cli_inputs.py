@@ -55,6 +55,12 @@ def test_a_wrong_query_is_refused(folder: Path) -> None:
     assert "did you mean SELECT ?t ?u?" in done.err
 
 
+def test_a_language_without_a_query_is_refused(folder: Path) -> None:
+    done = triplewire("match", "--language", "gql", "title.rq", "a.ttl")
+    assert done.code == 2
+    assert "--language: there is no query on the command line whose language this is" in done.err
+
+
 @pytest.mark.parametrize("command", ["match", "explain"])
 def test_an_address_is_not_fetched(folder: Path, command: str) -> None:
     done = triplewire(command, TITLES, "https://example.org/feed.xml")

@@ -71,13 +71,15 @@ def context_argument(text: str) -> ContextFile:
     raise typer.BadParameter(f"{text!r} is not URL=FILE with a file that is there")
 
 
-_SUBSCRIPTIONS = typer.Option(
-    "--subscriptions",
-    metavar="FILE...",
-    parser=file_argument,
-    help="Queries: .gql .rq .mdv .pred (one each), .jsonl .parquet (many), or folders of them.",
-)
-OptionalSubscriptionFiles = Annotated[list[Path] | None, _SUBSCRIPTIONS]
+SubscriptionFiles = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--subscriptions",
+        metavar="FILE...",
+        parser=file_argument,
+        help="Queries: .gql .rq .mdv .pred (one each), .jsonl .parquet (many), or folders of them.",
+    ),
+]
 TaxonomyFiles = Annotated[
     list[Path] | None,
     typer.Option(

@@ -105,8 +105,11 @@ def spark_session(
     """The running Spark session of this process, or a new one.
 
     `master` is Spark's name of the cluster (default: this machine's cores). `config` overrides Triplewire's settings.
-    With `log`, the output of the JVM and its Python workers goes to that file. Raises `TriplewireError` where Spark or
-    Java is missing or Spark does not start.
+    With `log`, the output of the JVM and its Python workers goes to that file. A session that was made elsewhere keeps
+    its own settings: where the current folder may hold modules of strangers, give it
+    `spark.executorEnv.PYTHONSAFEPATH=1`, or its Python workers import them.
+
+    Raises `TriplewireError` where Spark or Java is missing or Spark does not start.
     """
     check_session_arguments(name, master, config, log)
     running = running_session()

@@ -47,9 +47,10 @@ class Inputs:
         typer.Argument(metavar="QUERY|FILE", show_default=False, help="A query, then publications."),
     ] = None
     query: Annotated[str | None, typer.Option(metavar="TEXT", help="A query; its id is `query`.")] = None
-    language: Annotated[str, typer.Option(metavar="NAME", help="Of the query: sparql, gql, mdv or predicates.")] = (
-        "sparql"
-    )
+    language: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", show_default="sparql", help="Of the query: sparql, gql, mdv or predicates."),
+    ] = None
     subscriptions: Annotated[
         list[Path] | None,
         typer.Option(
@@ -102,6 +103,9 @@ class Inputs:
                     raise typer.BadParameter(f"there is no file {query}")
         if not query and not subscriptions:
             raise typer.BadParameter("give a query: triplewire match 'SELECT ...' FILE..., --query or --subscriptions")
+        if self.language is not None and not query:
+            what = "there is no query on the command line whose language this is; subscriptions state theirs"
+            raise typer.BadParameter(what, param_hint="--language")
         publications = list(self.publications or ())
         if words and publications:
             raise typer.BadParameter(f"{words[0]}: give publications either behind --publications or alone")
@@ -155,7 +159,7 @@ class ResolvedInputs:
         reported."""
         if self.query and only in ("", QUERY_ID):
             try:
-                registered = engine.subscribe(self.query, self.inputs.language, id=QUERY_ID)
+                registered = engine.subscribe(self.query, self.inputs.language or "sparql", id=QUERY_ID)
                 report.warn(QUERY_ID, registered.warnings)
             except TriplewireError as error:
                 report.refuse(Refusal.of("subscription", QUERY_ID, error))

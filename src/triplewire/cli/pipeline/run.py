@@ -17,8 +17,8 @@ from triplewire.cli.arguments import (
     Entailment,
     EntailmentOption,
     OperatingWithCache,
-    OptionalSubscriptionFiles,
     Reading,
+    SubscriptionFiles,
     TaxonomyFiles,
     checked_order,
     operators_from,
@@ -118,7 +118,7 @@ def run_command(
     output: Annotated[
         Path, typer.Option(parser=folder_argument, metavar="DIR", help="Where matches/ and dead-letter/ go.")
     ],
-    subscriptions: OptionalSubscriptionFiles = None,
+    subscriptions: SubscriptionFiles = None,
     index: IndexOption = None,
     taxonomy: TaxonomyFiles = None,
     *,
