@@ -1,19 +1,37 @@
-"""A cache that is bounded by the total weight of its entries, with random replacement.
+"""Caches that are bounded by what they weigh, not by the number of their entries alone.
 
-Least-recently-used replacement would never hit: each publication asks for all subscriptions in the same order, so the
-entry that was used longest ago is the one that is asked for next.
+`BoundedCache` has random replacement. Least-recently-used replacement would never hit: each publication asks for all
+subscriptions in the same order, so the entry that was used longest ago is the one that is asked for next.
 """
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable, Hashable
-from typing import Generic, TypeVar
+from functools import lru_cache, wraps
+from typing import Any, Generic, TypeVar, cast
 
 from triplewire.forks import new_lock
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def cached_if_short(entries: int, longest: int) -> Callable[[F], F]:
+    """Like `functools.lru_cache`, for functions whose first argument comes from publications or subscriptions: where it
+    has more than `longest` characters or members, the value is made each time, and not kept."""
+
+    def decorate(function: F) -> F:
+        cached = lru_cache(entries)(function)
+
+        @wraps(function)
+        def call(first: Any, *others: Hashable) -> Any:
+            return (cached if len(first) <= longest else function)(first, *others)
+
+        return cast(F, call)
+
+    return decorate
 
 
 class BoundedCache(Generic[K, V]):

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared_data import ROOT
+from triplewire.bounded_cache import BoundedCache
 from triplewire.ir.fulltext import analysis
 from triplewire.ir.fulltext.analysis import TextWords, analyse, fold_prefix, stemming_language, words_of
 from triplewire.ir.fulltext.nodes import Analyzer
@@ -91,14 +92,19 @@ def test_threads_share_no_stemmer() -> None:
     assert not wrong
 
 
-def test_the_cache_is_bounded_by_words() -> None:
-    kept = analysis._Cache(limit=100)
+def test_the_cache_is_bounded_by_words_and_characters(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(analysis, "CACHED_WORDS", 100)
+    monkeypatch.setattr(analysis, "_cache", BoundedCache())
     for number in range(50):
-        text = f"{number} a b c d e f g h"
-        assert kept.get(text, Analyzer()) is kept.get(text, Analyzer()), "the latest is always kept"
-        assert sum(len(words.words) + 1 for words in kept._words.values()) == kept._count <= 100
-    assert len(kept._words) == 10
-    long = kept.get("word " * 1_000, Analyzer())
-    assert kept.get("word " * 1_000, Analyzer()) is long
+        words_of(f"{number} a b c d e f g h", Analyzer())
+        assert analysis._cache.weight <= 100
+    assert len(analysis._cache) == 9, "of 9 words, 19 characters"
+    for number in range(5):
+        words_of(f"{number} " + "x" * 1_000, Analyzer())
+        assert analysis._cache.weight <= 100
+        assert sum(len(text) > 1_000 for text, _ in analysis._cache._entries) <= 1, "a long word takes room as well"
+
+
+def test_words_are_kept() -> None:
     assert words_of("a b", Analyzer()) is words_of("a b", Analyzer())
     assert words_of("Élan", Analyzer()).words != words_of("Élan", Analyzer(ignore_diacritics=True)).words

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
-from triplewire.bounded_cache import BoundedCache
+from triplewire.bounded_cache import BoundedCache, cached_if_short
 from triplewire.ir.entailment import Properties
 from triplewire.ir.taxonomy import Taxonomy
 
@@ -46,6 +46,18 @@ def test_threads_share_it() -> None:
     assert kept.weight <= 600
     assert kept.weight == sum(weight for _, weight in kept._entries.values())
     assert set(kept._entries) == set(kept._keys)
+
+
+def test_values_of_long_keys_are_made_each_time() -> None:
+    made: list[str] = []
+
+    @cached_if_short(2, 3)
+    def shout(text: str, mark: str = "!") -> str:
+        made.append(text)
+        return text.upper() + mark
+
+    assert [shout("abc"), shout("abc"), shout("abcd"), shout("abcd", "?")] == ["ABC!", "ABC!", "ABCD!", "ABCD?"]
+    assert made == ["abc", "abcd", "abcd"]
 
 
 def test_names_of_publications_are_not_remembered() -> None:

@@ -63,6 +63,9 @@ FEW: dict[str, st.SearchStrategy[Expression]] = {
         st.sampled_from(["=", "<", "<=", ">", ">="]),
         st.sampled_from(["1", "01", "2", "-3.5", "100", "0.1", "9007199254740993"]),
     ),
+    "prefixes": st.builds(
+        lambda prefix: FullText(X, Prefix(prefix)), st.sampled_from(["o", "on", "one", "ones", "t", "3", "é", "öl"])
+    ),
     "classes": st.builds(
         lambda relation, iri: InstanceOf(X, relation, iri), st.sampled_from(Relation), st.sampled_from(IRIS)
     ),

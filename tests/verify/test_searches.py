@@ -21,6 +21,7 @@ from triplewire.ir.nodes import FullText, Function, Variable
 from triplewire.kernels.joins.solutions import ANSWER, ASKED, FAILED, FALSE, TRUE
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, XSD, BlankNode, Literal, Term
+from triplewire.verify import answers
 from triplewire.verify.answers import Answers, ResidualTests, no_groups
 from triplewire.verify.searches import LiteralText, Search
 
@@ -148,3 +149,10 @@ def test_the_work_that_is_refused(expression: TextExpression, text: str) -> None
         assert filled([expression], [Literal(text)], world) == [[wanted]]
         answers.add(wanted)
     assert answers - {FAILED}
+
+
+def test_expressions_are_kept_by_their_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answers, "MOST_NODES", 50)
+    lazy = ResidualTests(9, lambda test: Function("CONCAT", (Literal(str(test)),) * 10), lambda test: 0, World())
+    lazy.prepare(range(9))
+    assert (len(lazy._stated), lazy._stated.weight) == (4, 48)

@@ -25,6 +25,7 @@ Offsets: TypeAlias = NDArray[np.int64]
 Hashes: TypeAlias = NDArray[np.uint64]
 
 IRI_KIND, BLANK_KIND, LITERAL_KIND = 1, 2, 3
+FEW_SUFFIXES = 64  # of so many suffixes, what is said of them is kept from batch to batch
 NO_NUMBER, EXACT_NUMBER, LONG_NUMBER = 0, 1, 2
 """Of a text: it reads as no number; `number` is it, exactly comparable; it reads as one that needs more digits."""
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from triplewire.encode.batch import BLANK_KIND, IRI_KIND, LITERAL_KIND, Bytes, Hashes, Ids, Offsets, Terms
+from triplewire.bounded_cache import cached_if_short
+from triplewire.encode.batch import BLANK_KIND, FEW_SUFFIXES, IRI_KIND, LITERAL_KIND, Bytes, Hashes, Ids, Offsets, Terms
 from triplewire.encode.strings import joined
 from triplewire.kernels.shared.columns import fixed, fixed_array
 from triplewire.kernels.text import names as kernels
@@ -165,7 +166,7 @@ def find_terms(names: Names, terms: Terms) -> Ids:
     return numbers
 
 
-@lru_cache(maxsize=256)
+@cached_if_short(256, FEW_SUFFIXES)
 def suffix_columns(suffixes: tuple[str, ...]) -> tuple[Bytes, Offsets]:
     """Suffixes one behind the other, and where each begins and the last one ends; both cannot be written to."""
     text, offset = joined([_encoded(suffix) for suffix in suffixes])

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator
-from functools import cache, lru_cache
+from functools import cache
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from triplewire.encode.batch import LITERAL_KIND, Bytes, Hashes, Ids, Offsets, Words
+from triplewire.bounded_cache import cached_if_short
+from triplewire.encode.batch import FEW_SUFFIXES, LITERAL_KIND, Bytes, Hashes, Ids, Offsets, Words
 from triplewire.ir.fulltext.analysis import analyse
 from triplewire.ir.fulltext.nodes import Analyzer
 from triplewire.kernels.text import words as kernels
@@ -35,7 +36,7 @@ def has_text(kind: Bytes, suffix: Ids, suffixes: tuple[str, ...]) -> NDArray[np.
     return is_text
 
 
-@lru_cache(maxsize=256)
+@cached_if_short(256, FEW_SUFFIXES)
 def is_plain(suffixes: tuple[str, ...]) -> NDArray[np.bool_]:
     """Which suffixes leave a literal its text: none, and languages."""
     plain = np.array([not suffix or suffix[0] == "@" for suffix in suffixes], np.bool_)

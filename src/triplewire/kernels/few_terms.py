@@ -2,8 +2,8 @@
 some clauses they are, which of their words they have, and where numbers lie among theirs. What else is asked of them
 is given.
 
-What is done: `triplewire.kernels.text.names`, `triplewire.kernels.pairs`, `triplewire.kernels.classes` and
-`triplewire.kernels.places`. Who calls: `triplewire.clauses.node_tests.few`.
+What is done: `triplewire.kernels.text.names`, `triplewire.kernels.text.substring`, `triplewire.kernels.pairs`,
+`triplewire.kernels.classes` and `triplewire.kernels.places`. Who calls: `triplewire.clauses.node_tests.few`.
 """
 
 from __future__ import annotations
@@ -21,10 +21,12 @@ from triplewire.kernels.shared.compiled import called_helper, helper, kernel
 from triplewire.kernels.shared.lending import NUMBER, Field, borrowed, places
 from triplewire.kernels.shared.sorting import sort_numbers
 from triplewire.kernels.text.names import Spans, StringTable, find_rows
+from triplewire.kernels.text.substring import child_of
 
 MOST_TERMS, MOST_TRIPLES = 1 << 10, 1 << 10
-WORDS, CLASSES, NUMBERS = 1, 2, 4
+WORDS, CLASSES, NUMBERS, PREFIXES = 1, 2, 4, 8
 """Bits of `LookUpQuery.kinds`."""
+_AT_START = 1  # the node of prefixes where a word begins: all of them have the root's one child
 _int: Any = np.int64
 _wide: Any = np.uint64
 
@@ -42,6 +44,16 @@ class LookUpQuery(NamedTuple):
 class WordPostings(NamedTuple):
     """The tests of each word of a table."""
 
+    offset: Any
+    test: Any
+
+
+class PrefixPostings(NamedTuple):
+    """Prefixes of words, as nodes of a trie (`triplewire.kernels.text.substring`), and the tests of each."""
+
+    first: Any
+    label: Any
+    end: Any
     offset: Any
     test: Any
 
@@ -99,6 +111,7 @@ LENT = (
     (StringTable, _STRINGS),
     (StringTable, _STRINGS),
     (WordPostings, (_longs, _ids)),
+    (PrefixPostings, (_ids, _bytes, _ids, _longs, _ids)),
     (StringTable, _STRINGS),
     (KnownSets, (_ids, _ids, _ids, _bytes, _longs, _ids)),
     (NumberScale, (Field(np.float64), _longs, _longs, _ids)),
@@ -106,12 +119,13 @@ LENT = (
              Field(np.int32, (MOST_TRIPLES,)), _hashes, _longs, _ids, _ids, _ids, _ids, _ids, _ids, _longs, _ids,
              _longs, _ids, _longs, _ids, _ids, _by_term, _by_term)),
 )  # fmt: skip
-"""What is in the table of addresses, in its order: what is asked for, constants, words, their tests, names of classes,
-their sets of tests, the scale of numbers, work areas."""
+"""What is in the table of addresses, in its order: what is asked for, constants, words, their tests, prefixes, names of
+classes, their sets of tests, the scale of numbers, work areas."""
 
-_ASKED, _CONSTANTS, _WORDS, _POSTINGS, _NAMES, _SETS, _SCALE, AREAS = places(LENT)
+_ASKED, _CONSTANTS, _WORDS, _POSTINGS, _PREFIXES, _NAMES, _SETS, _SCALE, AREAS = places(LENT)
 (
-    _take_asked, _take_constants, _take_words, _take_postings, _take_names, _take_sets, _take_scale, take_areas
+    _take_asked, _take_constants, _take_words, _take_postings, _take_prefixes, _take_names, _take_sets, _take_scale,
+    take_areas,
 ) = (borrowed(kind, fields) for kind, fields in LENT)  # fmt: skip
 
 
@@ -154,14 +168,32 @@ def _add(test: int, mark: int, count: int, seen: Any, out: Any) -> Any:
 
 
 @called_helper
-def _joined(terms: int, kinds: int, scale: NumberScale, areas: Areas) -> Any:
+def _add_prefixes(batch: BatchColumns, term: int, prefixes: PrefixPostings, mark: int, count: int, areas: Areas) -> Any:
+    """Append the tests for prefixes of a term's words."""
+    for i in range(batch.word_offset[term], batch.word_offset[term + 1]):
+        word, node = batch.word_ids[i], _AT_START
+        for at in range(batch.word_start[word], batch.word_end[word]):
+            node = child_of(node, batch.word_text[at], prefixes.first, prefixes.label)
+            if node < 0:
+                break
+            if prefixes.end[node] >= 0:
+                for j in range(prefixes.offset[prefixes.end[node]], prefixes.offset[prefixes.end[node] + 1]):
+                    count = _add(prefixes.test[j], mark, count, areas.seen, areas.test)
+    return count
+
+
+@called_helper
+def _joined(batch: BatchColumns, kinds: int, prefixes: PrefixPostings, scale: NumberScale, areas: Areas) -> Any:
     """The tests of each term, each once, as slices of `areas.test`; returns how many."""
+    terms = _int(batch.start.size)
     count, seen, out, offset, other = _int(0), areas.seen, areas.test, areas.offset, 0
     for term in range(terms):
         offset[term], mark = count, terms + 1 + term  # above the marks of words
         if kinds & WORDS:
             for i in range(areas.word_offset[term], areas.word_offset[term + 1]):
                 count = _add(areas.word_test[i], mark, count, seen, out)
+        if kinds & PREFIXES:
+            count = _add_prefixes(batch, term, prefixes, mark, count, areas)
         if kinds & CLASSES:
             for i in range(areas.class_offset[term], areas.class_offset[term + 1]):
                 count = _add(areas.class_test[i], mark, count, seen, out)
@@ -212,7 +244,9 @@ def looked_up(lent: Any, batch: BatchColumns) -> Any:
     of_words = _int(0)
     if kinds & WORDS:
         of_words = _of_words(batch, _take_words(lent, _WORDS), _take_postings(lent, _POSTINGS), areas)
-    tests = _joined(terms, kinds, scale, areas) if of_words < areas.word_test.size else of_words
+    tests = of_words
+    if of_words < areas.word_test.size:
+        tests = _joined(batch, kinds, _take_prefixes(lent, _PREFIXES), scale, areas)
     _forget(tests, areas.seen, areas.test)
     return (tests, nodes) if tests < areas.test.size else NOT_KNOWN
 

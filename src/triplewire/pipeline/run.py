@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
 _TRIGGER = 1.0  # seconds between Spark's looks at what it streams itself, at most
 _SIGNALS = 2.0  # seconds in which a signal to all processes reaches this one, when it has ended Java
+_ENDING = 10.0  # seconds that a micro-batch may take to end after Spark, at most
 _PATIENCE = 3  # times as long as a file has to be unchanged, a run waits for those that change while it begins
 _STILL_CHANGES = ReadError("it still changes: it was not read", remedy="start the stream again, and it is read")
 
@@ -165,10 +166,12 @@ class PipelineRun:
         self, rows: DataFrame, watch: float, ledger: MatchLedger | None, end_polling: Callable[[], None], reads: str
     ) -> None:
         """Structured Streaming makes the micro-batches of these rows, and keeps in its checkpoint what it has read."""
-
         own: list[Exception] = []  # Spark has the text alone of what it is told
+        is_idle = threading.Event()
+        is_idle.set()
 
         def process(batch: DataFrame, number: int) -> None:
+            is_idle.clear()
             work = partial(write_outcomes, batch, reader=self._reader)
             try:
                 # a topic that is deleted and made again meanwhile may have records at the offsets that come next
@@ -178,6 +181,8 @@ class PipelineRun:
             except Exception as error:
                 own.append(error)
                 raise
+            finally:
+                is_idle.set()
 
         writer = rows.writeStream.option("checkpointLocation", f"file://{self.output.checkpoint}")
         if watch:
@@ -197,6 +202,7 @@ class PipelineRun:
             failed = error
         finally:
             end_polling()
+            is_idle.wait(_ENDING)  # what has just been committed is counted
         if failed is not None and not self.stop.wait(_SIGNALS):
             raise own[-1] if own else failed
 

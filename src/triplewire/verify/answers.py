@@ -29,7 +29,7 @@ from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, Literal, Term
 from triplewire.verify.searches import LiteralTexts, Search
 
-MOST_KEPT = 1 << 16  # answers, and expressions, that are kept from one batch to the next
+MOST_KEPT, MOST_NODES = 1 << 16, 1 << 20  # answers, and nodes of expressions, that are kept from batch to batch
 LONGEST_KEPT = 256  # characters of a term whose answers are kept: there is no limit to those of all terms together
 _ROOM = 1 << 12  # rows at first: room for one answer for each of the pairs that are solved at once, half of it free
 _NOWHERE = Publication("", ())
@@ -116,7 +116,7 @@ class ResidualTests:
         search = Search(expression.expression) if isinstance(expression, FullText) else None
         stated = _Stated(expression, expression is not None and _depends(expression), search, self._owner(test))
         self.scope[test] = PER_PUBLICATION if stated.depends else _EVERYWHERE
-        self._stated.put(test, stated, 1, MOST_KEPT)
+        self._stated.put(test, stated, 1 + sum(1 for _ in walk(expression)), MOST_NODES)
         return stated
 
     def _answer(self, test: int, expression: Expression, node: Term) -> tuple[int, int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import random
+import threading
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -206,6 +207,22 @@ def test_rows_of_subscriptions_that_are_gone_are_released(monkeypatch: pytest.Mo
     assert len(learned.keys) <= 400, "rows are used again"
     (row,) = learned.rows_if_known([CallKey("no", (Literal("stays"),))])
     assert learned._rows.counts[1, row] > 5, "what is needed is kept"
+
+
+def test_calls_with_long_arguments_are_counted_by_operator_alone() -> None:
+    learned, long = LearnedCalls(), [CallKey("yes", (Literal(f"{n}" * 300),)) for n in range(9)]
+    for key in long:
+        learned.made([(key, True, 0.5), (CallKey("no", (Literal("short"),)), False, 0.5)])
+    assert [len(learned), learned.by_operator()["yes"]["calls"]] == [1, 9]
+    holder = threading.Event()  # something that may be referred to weakly
+    rows = learned.held(long, holder)
+    learned.made([(long[0], True, 0.5)])
+    assert len(learned) == 10
+    assert learned.rows_if_known(long).tolist() == rows.tolist()
+    del holder
+    gc.collect()
+    learned.tidy()
+    assert len(learned) == 1
 
 
 @pytest.mark.parametrize("matcher", ["reference", "trie"])

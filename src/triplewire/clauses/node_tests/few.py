@@ -1,9 +1,9 @@
 """The terms of a few publications, looked up in one call and in work areas that stay: for a publication alone, the
 calls take longer than the work.
 
-It is what `triplewire.clauses.features` says of any number of publications. Constants, words by the default analyser,
-classes and lenient numbers are looked up by the call itself. Other tests are looked up before, as for many
-publications, and given to it.
+It is what `triplewire.clauses.features` says of any number of publications. Constants, words and their prefixes by the
+default analyser, classes and lenient numbers are looked up by the call itself. Other tests are looked up before, as for
+many publications, and given to it.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from triplewire.clauses.node_tests.classes import ClassIndex
 from triplewire.clauses.node_tests.lookup import TEXT_SEED, Lookup
 from triplewire.clauses.node_tests.postings import DEFAULT
 from triplewire.clauses.node_tests.ranges import ScaleTests
+from triplewire.clauses.node_tests.substrings import Substrings
 from triplewire.clauses.node_tests.table import Tests
 from triplewire.clauses.node_tests.texts import tests_of_texts
 from triplewire.clauses.node_tests.values import places
@@ -39,6 +40,7 @@ _ROOM = 1 << 16  # tests, and numbers of nodes, for which there is room
 _BYTES, _IDS, _LONGS = np.zeros(0, np.uint8), np.zeros(0, np.int32), np.zeros(0, np.int64)
 _NO_STRINGS = Names.build([], TEXT_SEED)
 _NO_SETS = KnownSets(_IDS, _IDS, _IDS, _BYTES, _LONGS, _IDS)
+_NO_PREFIXES = kernels.PrefixPostings(_IDS, _BYTES, _IDS, _LONGS, _IDS)
 _NO_SCALE = kernels.NumberScale(np.zeros(0), _LONGS, _LONGS, _IDS)
 
 
@@ -75,12 +77,13 @@ class FewTerms:
     def __init__(self, constants: Names, tests: Tests) -> None:
         self._constants, self._tests = constants, tests
         self._words: Lookup | None = None
+        self._prefixes: Substrings | None = None
         self._numbers: ScaleTests | None = None
         self._other_words: list[WordTests] = []
         self._other_scales: list[ScaleTests] = []
         for words in tests.words:
-            if words.analyzer == DEFAULT and words.prefixes is None:
-                self._words = words.words
+            if words.analyzer == DEFAULT:
+                self._words, self._prefixes = words.words, words.prefixes
             else:
                 self._other_words.append(words)
         for scale in tests.scales:
@@ -146,11 +149,14 @@ class FewTerms:
     def _new_work(self, classes: ClassIndex | None, known: KnownSets) -> Work:
         kinds, none = 0, _NO_STRINGS.table
         words, postings, names = none, kernels.WordPostings(_LONGS, _IDS), none
-        scale, groups = _NO_SCALE, (-1, -1)
+        prefixes, scale, groups = _NO_PREFIXES, _NO_SCALE, (-1, -1)
         if self._words is not None:
             kinds |= kernels.WORDS
             words = self._words.names.table
             postings = kernels.WordPostings(*fixed(self._words.offset, self._words.test))
+        if (trie := self._prefixes) is not None:
+            kinds |= kernels.PREFIXES
+            prefixes = kernels.PrefixPostings(*fixed(trie.first, trie.label, trie.end, trie.offset, trie.test))
         if classes is not None:
             kinds |= kernels.CLASSES
             names = classes.names[0].table
@@ -159,7 +165,7 @@ class FewTerms:
             scale, groups = _scale_of(self._numbers), (self._numbers.later, self._numbers.unequal)
         areas = _new_areas(len(self._tests), self._tests.groups)
         asked = kernels.LookUpQuery(kinds, TEXT_SEED, TYPE_NAME, *groups)
-        parts = asked, self._constants.table, words, postings, names, known, scale, areas
+        parts = asked, self._constants.table, words, postings, prefixes, names, known, scale, areas
         return Work(Lent(kernels.LENT, *parts), areas, known)
 
 

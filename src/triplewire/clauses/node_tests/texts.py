@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 import numpy as np
 
+from triplewire.bounded_cache import cached_if_short
 from triplewire.clauses.node_tests.lookup import TEXT_SEED
 from triplewire.clauses.node_tests.postings import AN_IRI, HALVED, OTHER_LITERAL, SUFFIX, TEXT_LITERAL, TOO_LONG
 from triplewire.clauses.node_tests.substrings import Pairs, changed
 from triplewire.clauses.node_tests.table import Tests
 from triplewire.clauses.node_tests.term_objects import text_of
-from triplewire.encode.batch import BLANK_KIND, IRI_KIND, LITERAL_KIND, Hashes, Ids, Terms
+from triplewire.encode.batch import BLANK_KIND, FEW_SUFFIXES, IRI_KIND, LITERAL_KIND, Hashes, Ids, Terms
 from triplewire.encode.text import is_plain
 from triplewire.kernels.text.names import hash_spans
 
@@ -50,7 +49,7 @@ def _kinds(terms: Terms, wanted: tuple[str, ...], longest: int) -> Ids:
     return kind
 
 
-@lru_cache(maxsize=256)
+@cached_if_short(256, FEW_SUFFIXES)
 def _kinds_of_literals(suffixes: tuple[str, ...], wanted: tuple[str, ...]) -> Ids:
     """The kinds of literals by their suffix."""
     number = {suffix: at for at, suffix in enumerate(wanted, 1)}

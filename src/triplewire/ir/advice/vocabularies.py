@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache, cached_property, lru_cache
+from functools import cache, cached_property
 from pathlib import Path
 
+from triplewire.bounded_cache import cached_if_short
 from triplewire.ir.alike import AlikeNames
 from triplewire.model.namespaces import PREDECLARED
 
@@ -55,7 +56,7 @@ def _prefixes() -> Mapping[str, str]:
     return {PREDECLARED[prefix]: prefix for prefix in _vocabularies()}
 
 
-@lru_cache(maxsize=1 << 16)
+@cached_if_short(1 << 16, 256)
 def term_warning(iri: str) -> str:
     """What to say of an IRI that a known vocabulary does not have; "" of any other."""
     namespace = _NAMESPACE.match(iri)

@@ -16,7 +16,7 @@ from functools import cached_property
 import regex
 import Stemmer
 
-from triplewire.forks import new_lock
+from triplewire.bounded_cache import BoundedCache
 from triplewire.ir.fulltext.nodes import Analyzer
 
 STEMMING_LANGUAGES = {
@@ -122,37 +122,21 @@ class TextWords:
             yield self._sorted[at]
 
 
-class _Cache:
-    """A cache of analysed texts, bounded by the number of their words; the oldest is dropped first."""
-
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._words: dict[tuple[str, Analyzer], TextWords] = {}
-        self._count = 0
-        self._lock = new_lock()
-
-    def get(self, text: str, analyzer: Analyzer) -> TextWords:
-        key = text, analyzer
-        words = self._words.get(key)
-        return self._add(key) if words is None else words
-
-    def _add(self, key: tuple[str, Analyzer]) -> TextWords:
-        fresh = TextWords(analyse(*key))
-        with self._lock:
-            if key not in self._words:
-                self._words[key] = fresh
-                self._count += len(fresh.words) + 1
-            while self._count > self._limit and len(self._words) > 1:
-                oldest = next(iter(self._words))
-                self._count -= len(self._words.pop(oldest).words) + 1
-        return fresh
-
-
 CACHED_WORDS = 1_000_000
-"""Words that are kept with their indexes, over all literals: some 150 MB at the most."""
+"""Words that are kept with their indexes, over all literals, where 16 characters count as a word as well: some 150 MB
+at the most."""
+_CHARACTERS = 16
+_cache: BoundedCache[tuple[str, Analyzer], TextWords] = BoundedCache()
 
-words_of = _Cache(CACHED_WORDS).get
-"""(text, analyzer) -> `TextWords`; kept, since many expressions look at the same literal."""
+
+def words_of(text: str, analyzer: Analyzer) -> TextWords:
+    """The words of a text. They are kept, since many expressions look at the same literal."""
+    key = text, analyzer
+    words = _cache.get(key)
+    if words is None:
+        words = TextWords(analyse(text, analyzer))
+        _cache.put(key, words, len(words.words) + len(text) // _CHARACTERS + 1, CACHED_WORDS)
+    return words
 
 
 def analyse(text: str, analyzer: Analyzer) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
+from triplewire.bounded_cache import cached_if_short
 from triplewire.ir.nodes import Label
 from triplewire.ir.values.dates import (
     DURATIONS,
@@ -188,7 +189,7 @@ def _as_text(label: str) -> str:
     return label
 
 
-@lru_cache(maxsize=4_096)
+@cached_if_short(4_096, 256)
 def _constant_kind(label: str) -> Callable[[str], Reading | None]:
     """How labels are read that are compared with this constant."""
     if lenient_number(label) is not None:

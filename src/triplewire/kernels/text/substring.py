@@ -45,7 +45,7 @@ def build_nodes(text: Any, offset: Any, low: Any, high: Any, first: Any, label: 
 
 
 @called_helper
-def _child(node: int, byte: int, first: Any, label: Any) -> int:
+def child_of(node: int, byte: int, first: Any, label: Any) -> int:
     """The child with this label, or -1."""
     low, high = first[node], first[node + 1]
     while high - low > 8:
@@ -74,7 +74,7 @@ def build_links(first: Any, label: Any, parent: Any, end: Any, root: Any, fail: 
         suffix = 0
         while at:
             at = fail[at]
-            suffix = _child(at, byte, first, label) if at else root[byte]
+            suffix = child_of(at, byte, first, label) if at else root[byte]
             if suffix > 0:
                 break
             suffix = 0
@@ -85,7 +85,7 @@ def build_links(first: Any, label: Any, parent: Any, end: Any, root: Any, fail: 
 @called_helper
 def _step(node: int, byte: int, first: Any, label: Any, root: Any, fail: Any) -> int:
     while node:
-        child = _child(node, byte, first, label)
+        child = child_of(node, byte, first, label)
         if child > 0:
             return child
         node = fail[node]

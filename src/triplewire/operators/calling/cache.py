@@ -18,11 +18,11 @@ import warnings
 import weakref
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from functools import lru_cache
 from hashlib import blake2b, sha256
 from pathlib import Path
 from typing import TypeVar
 
+from triplewire.bounded_cache import cached_if_short
 from triplewire.errors import OperatorError
 from triplewire.forks import forget_in_children, new_lock
 from triplewire.ir.evaluation.state import CallResults, Result
@@ -44,7 +44,7 @@ _NAME = f"outcomes-v{FORM}-"
 _FILE = re.compile(rf"{_NAME}([0-9]+)\.sqlite")
 T = TypeVar("T")
 _TRUTHS: dict[str, Result] = {"true": True, "false": False}
-_key_of = lru_cache(maxsize=1 << 17)(key_of)  # the same calls come publication after publication
+_key_of = cached_if_short(1 << 17, 512)(key_of)  # the same calls come publication after publication
 _TABLES = """
 CREATE TABLE IF NOT EXISTS contents (id INTEGER PRIMARY KEY, content BLOB NOT NULL UNIQUE, used INTEGER NOT NULL);
 CREATE INDEX IF NOT EXISTS by_use ON contents (used);

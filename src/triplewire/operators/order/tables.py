@@ -12,10 +12,12 @@ from numpy.typing import NDArray
 
 from triplewire.forks import new_lock
 from triplewire.ir.evaluation.unknown import CallKey
+from triplewire.model.terms import text_of
 
 COLUMNS = ("true", "evaluated", "seconds")  # decayed, of a call and of an operator
 TOTALS = ("calls", "failed", "seconds")  # of an operator
 LEAST = 4_096  # calls that nobody needs and that are kept all the same, in case that somebody needs them again
+_LONGEST = 256  # characters of the arguments of such a call: an argument may be as long as a literal
 _NOBODY = CallKey("", ())
 
 
@@ -42,6 +44,8 @@ class Rows:
         self.since = np.zeros((len(COLUMNS), 64))  # what was counted since somebody asked last, not decayed
         self._holders = np.zeros(64, np.int32)
         self._idle: dict[int, None] = {}  # rows that nobody holds, the oldest first
+        self._long: set[int] = set()  # rows of calls with long arguments
+        self._leaving: list[int] = []  # those of them that were idle
         self._free: deque[int] = deque()
 
     def new(self, key: CallKey, operator: int) -> int:
@@ -58,6 +62,9 @@ class Rows:
                     setattr(self, name, np.concatenate((table, np.zeros_like(table)), axis=-1))
         self.row[key], self.operator[row] = row, operator
         self._idle[row] = None
+        if _is_long(key):
+            self._long.add(row)
+            self._leaving.append(row)
         return row
 
     def hold(self, rows: NDArray[np.int64]) -> None:
@@ -69,17 +76,27 @@ class Rows:
     def release(self, rows: NDArray[np.int64]) -> None:
         """One of those who held them does not need them any more."""
         self._holders[rows] -= 1
-        self._idle.update(dict.fromkeys(rows[self._holders[rows] == 0].tolist()))
+        idle = rows[self._holders[rows] == 0].tolist()
+        self._idle.update(dict.fromkeys(idle))
+        self._leaving += [row for row in idle if row in self._long]
 
     def forget(self) -> None:
-        """Of the calls that nobody needs, leave as many as are needed by somebody, and at least `LEAST`."""
+        """Of the calls that nobody needs, leave as many as are needed by somebody, and at least `LEAST`, but none with
+        long arguments: what they have in common is counted by operator."""
+        for row in self._leaving:
+            if row in self._idle:
+                self._forget(row)
+        self._leaving.clear()
         most = max(LEAST, len(self.row) - len(self._idle))
         while len(self._idle) > most:
-            row = next(iter(self._idle))
-            del self._idle[row], self.row[self.keys[row]]
-            self.keys[row] = _NOBODY
-            self.counts[:, row] = self.since[:, row] = 0
-            self._free.append(row)
+            self._forget(next(iter(self._idle)))
+
+    def _forget(self, row: int) -> None:
+        del self._idle[row], self.row[self.keys[row]]
+        self.keys[row] = _NOBODY
+        self._long.discard(row)
+        self.counts[:, row] = self.since[:, row] = 0
+        self._free.append(row)
 
     def clear(self) -> None:
         """Count from 0 on."""
@@ -89,6 +106,10 @@ class Rows:
         """The calls that a table counts, as text with their numbers, in the order of the texts."""
         made = [row for row in np.flatnonzero(table[1] > 0).tolist() if row < len(self.keys)]
         return sorted([text_of(self.keys[row]), *table[:, row].tolist()] for row in made)
+
+
+def _is_long(key: CallKey) -> bool:
+    return sum(len(text_of(term)) for term in key.arguments if term is not None) > _LONGEST
 
 
 class Independence:
