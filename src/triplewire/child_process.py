@@ -1,11 +1,24 @@
-"""Starts a process of this package that is talked to through pipes: the parsing process, isolated operators."""
+"""A process of this package that is talked to through pipes: the parsing process, isolated operators. It is started,
+asked within a time, and ended."""
 
 from __future__ import annotations
 
+import contextlib
 import os
+import selectors
+import signal
+import struct
 import subprocess
 import sys
-from collections.abc import Mapping
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+
+LENGTH = struct.Struct(">Q")
+"""The length of a frame, which stands before it."""
+
+_CHUNK = 1 << 20
+_ENDS_SECONDS, _STOP_SECONDS = 0.2, 2.0
 
 
 def started(
@@ -30,3 +43,87 @@ def started(
         assert pipe is not None
         os.set_blocking(pipe.fileno(), False)
     return process
+
+
+def exchange(
+    process: subprocess.Popen[bytes], outgoing: Iterable[bytes], seconds: float, take: Callable[[bytearray], bool]
+) -> None:
+    """Write to a process, and read what it answers, whichever pipe is ready: neither end blocks.
+
+    `take` gets all bytes that came, drops those that it takes, and says whether the answer has ended. Raises
+    `EOFError` where the process ended, and `TimeoutError` where the answer has not ended within so many seconds.
+    """
+    assert process.stdin is not None
+    assert process.stdout is not None
+    to, from_ = process.stdin.fileno(), process.stdout.fileno()
+    deadline = time.monotonic() + seconds
+    waiting, came = deque(memoryview(part) for part in outgoing if part), bytearray()
+    with selectors.DefaultSelector() as selector:
+        selector.register(from_, selectors.EVENT_READ)
+        selector.register(to, selectors.EVENT_WRITE)
+        while not take(came):
+            left = deadline - time.monotonic()
+            ready = selector.select(left) if left > 0 else []
+            if not ready:
+                raise TimeoutError
+            for key, _ in ready:
+                try:
+                    if key.fd == from_:
+                        came += _read(from_)
+                    elif not _write(to, waiting):
+                        selector.unregister(to)
+                except BlockingIOError:
+                    continue
+                except OSError:
+                    raise EOFError from None
+
+
+def _read(from_: int) -> bytes:
+    """Some bytes. Raises `EOFError` at the end."""
+    received = os.read(from_, _CHUNK)
+    if not received:
+        raise EOFError
+    return received
+
+
+def _write(to: int, waiting: deque[memoryview]) -> bool:
+    """Write some bytes of the first part, and drop them. Is something left?"""
+    waiting[0] = waiting[0][os.write(to, waiting[0][:_CHUNK]) :]
+    if not waiting[0]:
+        waiting.popleft()
+    return bool(waiting)
+
+
+def next_frame(came: bytearray, most: int = sys.maxsize) -> bytes | None:
+    """The first frame of what came, which is dropped from it; None before it is there as a whole. Raises `ValueError`
+    where it has more than `most` bytes."""
+    if len(came) < LENGTH.size:
+        return None
+    (length,) = LENGTH.unpack_from(came)
+    if length > most:
+        raise ValueError(f"a frame of more than {most} bytes")
+    end = LENGTH.size + length
+    if len(came) < end:
+        return None
+    frame = bytes(came[LENGTH.size : end])
+    del came[:end]
+    return frame
+
+
+def end(process: subprocess.Popen[bytes], *, own_group: bool = False) -> str:
+    """Kill a process; with `own_group`, what it started as well. Returns how it had ended, where it had."""
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(timeout=_ENDS_SECONDS)  # after a crash, its own signal is the exit code
+    code = process.returncode
+    if own_group:
+        with contextlib.suppress(OSError):
+            os.killpg(process.pid, signal.SIGKILL)
+    else:
+        process.kill()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(timeout=_STOP_SECONDS)
+    for pipe in (process.stdin, process.stdout):
+        if pipe is not None:
+            with contextlib.suppress(OSError):
+                pipe.close()
+    return "killed" if code is None else f"signal {-code}" if code < 0 else f"exit {code}"

@@ -27,6 +27,13 @@ def text_of_file(path: str | Path) -> str:
     return data.decode("utf-8")
 
 
+def replace_text(file: Path, text: str) -> None:
+    """Write a small file, in UTF-8, in one step: nobody reads half of it. Raises `OSError`."""
+    aside = file.with_name(f".{file.name}.{os.getpid()}")
+    aside.write_text(text, encoding="utf-8")
+    os.replace(aside, file)
+
+
 def named_by(path: str) -> list[str]:
     """The file or folder of this path, or else those that it names as a glob, sorted."""
     return [path] if os.path.exists(path) else sorted(filter(os.path.exists, glob.glob(path, recursive=True)))
@@ -47,6 +54,11 @@ def entries_below(folder: Path) -> Iterator[tuple[Path, str]]:
         entries += [(path, reason_left_out(path)) for path in paths]
         entries += [(path, LINK) for path in (Path(place, name) for name in folders) if is_linked_folder(path)]
     yield from sorted(entries)
+
+
+def entries_of(path: Path) -> Iterator[tuple[Path, str]]:
+    """`entries_below` a folder; any other path is its only entry."""
+    yield from entries_below(path) if os.path.isdir(path) else ((path, ""),)
 
 
 def is_linked_folder(path: str | Path) -> bool:

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from cli.runner import triplewire
+from triplewire.cli.output import whole_file
 
 QUERY = "SELECT ?t { ?s <http://e.org/title> ?t }"
 
@@ -143,3 +144,13 @@ def test_a_name_that_is_empty_and_a_file_whose_size_is_not_known(publications: P
     done = triplewire("match", QUERY, "/proc/self/limits", publications)
     assert (done.code, len(done.rows)) == (1, 2_000)
     assert "is empty" not in done.err
+
+
+def test_what_a_process_of_the_same_number_left(tmp_path: Path) -> None:
+    left = tmp_path / f".out.jsonl.{os.getpid()}.part"  # in containers, many processes have the same number
+    left.write_text("left")
+    for _ in range(2):
+        with whole_file(tmp_path / "out.jsonl") as part:
+            part.write_text("whole")
+    assert (tmp_path / "out.jsonl").read_text() == "whole"
+    assert sorted(os.listdir(tmp_path)) == [left.name, "out.jsonl"]

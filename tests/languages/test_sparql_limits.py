@@ -146,7 +146,7 @@ def test_paths_before_many_objects_are_refused_before_they_are_written_out() -> 
 
 def test_a_raised_depth_limit_ends_in_an_error_too() -> None:
     text = "ASK { ?s ?p ?o FILTER" + "(" * 20_000 + "1" + ")" * 20_000 + "}"
-    with pytest.raises(LanguageError, match="nested too deeply"):
+    with pytest.raises(LimitError, match="nested too deeply"):
         parse(text, Context(settings=Settings(max_query_depth=1_000_000)))
 
 

@@ -242,6 +242,21 @@ def test_where_it_cannot_be_written_there_is_none(tmp_path: Path) -> None:
         Engine(operator_cache=3)  # type: ignore[arg-type]  # what the test is about
 
 
+def test_a_damaged_file_where_no_other_can_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(file: Path) -> None:
+        raise PermissionError(13, "Permission denied", str(file))
+
+    (tmp_path / "outcomes-v1-1.sqlite").write_bytes(b"damage" * 1_000)
+    monkeypatch.setattr(Path, "touch", refused)
+    notes: list[str] = []
+    cache = OutcomeCache(tmp_path, on_note=notes.append)
+    assert cache.read(bytes(32)) == []
+    assert [note.partition(": ")[2] for note in notes] == [
+        "there is no cache of operators, as it cannot be used: [Errno 13] Permission denied: "
+        f"'{tmp_path / 'outcomes-v1-2.sqlite'}'"
+    ]
+
+
 def test_the_size_is_a_setting(tmp_path: Path) -> None:
     made = engine(tmp_path, Counting(), settings=Settings(operator_cache_bytes=123))
     assert made._compiler.world.recall._cache.most_bytes == 123  # type: ignore[union-attr]

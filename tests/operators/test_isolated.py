@@ -115,6 +115,19 @@ def test_a_budget_is_of_any_hour(is_shared: bool, tmp_path) -> None:  # type: ig
         share_budgets(None)
 
 
+def test_a_damaged_budget_is_told(tmp_path) -> None:  # type: ignore[no-untyped-def]
+    share_budgets(tmp_path)
+    try:
+        budget = Budget("damaged", 10.0)
+        budget.spend(1.0)
+        (file,) = tmp_path.iterdir()
+        file.write_text('{"294')
+        with pytest.raises(OperatorError, match=rf"{file.name} is damaged; remove it"):
+            budget.spend(1.0)
+    finally:
+        share_budgets(None)
+
+
 def test_a_copy_that_fails_tells_nothing_but_its_error(monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[object] = []
     monkeypatch.setattr(sys, "unraisablehook", told.append)

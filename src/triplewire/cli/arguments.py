@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import enum
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
@@ -20,6 +21,15 @@ if TYPE_CHECKING:
     from triplewire.operators.files import OperatorFile
 
 SPREADING = ("--subscriptions", "--publications", "--operators", "--taxonomy")
+
+
+@contextmanager
+def wrong_usage(option: str = "") -> Iterator[None]:
+    """A `TriplewireError` in the block is wrong usage: of this option, where one is named."""
+    try:
+        yield
+    except TriplewireError as error:
+        raise typer.BadParameter(one_line(str(error)), param_hint=option or None) from error
 
 
 def repeat_options(arguments: Iterable[str]) -> list[str]:
@@ -123,12 +133,16 @@ OperatorCache = Annotated[
         help="Keep outcomes of operators that state a version, from run to run.",
     ),
 ]
+MatcherOption = Annotated[str, typer.Option(metavar="NAME", help="How pairs are found; the answers are the same.")]
 EntailmentOption = Annotated[
     Entailment, typer.Option(help="rdfs: properties and classes also mean those below them, by the taxonomy file.")
 ]
 SplitOption = Annotated[
     Split,
     typer.Option("--split", help="What becomes one publication: a feed's item, the whole document, or each subject."),
+]
+AllowEmptyOption = Annotated[
+    bool, typer.Option("--allow-empty", help="Inputs that hold nothing are as they should be.")
 ]
 AsWrittenOption = Annotated[
     bool, typer.Option("--as-written", help="Leave the texts of feeds as they are: no types, dates as they stand.")
@@ -161,20 +175,16 @@ class Reading:
 def settings_from_environment() -> Settings:
     """The limits. Raises `BadParameter` where a variable of the environment has a wrong value; an unknown one is told
     of on standard error."""
-    try:
+    with wrong_usage():
         return Settings.from_environment(on_warning=lambda text: say(one_line(f"warning: {text}")))
-    except TriplewireError as error:
-        raise typer.BadParameter(str(error)) from error
 
 
 def checked_order(name: str) -> str:
     """The name of an order of operators; another one is wrong usage."""
     from triplewire.operators.order import check_order
 
-    try:
+    with wrong_usage("--operator-order"):
         check_order(name)
-    except TriplewireError as error:
-        raise typer.BadParameter(str(error), param_hint="--operator-order") from error
     return name
 
 
@@ -183,9 +193,7 @@ def operators_from(files: Iterable[Path]) -> tuple[OperatorFile, ...]:
     # --help does without the operators
     from triplewire.operators.files import operators_of, read_operator_files
 
-    try:
+    with wrong_usage("--operators"):
         read = read_operator_files(files)
         operators_of(read)
-    except TriplewireError as error:
-        raise typer.BadParameter(one_line(str(error)), param_hint="--operators") from error
     return read

@@ -19,19 +19,20 @@ from triplewire.cli import output
 from triplewire.cli.arguments import (
     Entailment,
     EntailmentOption,
+    MatcherOption,
     OperatorFiles,
     Reading,
     TaxonomyFiles,
     operators_from,
     settings_from_environment,
+    wrong_usage,
 )
 from triplewire.cli.inputs.files import check_files, file_argument, folder_argument, warn_of_no_subscription
 from triplewire.cli.inputs.groups import grouped
-from triplewire.cli.match import MatcherOption, prepare_kernels, write
+from triplewire.cli.match import prepare_kernels, write
 from triplewire.cli.pipeline.run import Conf, settings_of_spark_from
 from triplewire.cli.pipeline.session import interruptible, spark_with_log
 from triplewire.cli.report import Report, counted, one_line, say
-from triplewire.errors import TriplewireError
 
 if TYPE_CHECKING:
     from triplewire.pipeline.backtest import Archive, ArchiveFilter, Outcome
@@ -128,10 +129,8 @@ def backtest_command(
 def _archive(folder: Path) -> Archive:
     from triplewire.pipeline.backtest import Archive
 
-    try:
+    with wrong_usage("--archive"):
         return Archive(str(folder))
-    except TriplewireError as error:
-        raise typer.BadParameter(one_line(str(error)), param_hint="--archive") from error
 
 
 def _compiled(
@@ -144,13 +143,8 @@ def _compiled(
     entailment: str,
 ) -> PackedEngine:
     """The subscriptions, ready to travel; what is refused is reported."""
-    from triplewire import plugins
     from triplewire.pipeline.jobs import compile_filter
 
-    try:
-        plugins.find("matcher", matcher)
-    except TriplewireError as error:
-        raise typer.BadParameter(one_line(str(error)), param_hint="--matcher") from error
     prepare_kernels(matcher)
     packed = compile_filter(
         subscriptions,

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,10 +12,10 @@ import typer
 
 from triplewire.cli import output
 from triplewire.cli.arguments import Operating, checked_order, operators_from
+from triplewire.cli.inputs.engines import found_matcher
 from triplewire.cli.inputs.groups import grouped
 from triplewire.cli.match import prepare_kernels
 from triplewire.cli.report import say
-from triplewire.errors import TriplewireError
 
 if TYPE_CHECKING:
     from triplewire.bench.report import Figure
@@ -69,8 +68,10 @@ def bench_command(
 
     if workload not in (*NAMES, ALL):
         raise typer.BadParameter(f"{workload!r}; known: {', '.join((*NAMES, ALL))}", param_hint="WORKLOAD")
-    _check_matchers(matcher, compare or ())
-    _check_paths(data, figures, (("--json", json_file), ("--plot", plot)))
+    found_matcher(matcher)
+    for name in compare or ():
+        found_matcher(name, "--compare")
+    _check_paths(data, figures, {"--json": json_file, "--plot": plot})
     operators_from(operating.operators or ())
     files = tuple([str(file.absolute()) for file in operating.operators or ()])
     operators = Operators(files, checked_order(operating.operator_order))
@@ -100,24 +101,11 @@ def _write(rows: Sequence[Figure], workload: str, json_file: Path | None, plot: 
             stream.write(to_svg(rows, f"triplewire bench {workload} ({sys.platform})"))
 
 
-def _check_matchers(matcher: str, compared: Sequence[str]) -> None:
-    """Raises `BadParameter` where there is no matcher of a name."""
-    from triplewire import plugins  # as in `bench_command`
-
-    for option, name in (("--matcher", matcher), *(("--compare", name) for name in compared)):
-        try:
-            plugins.find("matcher", name)
-        except TriplewireError as error:
-            raise typer.BadParameter(str(error), param_hint=option) from error
-
-
-def _check_paths(data: Path | None, figures: Path | None, files: Iterable[tuple[str, Path | None]]) -> None:
-    """Raises `typer.BadParameter` where a folder is not there, or something cannot be written."""
+def _check_paths(data: Path | None, figures: Path | None, files: Mapping[str, Path | None]) -> None:
+    """Raises `typer.BadParameter` where a folder is not there, or something cannot be written or is named twice."""
     if data is not None and not data.is_dir():
         raise typer.BadParameter(f"{data} is no folder", param_hint="--data")
-    for option, file in files:
-        if file is not None and (file.is_dir() or not os.access(file.resolve().parent, os.W_OK)):
-            raise typer.BadParameter(f"{file} cannot be written", param_hint=option)
+    output.check_apart(files)
     if figures is not None:
         try:
             figures.mkdir(parents=True, exist_ok=True)

@@ -14,11 +14,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from triplewire.cli import output
-from triplewire.cli.arguments import OperatorFiles, TaxonomyFiles, operators_from, settings_from_environment
+from triplewire.cli.arguments import (
+    AllowEmptyOption,
+    OperatorFiles,
+    TaxonomyFiles,
+    operators_from,
+    settings_from_environment,
+)
 from triplewire.cli.inputs.files import check_files, file_argument, refusal_of_nothing, refuse_hollow
 from triplewire.cli.report import counted, one_line, say
 from triplewire.errors import Refusal, TaxonomyError, TriplewireError
-from triplewire.folders import entries_below
+from triplewire.folders import entries_of
 
 if TYPE_CHECKING:
     from triplewire.engine.compiler import Compiler
@@ -62,9 +68,7 @@ def check_command(
     taxonomy: TaxonomyFiles = None,
     operators: OperatorFiles = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
-    allow_empty: Annotated[
-        bool, typer.Option("--allow-empty", help="Inputs that hold nothing are as they should be.")
-    ] = False,
+    allow_empty: AllowEmptyOption = False,
 ) -> None:
     """
     \b
@@ -125,7 +129,7 @@ def parted(
         is_folder = os.path.isdir(given)
         if (is_folder or is_query(given)) and not (allow_empty or refuse_hollow([given], "subscription", refuse)):
             continue
-        for file, left_out in entries_below(given) if is_folder else [(given, "")]:
+        for file, left_out in entries_of(given):
             if left_out:
                 refuse(Refusal("subscription", str(file), "", left_out))
             else:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from triplewire.cli import output
-from triplewire.cli.inputs.engines import read_chunks
+from triplewire.cli.inputs.engines import read_publications
 from triplewire.cli.inputs.files import refuse_nothing
 from triplewire.cli.inputs.groups import grouped
 from triplewire.cli.inputs.resolve import Inputs
@@ -67,9 +67,8 @@ def explain_command(
             what = f"subscription {subscription!r}" if subscription else "subscription"
             report.say(f"there is no {what} in these files")
             raise typer.Exit(report.exit_code or 2)
-        seen = stream.isatty()
-        chunks = read_chunks(given.filled(report), inputs.reading, report, loader=given.loader, streaming=seen)
-        for candidate in (candidate for chunk in chunks for candidate in chunk):
+        filled, seen = given.filled(report), stream.isatty()
+        for candidate in read_publications(filled, inputs.reading, report, loader=given.loader, streaming=seen):
             triples += candidate.size
             if publication and candidate.id != publication:
                 continue

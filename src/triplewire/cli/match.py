@@ -14,6 +14,7 @@ from typing import IO, TYPE_CHECKING, Annotated
 import typer
 
 from triplewire.cli import output
+from triplewire.cli.arguments import MatcherOption
 from triplewire.cli.inputs.engines import found_matcher
 from triplewire.cli.inputs.files import refuse_nothing
 from triplewire.cli.inputs.groups import grouped
@@ -34,7 +35,6 @@ class Format(enum.StrEnum):
     JSONL = "jsonl"
 
 
-MatcherOption = Annotated[str, typer.Option(metavar="NAME", help="How pairs are found; the answers are the same.")]
 StatsFile = Annotated[
     Path | None, typer.Option("--stats", metavar="FILE", help="Write counts and the seconds of each stage, as JSON.")
 ]

@@ -10,6 +10,7 @@ import errno
 import json
 import os
 import re
+import secrets
 import shutil
 import sys
 import tempfile
@@ -124,7 +125,8 @@ def whole_file(path: Path) -> Iterator[Path]:
         return
     target = _real(path)
     name = os.fsdecode(os.fsencode(target.name)[:_NAME_BYTES])
-    part = target.with_name(f".{name}.{os.getpid()}.part")
+    # not by the process's number alone: in containers many have the same, and one that was killed leaves its file
+    part = target.with_name(f".{name}.{os.getpid()}-{secrets.token_hex(4)}.part")
     try:
         with named(path):
             part.touch(exist_ok=False)

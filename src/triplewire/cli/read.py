@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from triplewire.cli import output
-from triplewire.cli.arguments import ContextFiles, Reading
-from triplewire.cli.inputs.engines import read_chunks
+from triplewire.cli.arguments import AllowEmptyOption, ContextFiles, Reading
+from triplewire.cli.inputs.engines import read_publications
 from triplewire.cli.inputs.files import check_files, file_argument, refuse_hollow, refuse_nothing
 from triplewire.cli.inputs.groups import grouped
 from triplewire.cli.output import shortened, title
@@ -43,9 +43,7 @@ def read_command(
     reading: Reading,
     file: Annotated[Path | None, typer.Option("--output", metavar="FILE", help="Write N-Quads to a file.")] = None,
     context: ContextFiles = None,
-    allow_empty: Annotated[
-        bool, typer.Option("--allow-empty", help="Inputs that hold nothing are as they should be.")
-    ] = False,
+    allow_empty: AllowEmptyOption = False,
 ) -> None:
     """
     \b
@@ -71,14 +69,13 @@ def read_command(
     filled = files if allow_empty else refuse_hollow(files, "publication", report.refuse)
     with output.text_output(file) as stream:
         streaming = form is Format.NQUADS and stream.isatty()
-        for chunk in read_chunks(filled, reading, report, loader=loader, streaming=streaming):
-            for publication in chunk:
-                triples += publication.size
-                if form is Format.NQUADS:
-                    written += 1
-                    stream.write(to_nquads(publication, written))
-                else:
-                    rows.append(_row(publication))
+        for publication in read_publications(filled, reading, report, loader=loader, streaming=streaming):
+            triples += publication.size
+            if form is Format.NQUADS:
+                written += 1
+                stream.write(to_nquads(publication, written))
+            else:
+                rows.append(_row(publication))
         if form is Format.TABLE:
             output.print_table(
                 stream,

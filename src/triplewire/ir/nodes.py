@@ -12,6 +12,7 @@ the whole group. Conditions inside a Filter are expressions. Full-text expressio
 from __future__ import annotations
 
 import enum
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -280,3 +281,14 @@ Expression: TypeAlias = (
     | Exists
     | Holds
 )
+
+
+def conjuncts(condition: Expression) -> Iterator[Expression]:
+    """The members of a conjunction, and of those in it, in order: it is true only where all of them are."""
+    waiting = [condition]
+    while waiting:
+        condition = waiting.pop()
+        if isinstance(condition, AllOf):
+            waiting += reversed(condition.conditions)
+        else:
+            yield condition

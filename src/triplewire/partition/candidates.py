@@ -17,7 +17,7 @@ from triplewire.ir.normal_form.clauses import Clause, Position
 from triplewire.ir.normal_form.conditions import Test
 from triplewire.ir.taxonomy import Taxonomy
 from triplewire.model.terms import IRI, Literal
-from triplewire.partition.containment import Form, contains
+from triplewire.partition.containment import Form, contains, tests_of
 
 Constant: TypeAlias = IRI | Literal
 Shape: TypeAlias = tuple[int, int, int]
@@ -131,7 +131,7 @@ class Containers:
 
     def _given_keys(self, clause: Clause) -> Iterator[Key]:
         """The keys of all clauses that this one could be in."""
-        tests = _tests(clause)
+        tests = tests_of(clause)
         seen: set[Key] = set()
         for pattern in clause.patterns:
             s, p, o = self._numbers(pattern)
@@ -158,7 +158,7 @@ class Containers:
 
     def _own_keys(self, clause: Clause) -> Iterator[Key]:
         """The keys of a container's clause: each follows from the clauses that are in it, as far as keys go."""
-        tests = _tests(clause)
+        tests = tests_of(clause)
         for pattern in clause.patterns:
             shape = self._numbers(pattern)
             yield shape, None
@@ -183,13 +183,6 @@ def _drop(table: dict[K, dict[str, None]], key: K, id: str) -> None:
         ids.pop(id, None)
         if not ids:
             del table[key]
-
-
-def _tests(clause: Clause) -> dict[str, list[Test]]:
-    tests: dict[str, list[Test]] = {}
-    for name, test in clause.tests:
-        tests.setdefault(name, []).append(test)
-    return tests
 
 
 def _mark(test: Test) -> object | None:

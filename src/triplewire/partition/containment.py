@@ -66,8 +66,8 @@ class _Search:
     """Looks for a homomorphism from `wider` to `clause`, with backtracking."""
 
     def __init__(self, clause: Clause, wider: Clause, taxonomy: Taxonomy) -> None:
-        self._given = _tests_of(clause)
-        self._wanted = _tests_of(wider)
+        self._given = tests_of(clause)
+        self._wanted = tests_of(wider)
         self._taxonomy = taxonomy
         self._left = MOST_STEPS
         self._choices = [[target for target in clause.patterns if _fits(pattern, target)] for pattern in wider.patterns]
@@ -124,7 +124,8 @@ class _Search:
         return all(node_tests.follows(test, given, self._taxonomy) for test in wanted)
 
 
-def _tests_of(clause: Clause) -> dict[str, list[Test]]:
+def tests_of(clause: Clause) -> dict[str, list[Test]]:
+    """The tests of each variable."""
     tests: dict[str, list[Test]] = {}
     for name, test in clause.tests:
         tests.setdefault(name, []).append(test)
@@ -155,4 +156,4 @@ def variables_of(clause: Clause) -> Iterator[str]:
                 yield term.name
 
 
-__all__ = ["MOST_CLAUSES", "MOST_STEPS", "Form", "contains", "form_of", "is_in", "variables_of"]
+__all__ = ["MOST_CLAUSES", "MOST_STEPS", "Form", "contains", "form_of", "is_in", "tests_of", "variables_of"]

@@ -32,7 +32,7 @@ from triplewire.encode.schema import MATCHES, storable_text
 from triplewire.engine import Engine, MatchResult
 from triplewire.engine.stats import Clock
 from triplewire.errors import ReadError, Refusal
-from triplewire.folders import entries_below, reason_left_out
+from triplewire.folders import entries_of, reason_left_out
 from triplewire.model.publication import Publication
 from triplewire.pipeline.filter import PackedEngine
 from triplewire.pipeline.rows import DEAD_LETTERS, columns_of, refused, widened
@@ -119,8 +119,7 @@ class Archive:
 
     def runs(self, days: Days, tasks: int) -> list[list[str]]:
         """The files whose day may be one of these, in order, as runs of files that follow one another."""
-        root = Path(self.path)
-        files = [str(file) for file, _ in entries_below(root)] if root.is_dir() else [self.path]
+        files = [str(file) for file, _ in entries_of(Path(self.path))]
         wanted = [file for file in files if (day := self.day(file)) is None or day in days]
         sizes = [_size(file) for file in wanted]
         runs_in_all = max(tasks * _RUNS_OF_A_TASK, 1)

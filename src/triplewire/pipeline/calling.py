@@ -8,7 +8,6 @@ count what is spent in a folder, which those of a cluster have to share.
 from __future__ import annotations
 
 import json
-import os
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -16,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from triplewire.folders import replace_text
 from triplewire.operators.calling.budget import share_budgets
 from triplewire.operators.order import GREEDY
 from triplewire.operators.order.statistics import LearnedCalls
@@ -84,10 +84,8 @@ class JobLearning:
         """Count what came from tasks; the order in which they ended does not matter. Write it to the file."""
         for told in sorted(counted, key=lambda told: json.dumps(told, sort_keys=True)):
             self.calls.merge(told)
-        aside = self._file.with_name(f".{self._file.name}.{os.getpid()}")
         with suppress(OSError):  # as above
-            aside.write_text(json.dumps(self.calls.to_json(), separators=(",", ":")) + "\n")
-            os.replace(aside, self._file)
+            replace_text(self._file, json.dumps(self.calls.to_json(), separators=(",", ":")) + "\n")
 
 
 def _gathering() -> Any:

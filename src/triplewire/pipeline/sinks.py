@@ -41,7 +41,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from triplewire.errors import Refusal, TriplewireError
-from triplewire.folders import named_by
+from triplewire.folders import named_by, replace_text
 from triplewire.pipeline.results.counts import Counts
 from triplewire.pipeline.rows import DEAD_LETTERS, storable
 
@@ -161,9 +161,7 @@ class Output:
 
     def record(self, **facts: Any) -> None:
         """Write `_run.json`: facts about the run that writes this folder."""
-        part = self._record.with_name(f"_run.json.{os.getpid()}")
-        part.write_text(json.dumps({"format": FORMAT, **facts}, indent=1) + "\n", encoding="utf-8")
-        os.replace(part, self._record)
+        replace_text(self._record, json.dumps({"format": FORMAT, **facts}, indent=1) + "\n")
 
     def for_tasks(self) -> str:
         """A new folder in `_writing`, for the tasks of a batch."""

@@ -21,7 +21,7 @@ import pyarrow as pa
 from triplewire.config import Settings
 from triplewire.encode.schema import to_batch
 from triplewire.errors import ReadError, Refusal
-from triplewire.folders import LINK, entries_below, named_by, reason_left_out
+from triplewire.folders import LINK, entries_of, named_by, reason_left_out
 from triplewire.model.publication import Publication
 from triplewire.pipeline.arguments import check_reading, check_rows, check_session
 from triplewire.pipeline.connect import kafka
@@ -123,7 +123,7 @@ def _dealt_files(path: str | Path, at_a_time: int) -> list[list[tuple[str, int]]
     them."""
     entries: dict[Path, str] = {}
     for root in map(Path, local_roots(path)):
-        entries.update(entries_below(root) if root.is_dir() else [(root, "")])
+        entries.update(entries_of(root))
     links = {file for file, left_out in entries.items() if left_out == LINK}
     named = [(str(file), _size(file)) for file in entries if not links or links.isdisjoint(file.parents)]
     tasks: defaultdict[int, list[tuple[str, int]]] = defaultdict(list)

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, TextIO, TypeAlias
 from triplewire.argument_checks import expect, expect_callable, expect_path, expect_text, refuse
 from triplewire.config import Settings
 from triplewire.errors import ReadError, Refusal
-from triplewire.folders import entries_below
+from triplewire.folders import entries_of
 from triplewire.read.names import STDIN
 
 Source: TypeAlias = "str | os.PathLike[str] | bytes | bytearray | memoryview | BinaryIO | TextIO"
@@ -87,7 +87,7 @@ def _documents(source: Source, settings: Settings) -> Iterator[tuple[str, Callab
             yield STDIN, lambda: _bounded(sys.stdin.buffer, STDIN, limit)
             return
         path = Path(source)
-        for file, left_out in entries_below(path) if os.path.isdir(path) else [(path, "")]:
+        for file, left_out in entries_of(path):
             yield str(file if file is not path else source), partial(_from_file, file, limit, left_out)
     else:
         stream: Any = source.buffer if isinstance(source, io.TextIOWrapper) else source

@@ -17,7 +17,7 @@ from pathlib import Path
 from triplewire.argument_checks import expect, expect_path
 from triplewire.config import Settings
 from triplewire.errors import ReadError, TaxonomyError
-from triplewire.folders import entries_below
+from triplewire.folders import entries_of
 from triplewire.ir.taxonomy import Taxonomy
 from triplewire.model.terms import IRI, RDF_TYPE, RDFS, Literal, Triple
 from triplewire.read.documents import read_document
@@ -65,7 +65,7 @@ def load_taxonomy(
         expect_path("load_taxonomy(path)", path)
     files: list[Path] = []
     for path in map(Path, given):
-        for file, left_out in entries_below(path) if os.path.isdir(path) else [(path, "")]:
+        for file, left_out in entries_of(path):
             if left_out:
                 raise TaxonomyError(left_out, source=str(file))
             files.append(file)

@@ -10,6 +10,7 @@ import pytest
 
 from triplewire.errors import TriplewireError
 from triplewire.pipeline.connect.addresses import Connections, address, shown
+from triplewire.pipeline.connect.webhook import WebhookSink
 
 CASES = json.loads((Path(__file__).parents[2] / "cases" / "connect" / "addresses.json").read_text())
 
@@ -85,3 +86,16 @@ def test_what_is_shown_holds_no_secret() -> None:
     assert str(address("https://hooks.example/in?tenant=3&api_key=hidden")) == (
         "https://hooks.example/in?tenant=3&api_key=***"
     )
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"attempts": "many"}, r"attempts must be an integer from 1 to 100, not 'many'"),
+        ({"concurrency": "65"}, r"concurrency must be an integer from 1 to 64, not '65'"),
+        ({"timeout": "nan"}, r"timeout must be a number of seconds above 0, at most 3,600, not 'nan'"),
+    ],
+)
+def test_a_setting_of_a_webhook_that_is_wrong_is_named(settings: dict[str, str], told: str) -> None:
+    with pytest.raises(TriplewireError, match=f"https://a.example/in: {told}"):
+        WebhookSink(address("https://a.example/in", Connections({"https:": settings})))

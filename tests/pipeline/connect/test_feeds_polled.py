@@ -122,6 +122,12 @@ def test_an_interval_that_is_no_number(tmp_path: Path) -> None:
             Poller(["https://a.example/"], tmp_path, Connections({beginning: {"interval": "soon"}}))
 
 
+def test_what_is_known_of_feeds_is_damaged(tmp_path: Path) -> None:
+    (tmp_path / "feeds.sqlite").write_bytes(b"damage" * 1_000)
+    with pytest.raises(TriplewireError, match=r"feeds\.sqlite: it cannot be used: file is not a database; put it back"):
+        Poller(["http://a.example/"], tmp_path)
+
+
 def test_an_interval_longer_than_a_day(web: Web, tmp_path: Path) -> None:
     clock, week = Clock(), 7 * 24 * 3600
     web.pages["/a"] = 200, {}, RSS.format(1).encode()

@@ -3,32 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
-
-from triplewire.cli.arguments import Reading, checked_order, operators_from, settings_from_environment
+from triplewire.cli.arguments import Reading, checked_order, operators_from, settings_from_environment, wrong_usage
 from triplewire.cli.report import Report, say
-from triplewire.errors import TriplewireError
 
 if TYPE_CHECKING:
     from triplewire.engine import Engine
     from triplewire.model.publication import Publication
     from triplewire.read.rdf.contexts import Loader
 
-CHUNK = 64  # publications held at a time
 
-
-def found_matcher(name: str) -> object:
-    """The matcher of this name; one that is not there is wrong usage."""
+def found_matcher(name: str, option: str = "--matcher") -> object:
+    """The matcher of this name; one that is not there is wrong usage of the option."""
     from triplewire import plugins  # --help does without the engine
 
-    try:
+    with wrong_usage(option):
         matcher: object = plugins.find("matcher", name)
-    except TriplewireError as error:
-        raise typer.BadParameter(str(error), param_hint="--matcher") from error
     return matcher
 
 
@@ -83,10 +75,10 @@ def load(engine: Engine, files: Iterable[Path], report: Report, *, only: str = "
         )
 
 
-def read_chunks(
-    files: Iterable[Path], reading: Reading, report: Report, *, loader: Loader, streaming: bool = False
-) -> Iterator[list[Publication]]:
-    """The publications of the files, a few at a time; what is refused is reported."""
+def read_publications(
+    files: Iterable[Path], reading: Reading, report: Report, *, loader: Loader, streaming: bool
+) -> Iterator[Publication]:
+    """The publications of the files; what is refused is reported. `streaming`: see `Report.counting`."""
     # --help does without the parsers behind this
     from triplewire.read import read
 
@@ -99,5 +91,4 @@ def read_chunks(
         loader=loader,
     )
     with report.counting(publications, "publications", streaming=streaming) as counted:
-        while chunk := list(islice(counted, CHUNK)):
-            yield chunk
+        yield from counted

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from triplewire.cli.arguments import (
+    AllowEmptyOption,
     AsWrittenOption,
     ContextFiles,
     Entailment,
@@ -77,9 +78,7 @@ class Inputs:
     split: SplitOption = Split.ITEM
     as_written: AsWrittenOption = False
     entailment: EntailmentOption = Entailment.NONE
-    allow_empty: Annotated[
-        bool, typer.Option("--allow-empty", help="Inputs that hold nothing are as they should be.")
-    ] = False
+    allow_empty: AllowEmptyOption = False
 
     @property
     def reading(self) -> Reading:

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from triplewire.cli.arguments import wrong_usage
 from triplewire.cli.inputs.files import check_files, file_argument
 from triplewire.cli.pipeline.session import spark_with_log
-from triplewire.cli.report import one_line
-from triplewire.errors import TriplewireError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -75,7 +74,7 @@ def connections_from(file: Path | None) -> Connections:
     # --help does without it
     from triplewire.pipeline.connect.addresses import Connections
 
-    with wrong("--connect"):
+    with wrong_usage("--connect"):
         return Connections.read(file) if file is not None else Connections()
 
 
@@ -84,17 +83,8 @@ def _sinks(texts: list[str] | tuple[str, ...], kind: str, connections: Connectio
     from triplewire.pipeline.connect.addresses import address
     from triplewire.pipeline.connect.delivery import sink
 
-    with wrong(option):
+    with wrong_usage(option):
         return [sink(address(text, connections), kind) for text in texts]
-
-
-@contextmanager
-def wrong(option: str) -> Iterator[None]:
-    """What is wrong with an address, or with the file of connections, is wrong usage of this option."""
-    try:
-        yield
-    except TriplewireError as error:
-        raise typer.BadParameter(one_line(str(error)), param_hint=option) from error
 
 
 # --- subscriptions ---------------------------------------------------------------------------------------------------
@@ -159,7 +149,7 @@ def subscription_files(
             if not entry.address:
                 out.files.append(entry.file)
                 continue
-            with wrong("--subscriptions"):
+            with wrong_usage("--subscriptions"):
                 table = address(entry.address, connections, (JDBC, SQLITE)).named(DEFAULT_TABLE)
                 files = fetched(table, folder / str(number), spark, row_bytes(settings))
             out.files.extend(files)

@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
+from triplewire.cli.arguments import wrong_usage
 from triplewire.cli.inputs.files import folder_argument
 from triplewire.cli.output import check_writable, whole_file
-from triplewire.cli.report import counted, one_line, say
-from triplewire.errors import TriplewireError
+from triplewire.cli.report import counted, say
 
 
 def matches_command(
@@ -32,9 +32,6 @@ def matches_command(
     from triplewire.pipeline.sinks import Output
 
     check_writable(file, SUFFIXES, "--export")
-    try:
-        with whole_file(file) as aside:
-            rows = export(Output(output), aside, file.suffix)
-    except TriplewireError as error:
-        raise typer.BadParameter(one_line(str(error)), param_hint="--output") from error
+    with wrong_usage("--output"), whole_file(file) as aside:
+        rows = export(Output(output), aside, file.suffix)
     say(f"{counted(rows, 'match', 'matches')} written to {file}")

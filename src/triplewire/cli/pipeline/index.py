@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
@@ -13,18 +12,21 @@ import typer
 from triplewire.cli.arguments import (
     Entailment,
     EntailmentOption,
+    MatcherOption,
     OperatorFiles,
     Reading,
     TaxonomyFiles,
     operators_from,
     settings_from_environment,
+    wrong_usage,
 )
+from triplewire.cli.inputs.engines import found_matcher
 from triplewire.cli.inputs.files import check_files, file_argument, folder_argument, warn_of_no_subscription
 from triplewire.cli.inputs.groups import grouped
 from triplewire.cli.pipeline.connecting import ConnectFile, SubscribedOption, subscription_files
-from triplewire.cli.pipeline.run import Conf, settings_of_spark_from
-from triplewire.cli.report import Report, counted, one_line, say
-from triplewire.errors import Refusal, TriplewireError
+from triplewire.cli.pipeline.run import DEFAULT_MATCHER, Conf, settings_of_spark_from
+from triplewire.cli.report import Report, counted, say
+from triplewire.errors import Refusal
 
 if TYPE_CHECKING:
     from triplewire.config import Settings
@@ -58,9 +60,7 @@ def index_command(
         typer.Option(metavar="FILE", parser=file_argument, help="Publications that tell what merging should merge."),
     ] = None,
     reading: Reading,
-    matcher: Annotated[
-        str, typer.Option(metavar="NAME", help="How pairs are found; the answers are the same.")
-    ] = "trie",
+    matcher: MatcherOption = DEFAULT_MATCHER,
     entailment: EntailmentOption = Entailment.NONE,
     connect: ConnectFile = None,
     conf: Conf = None,
@@ -76,18 +76,17 @@ def index_command(
     refused, and the others are there.
     """
     # --help does without the engine
-    from triplewire import plugins
     from triplewire.partition.plan import NAMES
     from triplewire.pipeline.connect.tables import renamed
     from triplewire.pipeline.index.build import Spread, build, newest_built
 
     if partitioner not in NAMES:
         raise typer.BadParameter(f"there is no {partitioner!r}; known: {', '.join(NAMES)}", param_hint="--partitioner")
+    found_matcher(matcher)
     check_files(taxonomy or (), sample or ())
     settings, files = settings_from_environment(), operators_from(operators or ())
     report, begun, since = Report(), time.perf_counter(), newest_built(output)
-    with _told(), subscription_files(subscriptions, settings, connect, *settings_of_spark_from(conf)) as given:
-        plugins.find("matcher", matcher)
+    with wrong_usage(), subscription_files(subscriptions, settings, connect, *settings_of_spark_from(conf)) as given:
         version = build(
             output,
             given.files,
@@ -157,7 +156,7 @@ def subscribe_command(
     check_files(files)
     called = operators_from(operators or ())
     report, begun = Report(), time.perf_counter()
-    with _told():
+    with wrong_usage():
         change = subscribe(
             index,
             files,
@@ -187,18 +186,9 @@ def unsubscribe_command(
 
     called = operators_from(operators or ())
     report, begun = Report(), time.perf_counter()
-    with _told():
+    with wrong_usage():
         change = unsubscribe(index, ids, called, on_refusal=report.refuse)
     _end(change.version, f"{counted(change.changed, 'subscription')} removed", report, begun)
-
-
-@contextmanager
-def _told() -> Iterator[None]:
-    """What is wrong with an index, or with what it is made of, is wrong usage."""
-    try:
-        yield
-    except TriplewireError as error:
-        raise typer.BadParameter(one_line(str(error))) from error
 
 
 def _end(version: Version, what: str, report: Report, begun: float) -> NoReturn:

@@ -16,6 +16,7 @@ import typer
 from triplewire.cli.arguments import (
     Entailment,
     EntailmentOption,
+    MatcherOption,
     OperatingWithCache,
     Reading,
     SubscriptionFiles,
@@ -23,13 +24,15 @@ from triplewire.cli.arguments import (
     checked_order,
     operators_from,
     settings_from_environment,
+    wrong_usage,
 )
+from triplewire.cli.inputs.engines import found_matcher
 from triplewire.cli.inputs.files import check_files, folder_argument, warn_of_no_subscription
 from triplewire.cli.inputs.groups import grouped
 from triplewire.cli.pipeline.connecting import Connecting
 from triplewire.cli.pipeline.session import interruptible, spark_for
 from triplewire.cli.report import Report, counted, one_line, say
-from triplewire.errors import Refusal, StoreError, TriplewireError
+from triplewire.errors import Refusal, StoreError
 
 if TYPE_CHECKING:
     from triplewire.operators.files import OperatorFile
@@ -109,7 +112,6 @@ IndexOption = Annotated[
         help="An index of subscriptions instead: triplewire pipeline index.",
     ),
 ]
-Matcher = Annotated[str, typer.Option(metavar="NAME", help="How pairs are found; the answers are the same.")]
 
 
 @grouped
@@ -126,7 +128,7 @@ def run_command(
     streams: Streams,
     connecting: Connecting,
     reading: Reading,
-    matcher: Matcher = DEFAULT_MATCHER,
+    matcher: MatcherOption = DEFAULT_MATCHER,
     entailment: EntailmentOption = Entailment.NONE,
     conf: Conf = None,
 ) -> None:
@@ -290,17 +292,14 @@ def prepare(
 def _output(folder: Path, source: str, matcher: str, streaming: bool, connections: Connections) -> Output:
     """The output folder, once the arguments are checked that need no engine."""
     # as in `prepare`
-    from triplewire import plugins
     from triplewire.pipeline.sinks import Output
     from triplewire.pipeline.sources import check_source, local_path
 
-    try:
+    found_matcher(matcher)
+    with wrong_usage():
         check_source(source, connections)
-        plugins.find("matcher", matcher)
         target = Output(folder)
         before = target.prepare(Path(local_path(source)), streaming)
-    except TriplewireError as error:
-        raise typer.BadParameter(one_line(str(error))) from error
     if before:
         say(f"{folder}: this run {before}")
     return target

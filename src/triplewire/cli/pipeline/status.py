@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from triplewire.cli.arguments import wrong_usage
 from triplewire.cli.inputs.files import folder_argument
-from triplewire.cli.report import counted, one_line
-from triplewire.errors import TriplewireError
+from triplewire.cli.report import counted
 
 if TYPE_CHECKING:
     from triplewire.pipeline.results.status import Status
@@ -35,10 +35,8 @@ def status_command(
     from triplewire.pipeline.results.status import Status
     from triplewire.pipeline.sinks import Output
 
-    try:
+    with wrong_usage("--output"):
         status = Status.of(Output(output))
-    except TriplewireError as error:
-        raise typer.BadParameter(one_line(str(error)), param_hint="--output") from error
     print(json.dumps(asdict(status)) if as_json else _shown(status))
 
 

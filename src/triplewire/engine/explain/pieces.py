@@ -11,7 +11,19 @@ from dataclasses import dataclass, field, replace
 from typing import cast
 
 from triplewire.ir.evaluation.evaluate import Answer, CallKey, CallResults, World, evaluate
-from triplewire.ir.nodes import AllOf, And, Bind, Call, Expression, Filter, Negate, Not, Values, Variable, Where
+from triplewire.ir.nodes import (
+    And,
+    Bind,
+    Call,
+    Expression,
+    Filter,
+    Negate,
+    Not,
+    Values,
+    Variable,
+    Where,
+    conjuncts,
+)
 from triplewire.ir.subscription import Subscription
 from triplewire.ir.walk import walk
 from triplewire.model.match import Binding
@@ -114,15 +126,8 @@ def parts_of(where: Where) -> tuple[Where, ...]:
     parts = where.parts if isinstance(where, And) else (where,)
     out: list[Where] = []
     for part in parts:
-        out += [Filter(c) for c in _conjuncts(part.condition)] if isinstance(part, Filter) else [part]
+        out += [Filter(c) for c in conjuncts(part.condition)] if isinstance(part, Filter) else [part]
     return tuple(out)
-
-
-def _conjuncts(condition: Expression) -> list[Expression]:
-    """The members of a conjunction: `FILTER(a && b)` is `FILTER a FILTER b`, as && is true only where both are."""
-    if not isinstance(condition, AllOf):
-        return [condition]
-    return [conjunct for member in condition.conditions for conjunct in _conjuncts(member)]
 
 
 def in_order(parts: tuple[Where, ...]) -> tuple[Where, ...]:

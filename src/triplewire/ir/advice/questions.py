@@ -14,7 +14,6 @@ from typing import TypeAlias
 from triplewire.ir.advice.conditions import constrained, contradictions, incomparable
 from triplewire.ir.advice.vocabularies import schema_of, schema_warning, term_warning
 from triplewire.ir.nodes import (
-    AllOf,
     And,
     AnyOf,
     Bind,
@@ -36,6 +35,7 @@ from triplewire.ir.nodes import (
     Values,
     Variable,
     Where,
+    conjuncts,
 )
 from triplewire.ir.show import show
 from triplewire.model.terms import IRI, Literal
@@ -144,7 +144,9 @@ def _scopes(where: Where) -> Iterator[Scope]:
     while waiting and room > 0:
         group, around = waiting.pop()
         parts = list(_flat(group))
-        conditions = [condition for part in parts if isinstance(part, Filter) for condition in _all_of(part.condition)]
+        conditions = [
+            condition for part in parts if isinstance(part, Filter) for condition in conjuncts(part.condition)
+        ]
         scope = (*around, *(condition for condition in conditions if constrained(condition) is not None))
         yield scope
         if group is not where:
@@ -155,7 +157,7 @@ def _scopes(where: Where) -> Iterator[Scope]:
                     room -= 1 + len(scope)
                     if room <= 0:
                         return
-                    yield (*scope, *_all_of(choice))
+                    yield (*scope, *conjuncts(choice))
             elif isinstance(condition, Exists):
                 waiting.append((condition.group, ()))
         for part in parts:
@@ -174,14 +176,3 @@ def _flat(where: Where) -> Iterator[Where]:
             waiting.extend(reversed(part.parts))
         else:
             yield part
-
-
-def _all_of(condition: Expression) -> Iterator[Expression]:
-    """The conditions of a conjunction."""
-    waiting = [condition]
-    while waiting:
-        condition = waiting.pop()
-        if isinstance(condition, AllOf):
-            waiting.extend(reversed(condition.conditions))
-        else:
-            yield condition

@@ -7,10 +7,8 @@ which order: `triplewire.operators.order`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from triplewire.ir.evaluation.unknown import CallKey
-from triplewire.ir.nodes import AllOf, And, Call, Expression, Filter, Holds, Variable, Where
+from triplewire.ir.nodes import AllOf, And, Call, Filter, Holds, Variable, Where, conjuncts
 from triplewire.ir.walk import walk
 
 
@@ -24,7 +22,7 @@ def split(where: Where) -> tuple[tuple[CallKey, ...], Where]:
             calls[CallKey(part.operator, part.arguments)] = None  # type: ignore[arg-type]  # no variables
         elif isinstance(part, Filter):
             left = []
-            for condition in _conditions(part.condition):
+            for condition in conjuncts(part.condition):
                 if isinstance(condition, Holds) and _is_constant(condition.call):
                     calls[CallKey(condition.call.operator, condition.call.arguments)] = None  # type: ignore[arg-type]
                 else:
@@ -40,11 +38,3 @@ def split(where: Where) -> tuple[tuple[CallKey, ...], Where]:
 
 def _is_constant(call: Call) -> bool:
     return not any(isinstance(argument, Variable) for argument in call.arguments)
-
-
-def _conditions(expression: Expression) -> Iterator[Expression]:
-    if isinstance(expression, AllOf):
-        for part in expression.conditions:
-            yield from _conditions(part)
-    else:
-        yield expression

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from decimal import ROUND_DOWN, Decimal
 
-from triplewire.ir.values.compare import BOOLEAN, BOOLEANS, Text, Value, value_of
+from triplewire.ir.values.compare import BOOLEAN, BOOLEANS, Text, value_of
 from triplewire.ir.values.dates import DATE, DATE_TIME, DURATIONS, MOMENTS, TIME, Moment, moment_literal, read_moment
 from triplewire.ir.values.numbers import (
     DATATYPES,
@@ -39,7 +39,7 @@ def _to_number(kind: int) -> Callable[[Term], Literal]:
     datatype = DATATYPES[kind]
 
     def cast(term: Term) -> Literal:
-        value = _value(term)
+        value = value_of(term)
         if isinstance(value, Text) and not value.language:
             number = read_number(value.lexical.strip(_SPACE), datatype)
         elif isinstance(value, bool):
@@ -53,10 +53,6 @@ def _to_number(kind: int) -> Callable[[Term], Literal]:
         return number_literal(number)
 
     return cast
-
-
-def _value(term: Term) -> Value:
-    return value_of(term) if isinstance(term, Literal) else None
 
 
 def _converted(number: Number, kind: int) -> Number | None:
@@ -84,7 +80,7 @@ def round_down(value: Decimal) -> Decimal:
 
 
 def _to_boolean(term: Term) -> Literal:
-    value = _value(term)
+    value = value_of(term)
     if isinstance(value, Text) and not value.language:
         value = BOOLEANS.get(value.lexical.strip(_SPACE))
     if isinstance(value, Number):
@@ -94,26 +90,22 @@ def _to_boolean(term: Term) -> Literal:
     return TRUE if value else FALSE
 
 
-def _to_date_time(term: Term) -> Literal:
-    value = _value(term)
-    if isinstance(value, Text) and not value.language:
-        value = read_moment(value.lexical.strip(_SPACE), DATE_TIME)
-    if not isinstance(value, Moment) or value.datatype not in (DATE_TIME, DATE):
-        raise _fail(term, DATE_TIME)
-    return moment_literal(value, DATE_TIME)
+def _to_moment(datatype: str) -> Callable[[Term], Literal]:
+    """A cast to xsd:dateTime or xsd:date, from each of them and from a string."""
 
+    def cast(term: Term) -> Literal:
+        value = value_of(term)
+        if isinstance(value, Text) and not value.language:
+            value = read_moment(value.lexical.strip(_SPACE), datatype)
+        if not isinstance(value, Moment) or value.datatype not in (DATE_TIME, DATE):
+            raise _fail(term, datatype)
+        return moment_literal(value, datatype)
 
-def _to_date(term: Term) -> Literal:
-    value = _value(term)
-    if isinstance(value, Text) and not value.language:
-        value = read_moment(value.lexical.strip(_SPACE), DATE)
-    if not isinstance(value, Moment) or value.datatype not in (DATE_TIME, DATE):
-        raise _fail(term, DATE)
-    return moment_literal(value, DATE)
+    return cast
 
 
 def _to_time(term: Term) -> Literal:
-    value = _value(term)
+    value = value_of(term)
     if isinstance(value, Moment) and value.datatype == DATE_TIME:
         return Literal(moment_literal(value, DATE_TIME).lexical.partition("T")[2], TIME)
     return _read_as(TIME)(term)
@@ -133,7 +125,7 @@ def _read_as(datatype: str) -> Callable[[Term], Literal]:
     """A cast from the same type, and from a string that is written as one."""
 
     def cast(term: Term) -> Literal:
-        value = _value(term)
+        value = value_of(term)
         if isinstance(term, Literal) and value is not None:
             if term.datatype == datatype:
                 return term
@@ -178,8 +170,8 @@ CASTS: dict[str, Callable[[Term], Literal]] = {
     DATATYPES[FLOAT]: _to_number(FLOAT),
     DATATYPES[DOUBLE]: _to_number(DOUBLE),
     BOOLEAN: _to_boolean,
-    DATE_TIME: _to_date_time,
-    DATE: _to_date,
+    DATE_TIME: _to_moment(DATE_TIME),
+    DATE: _to_moment(DATE),
     TIME: _to_time,
     XSD_STRING: _to_string,
     **{datatype: _to_derived_integer(datatype) for datatype in NUMERIC.difference(DATATYPES)},

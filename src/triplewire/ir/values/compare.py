@@ -55,11 +55,13 @@ Value: TypeAlias = Text | Number | bool | Moment | Duration | None
 """What a literal stands for; None where the datatype is unknown or the lexical form is not valid for it."""
 
 
-def value_of(literal: Literal) -> Value:
-    """The value of a literal."""
-    if literal.datatype == XSD_STRING or literal.language:
-        return Text(literal.lexical, literal.language)
-    return _typed(literal) if len(literal.lexical) < 64 else _read(literal)
+def value_of(term: Term) -> Value:
+    """The value of a literal; None for another term."""
+    if not isinstance(term, Literal):
+        return None
+    if term.datatype == XSD_STRING or term.language:
+        return Text(term.lexical, term.language)
+    return _typed(term) if len(term.lexical) < 64 else _read(term)
 
 
 def _read(literal: Literal) -> Value:

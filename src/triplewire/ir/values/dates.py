@@ -7,6 +7,7 @@ used: it knows neither years below 1 nor instants without a zone beside those wi
 
 from __future__ import annotations
 
+import calendar
 import re
 from typing import NamedTuple, TypeAlias
 
@@ -90,9 +91,7 @@ def days(year: int, month: int, day: int) -> int:
 
 def days_of_month(year: int, month: int) -> int:
     """How many days the month has."""
-    if month == 2:
-        return 29 if year % 4 == 0 and (year % 100 != 0 or year % 400 == 0) else 28
-    return 30 if month in (4, 6, 9, 11) else 31
+    return calendar.monthrange(2000 + year % 400, month)[1]  # the calendar repeats itself after 400 years
 
 
 def read_moment(lexical: str, datatype: str) -> Moment | None:

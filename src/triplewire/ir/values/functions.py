@@ -64,14 +64,14 @@ def _literal(term: Term) -> Literal:
 
 
 def _number(term: Term) -> Number:
-    value = value_of(term) if isinstance(term, Literal) else None
+    value = value_of(term)
     if isinstance(value, Number):
         return value
     raise ExpressionError(f"{brief(term)} is no number")
 
 
 def _moment(term: Term, fields: str) -> Moment:
-    value = value_of(term) if isinstance(term, Literal) else None
+    value = value_of(term)
     if isinstance(value, Moment) and (not fields or value.datatype in dates.HAS_FIELD[fields]):
         return value
     raise ExpressionError(f"{brief(term)} has no {fields or 'time zone'}")
@@ -125,7 +125,7 @@ def _strdt(a: Sequence[Term], _: Surroundings) -> Term:
 
 
 def _is_numeric(a: Sequence[Term], _: Surroundings) -> bool:
-    return isinstance(a[0], Literal) and isinstance(value_of(a[0]), Number)
+    return isinstance(value_of(a[0]), Number)
 
 
 # --- strings (17.4.3) --------------------------------------------------------------------------------------------

@@ -70,7 +70,7 @@ def substring(first: Term, start: Term, length: Term | None) -> Literal:
 
 
 def _integer(term: Term) -> int:
-    number = value_of(term) if isinstance(term, Literal) else None
+    number = value_of(term)
     if isinstance(number, Number) and number.kind == INTEGER:
         return int(number.value)
     raise ExpressionError(f"{brief(term)} is no integer")

@@ -44,15 +44,7 @@ def read_call(names: NamesInForce) -> tuple[Call, Token]:
         name = iri[len(NAMESPACE) :]
     elif token.kind != "word":
         tokens.fail(token, f"found {token}, expected an operator's name")
-    operators = tokens.context.operators
-    operator = operators.get(name)
-    if operator is None:
-        tokens.fail(token, f"there is no operator {name!r}", remedy_for_unknown(operators, name))
-    return Call(name, _arguments(names, token, operator)), token
-
-
-def _arguments(names: NamesInForce, token: Token, operator: Operator) -> tuple[Variable | IRI | Literal, ...]:
-    tokens, parameters = names.tokens, operator.parameters
+    parameters = operator_of(tokens, token, name).parameters
     arguments: list[Variable | IRI | Literal] = []
     tokens.expect("(")
     while not tokens.accept(")"):
@@ -60,24 +52,32 @@ def _arguments(names: NamesInForce, token: Token, operator: Operator) -> tuple[V
             tokens.unexpected("',' or ')'")
         unit = parameters[len(arguments)].unit if len(arguments) < len(parameters) else ""
         arguments.append(_argument(names, unit))
-    if len(arguments) != len(parameters):
-        tokens.fail(
-            token,
-            f"the operator {operator.name!r} takes {len(parameters)} argument{'s' * (len(parameters) != 1)}, "
-            f"not {len(arguments)}",
-            f"write {operator.name}({', '.join(parameter.name for parameter in parameters)})",
-        )
-    refuse_constants(tokens, token, operator, arguments)
-    return tuple(arguments)
+    return whole_call(tokens, token, name, arguments), token
 
 
-def refuse_constants(tokens: Tokens, token: Token, operator: Operator, arguments: Sequence[object]) -> None:
-    """Refuse a call, written at `token`, whose constants the operator could only fail on."""
+def operator_of(tokens: Tokens, token: Token, name: str) -> Operator:
+    """The operator of a name that is written at `token`; refuses one that is not there."""
+    operators = tokens.context.operators
+    operator = operators.get(name)
+    if operator is None:
+        tokens.fail(token, f"there is no operator {name!r}", remedy_for_unknown(operators, name))
+    return operator
+
+
+def whole_call(tokens: Tokens, token: Token, name: str, arguments: Sequence[Variable | IRI | Literal]) -> Call:
+    """The call of an operator, written at `token`, with these arguments. Refuses another number of them than it takes,
+    and constants that it could only fail on."""
+    operator = tokens.context.operators[name]
+    count = len(operator.parameters)
+    remedy = f"write {name}({', '.join(parameter.name for parameter in operator.parameters)})"
+    if len(arguments) != count:
+        what = f"the operator {name!r} takes {count} argument{'s' * (count != 1)}, not {len(arguments)}"
+        tokens.fail(token, what, remedy)
     try:
         warnings_of_call(operator, arguments)
     except ValueError as error:
-        wanted = ", ".join(parameter.name for parameter in operator.parameters)
-        tokens.fail(token, f"{operator.name}: {error}", f"write {operator.name}({wanted})")
+        tokens.fail(token, f"{name}: {error}", remedy)
+    return Call(name, tuple(arguments))
 
 
 def _argument(names: NamesInForce, unit: str) -> Variable | IRI | Literal:

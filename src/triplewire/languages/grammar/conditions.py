@@ -22,6 +22,7 @@ from triplewire.ir.nodes import (
     TextRelation,
     TextTest,
     Variable,
+    conjuncts,
 )
 from triplewire.languages.grammar.bare import COMPARISONS, NamesInForce, Raw, literal, read_raw
 from triplewire.languages.grammar.calls import call_ahead, read_call
@@ -51,8 +52,7 @@ class ConditionReader:
 
     def suchthat(self) -> list[Expression]:
         """What follows SUCHTHAT: the conditions that must all hold. Stops before an AND that begins the next tuple."""
-        whole = self._or(top=True)
-        return list(_flat_and(whole))
+        return list(conjuncts(self._or(top=True)))
 
     def _or(self, top: bool = False) -> Expression:
         with self._tokens.nested():
@@ -174,10 +174,3 @@ class ConditionReader:
 
     def _raw(self, ends: tuple[str, ...], expected: str) -> Raw:
         return read_raw(self._tokens, ends, expected, _GO_ON)
-
-
-def _flat_and(condition: Expression) -> list[Expression]:
-    """The conditions of nested ANDs in one list."""
-    if not isinstance(condition, AllOf):
-        return [condition]
-    return [flat for part in condition.conditions for flat in _flat_and(part)]

@@ -5,12 +5,13 @@ The factors are the definitions of the SI brochure, of the international yard an
 
 from __future__ import annotations
 
-from decimal import Context, Decimal
+from decimal import Context, Decimal, Inexact
 from fractions import Fraction
 from typing import NamedTuple
 
 MAX_DIGITS = 60
 MAX_EXPONENT = 60
+_EXACT = Context(prec=1_000, traps=[Inexact])
 _ROUNDING = Context(prec=34)  # where a result has no end, such as 1 km/h in m/s
 
 
@@ -81,15 +82,9 @@ def _unit(name: str) -> Unit:
 
 
 def _plain(value: Fraction) -> str:
-    rest, twos, fives = value.denominator, 0, 0
-    while rest % 2 == 0:
-        rest, twos = rest // 2, twos + 1
-    while rest % 5 == 0:
-        rest, fives = rest // 5, fives + 1
-    if rest == 1:  # the decimal ends
-        digits = max(twos, fives)
-        scaled = Decimal(value.numerator * 10**digits // value.denominator)
-        text = format(scaled.scaleb(-digits, Context(prec=1_000)), "f")
-    else:
-        text = format(_ROUNDING.divide(Decimal(value.numerator), Decimal(value.denominator)), "f")
+    parts = Decimal(value.numerator), Decimal(value.denominator)
+    try:
+        text = f"{_EXACT.divide(*parts):f}"
+    except Inexact:  # the decimal has no end
+        text = f"{_ROUNDING.divide(*parts):f}"
     return text.rstrip("0").rstrip(".") if "." in text else text

@@ -23,7 +23,7 @@ from typing import IO, BinaryIO, NamedTuple, cast
 
 from triplewire.config import Settings
 from triplewire.errors import Refusal, SubscriptionError, TriplewireError
-from triplewire.folders import entries_below
+from triplewire.folders import entries_of
 from triplewire.ir.subscription import Subscription
 from triplewire.languages import parse
 from triplewire.languages.sources.ids import FEW, Ids
@@ -169,8 +169,7 @@ class Reader(AbstractContextManager["Reader"]):
         if os.fspath(path) == "-":
             yield from self._readable_rows(STDIN, ".jsonl", lambda: _unzipped(sys.stdin.buffer, STDIN), "")
             return
-        place = Path(path)
-        for file, left_out in entries_below(place) if os.path.isdir(place) else [(place, "")]:
+        for file, left_out in entries_of(Path(path)):
             if left_out:
                 yield refused(str(file), 0, left_out)
                 continue

@@ -7,17 +7,13 @@ CONSTRUCT. What a standing query cannot hold is refused by name.
 
 from __future__ import annotations
 
-from triplewire.errors import LanguageError
 from triplewire.languages.context import Context, Parsed
+from triplewire.languages.grammar.bare import bounded
 from triplewire.languages.sparql.forms import read_query
 from triplewire.languages.sparql.lexer import QueryTokens
 
 
 def parse(text: str, context: Context) -> Parsed:
     """Compile a SPARQL text. Raises `LanguageError`, `UnsupportedQuery` or `LimitError`, with line and column."""
-    try:
+    with bounded(context):
         return read_query(QueryTokens(text, context))
-    except RecursionError:  # only where max_query_depth was raised past what Python can hold
-        raise LanguageError(
-            "the text is nested too deeply", source=context.source, remedy="lower max_query_depth, or flatten it"
-        ) from None

@@ -6,15 +6,10 @@ The operators themselves: `triplewire.operators`.
 from __future__ import annotations
 
 from triplewire.ir.nodes import Call, Variable
-from triplewire.languages.grammar.calls import refuse_constants
+from triplewire.languages.grammar.calls import NAMESPACE, operator_of, whole_call
 from triplewire.languages.grammar.tokens import Token
-from triplewire.languages.sparql.functions import Arity
 from triplewire.languages.sparql.terms import TermReader
-from triplewire.model.namespaces import PREDECLARED
 from triplewire.model.terms import IRI, Literal
-from triplewire.operators import remedy_for_unknown
-
-NAMESPACE = PREDECLARED["op"]
 
 
 def operator_name(iri: IRI) -> str | None:
@@ -40,10 +35,7 @@ def call_part(terms: TermReader) -> Call:
 def call(terms: TermReader, token: Token, name: str) -> Call:
     """The call of `name`, written at `token`; the cursor stands on its arguments."""
     tokens = terms.tokens
-    operators = tokens.context.operators
-    operator = operators.get(name)
-    if operator is None:
-        tokens.fail(token, f"there is no operator {name!r}", remedy_for_unknown(operators, name))
+    operator_of(tokens, token, name)
     arguments: list[Variable | IRI | Literal] = []
     tokens.expect("(")
     while not tokens.accept(")"):
@@ -53,12 +45,4 @@ def call(terms: TermReader, token: Token, name: str) -> Call:
         if argument is None:
             tokens.unexpected("a variable, an IRI or a literal")
         arguments.append(argument)
-    wanted = [parameter.name for parameter in operator.parameters]
-    if len(arguments) != len(wanted):
-        tokens.fail(
-            token,
-            f"the operator {name!r} takes {Arity(len(wanted), len(wanted))}, not {len(arguments)}",
-            f"write {name}({', '.join(wanted)})",
-        )
-    refuse_constants(tokens, token, operator, arguments)
-    return Call(name, tuple(arguments))
+    return whole_call(tokens, token, name, arguments)

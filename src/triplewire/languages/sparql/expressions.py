@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterator
 from difflib import get_close_matches
 
 from triplewire.ir.nodes import AllOf, AnyOf, Compare, Exists, Expression, FullText, Function, Holds, In, Negate, Where
+from triplewire.ir.values.functions import SYNONYMS
 from triplewire.languages.grammar import fulltext
 from triplewire.languages.grammar.tokens import Token
 from triplewire.languages.sparql.calls import call, operator_name
-from triplewire.languages.sparql.functions import AGGREGATES, CASTS, FUNCTIONS, RANDOM, SYNONYMS, Arity
+from triplewire.languages.sparql.functions import AGGREGATES, CASTS, FUNCTIONS, RANDOM, Arity
 from triplewire.languages.sparql.regex import check_regex
 from triplewire.languages.sparql.terms import TermReader
 from triplewire.model.terms import IRI

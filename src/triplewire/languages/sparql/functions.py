@@ -43,9 +43,6 @@ FUNCTIONS: dict[str, Arity] = {
 }
 """By upper-case name. BOUND and EXISTS, whose arguments are no expressions, are read by `expressions`."""
 
-SYNONYMS = {"URI": "IRI", "ISURI": "ISIRI"}
-"""Other spellings of the same function (17.4.2.1, 17.4.2.8)."""
-
 CASTS = frozenset(casts.CASTS)
 """Datatype IRIs that are called as functions (17.5, and the other datatypes of XSD that have values here)."""
 

@@ -60,8 +60,11 @@ class Budget:
         handle = os.open(file, os.O_RDWR | os.O_CREAT, 0o600)
         with open(handle, "r+", encoding="ascii") as stream:
             fcntl.flock(stream, fcntl.LOCK_EX)
-            text = stream.read()
-            minutes = {int(minute): float(cost) for minute, cost in json.loads(text or "{}").items()}
+            try:
+                minutes = {int(minute): float(cost) for minute, cost in json.loads(stream.read() or "{}").items()}
+            except (ValueError, TypeError, AttributeError):
+                what = f"what its budget has paid is unknown: {file} is damaged"
+                raise OperatorError(what, remedy="remove it, and the hour begins anew") from None
             yield minutes
             stream.seek(0)
             stream.truncate()

@@ -149,13 +149,17 @@ class OutcomeCache:
 
     def _anew(self, error: Exception) -> None:
         """Go on with an empty file. It has another name: who has the damaged one open cannot disturb it."""
-        self._note(f"{self.folder}: the cache of operators is damaged, and begun anew: {error}")
         if self._connection is not None:
             with suppress(sqlite3.Error):
                 self._connection.close()
         self._connection = None
-        number = self._number()
-        (self.folder / f"{_NAME}{number + 1}.sqlite").touch()
+        try:
+            number = self._number()
+            (self.folder / f"{_NAME}{number + 1}.sqlite").touch()
+        except OSError as refused:
+            self._off(refused)
+            return
+        self._note(f"{self.folder}: the cache of operators is damaged, and begun anew: {error}")
         for suffix in ("", "-wal", "-shm"):
             with suppress(OSError):
                 (self.folder / f"{_NAME}{number}.sqlite{suffix}").unlink()

@@ -16,7 +16,7 @@ from triplewire.forks import forget_in_children, new_lock
 from triplewire.model.operator import Argument, Operator, Parameter, Verdict, traits_of
 from triplewire.model.publication import Publication
 from triplewire.operators.calling.guard import Guard
-from triplewire.operators.calling.process import Process, _Ended
+from triplewire.operators.calling.process import Process
 from triplewire.operators.calling.terms import verdict_from_json
 
 SECONDS = 5.0  # of a call, where the operator states no other time
@@ -75,7 +75,7 @@ class Isolated:
             used = asked.answers > 0
             try:
                 answer = asked.ask(call, self.timeout)
-            except _Ended:
+            except EOFError:
                 ending = asked.end()
                 if not used:
                     raise OperatorFault(f"its process ended ({ending})") from None

@@ -1,25 +1,11 @@
-"""Terms and verdicts as JSON, as in the SPARQL 1.1 Query Results JSON Format, section 3.2.2."""
+"""Terms and verdicts from JSON, as in the SPARQL 1.1 Query Results JSON Format, section 3.2.2, and verdicts to it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from triplewire.model.terms import IRI, XSD_STRING, BlankNode, Literal, Term
-
-
-def to_json(term: Term | None) -> dict[str, str] | None:
-    """A term; None stays None."""
-    if term is None:
-        return None
-    if isinstance(term, IRI):
-        return {"type": "uri", "value": term.value}
-    if isinstance(term, BlankNode):
-        return {"type": "bnode", "value": term.label}
-    written = {"type": "literal", "value": term.lexical}
-    if term.language:
-        return written | {"xml:lang": term.language}
-    return written if term.datatype == XSD_STRING else written | {"datatype": term.datatype}
+from triplewire.model.terms import IRI, XSD_STRING, BlankNode, Literal, Term, term_to_json
 
 
 def from_json(value: Any) -> Term:
@@ -38,9 +24,9 @@ def from_json(value: Any) -> Term:
     raise ValueError(f"no term of SPARQL JSON results: {value!r:.100}")
 
 
-def verdict_to_json(verdict: bool | Sequence[Sequence[Term]]) -> bool | list[list[dict[str, str] | None]]:
+def verdict_to_json(verdict: bool | Sequence[Sequence[Term]]) -> bool | list[list[dict[str, str]]]:
     """A truth, or rows of terms."""
-    return verdict if isinstance(verdict, bool) else [[to_json(term) for term in row] for row in verdict]
+    return verdict if isinstance(verdict, bool) else [[term_to_json(term) for term in row] for row in verdict]
 
 
 def verdict_from_json(value: Any) -> bool | list[tuple[Term, ...]]:

@@ -20,9 +20,9 @@ from triplewire.forks import new_lock
 from triplewire.model.operator import Argument, Parameter, Verdict
 from triplewire.model.publication import Publication
 from triplewire.model.references import is_absolute
-from triplewire.model.terms import IRI
+from triplewire.model.terms import IRI, term_to_json
 from triplewire.operators.calling.guard import Guard
-from triplewire.operators.calling.terms import to_json, verdict_from_json
+from triplewire.operators.calling.terms import verdict_from_json
 from triplewire.operators.http.connection import Connection, Target
 
 
@@ -70,7 +70,10 @@ class HttpOperator:
         asked = {
             "operator": self.name,
             "publication": {"id": publication.id, "nquads": _nquads(publication)},
-            "calls": [{"arguments": [to_json(argument) for argument in arguments]} for arguments in calls],
+            "calls": [
+                {"arguments": [None if term is None else term_to_json(term) for term in arguments]}
+                for arguments in calls
+            ],
         }
         with self._places:
             self.guard.enter(len(calls))

@@ -7,7 +7,6 @@ got before (docs/streams.md).
 
 from __future__ import annotations
 
-import os
 import secrets
 import threading
 from collections.abc import Callable, Iterable, Sequence
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING
 import pyarrow.parquet as pq
 
 from triplewire.errors import Refusal
+from triplewire.folders import replace_text
 from triplewire.pipeline.connect.addresses import JDBC, KAFKA, WEBHOOK, Address
 from triplewire.pipeline.connect.globs import escape
 from triplewire.pipeline.connect.jdbc import JdbcSink
@@ -104,7 +104,7 @@ class Delivery:
         with suppress(FileNotFoundError):
             if file.read_text(encoding="ascii").strip() == str(batch):
                 return True
-        _write(file, str(batch))
+        replace_text(file, f"{batch}\n")
         return False
 
     def _from_files(self, targets: Sequence[Sink], folder: Path, part: Part) -> list[Refusal]:
@@ -137,15 +137,8 @@ def stream_of(folder: Path) -> str:
     """The name of the stream that writes to an output folder; a new one where it has none."""
     file = folder / NAME
     if not file.exists():
-        _write(file, secrets.token_hex(16))
+        replace_text(file, f"{secrets.token_hex(16)}\n")
     return file.read_text(encoding="ascii").strip()
-
-
-def _write(file: Path, text: str) -> None:
-    """Write a file of one line in one step."""
-    part = file.with_name(f"{file.name}.{os.getpid()}")
-    part.write_text(f"{text}\n", encoding="ascii")
-    os.replace(part, file)
 
 
 def _has_rows(folder: Path) -> bool:

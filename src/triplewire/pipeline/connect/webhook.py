@@ -16,8 +16,10 @@ import email.utils
 import hmac
 import itertools
 import math
+import re
 import threading
 import time
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from queue import SimpleQueue
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 
 KEYS = {"allow_private_addresses", "attempts", "authorization", "ca_file", "concurrency", "secret", "timeout"}
 _ATTEMPTS, _SECONDS, _AT_ONCE = 8, 15.0, 4
+_MOST_SECONDS = 3_600
 _PAUSE, _LONGEST = 0.5, 300.0  # seconds before the second attempt, doubled for each, and at most
 _SMALL = 1 << 16  # bytes of an answer that are read, for the next one to come on the same connection
 _LATER = {408, 425, 429}
@@ -51,11 +54,9 @@ class WebhookSink:
                 raise ValueError(f"the setting {unknown[0]!r} is unknown; known: {', '.join(sorted(KEYS))}")
             private = settings.get("allow_private_addresses", "false") == "true"
             self._target = target_of(target.url, private, settings.get("ca_file", ""))
-            self._attempts = int(settings.get("attempts", _ATTEMPTS))
-            self._seconds = float(settings.get("timeout", _SECONDS))
-            self._at_once = int(settings.get("concurrency", _AT_ONCE))
-            if not (1 <= self._attempts <= 100 and 0 < self._seconds <= 3600 and 1 <= self._at_once <= 64):
-                raise ValueError("attempts, timeout or concurrency is out of range")
+            self._attempts = _integer(settings, "attempts", _ATTEMPTS, 100)
+            self._seconds = _seconds(settings.get("timeout", str(_SECONDS)))
+            self._at_once = _integer(settings, "concurrency", _AT_ONCE, 64)
             self._secret = _secret(settings.get("secret", ""))
             self._authorization = settings.get("authorization", "")
             if not (self._authorization.isascii() and self._authorization.isprintable()):
@@ -124,6 +125,22 @@ class WebhookSink:
     def _gone(self, what: str) -> TriplewireError:
         remedy = "nothing is lost: the next start delivers the micro-batch again"
         return TriplewireError(f"the webhook cannot be reached: {what}", source=str(self._address), remedy=remedy)
+
+
+def _integer(settings: Mapping[str, str], name: str, usual: int, most: int) -> int:
+    """An integer from 1 on. Raises `ValueError`."""
+    text = settings.get(name, str(usual))
+    if not re.fullmatch(r"[0-9]{1,9}", text) or not 1 <= int(text) <= most:
+        raise ValueError(f"{name} must be an integer from 1 to {most}, not {text!r}")
+    return int(text)
+
+
+def _seconds(text: str) -> float:
+    """A timeout. Raises `ValueError`."""
+    with suppress(ValueError):
+        if 0 < float(text) <= _MOST_SECONDS:
+            return float(text)
+    raise ValueError(f"timeout must be a number of seconds above 0, at most {_MOST_SECONDS:,}, not {text!r}")
 
 
 def _secret(text: str) -> bytes:

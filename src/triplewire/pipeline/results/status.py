@@ -7,13 +7,13 @@ whose node exporter collects it.
 from __future__ import annotations
 
 import fcntl
-import os
 import time
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import pyarrow.parquet as pq
 
+from triplewire.folders import replace_text
 from triplewire.pipeline.results.committed import check_output
 from triplewire.pipeline.results.counts import last_batch, last_counts
 from triplewire.pipeline.results.ledger_file import connected
@@ -103,9 +103,7 @@ class Status:
 
 def write_metrics(output: Output) -> None:
     """Write `_metrics.prom`, so that nobody reads half of it."""
-    part = output.folder / f".{METRICS}.{os.getpid()}"
-    part.write_text(Status.of(output).as_metrics(), encoding="utf-8")
-    os.replace(part, output.folder / METRICS)
+    replace_text(output.folder / METRICS, Status.of(output).as_metrics())
 
 
 def _metric(name: str, kind: str, what: str, value: float) -> list[str]:

@@ -9,19 +9,14 @@ from __future__ import annotations
 import atexit
 import contextlib
 import os
-import selectors
 import subprocess
 import threading
-import time
 from dataclasses import dataclass, field
 
-from triplewire.child_process import started
+from triplewire.child_process import end, exchange, next_frame, started
 from triplewire.errors import ReadError
 from triplewire.forks import new_lock
-from triplewire.read.process.frames import LENGTH, Reply, Request
-
-_CHUNK = 1 << 20
-_STOP_SECONDS = 2.0
+from triplewire.read.process.frames import Reply, Request
 
 
 @dataclass(slots=True)
@@ -44,9 +39,9 @@ class Client:
                 used = self._process is not None
                 return self._exchange(request)
             except _Broken as broken:
-                code = self._stop()
+                ending = self._stop()
                 if not used or broken.why:
-                    raise _refusal(request, broken, code) from None
+                    raise _refusal(request, broken, ending) from None
             try:
                 return self._exchange(request)
             except _Broken as broken:
@@ -95,20 +90,10 @@ class Client:
             self._limit = limit
         return self._process
 
-    def _stop(self) -> int:
-        """Kill the process, if any. Returns its exit code, or 0."""
+    def _stop(self) -> str:
+        """Kill the process, if any. Returns how it had ended, where it had."""
         process, self._process = self._process, None
-        if process is None:
-            return 0
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(timeout=0.2)  # after a crash, its own signal is the exit code
-        process.kill()
-        process.wait(timeout=_STOP_SECONDS)
-        for pipe in (process.stdin, process.stdout):
-            if pipe is not None:
-                with contextlib.suppress(OSError):
-                    pipe.close()
-        return process.returncode or 0
+        return "" if process is None else end(process)
 
 
 class _Broken(Exception):
@@ -120,70 +105,28 @@ class _Broken(Exception):
         self.remedy = remedy
 
 
-def _refusal(request: Request, broken: _Broken, code: int) -> ReadError:
-    """The error for a document on which the process ended with an exit code."""
-    ending = f"signal {-code}" if code < 0 else f"exit {code}"
+def _refusal(request: Request, broken: _Broken, ending: str) -> ReadError:
+    """The error for a document on which the process ended so."""
     what = broken.why or f"the parser crashed on it ({ending})"
     return ReadError(what, source=request.source, remedy=broken.remedy)
 
 
 def _exchange(process: subprocess.Popen[bytes], request: Request) -> Reply:
-    """Write the request and read the reply within `parse_seconds`, whichever pipe is ready: neither end blocks."""
-    assert process.stdin is not None
-    assert process.stdout is not None
-    to, from_ = process.stdin.fileno(), process.stdout.fileno()
-    deadline = time.monotonic() + request.settings.parse_seconds
-    outgoing = [memoryview(part) for part in request.to_bytes() if part]
-    incoming, reply = bytearray(), Reply(request.source)
-    with selectors.DefaultSelector() as selector:
-        selector.register(from_, selectors.EVENT_READ)
-        selector.register(to, selectors.EVENT_WRITE)
-        while not reply.ended:
-            ready = selector.select(max(deadline - time.monotonic(), 0))
-            if not ready:
-                seconds = request.settings.parse_seconds
-                raise _Broken(f"parsing it takes more than {seconds} s", "raise parse_seconds")
-            for key, _ in ready:
-                if key.fd == to:
-                    _write(to, outgoing)
-                    if not outgoing:
-                        selector.unregister(to)
-                else:
-                    _read(from_, incoming, reply)
+    """Write the request and read the reply within `parse_seconds`."""
+    reply, seconds = Reply(request.source), request.settings.parse_seconds
+
+    def take(came: bytearray) -> bool:
+        while not reply.ended and (frame := next_frame(came)) is not None:
+            reply.take(frame)
+        return reply.ended
+
+    try:
+        exchange(process, request.to_bytes(), seconds, take)
+    except EOFError:
+        raise _Broken from None
+    except TimeoutError:
+        raise _Broken(f"parsing it takes more than {seconds} s", "raise parse_seconds") from None
     return reply
-
-
-def _write(to: int, outgoing: list[memoryview]) -> None:
-    """Write some bytes of the first part and drop them from `outgoing`."""
-    try:
-        sent = os.write(to, outgoing[0][:_CHUNK])
-    except BlockingIOError:
-        return
-    except OSError:
-        raise _Broken from None
-    outgoing[0] = outgoing[0][sent:]
-    if not outgoing[0]:
-        outgoing.pop(0)
-
-
-def _read(from_: int, incoming: bytearray, reply: Reply) -> None:
-    """Read some bytes, and hand each complete frame to the reply."""
-    try:
-        received = os.read(from_, _CHUNK)
-    except BlockingIOError:
-        return
-    except OSError:
-        raise _Broken from None
-    if not received:
-        raise _Broken
-    incoming += received
-    while len(incoming) >= LENGTH.size and not reply.ended:
-        (length,) = LENGTH.unpack_from(incoming)
-        if len(incoming) < LENGTH.size + length:
-            return
-        body = bytes(incoming[LENGTH.size : LENGTH.size + length])
-        del incoming[: LENGTH.size + length]
-        reply.take(body)
 
 
 CLIENT = Client()

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from triplewire.child_process import LENGTH
 from triplewire.config import Settings
 from triplewire.errors import ReadError
 from triplewire.model.packed import Packed, pack
@@ -26,7 +27,6 @@ from triplewire.read.process.pieces import Piece, RefusedLine
 from triplewire.read.syntax import Syntax
 
 HEAD = struct.Struct(">IQ")  # length of a request's header, length of its document
-LENGTH = struct.Struct(">Q")  # length of a reply's frame
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,15 +6,13 @@ goes to the inbox first. A process that is killed in between fetches it once mor
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import math
 import random
 import re
-import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -24,6 +22,7 @@ from triplewire.errors import OperatorError, ReadError, TriplewireError
 from triplewire.pipeline.connect.addresses import Connections
 from triplewire.pipeline.connect.feeds.fetch import LONGEST, Answered, Known, fetch
 from triplewire.pipeline.connect.feeds.inbox import FOLDER, Delivered, Inbox
+from triplewire.pipeline.results.ledger_file import connected
 
 INTERVAL = 900.0
 """Seconds between two requests for a feed, unless its table of connections has another `interval`."""
@@ -73,7 +72,7 @@ class Poller:
     """The feeds of a list, and their inbox in a folder. `clock` is `time.time`; `on_note` is told what is wrong here.
     `tidy` is called as polling begins, and each hour.
 
-    Raises `TriplewireError` for an interval that is no number.
+    Raises `TriplewireError` for an interval that is no number, and where what is known of feeds is damaged or in use.
     """
 
     addresses: Sequence[str]
@@ -91,7 +90,7 @@ class Poller:
                 raise TriplewireError(f"the interval {text!r} is no number of seconds", source=beginning)
         self.inbox = Inbox(self.folder / FOLDER)
         self._file = self.folder / "feeds.sqlite"
-        with self._connected() as connection:
+        with connected(self._file, _TABLE) as connection:
             rows = connection.execute(f"SELECT {_FIELDS} FROM feeds").fetchall()
         before = {row[0]: Feed(row[0], row[1], Known(*row[2:5]), *row[5:]) for row in rows}
         self.feeds = {address: before.get(address, Feed(address, address)) for address in self.addresses}
@@ -228,14 +227,8 @@ class Poller:
             (f.address, f.url, f.known.etag, f.known.modified, f.known.of, f.due, f.failures, f.status, f.digest)
             for f in feeds
         ]
-        with self._connected() as connection:
+        with connected(self._file, _TABLE) as connection:
             connection.executemany(f"INSERT OR REPLACE INTO feeds VALUES ({', '.join('?' * 9)})", rows)
-
-    @contextlib.contextmanager
-    def _connected(self) -> Iterator[sqlite3.Connection]:
-        with contextlib.closing(sqlite3.connect(self._file)) as connection, connection:
-            connection.execute(_TABLE)
-            yield connection
 
 
 def _timeless(body: bytes) -> bytes:
