@@ -30,6 +30,7 @@ __all__ = [
     "OperatorFault",
     "ReadError",
     "Refusal",
+    "SparkError",
     "StoreError",
     "SubscriptionError",
     "TaxonomyError",
@@ -111,6 +112,10 @@ class SubscriptionError(TriplewireError):
 
 class StoreError(TriplewireError):
     """A directory is not a saved engine, or is a damaged one."""
+
+
+class SparkError(TriplewireError):
+    """Spark, or the Java that it needs, is missing, did not start, or failed."""
 
 
 class DamagedError(StoreError):

@@ -56,10 +56,11 @@ def installed(tmp_path: Path) -> dict[str, str]:
     return environment | {"PYTHONPATH": str(tmp_path / "src"), "HOME": str(home), "TMPDIR": str(tmp_path / "temporary")}
 
 
-def run(environment: dict[str, str], *arguments: str, limit: bool = True) -> subprocess.CompletedProcess[str]:
+def run(environment: dict[str, str], *arguments: str, blocks: int | None = 0) -> subprocess.CompletedProcess[str]:
+    """Run Python; no file has more than so many blocks of 512 bytes."""
     command = [sys.executable, "-B", *arguments]
-    if limit:
-        command = ["sh", "-c", 'ulimit -f 0; exec "$@"', "sh", *command]
+    if blocks is not None:
+        command = ["sh", "-c", f'ulimit -f {blocks}; exec "$@"', "sh", *command]
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=300)
 
 
@@ -89,7 +90,29 @@ def test_kernels_go_on_as_plain_python_when_other_code_is_compiled(installed: di
 
 
 def test_the_last_resort_is_a_temporary_folder(installed: dict[str, str]) -> None:
-    done = run(installed, "-c", ASKED, limit=False)
+    done = run(installed, "-c", ASKED, blocks=None)
     assert done.stdout == "True True\n"
     assert done.stderr.count("compiled code is kept in") == 1
     assert str(Path(installed["TMPDIR"], f"triplewire-{os.getuid()}")) in done.stderr
+
+
+def test_a_folder_that_is_full_before_all_is_compiled(installed: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "full").mkdir()
+    environment = {**installed, kernel_cache.FOLDER: str(tmp_path / "full"), TIER: "compiled"}
+    environment["PYTHONDONTWRITEBYTECODE"] = "1"  # in the background, too: Python does not see that it is cut
+    done = run(environment, *MATCH, blocks=16)
+    assert done.returncode == 0, done.stderr
+    assert [json.loads(line)["subscription"] for line in done.stdout.splitlines()] == ["puffin-chicks"] * 2
+    (said,) = done.stderr.splitlines()
+    assert said.startswith(f"compiled code cannot be put into {tmp_path}/full/kernels-")
+    assert said.endswith("(File too large): matching is interpreted, which is slower")
+    warm = run(environment, "-m", "triplewire", "warm-up", blocks=16)
+    assert (warm.returncode, len(warm.stderr.splitlines())) == (74, 1)
+    assert f"File too large: '{tmp_path}/full/kernels-" in warm.stderr
+
+
+def test_a_named_folder_that_cannot_be_written_is_not_warm(installed: dict[str, str]) -> None:
+    named = str(Path(installed["HOME"]) / "cache")
+    done = run({**installed, kernel_cache.FOLDER: named}, "-m", "triplewire", "warm-up", blocks=None)
+    assert done.returncode == 2
+    assert f"{named} cannot be written" in done.stderr

@@ -2,8 +2,8 @@
 
 Data goes to standard output; messages, progress and what operators print to standard error. Exit codes: 0 done; 1 some
 input was refused, and the rest was processed (a warning, as for an ill-formed feed, does not count); 2 wrong usage; 70
-a fault of the program; 74 a file cannot be read or written; 130 interrupted, by Ctrl-C or SIGTERM; 141 the reader of
-the output went away. `commands` puts them together, `arguments` has the options that they share, `report` the
+a fault of the program; 74 a file cannot be read or written; 130 interrupted, by Ctrl-C, SIGTERM or SIGHUP; 141 the
+reader of the output went away. `commands` puts them together, `arguments` has the options that they share, `report` the
 messages, `output` the forms of the results.
 """
 
@@ -15,26 +15,37 @@ import signal
 import sys
 from contextlib import suppress
 from threading import Timer
+from types import FrameType
 from typing import IO
 
 __all__ = ["main", "run"]
 
 _SOON = 0.02  # seconds, after which a finalizer has ended
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else []))
 
 
 def main() -> None:
     """The console script: run the command line of this process and exit."""
-    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
-        signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: no temporary file is left behind
+    for number in _SIGNALS:  # all as Ctrl-C: no temporary file is left behind
+        if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
+            signal.signal(number, _interrupt)
     sys.unraisablehook = _raise_again
     sys.stdout, sys.stderr = _buffered(sys.stdout), _buffered(sys.stderr)
     with suppress(OSError, ValueError, AttributeError):  # where it is closed, or is no file
         os.set_blocking(sys.stdin.fileno(), True)  # of a pipe that does not wait, a pause looks like the end
     code = run(sys.argv[1:])
-    for number in (signal.SIGINT, signal.SIGTERM):  # all is written: what is left may end at once
-        if signal.getsignal(number) is signal.default_int_handler:
+    for number in _SIGNALS:  # all is written: what is left may end at once
+        if signal.getsignal(number) in (_interrupt, signal.default_int_handler):
             signal.signal(number, signal.SIG_DFL)
     sys.exit(code)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    """Interrupt the command, and what waits for operators in processes of their own."""
+    processes = sys.modules.get("triplewire.operators.calling.process")
+    if processes is not None:
+        processes.end_all()
+    signal.default_int_handler(number, frame)
 
 
 def _raise_again(ignored: sys.UnraisableHookArgs) -> None:

@@ -15,7 +15,7 @@ import typer
 from triplewire.cli.inputs.files import file_argument, folder_argument
 from triplewire.cli.report import one_line, say
 from triplewire.config import Settings
-from triplewire.errors import TriplewireError
+from triplewire.errors import SparkError, TriplewireError
 
 if TYPE_CHECKING:
     from triplewire.operators.files import OperatorFile
@@ -25,9 +25,11 @@ SPREADING = ("--subscriptions", "--publications", "--operators", "--taxonomy")
 
 @contextmanager
 def wrong_usage(option: str = "") -> Iterator[None]:
-    """A `TriplewireError` in the block is wrong usage: of this option, where one is named."""
+    """A `TriplewireError` in the block is wrong usage: of this option, where one is named. That Spark fails is none."""
     try:
         yield
+    except SparkError:
+        raise
     except TriplewireError as error:
         raise typer.BadParameter(one_line(str(error)), param_hint=option or None) from error
 

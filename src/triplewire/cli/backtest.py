@@ -170,6 +170,9 @@ def _run(work: ArchiveFilter, file: Path, master: str, config: dict[str, str]) -
     try:
         with spark_with_log(logs / "spark.log", master, config) as spark:
             outcome = interruptible(spark, partial(backtest, spark, work, beside), threading.Event())
+    except KeyboardInterrupt:
+        shutil.rmtree(logs, ignore_errors=True)
+        raise
     finally:
         shutil.rmtree(beside, ignore_errors=True)
     shutil.rmtree(logs, ignore_errors=True)

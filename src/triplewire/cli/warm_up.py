@@ -31,9 +31,9 @@ def warm_up_command(
     """
     if folder is not None:
         os.environ[kernel_cache.FOLDER] = str(folder)
-    place = kernel_cache.folder()
-    if place is None or (folder is not None and not place.is_relative_to(folder.absolute())):
-        raise typer.BadParameter(f"{folder or 'the folder for machine code'} cannot be written", param_hint="--cache")
+    place, named = kernel_cache.folder(), os.environ.get(kernel_cache.FOLDER)
+    if place is None or (named and not place.is_relative_to(Path(named).absolute())):
+        raise typer.BadParameter(f"{named or 'the folder for machine code'} cannot be written", param_hint="--cache")
     # --help does without the engine and Numba behind it
     from triplewire.engine.tiers.kernels import KERNELS
 
@@ -46,7 +46,10 @@ def warm_up_command(
             print(f"\r\x1b[Kcompiled {count}: {name}", end="", file=sys.stderr, flush=True)
 
     KERNELS.compiled = compiled
+    KERNELS.warn = lambda text: None if KERNELS.refused else say(text)  # which ends the command
     if not KERNELS.wait():
+        if KERNELS.refused is not None:
+            raise OSError(KERNELS.refused.errno, KERNELS.refused.strerror, str(place))
         raise TriplewireError("the kernels are not to be used: TRIPLEWIRE_TIER says so")
     if sys.stderr.isatty():
         print("\r\x1b[K", end="", file=sys.stderr)

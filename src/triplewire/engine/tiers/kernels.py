@@ -36,6 +36,7 @@ _LOOK_SECONDS, _ASK_SECONDS = 0.2, 5.0  # between two looks at the disk, and bet
 _COMPILE, _LOAD = "triplewire.engine.tiers.warm_up:run_kernels", "triplewire.engine.tiers.warm_up:load_kernels"
 # by their names: they stand above, as they run a whole engine
 NO_FOLDER = "no folder for compiled code can be written: matching is interpreted, which is slower; set TRIPLEWIRE_CACHE"
+FULL = "compiled code cannot be put into {folder} ({reason}): matching is interpreted, which is slower"
 TEMPORARY = (
     "compiled code is kept in {folder}, as no other folder can be written; set TRIPLEWIRE_CACHE to keep it for good"
 )
@@ -51,6 +52,7 @@ class Kernels:
         self.warn: Callable[[str], None] = _warn
         self.compiled: Callable[[str], None] = lambda name: None
         self.spent = 0.0  # seconds of interpreted matching
+        self.refused: OSError | None = None  # why compiled code could not be put into the folder, as on a full disk
         self._is_loaded = False
         self._is_complete = False
         self._looked = self._asked = float("-inf")
@@ -73,6 +75,8 @@ class Kernels:
     def are_usable(self) -> bool:
         """May they be used at all? Not where they are not wanted, or compiled code can be kept nowhere."""
         if self.tier == "interpreted":
+            return False
+        if self.refused is not None:
             return False
         if _without_compiler():
             return True
@@ -111,15 +115,19 @@ class Kernels:
 
     def wait(self) -> bool:
         """Return when they are loaded: load them, compile them, or wait for the process that does. False if they are
-        not to be used."""
+        not to be used, or cannot be kept."""
         if not self.are_usable():
             return False
         if not (self._is_loaded or getattr(self._loading, "now", False) or _without_compiler()):
             with self._lock:
-                if not self._is_loaded:
-                    self._obtain()
-                    self._is_loaded = True
-        return True
+                if not self._is_loaded and self.refused is None:
+                    try:
+                        self._obtain()
+                        self._is_loaded = True
+                    except OSError as error:
+                        self.refused = error
+                        self.warn(FULL.format(folder=kernel_cache.folder(), reason=error.strerror or error))
+        return self.refused is None
 
     def _obtain(self) -> None:
         folder = kernel_cache.folder()

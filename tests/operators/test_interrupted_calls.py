@@ -1,0 +1,50 @@
+"""Ctrl-C and what ends services, while operators in processes of their own are called: none of these is left."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from left_processes import left, left_after
+
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="processes are found in /proc")]
+OPERATOR = """
+import subprocess
+from triplewire.extend import Parameter
+
+class Sleeps:
+    name, parameters, isolated, timeout, concurrency = "sleeps", (Parameter("n"),), True, 300, {}
+    def evaluate(self, publication, arguments):
+        subprocess.run(["sleep", "300"])
+
+operators = (Sleeps(),)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("concurrency", [1, 3])
+def test_calls_end_with_the_command(tmp_path: Path, concurrency: int, number: signal.Signals) -> None:
+    mark = f"interrupted in {tmp_path}"
+    (tmp_path / "sleeps.py").write_text(OPERATOR.format(concurrency))
+    (tmp_path / "a.nq").write_text("".join(f'<urn:s> <urn:p> "{n}" <urn:g{n}> .\n' for n in range(9)))
+    query = ["--query", "sleeps(1), sleeps(2), sleeps(3), sleeps(4)", "--language", "predicates"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "triplewire", "match", *query, "--operators", "sleeps.py", "--publications", "a.nq"],
+        stderr=subprocess.PIPE,
+        cwd=tmp_path,
+        text=True,
+        start_new_session=True,
+        env=os.environ | {"OF_TEST": mark},
+    ) as run:
+        until = time.monotonic() + 60
+        while sum("sleep 300" in line for line in left(mark)) < concurrency and time.monotonic() < until:
+            time.sleep(0.1)
+        run.send_signal(number)
+        assert (run.wait(20), run.stderr.read() if run.stderr else "") == (130, "")
+    assert not left_after(mark, 5)
