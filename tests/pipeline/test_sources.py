@@ -16,7 +16,7 @@ import pytest
 from triplewire.config import Settings
 from triplewire.encode.schema import to_batch
 from triplewire.errors import ReadError, Refusal
-from triplewire.folders import entries_below
+from triplewire.folders import entries_of
 from triplewire.pipeline import sources
 from triplewire.pipeline.connect.globs import escape
 from triplewire.pipeline.session import use_utf8
@@ -175,11 +175,11 @@ def test_what_cannot_be_read_is_refused(spark: SparkSession, tmp_path: Path, mon
         (tmp_path / name / "a.ttl").write_text(TURTLE, encoding="utf-8")
 
     def listed(folder: Path) -> Iterator[tuple[Path, str]]:
-        yield from entries_below(folder)
+        yield from entries_of(folder)
         yield folder / "left", "the folder cannot be read: No such file or directory"
         shutil.rmtree(tmp_path / "gone")
 
-    monkeypatch.setattr(sources, "entries_below", listed)
+    monkeypatch.setattr(sources, "entries_of", listed)
     monkeypatch.delattr(type(spark), "read")  # its listing ends at the first folder that it cannot read
     found, refusals = on_spark(spark, tmp_path)
     assert [row["source"] for row in found] == [str(tmp_path / "good" / "a.ttl")]
