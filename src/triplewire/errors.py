@@ -10,8 +10,9 @@
     │   └── OperatorFault    the operator itself is at fault: it crashed, hung, or answered nonsense
     ├── LimitError           a limit of `config.Settings` was passed: which one, how to raise it
     ├── SubscriptionError    a subscription cannot be registered: its id is taken, an operator is unknown ...
-    └── StoreError           a directory is no saved engine, or cannot be written
-        └── DamagedError     what was saved there is damaged
+    ├── StoreError           a directory is no saved engine, or cannot be written
+    │   └── DamagedError     what was saved there is damaged
+    └── SparkError           Spark, or the Java that it needs, is missing, did not start, or failed
 
 An error says what happened, where, why, and what to do. Where work goes on after an error (a batch, a folder of files),
 it becomes a `Refusal`. No input is dropped without one.
@@ -114,12 +115,12 @@ class StoreError(TriplewireError):
     """A directory is not a saved engine, or is a damaged one."""
 
 
-class SparkError(TriplewireError):
-    """Spark, or the Java that it needs, is missing, did not start, or failed."""
-
-
 class DamagedError(StoreError):
     """What was saved is not there any more as it was saved."""
+
+
+class SparkError(TriplewireError):
+    """Spark, or the Java that it needs, is missing, did not start, or failed."""
 
 
 @dataclass(frozen=True, slots=True)
