@@ -63,6 +63,7 @@ def test_a_beginning_ends_with_the_name_of_a_host() -> None:
         ('["jdbc:x"]\npassword = { file = "a\\u0000b" }', "its file cannot be read"),
         ('["jdbc:x"]\npassword = ["hidden"]', "no text, number or boolean"),
         ('["jdbc:x"\npassword = "hidden"', "no TOML"),
+        ('["https:"]\nallow_private_addresses = "hidden"', "allow_private_addresses is true or false"),
     ],
 )
 def test_a_file_that_is_wrong(tmp_path: Path, text: str, what: str) -> None:

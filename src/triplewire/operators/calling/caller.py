@@ -220,6 +220,8 @@ class Caller:
             if any(len(key.arguments) != parameters for _, key in requests):
                 raise TypeError(f"it takes {parameters} arguments")
             answers = operator.evaluate_together(publication, [key.arguments for _, key in requests])  # type: ignore[attr-defined]
+            if len(answers) != len(requests):
+                raise OperatorFault(f"it gives {len(answers)} answers to {len(requests)} calls")
         except Exception as error:
             return [failure_of(key, publication, error) for _, key in requests]
         results: list[Result] = []

@@ -92,7 +92,10 @@ def _settings(prefix: str, table: Any, file: str) -> dict[str, str]:
     if not isinstance(table, dict) or kind_of(prefix) == "":
         what = f"[{prefix!r}] is no table named after the beginning of an address"
         raise TriplewireError(what, source=file, remedy=f'["jdbc:postgresql://db.example/"]; addresses are {_FORMS}')
-    return {name: _value(name, value, file) for name, value in table.items()}
+    settings = {name: _value(name, value, file) for name, value in table.items()}
+    if settings.get("allow_private_addresses", "false") not in ("false", "true"):
+        raise TriplewireError(f"[{prefix!r}]: allow_private_addresses is true or false", source=file)
+    return settings
 
 
 def _value(name: str, value: Any, file: str) -> str:
