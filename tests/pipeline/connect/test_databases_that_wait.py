@@ -35,18 +35,18 @@ def test_a_lock_of_another_program(
 ) -> None:
     target = address(f"{postgres}#locked", Connections.read(secrets_file))
     found = sink(target, MATCH)
-    found.check(linked)
+    found.check(linked, "0a")
     none = rows_of(linked.createDataFrame([], columns_of(SCHEMAS[MATCH])), MATCH)
     with jdbc._connection(linked, target, commit=False) as (other, _):
         other("LOCK TABLE locked IN ACCESS EXCLUSIVE MODE")
         monkeypatch.setattr(jdbc, "_LOCK_SECONDS", 1)
-        for wait in (lambda: found.deliver(none, Part("a", 0, MATCH)), lambda: found.check(linked)):
+        for wait in (lambda: found.deliver(none, Part("a", 0, MATCH)), lambda: found.check(linked, "0a")):
             with pytest.raises(TriplewireError, match="canceling statement due to lock timeout"):
                 wait()
         monkeypatch.setattr(jdbc, "_LOCK_SECONDS", 300)
         for ended in (
             lambda stop: found.deliver(none, Part("a", 0, MATCH, stop=stop)),
-            lambda stop: found.check(linked, stop),
+            lambda stop: found.check(linked, "0a", stop),
         ):
             stop, begun = threading.Event(), time.monotonic()
             threading.Timer(2, stop.set).start()

@@ -207,13 +207,13 @@ def test_what_is_missing_is_told_before_anything_is_read(
     connections = Connections({**connections.tables, **quick})
     for text, what in wrong.items():
         with pytest.raises(TriplewireError, match=what) as raised:
-            sink(address(text, connections), MATCH).check(linked)
+            sink(address(text, connections), MATCH).check(linked, "0a")
         assert PASSWORD not in str(raised.value)
     names = in_postgres(linked, connections, postgres, "information_schema.tables")
     assert not [row["table_name"] for row in names if "staging" in row["table_name"]]
     stranger = sink(address(postgres, Connections({postgres: {"user": "test", "password": "wrong"}})), MATCH)
     with pytest.raises(TriplewireError, match="password authentication failed"):
-        stranger.check(linked)
+        stranger.check(linked, "0a")
     with jdbc._connection(linked, address(f"{postgres}#unread", connections)) as (statement, quoted):
         columns = ", ".join(f"{quoted(name)} {type_}" for name, type_ in TABLES[MATCH].items())
         statement(f"CREATE TABLE unread ({columns}); CREATE ROLE writer LOGIN PASSWORD 'other'")
@@ -222,7 +222,7 @@ def test_what_is_missing_is_told_before_anything_is_read(
         address(f"{postgres}#unread", Connections({postgres: {"user": "writer", "password": "other"}})), MATCH
     )
     with pytest.raises(TriplewireError, match="permission denied for table unread"):
-        writer.check(linked)
+        writer.check(linked, "0a")
 
 
 def test_what_a_webhook_answers(spark: SparkSession, receiver: Receiver, secrets_file: Path) -> None:

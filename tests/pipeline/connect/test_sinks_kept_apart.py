@@ -17,7 +17,7 @@ from triplewire.engine import Engine
 from triplewire.errors import Refusal, TriplewireError
 from triplewire.pipeline.connect.addresses import Connections, address
 from triplewire.pipeline.connect.delivery import Delivery, sink
-from triplewire.pipeline.connect.jdbc import TABLES, staging_table
+from triplewire.pipeline.connect.jdbc import TABLES, options, staging_table
 from triplewire.pipeline.connect.parts import LETTER, MATCH
 from triplewire.pipeline.connect.sqlite_file import SqliteSink
 from triplewire.pipeline.filter import PackedEngine
@@ -49,10 +49,10 @@ def test_a_table_of_sqlite_needs_its_key(tmp_path: Path, key: str, what: str) ->
         connection.execute(f"CREATE TABLE matches ({columns}{key})")
     own = SqliteSink(address(f"sqlite:{tmp_path}/own.db#matches"), MATCH)
     if not what:
-        own.check(None)  # type: ignore[arg-type]  # it needs no Spark
+        own.check(None, "0a")  # type: ignore[arg-type]  # it needs no Spark
         return
     with pytest.raises(TriplewireError, match=what):
-        own.check(None)  # type: ignore[arg-type]  # as above
+        own.check(None, "0a")  # type: ignore[arg-type]  # as above
 
 
 @pytest.mark.parametrize("size", ["large", "-1", "1000"])
@@ -69,7 +69,10 @@ def test_several_threads_deliver_at_once(
     """A stream refuses files in one thread while another delivers a micro-batch; the name of the table is as long as
     PostgreSQL has them."""
     connections = Connections.read(secrets_file)
-    given = Delivery(letters=[sink(address(f"{postgres}#{LONGEST}", connections), LETTER)])
+    # a start that was killed left its table
+    left = options(address(postgres, connections), dbtable=staging_table(LONGEST, "0a-check"))
+    linked.createDataFrame([], "number int").write.format("jdbc").options(**left).save()
+    given = Delivery(letters=[sink(address(f"{postgres}#{LONGEST}", connections), LETTER)], stream="0a")
     given.open(linked, tmp_path)
 
     def deliver(thread: int) -> list[Refusal]:

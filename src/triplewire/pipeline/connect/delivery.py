@@ -73,7 +73,7 @@ class Delivery:
         self._spark, self._folder = spark, folder
         self.stream = self.stream or stream_of(folder)
         for target in (*self.matches, *self.letters):
-            target.check(spark, self.stop)
+            target.check(spark, self.stream, self.stop)
 
     def committing(self, folders: tuple[Path, Path], batch: int, *, replaces: bool) -> list[Refusal]:
         """Deliver the files of a micro-batch, of matches and of dead letters. Returns what no receiver will take; what

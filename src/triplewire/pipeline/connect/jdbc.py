@@ -11,7 +11,6 @@ database, make the tables first, with the columns of `TABLES`.
 from __future__ import annotations
 
 import hashlib
-import secrets
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -112,7 +111,7 @@ class JdbcSink:
     def __str__(self) -> str:
         return str(self._target)
 
-    def check(self, spark: SparkSession, stop: threading.Event | None = None) -> None:
+    def check(self, spark: SparkSession, stream: str, stop: threading.Event | None = None) -> None:
         """Make the table where it is not there. Raises `TriplewireError`, also where rows cannot be written: the table
         has other columns or types, the user may not, or another program keeps it locked."""
         stop = stop or threading.Event()
@@ -129,8 +128,8 @@ class JdbcSink:
                 key = ", ".join(map(quoted, KEY))
                 run(f"CREATE TABLE {self._table} ({types}, PRIMARY KEY ({key}))")
         none = rows_of(spark.createDataFrame([], columns_of(SCHEMAS[self._kind])), self._kind)
-        # under a name that no stream has: other runs may write to the table meanwhile
-        self.deliver(none, Part(secrets.token_hex(16), 0, self._kind, replaces=True, stop=stop))
+        # under a name of this stream's own: other runs may write to the table, and one that was killed left this one
+        self.deliver(none, Part(f"{stream}-check", 0, self._kind, replaces=True, stop=stop))
 
     def deliver(self, rows: DataFrame, part: Part) -> list[Refusal]:
         """Write the rows that are not there yet, all or none; with `Part.replaces`, in place of those before."""

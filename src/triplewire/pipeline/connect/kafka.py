@@ -143,7 +143,7 @@ class KafkaSink:
     def __str__(self) -> str:
         return str(self._target)
 
-    def check(self, spark: SparkSession, stop: threading.Event | None = None) -> None:
+    def check(self, spark: SparkSession, stream: str, stop: threading.Event | None = None) -> None:
         """Raises `TriplewireError` where the session has no connector, or no broker answers."""
         with _asked(spark, self._target) as client:
             client.describeCluster().nodes().get()

@@ -79,8 +79,8 @@ class Part:
 class Sink(Protocol):
     """Where matches or dead letters go."""
 
-    def check(self, spark: SparkSession, stop: threading.Event | None = None) -> None:
-        """Find out before the work begins what is missing; who waits meanwhile looks at `stop`. Raises
+    def check(self, spark: SparkSession, stream: str, stop: threading.Event | None = None) -> None:
+        """Find out before the work of a stream begins what is missing; who waits meanwhile looks at `stop`. Raises
         `TriplewireError`."""
 
     def deliver(self, rows: DataFrame, part: Part) -> list[Refusal]:

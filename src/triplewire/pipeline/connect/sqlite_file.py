@@ -36,7 +36,7 @@ class SqliteSink:
     def __str__(self) -> str:
         return str(self._target)
 
-    def check(self, spark: SparkSession, stop: threading.Event | None = None) -> None:
+    def check(self, spark: SparkSession, stream: str, stop: threading.Event | None = None) -> None:
         """Make the table where it is not there. Raises `TriplewireError`, also where a table has other columns, or no
         key that tells what is there."""
         types = ", ".join(f"[{name}] {_TYPES[kind]}" for name, kind in self._columns.items())

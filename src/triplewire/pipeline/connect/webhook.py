@@ -70,7 +70,7 @@ class WebhookSink:
     def __str__(self) -> str:
         return str(self._address)
 
-    def check(self, spark: SparkSession, stop: threading.Event | None = None) -> None:
+    def check(self, spark: SparkSession, stream: str, stop: threading.Event | None = None) -> None:
         """Nothing is sent before there is something to say."""
 
     def deliver(self, rows: DataFrame, part: Part) -> list[Refusal]:
