@@ -69,13 +69,14 @@ def test_the_matchers_agree(seed: int) -> None:
     assert len(refused) > 20
 
 
-class AnyOpen:
-    """Open calls in an order drawn by chance."""
+class AnyOrder(OperatorStage):
+    """Makes open calls in an order drawn by chance."""
 
-    def __init__(self, chance: random.Random) -> None:
+    def __init__(self, world: World, chance: random.Random) -> None:
+        super().__init__(world)
         self.chance = chance
 
-    def next(self, waiting: Mapping[int, Mapping[CallKey, None]]) -> CallKey:
+    def next_call(self, waiting: Mapping[int, Mapping[CallKey, None]]) -> CallKey:
         place = self.chance.choice(sorted(waiting))
         return self.chance.choice(list(waiting[place]))
 
@@ -88,7 +89,7 @@ def test_the_order_of_calls_changes_no_answer(seed: int) -> None:
     for one in some:
         alone = [evaluate(subscription, one, world) for subscription in subscriptions]
         for again in range(2):
-            stage = OperatorStage(world, AnyOpen(random.Random(again)))
+            stage = AnyOrder(world, random.Random(again))
             results: CallResults = {}
             counts = CallCounts()
             for mine, theirs in zip(stage.decide(one, subscriptions, results, counts), alone, strict=True):

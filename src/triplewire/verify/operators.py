@@ -10,7 +10,6 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from triplewire.errors import OperatorError, TriplewireError
 from triplewire.ir.evaluation.evaluate import Answer, CallKey, CallResults, Open, Result, World, decide
@@ -51,29 +50,12 @@ class CallCounts:
             self.made(operator, int(own["calls"]), int(own["failed"]), own["seconds"], own["cost"])
 
 
-class NextCall(Protocol):
-    """Says which open call is made next. It changes the cost, never an answer."""
-
-    def next(self, waiting: Mapping[int, Mapping[CallKey, None]]) -> CallKey:
-        """One of the open calls. `waiting` has those of each undecided pair, by its place among the subscriptions; it
-        is never empty, and neither is any of its values."""
-
-
-class FirstOpen:
-    """The first open call of the first pair that is undecided."""
-
-    def next(self, waiting: Mapping[int, Mapping[CallKey, None]]) -> CallKey:
-        """See `NextCall`."""
-        return next(iter(next(iter(waiting.values()))))
-
-
 class OperatorStage:
     """Decides pairs by making calls. Any thread may ask it. `learned` counts what comes of them."""
 
-    def __init__(self, world: World, order: NextCall | None = None, learned: LearnedCalls | None = None) -> None:
+    def __init__(self, world: World, learned: LearnedCalls | None = None) -> None:
         self._world = world
         self._learned = learned
-        self._order = order or FirstOpen()
         self.caller = Caller(world)
 
     def decide(
@@ -93,7 +75,7 @@ class OperatorStage:
         made: list[tuple[CallKey, bool, float]] = []
         failed: list[str] = []
         while pairs.waiting:
-            key = self._order.next(pairs.waiting)
+            key = self.next_call(pairs.waiting)
             if recalled is not None and key in recalled:
                 results[key] = recalled[key]
                 reused = pairs.known(key)
@@ -117,6 +99,11 @@ class OperatorStage:
             self._learned.made(made)
             self._learned.failed(failed)
         return pairs.outcomes
+
+    def next_call(self, waiting: Mapping[int, Mapping[CallKey, None]]) -> CallKey:
+        """The open call that is made next: which one changes the cost, never an answer. `waiting` has those of each
+        undecided pair, by its place among the subscriptions; neither it nor any of its values is empty."""
+        return next(iter(next(iter(waiting.values()))))
 
     def made(self, keys: Sequence[CallKey], publication: Publication) -> list[Result]:
         """Make calls, at once where the operators allow it: the only place where some are made for a match."""
