@@ -1,5 +1,6 @@
 """The files that a path stands for: those below a folder, with what is left out, and what a glob names. It is the same
-for publications and subscriptions. And the text of a small file."""
+for publications and subscriptions. And how small files are read and
+written, and others put on disk."""
 
 from __future__ import annotations
 
@@ -8,7 +9,9 @@ import glob
 import os
 import stat
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import IO
 
 NO_PLAIN_FILE = "it is no plain file, but a pipe, a socket or a device"
 LINK = "it is a link to a folder, which is not followed: name that folder itself"
@@ -32,6 +35,25 @@ def replace_text(file: Path, text: str) -> None:
     aside = file.with_name(f".{file.name}.{os.getpid()}")
     aside.write_text(text, encoding="utf-8")
     os.replace(aside, file)
+
+
+@contextmanager
+def on_disk(path: Path) -> Iterator[IO[bytes]]:
+    """A new file, which is written to in the block, and is on disk at its end. Raises `OSError`."""
+    with path.open("wb") as stream:
+        yield stream
+        stream.flush()
+        os.fsync(stream.fileno())
+
+
+def sync(folder: Path) -> None:
+    """Have the names in a folder written to disk."""
+    with suppress(OSError):  # there are systems on which a folder cannot be opened
+        file = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(file)
+        finally:
+            os.close(file)
 
 
 def named_by(path: str) -> list[str]:

@@ -27,6 +27,7 @@ from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, Literal, Triple
 from triplewire.operators import built_in_operators, with_taxonomy
 from triplewire.operators.families import library
+from triplewire.operators.families.entities import MENTIONS
 from triplewire.operators.families.reasoner import entails
 from triplewire.operators.families.shapes import conforms
 from triplewire.operators.families.spatial import in_place
@@ -126,6 +127,13 @@ def test_an_operator_can_travel_to_a_worker(operator: library.LibraryOperator) -
     copy = pickle.loads(pickle.dumps(known))
     assert (copy.name, copy.version, copy.isolated) == (operator.name, operator.version, operator.isolated)
     assert getattr(copy, "taxonomy", classes) == classes
+
+
+def test_classes_are_kept_once_whatever_their_language() -> None:
+    mentions = MENTIONS.with_taxonomy(Taxonomy.build([("urn:bird", "urn:animal")], names=[("urn:bird", "Bird")]))
+    for number in range(9):
+        ask(mentions, Publication("p", ()), Literal("Bird", language=f"en-x-{number}"), None)
+    assert len(mentions._below) == 1
 
 
 # --- files -----------------------------------------------------------------------------------------------------------

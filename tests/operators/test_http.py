@@ -13,6 +13,7 @@ from triplewire import Engine, Publication
 from triplewire.errors import OperatorError
 from triplewire.model.terms import IRI, Literal, Triple
 from triplewire.operators.files import OperatorFile, operators_of
+from triplewire.operators.http import service as requests
 from triplewire.operators.http.addresses import is_public
 
 CASES = Path(__file__).parents[1] / "cases" / "operators"
@@ -112,6 +113,14 @@ def test_several_calls_in_one_request() -> None:
         keys = [CallKey("mentions", (Literal(str(n)),)) for n in range(7)]
         assert Caller(World(operators=operators)).outcomes(publications(1)[0], keys) == [True] * 7
     assert sorted(len(asked["calls"]) for asked in server.asked) == [1, 3, 3]
+
+
+def test_texts_of_publications_are_kept_by_their_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(requests, "_MOST_TEXT", 1_000)
+    for number in range(9):
+        text = requests._nquads(Publication(f"urn:{number}", [(IRI("urn:s"), IRI("urn:p"), Literal("x" * 400))]))
+        assert text.endswith(f" <urn:{number}> .\n")
+        assert requests._texts.weight <= 1_000
 
 
 def test_private_addresses_are_refused() -> None:

@@ -14,6 +14,7 @@ from engine.samples import Stub, item
 from triplewire import Engine, MatchResult, Publication, Settings, TriplewireError, kernel_cache
 from triplewire.encode.schema import to_batch
 from triplewire.engine.compiler import Compiler
+from triplewire.engine.tiers import snapshots
 from triplewire.engine.tiers.kernels import KERNELS, PUBLICATION_BYTES, TIER
 from triplewire.engine.tiers.snapshots import InterpretedSnapshot
 from triplewire.errors import SubscriptionError
@@ -61,6 +62,21 @@ def told(result: MatchResult) -> tuple[list[object], set[tuple[str, str]]]:
 def tiers(result: MatchResult) -> tuple[int, int]:
     """How many publications were matched interpreted, and compiled."""
     return result.stats.tiers["interpreted"], result.stats.tiers["compiled"]
+
+
+def test_ids_that_are_gone_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(TIER, "interpreted")
+    monkeypatch.setattr(snapshots, "_FORMER", 10)
+    engine, made = filled(), parse("ASK { ?s ?p ?o }", "sparql")
+    for number in range(100):
+        engine.subscribe(made, id=f"made{number}")
+        if number:
+            engine.unsubscribe(f"made{number}")
+    snapshot = engine._snapshot
+    assert isinstance(snapshot, InterpretedSnapshot)
+    unproven = snapshot._successor._unproven
+    assert "made0" in unproven
+    assert len(unproven) <= 10 + 2 * (len(engine) + 1)
 
 
 def test_small_work_is_interpreted_until_the_engine_has_settled(cold: None) -> None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 
@@ -38,30 +38,14 @@ _PERCENT_OF_9I = 70
 _RUNS = 3
 
 
-@dataclass
-class _Recorded(Placement):
-    """A placement that knows what hangs below what, so that it can be spread over another number of nodes."""
-
-    hung: dict[tuple[str, str], None] = field(default_factory=dict)
-
-    def hang(self, id: str, above: str) -> None:
-        """As the placement does."""
-        super().hang(id, above)
-        self.hung[id, above] = None
-
-    def unhang(self, id: str, above: str) -> None:
-        """As the placement does."""
-        super().unhang(id, above)
-        del self.hung[id, above]
-
-    def over(self, nodes: int) -> Placement:
-        """The same over so many nodes."""
-        out = Placement(nodes, mergers=self.mergers)
-        for id in self.place:
-            out.put(id, SERVER)
-        for id, above in self.hung:
-            out.hang(id, above)
-        return out
+def _spread_over(placement: Placement, nodes: int) -> Placement:
+    """The same placement over so many nodes."""
+    out = Placement(nodes, mergers=placement.mergers)
+    for id in placement.place:
+        out.put(id, SERVER)
+    for id, above in placement.above.items():
+        out.hang(id, above)
+    return out
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,10 +157,10 @@ def _partitioned(
     """One way to partition, over several numbers of nodes."""
     name = f"{given.label}: {way} {percent} %" if way == MERGING else f"{given.label}: {way}"
     made = partitioner(way, 1, given.world, sample=given.sample, percent=percent)
-    recorded = made.placement = _Recorded(1)
     made.subscribe(given.subscriptions)
-    yield Figure("cluster", f"{name}: server's index", recorded.server_size, "entries")
-    server = given.engine([*recorded.mergers.values(), *_placed(recorded, given.subscriptions, SERVER)])
+    placement = made.placement
+    yield Figure("cluster", f"{name}: server's index", placement.server_size, "entries")
+    server = given.engine([*placement.mergers.values(), *_placed(placement, given.subscriptions, SERVER)])
     cost = _cost(server, given.publications)
     yield from _shares(f"{name}: server", cost)
     for kind in _KINDS:
@@ -185,7 +169,7 @@ def _partitioned(
         if given.number == "10":
             points.add(given.number + kind.suffix, "one engine", percent, given.rate(kind.of_engine(alone)))
     for nodes in nodes_of:
-        each = _routed(server, recorded.over(nodes), given)
+        each = _routed(server, _spread_over(placement, nodes), given)
         for kind in _KINDS:
             work = _Work(kind.of_engine(cost), tuple(map(kind.of_node, each)))
             for end, slowest in (("", work.one_server), (ON_EACH_NODE, work.on_each_node)):

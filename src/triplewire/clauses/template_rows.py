@@ -16,7 +16,8 @@ from triplewire.clauses.node_tests.table import TestTable
 from triplewire.clauses.table import ASK, CALLS, DISTINCT, EXACT
 from triplewire.ir.fulltext.nodes import Word
 from triplewire.ir.nodes import FullText, Variable
-from triplewire.ir.normal_form.clauses import Clause, Test, X
+from triplewire.ir.normal_form.clauses import Clause
+from triplewire.ir.normal_form.conditions import Test, X
 from triplewire.languages.templates.parameters import Parameters, term_of
 from triplewire.languages.templates.template import Conjunction, Template, leaves, replaced
 from triplewire.model.terms import IRI, Literal

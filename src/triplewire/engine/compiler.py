@@ -18,7 +18,7 @@ from triplewire.ir.nodes import Call, InstanceOf, Label
 from triplewire.ir.show import show
 from triplewire.ir.subscription import Subscription
 from triplewire.ir.taxonomy import Taxonomy
-from triplewire.ir.walk import walk
+from triplewire.ir.walk import calls_in, walk
 from triplewire.languages import parse
 from triplewire.model.operator import Operator, warnings_of_call
 from triplewire.model.publication import Publication
@@ -75,9 +75,8 @@ class Compiler:
 
     def check_calls(self, subscription: Subscription) -> None:
         """Raises what `checked` raises, without a look at anything that only warns."""
-        for node in walk(subscription.where):
-            if isinstance(node, Call):
-                call_warnings(node, subscription.id, self.world.operators)
+        for call in calls_in(subscription.where):
+            call_warnings(call, subscription.id, self.world.operators)
 
     def is_plain(self, subscription: Subscription) -> bool:
         """Does the text of the subscription, compiled without other rules, give the same subscription?"""

@@ -13,6 +13,7 @@ from typing import ParamSpec, Protocol, TypeAlias
 
 from triplewire.engine.compiler import Compiler, id_is_taken
 from triplewire.engine.current_snapshot import CurrentSnapshot
+from triplewire.engine.incoming import size_of
 from triplewire.engine.views.rules import Rules
 from triplewire.errors import Refusal, TriplewireError
 from triplewire.ir.subscription import Subscription
@@ -56,8 +57,7 @@ def load(
     if current.snapshot.columnar:
         from triplewire.engine.segments.loading import SegmentRegistrar  # compiled kernels
 
-        size = sum(os.path.getsize(file) for file in files if os.path.isfile(file))
-        registrar = SegmentRegistrar(compiler, current, size, tell, warn)
+        registrar = SegmentRegistrar(compiler, current, size_of(files), tell, warn)
         meant = None if compiler.entailment == "none" else compiler.meant
         templates, together = Templates(world.settings, world.operators, meant), ROWS_AHEAD
     rows = read_rows(

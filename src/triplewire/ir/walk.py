@@ -10,6 +10,8 @@ from collections.abc import Callable, Collection, Iterator
 from operator import attrgetter
 from typing import Any, TypeVar, cast
 
+from triplewire.ir.nodes import Call
+
 T = TypeVar("T")
 _KNOWN: dict[type, Callable[[Any], tuple[object, ...]] | None] = {}
 
@@ -29,6 +31,11 @@ def walk(root: object) -> Iterator[object]:
         if not isinstance(node, tuple):
             yield node
         stack += [part for part in parts(node)[::-1] if type(part) is not str]
+
+
+def calls_in(root: object) -> Iterator[Call]:
+    """The operator calls in a tree, in the order of `walk`."""
+    return (node for node in walk(root) if isinstance(node, Call))
 
 
 def rewrite(node: T, kinds: Collection[type], change: Callable[[Any], object]) -> T:

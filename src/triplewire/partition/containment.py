@@ -9,7 +9,6 @@ satisfies one of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from triplewire.ir.entailment import with_subclasses
@@ -146,14 +145,3 @@ def _connected(order: list[int], clause: Clause) -> list[int]:
         out.append(at)
         bound |= names[at]
     return out
-
-
-def variables_of(clause: Clause) -> Iterator[str]:
-    """The names of its variables, as often as they occur."""
-    for pattern in clause.patterns:
-        for term in pattern:
-            if isinstance(term, Variable):
-                yield term.name
-
-
-__all__ = ["MOST_CLAUSES", "MOST_STEPS", "Form", "contains", "form_of", "is_in", "tests_of", "variables_of"]

@@ -26,8 +26,6 @@ class ContainmentPartitioner:
         self._world, self._entailment = world, entailment
         self._roots = Containers(world.taxonomy)
         self._forms: dict[str, Form] = {}
-        self._root_of: dict[str, str] = {}
-        self._children: dict[str, dict[str, None]] = {}
 
     def subscribe(self, subscriptions: Iterable[Subscription]) -> None:
         """Place new subscriptions. Many at once are taken from the general to the special."""
@@ -38,17 +36,14 @@ class ContainmentPartitioner:
     def unsubscribe(self, id: str) -> None:
         """Forget a subscription. Children of a root are checked for containment again (001, section 4.4)."""
         del self._forms[id]
-        root = self._root_of.pop(id, None)
-        if root is not None:
-            self.placement.unhang(id, root)
-            del self._children[root][id]
+        if id in self.placement.above:
+            self.placement.unhang(id)
             self.placement.drop(id)
             return
         self._roots.remove(id)
-        freed = list(self._children.pop(id, ()))
+        freed = self.placement.hanging(id)
         for child in freed:
-            self.placement.unhang(child, id)
-            del self._root_of[child]
+            self.placement.unhang(child)
         self.placement.drop(id)
         self._add([self._forms[child] for child in freed], alike=False)
 
@@ -56,25 +51,18 @@ class ContainmentPartitioner:
         for form in sorted(forms, key=specialty):
             root = self._roots.container_of(form)
             if root is not None:
-                self._hang(form.id, root)
+                self.placement.hang(form.id, root)
                 continue
             for below in self._roots.contained_in(form, alike=alike):
                 self._lower(below, form.id)
             self._roots.add(form)
             self.placement.put(form.id, SERVER)
 
-    def _hang(self, id: str, root: str) -> None:
-        self.placement.hang(id, root)
-        self._root_of[id] = root
-        self._children.setdefault(root, {})[id] = None
-
     def _lower(self, old: str, new: str) -> None:
         """A root, and all below it, are below a new one."""
         self._roots.remove(old)
-        for child in self._children.pop(old, ()):
-            self.placement.unhang(child, old)
-            self._hang(child, new)
-        self._hang(old, new)
+        for id in (*self.placement.hanging(old), old):
+            self.placement.hang(id, new)
 
 
 def specialty(form: Form) -> tuple[int, int, int]:

@@ -55,11 +55,7 @@ class MergingPartitioner:
         self._sample, self._percent = sample, percent
         self._subscriptions: dict[str, Subscription] = {}
         self._most_in_vain = most_in_vain
-        self._members: dict[str, list[str]] = {}
-        self._root_of: dict[str, str] = {}
-        self._children: dict[str, dict[str, None]] = {}
         self._in_vain: dict[str, float] = {}  # merger -> what is expected of it
-        self._merger_of: dict[str, str] = {}
         self._made = 0
         self._left = 0  # the size of the index after the last merging, or less since
 
@@ -79,30 +75,26 @@ class MergingPartitioner:
         """Forget a subscription. Its merger is taken apart, and the others go back to the index, as do those that it
         contains (001, section 4.4)."""
         del self._subscriptions[id]
-        merger = self._merger_of.get(id)
-        if merger is not None:
-            for member in self._members.pop(merger):
-                self._back(member, merger)
-                del self._merger_of[member]
-            del self.placement.mergers[merger], self._in_vain[merger]
-            self.placement.changed[merger] = None
-        for child in self._children.pop(id, ()):
-            self._back(child, id)
-            del self._root_of[child]
-        root = self._root_of.pop(id, None)
-        if root is not None:
-            del self._children[root][id]
-            self.placement.unhang(id, root)
+        above = self.placement.above.get(id)
+        if above is not None and above in self.placement.mergers:
+            self._free_below(above)
+            del self.placement.mergers[above], self._in_vain[above]
+            self.placement.changed[above] = None
+        elif above is not None:
+            self.placement.unhang(id)
+        self._free_below(id)
         self.placement.drop(id)
         self._left = min(self._left, self.placement.server_size)
 
-    def _back(self, id: str, above: str) -> None:
-        self.placement.unhang(id, above)
-        self.placement.put(id, SERVER)
+    def _free_below(self, above: str) -> None:
+        """What hangs below goes back to the index."""
+        for id in self.placement.hanging(above):
+            self.placement.unhang(id)
+            self.placement.put(id, SERVER)
 
     def members(self, merger: str) -> list[str]:
         """The subscriptions that a merger stands for."""
-        return list(self._members[merger])
+        return self.placement.hanging(merger)
 
     def merge(self) -> None:
         """Merge until the index is as small as the target says, or nothing more can be merged."""
@@ -114,8 +106,7 @@ class MergingPartitioner:
         forms = {
             id: form
             for id, subscription in self._subscriptions.items()
-            if id not in self._merger_of
-            and id not in self._root_of
+            if id not in self.placement.above
             and (form := form_of(subscription, self._world, self._entailment)).contained
             and len(form.clauses) == 1
         }
@@ -170,23 +161,16 @@ class MergingPartitioner:
                 below.setdefault(root, []).append(form.id)
         for root in sorted(below, key=lambda id: -matched.get(id, 0).bit_count()):
             for child in below[root][: max(0, self.placement.server_size - target)]:
-                for grandchild in self._children.pop(child, ()):  # of an earlier merging
-                    self.placement.unhang(grandchild, child)
-                    self._hang(grandchild, root)
-                self._hang(child, root)
+                for id in (*self.placement.hanging(child), child):  # those of an earlier merging first
+                    self.placement.hang(id, root)
                 del forms[child]
-
-    def _hang(self, id: str, root: str) -> None:
-        self.placement.hang(id, root)
-        self._root_of[id] = root
-        self._children.setdefault(root, {})[id] = None
 
     def _merge_around(self, ids: Iterable[str], work: _Work) -> None:
         """Merge these subscriptions around the patterns that most of them share."""
         sharing: dict[Shape, dict[str, None]] = {}
         for id in ids:
             for pattern in work.forms[id].clauses[0].patterns if id in work.forms else ():
-                for shape in shapes_of(pattern) if id not in self._merger_of else ():
+                for shape in shapes_of(pattern) if id not in self.placement.above else ():
                     sharing.setdefault(shape, {})[id] = None
         # of two that as many share, the one that says more
         order = [
@@ -197,7 +181,7 @@ class MergingPartitioner:
         heapify(order)
         while order and self.placement.server_size > work.target:
             size, open_, number, shape = heappop(order)
-            left = [id for id in sharing[shape] if id not in self._merger_of]
+            left = [id for id in sharing[shape] if id not in self.placement.above]
             if len(left) < 2:
                 continue
             if len(left) < -size:  # others share their members with it: its turn comes later
@@ -228,18 +212,9 @@ class MergingPartitioner:
         self.placement.mergers[id] = merger
         self.placement.changed[id] = None
         self._in_vain[id] = in_vain
-        self._members[id] = []
         for member in inside:
-            for child in self._children.pop(member, ()):
-                self.placement.unhang(child, member)
-                del self._root_of[child]
-                self._join(child, id)
-            self._join(member, id)
-
-    def _join(self, member: str, merger: str) -> None:
-        self.placement.hang(member, merger)
-        self._members[merger].append(member)
-        self._merger_of[member] = merger
+            for below in (*self.placement.hanging(member), member):
+                self.placement.hang(below, id)
 
 
 @dataclass(frozen=True)

@@ -17,13 +17,16 @@ SERVER = -1
 @dataclass(slots=True)
 class Placement:
     """`place`: subscription -> `SERVER` or the number of its node. `routes`: id at the server -> node -> how many
-    subscriptions are there on its account. `mergers`: those of the ids at the server that are no subscriptions.
+    subscriptions are there on its account. `above`: subscription -> what it hangs below, an id at the server, and
+    `below` the other way. `mergers`: those of the ids at the server that are no subscriptions.
     `everywhere`: every publication goes to every node. `changed` are the ids with another place than before."""
 
     nodes: int
     everywhere: bool = False
     place: dict[str, int] = field(default_factory=dict)
     routes: dict[str, dict[int, int]] = field(default_factory=dict)
+    above: dict[str, str] = field(default_factory=dict)
+    below: dict[str, dict[str, None]] = field(default_factory=dict)
     mergers: dict[str, Subscription] = field(default_factory=dict)
     changed: dict[str, None] = field(default_factory=dict)
     sizes: list[int] = field(default_factory=list)
@@ -57,7 +60,11 @@ class Placement:
 
     def hang(self, id: str, above: str) -> None:
         """Put a subscription below what is at the server: on its node, or else on the one with the fewest there, and
-        of these the one with the fewest at all."""
+        of these the one with the fewest at all. It hangs nowhere else then."""
+        if id in self.above:
+            self.unhang(id)
+        self.above[id] = above
+        self.below.setdefault(above, {})[id] = None
         routes = self.routes.setdefault(above, {})
         where = self.place.get(id, SERVER)
         if where == SERVER:
@@ -65,14 +72,22 @@ class Placement:
         self.put(id, where)
         routes[where] = routes.get(where, 0) + 1
 
-    def unhang(self, id: str, above: str) -> None:
+    def unhang(self, id: str) -> None:
         """Take its share out of the routes, and leave it where it is."""
+        above = self.above.pop(id)
+        del self.below[above][id]
+        if not self.below[above]:
+            del self.below[above]
         routes, where = self.routes[above], self.place[id]
         routes[where] -= 1
         if not routes[where]:
             del routes[where]
         if not routes:
             del self.routes[above]
+
+    def hanging(self, above: str) -> list[str]:
+        """The subscriptions that hang below this."""
+        return list(self.below.get(above, ()))
 
     def nodes_of(self, id: str) -> frozenset[int]:
         """The nodes that a publication goes to which matches this at the server."""

@@ -305,8 +305,7 @@ class BatchVerifier:
 
     def _evaluated(self, publication: int, number: int, content: Content, failures: list[Failure]) -> Answer | None:
         try:
-            answer = evaluate(self._subscription(number), content.publication(publication), self._world)
+            return evaluate(self._subscription(number), content.publication(publication), self._world)
         except TriplewireError as error:
             failures.append((publication, number, error))
             return None
-        return answer

@@ -10,6 +10,8 @@ import pytest
 from engine.samples import EX, item
 from triplewire import Engine, Refusal, Taxonomy
 from triplewire.engine.compiler import Compiler, line_of
+from triplewire.engine.segments import loading
+from triplewire.engine.segments.texts import TextWriter
 from triplewire.errors import SubscriptionError
 
 TAXONOMY = Taxonomy.build([(EX + "A", EX + "B")])
@@ -63,6 +65,14 @@ def test_as_one_by_one(matcher: str, file: Path, tmp_path: Path) -> None:
         assert list(engine.match(item("p", title))) == list(reference.match(item("p", title)))
     engine.save(tmp_path / "saved")
     assert Engine.load(tmp_path / "saved").subscriptions == engine.subscriptions
+
+
+def test_the_files_of_a_folder_are_expected(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected: list[int] = []
+    monkeypatch.setattr(loading, "TextWriter", lambda size: expected.append(size) or TextWriter(size))
+    for path in (file, file.parent):
+        Engine().load_subscriptions(path, on_refusal=lambda refusal: None)
+    assert set(expected) == {file.stat().st_size}
 
 
 def test_ids_that_are_taken(matcher: str, file: Path) -> None:

@@ -16,8 +16,7 @@ from amounts import usually
 from engine.store import interrupted
 from engine.store.damage import data_files
 from triplewire import Engine
-from triplewire.engine.store import directory
-from triplewire.engine.tiers.lock import locked
+from triplewire.engine.tiers import lock
 from triplewire.errors import StoreError
 
 TESTS = str(Path(__file__).parents[2])
@@ -86,8 +85,8 @@ def test_processes_save_to_one_directory(tmp_path: Path) -> None:
 def test_a_save_waits_and_is_refused_in_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     engine = Engine(matcher="reference")
     engine.save(tmp_path)
-    monkeypatch.setattr(directory, "WAIT_SECONDS", 0.1)
-    with locked(tmp_path / directory.LOCK), pytest.raises(StoreError, match="another process has been saving to it"):
+    monkeypatch.setattr(lock, "WAIT_SECONDS", 0.1)
+    with lock.locked(tmp_path / lock.LOCK), pytest.raises(StoreError, match="another process has been writing to it"):
         engine.save(tmp_path)
     engine.save(tmp_path)
 

@@ -38,7 +38,7 @@ from triplewire.ir.nodes import (
     TextRelation,
     TextTest,
 )
-from triplewire.ir.normal_form.clauses import Test, X
+from triplewire.ir.normal_form.conditions import Test, X
 from triplewire.ir.values.compare import BOOLEAN, BOOLEANS, Text, label_of, value_of
 from triplewire.ir.values.dates import Moment, lenient_instant
 from triplewire.ir.values.numbers import Number, lenient_number

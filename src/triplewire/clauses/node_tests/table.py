@@ -27,7 +27,7 @@ from triplewire.clauses.node_tests.words import WordTests, collect_words
 from triplewire.encode.batch import Bytes, Ids
 from triplewire.ir.fulltext.nodes import Word
 from triplewire.ir.nodes import FullText
-from triplewire.ir.normal_form.clauses import Test
+from triplewire.ir.normal_form.conditions import Test
 from triplewire.kernels.shared.columns import TestColumns, fixed
 
 RESIDUAL, INDEXED, RANGE = 0, 1, 2

@@ -17,7 +17,7 @@ from triplewire.ir.nodes import Call, Variable
 from triplewire.ir.normal_form.calls import split
 from triplewire.ir.show import show, show_term
 from triplewire.ir.subscription import Subscription
-from triplewire.ir.walk import walk
+from triplewire.ir.walk import calls_in
 from triplewire.model.publication import Publication
 from triplewire.model.terms import shortened
 from triplewire.verify.operators import OperatorStage
@@ -150,7 +150,7 @@ class TracedCalls:
 
     def _skipped(self) -> Iterator[CallSkipped]:
         why = self._why()
-        calls = dict.fromkeys(node for node in walk(self._subscription.where) if isinstance(node, Call))
+        calls = dict.fromkeys(calls_in(self._subscription.where))
         asked = {key.operator for key in self._made}
         for call in calls:
             constants = tuple([None if isinstance(a, Variable) else a for a in call.arguments])

@@ -25,7 +25,7 @@ from triplewire.ir.nodes import (
     conjuncts,
 )
 from triplewire.ir.subscription import Subscription
-from triplewire.ir.walk import walk
+from triplewire.ir.walk import calls_in, walk
 from triplewire.model.match import Binding
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, Literal, Term
@@ -95,10 +95,10 @@ def inline_values(solution: Mapping[str, Term]) -> Where:
 def cheap_first(parts: tuple[Where, ...], made: Mapping[CallKey, object]) -> tuple[Where, ...]:
     """The parts; behind all others those that call operators and bind nothing: first those with calls that have been
     made, then the others. So a part that is cheap and fails is named without a call."""
-    bound = frozenset(name for part in parts if not _calls(part) for name in variables(part))
+    bound = frozenset(name for part in parts if not calls_operators(part) for name in variables(part))
 
     def rank(part: Where) -> int:
-        calls = _calls(part)
+        calls = list(calls_in(part))
         if not calls or not bound.issuperset(variables(part)):
             return 0
         return 1 if all(_is_made(call, made) for call in calls) else 2
@@ -108,11 +108,7 @@ def cheap_first(parts: tuple[Where, ...], made: Mapping[CallKey, object]) -> tup
 
 def calls_operators(node: object) -> bool:
     """Is there a call of an operator in the tree?"""
-    return any(isinstance(inner, Call) for inner in walk(node))
-
-
-def _calls(part: Where) -> list[Call]:
-    return [node for node in walk(part) if isinstance(node, Call)]
+    return any(True for _ in calls_in(node))
 
 
 def _is_made(call: Call, made: Mapping[CallKey, object]) -> bool:

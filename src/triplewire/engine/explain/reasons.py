@@ -265,8 +265,8 @@ def _why_not_one(pair: ExplainedPair, part: Where, partial: Binding) -> list[str
             return condition_lines(pair, condition, partial, pair.truth(condition, partial))
         case Not(group) | Minus(group):
             for other in pair.extensions(partial, [group]):
-                triples = (node for node in _patterns(group, other, pair.publication.graph))
-                return [f"there is {triple_text(triple)}" for triple in triples] or [f"{show(group)} has a solution"]
+                triples = map(triple_text, _patterns(group, other, pair.publication.graph))
+                return [f"there is {triple}" for triple in triples] or [f"{show(group)} has a solution"]
             failed = pair.failed_call(partial, part)
             return [failed or f"{show(group)} has a solution that agrees with {_bound(partial)}"]
         case Values():

@@ -31,7 +31,7 @@ from triplewire.ir.evaluation.unknown import CallKey
 from triplewire.ir.nodes import Call, Expression, InstanceOf, Label
 from triplewire.ir.normal_form.clauses import normal_form
 from triplewire.ir.subscription import Subscription
-from triplewire.ir.walk import walk
+from triplewire.ir.walk import calls_in, walk
 from triplewire.languages.sources.files import ParsedRow
 from triplewire.languages.templates import AnyTemplate
 from triplewire.languages.templates.call_lists import CallList
@@ -46,7 +46,7 @@ _MOST_KNOWN = 1 << 16  # entries of each cache (of templates, classes, calls) be
 
 
 class SegmentRegistrar:
-    """Registers rows in segments of their own. `size`: bytes of the files, where known."""
+    """Registers rows in segments of their own. `size`: bytes of the files, about."""
 
     def __init__(
         self, compiler: Compiler, current: CurrentSnapshot, size: int, refuse: Refuse, warn: Tell | None
@@ -109,7 +109,7 @@ class SegmentRegistrar:
 
 
 class Loader:
-    """Collects the rows of one segment. For one thread. `size`: bytes of the files, where known."""
+    """Collects the rows of one segment. For one thread. `size`: bytes of the files, about."""
 
     def __init__(self, context: SegmentContext, compiler: Compiler, size: int) -> None:
         self._context = context
@@ -188,8 +188,7 @@ class Loader:
                 warn(subscription.id, warning)
         form = normal_form(self._compiler.meant(subscription), most=self._most)
         self._builder.add(form, subscription.select, subscription.ask)
-        calls = (node for node in walk(subscription.where) if isinstance(node, Call))
-        self._operators.update((call.operator, len(call.arguments)) for call in calls)
+        self._operators.update((call.operator, len(call.arguments)) for call in calls_in(subscription.where))
         if not plain:
             self._pinned[len(self)] = subscription
         self._end(subscription.id, selection_of(subscription), subscription.construct is not None)

@@ -25,10 +25,10 @@ from triplewire.engine.segments.context import Forms, SegmentContext, text_row
 from triplewire.engine.segments.ids import IdTable
 from triplewire.engine.segments.texts import Texts, TextWriter
 from triplewire.errors import TriplewireError
-from triplewire.ir.nodes import Call, Expression
+from triplewire.ir.nodes import Expression
 from triplewire.ir.normal_form.clauses import NormalForm, normal_form
 from triplewire.ir.subscription import Subscription, revision_of
-from triplewire.ir.walk import walk
+from triplewire.ir.walk import calls_in
 from triplewire.kernels.joins.network.columns import StepColumns
 from triplewire.matchers import Chunk, Details, Stage, SubscriptionCompiler
 from triplewire.select.index import Index, Prepared, Selected, order_of, owners, proves_constants
@@ -84,8 +84,8 @@ class CompiledSubscription:
         """`plain` says that the subscription is what its text gives by itself."""
         row = text_row(subscription) if plain or compiler.is_plain(subscription) else b""
         form = normal_form(compiler.meant(subscription), most=compiler.world.settings.max_branches)
-        calls = (node for node in walk(subscription.where) if isinstance(node, Call))
-        return cls(subscription, form, row, frozenset((call.operator, len(call.arguments)) for call in calls))
+        operators = frozenset((call.operator, len(call.arguments)) for call in calls_in(subscription.where))
+        return cls(subscription, form, row, operators)
 
 
 @dataclass(frozen=True, eq=False)

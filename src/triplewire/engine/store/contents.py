@@ -69,9 +69,4 @@ def _learned_part(compiler: Compiler) -> Mapping[str, store.Part]:
     learned: dict[str, Any] = compiler.learned.to_json()
     if not learned["operators"]:
         return {}
-    text = json.dumps(learned, separators=(",", ":")) + "\n"
-
-    def write(stream: Any) -> None:
-        stream.write(text.encode("utf-8", "surrogatepass"))
-
-    return {"learned": ("json", write)}
+    return {"learned": store.json_part(json.dumps(learned, separators=(",", ":")) + "\n")}

@@ -31,25 +31,26 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping, Set
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 from triplewire.config import Settings
 from triplewire.engine.store.arrays import MappedArrays, map_arrays
 from triplewire.engine.store.manifest import MANIFEST, UNHASHED, damaged, manifest_text, read_manifest
-from triplewire.engine.tiers.lock import is_lock, locked_within
+from triplewire.engine.tiers.lock import LOCK, alone, is_lock
 from triplewire.errors import DamagedError, StoreError, TaxonomyError
+from triplewire.folders import on_disk, sync
 from triplewire.ir.taxonomy import Taxonomy
 
 SMALL = 8 << 20  # bytes of a file whose SHA-256 is always looked at
-LOCK = ".lock"
-WAIT_SECONDS = 60.0  # for another process that saves to the same directory
 _PIECE = 1 << 20
 _PARTS = "subscriptions|taxonomy|index|learned"
 _DATA = re.compile(rf"({_PARTS})\.[0-9a-f]{{16}}\.(jsonl|json|bin)")
 _ASIDE = re.compile(rf"\.({_PARTS}|{re.escape(MANIFEST)})\.[0-9]+\.part")
 
-Part = tuple[str, Callable[[IO[bytes]], None]]
+R = TypeVar("R")
+Part = tuple[str, Callable[[IO[bytes]], object]]
 """The suffix of a data file, and what writes its content."""
 
 
@@ -72,7 +73,7 @@ def save(directory: Path, manifest: Callable[[], Mapping[str, Any]], parts: Mapp
     """Write the parts of an engine to `directory`, in place of an engine that was saved there before.
 
     `manifest` is asked when the parts are written. Waits for another process that saves there. Raises `StoreError` when
-    that takes longer than `WAIT_SECONDS`, and when the directory holds something else or cannot be written.
+    that takes longer than `lock.WAIT_SECONDS`, and when the directory holds something else or cannot be written.
     """
     try:
         os.fsencode(directory)
@@ -83,7 +84,7 @@ def save(directory: Path, manifest: Callable[[], Mapping[str, Any]], parts: Mapp
         if not directory.exists():
             directory.mkdir(parents=True, exist_ok=True)
             sync(directory.parent)
-        with _alone(directory):
+        with alone(directory):
             _refuse_others(directory)
             _replace(directory, manifest, parts)
     except OSError as error:
@@ -103,19 +104,17 @@ def header(settings: Settings, matcher: str, entailment: str, count: int) -> dic
 def taxonomy_part(taxonomy: Taxonomy) -> Part:
     """The file of the class hierarchy."""
     text = json.dumps(taxonomy.to_json(), ensure_ascii=False, indent=1) + "\n"
-    return "json", lambda stream: _wrote(stream, text.encode("utf-8", "surrogatepass"))
+    return json_part(text)
 
 
-def _wrote(stream: IO[bytes], data: bytes) -> None:
-    stream.write(data)
+def json_part(text: str) -> Part:
+    """A file of a JSON text."""
+    return "json", lambda stream: stream.write(text.encode("utf-8", "surrogatepass"))
 
 
 def load(directory: Path, settings: Settings | None = None, *, whole: bool = False) -> SavedEngine:
     """What was saved, with `settings` in place of the saved ones. `whole`: see above. Raises `StoreError`."""
-    try:
-        manifest, texts, index, hierarchy, learned = _read(directory, whole)
-    except OSError as error:
-        raise StoreError(f"it cannot be read: {error.strerror or error}", source=str(directory)) from error
+    manifest, texts, index, hierarchy, learned = _of_one_state(directory, partial(_read, directory, whole))
     if settings is None:
         try:
             settings = Settings(**manifest["settings"])
@@ -164,20 +163,6 @@ def _is_of_a_save(entry: Path) -> bool:
     return stat.S_ISREG(mode) or stat.S_ISLNK(mode)
 
 
-@contextmanager
-def _alone(directory: Path) -> Iterator[None]:
-    """A block in which no other process, and no other thread, saves to the directory. Raises `StoreError` after
-    `WAIT_SECONDS`. The operating system unlocks the file when its owner ends in any way."""
-    with locked_within(directory / LOCK, WAIT_SECONDS) as is_alone:
-        if not is_alone:
-            raise StoreError(
-                f"another process has been saving to it for {WAIT_SECONDS:.0f} seconds",
-                source=str(directory),
-                remedy=f"wait until it has ended ({LOCK} has its number), or save to another directory",
-            )
-        yield
-
-
 def _replace(directory: Path, manifest: Callable[[], Mapping[str, Any]], parts: Mapping[str, Part]) -> None:
     """Write the data files, and the manifest that names them; remove those before. Where that fails, the directory has
     the data files that it had."""
@@ -209,7 +194,7 @@ def _write(directory: Path, manifest: Callable[[], Mapping[str, Any]], parts: Ma
     sync(directory)
     text = manifest_text({**manifest(), "files": files})
     aside = directory / f".{MANIFEST}.{os.getpid()}.part"
-    with _written(aside, lambda stream: _wrote(stream, text)):
+    with _written(aside, lambda stream: stream.write(text)):
         os.replace(aside, directory / MANIFEST)
     return {entry["name"] for entry in files.values()}
 
@@ -225,13 +210,11 @@ def _named(directory: Path) -> set[str] | None:
 
 
 @contextmanager
-def _written(path: Path, write: Callable[[IO[bytes]], None]) -> Iterator[None]:
+def _written(path: Path, write: Callable[[IO[bytes]], object]) -> Iterator[None]:
     """A block in which a new file is on disk. At its end it has another name, or is removed."""
     try:
-        with open(path, "wb") as stream:
+        with on_disk(path) as stream:
             write(stream)
-            stream.flush()
-            os.fsync(stream.fileno())
         yield
     finally:
         path.unlink(missing_ok=True)
@@ -242,16 +225,6 @@ def _sweep(directory: Path, names: re.Pattern[str], but: Set[str] = frozenset())
     for entry in list(directory.iterdir()):
         if names.fullmatch(entry.name) and entry.name not in but:
             entry.unlink()
-
-
-def sync(directory: Path) -> None:
-    """Have the names in a directory written to disk."""
-    with suppress(OSError):  # there are systems on which a directory cannot be opened
-        file = os.open(directory, os.O_RDONLY)
-        try:
-            os.fsync(file)
-        finally:
-            os.close(file)
 
 
 def _hashes(path: Path, *, sha: bool = True) -> tuple[int, str, int]:
@@ -270,11 +243,16 @@ def _hashes(path: Path, *, sha: bool = True) -> tuple[int, str, int]:
 
 def load_learned(directory: Path) -> Any:
     """What the engine of a directory has learned of operators; None where it has called none. Raises `StoreError`."""
+    return _of_one_state(directory, partial(_learned, directory))
+
+
+def _of_one_state(directory: Path, read: Callable[[Mapping[str, Any]], R]) -> R:
+    """What `read` gives for the manifest; again where a save came in between. Raises `StoreError`."""
     try:
         while True:
             manifest = read_manifest(directory)
             try:
-                return _learned(directory, manifest)
+                return read(manifest)
             except (StoreError, OSError):
                 if read_manifest(directory) == manifest:
                     raise
@@ -282,22 +260,17 @@ def load_learned(directory: Path) -> Any:
         raise StoreError(f"it cannot be read: {error.strerror or error}", source=str(directory)) from error
 
 
-def _read(directory: Path, whole: bool) -> tuple[dict[str, Any], IO[bytes], MappedArrays | None, bytes, Any]:
-    """The manifest, the texts, the index, the taxonomy and what was learned, of one state; again where a save came in
-    between."""
-    while True:
-        manifest = read_manifest(directory)
-        try:
-            texts = _checked(directory, manifest, "subscriptions", whole)
-            hierarchy = _checked(directory, manifest, "taxonomy", whole).read_bytes()
-            index = None
-            if "index" in manifest and manifest["version"] > UNHASHED:
-                index = _mapped(_checked(directory, manifest, "index", whole), manifest["index"])
-            learned = _learned(directory, manifest)
-            return manifest, open(texts, "rb"), index, hierarchy, learned  # the caller closes it
-        except (StoreError, OSError):
-            if read_manifest(directory) == manifest:
-                raise
+def _read(
+    directory: Path, whole: bool, manifest: Mapping[str, Any]
+) -> tuple[Mapping[str, Any], IO[bytes], MappedArrays | None, bytes, Any]:
+    """The manifest, the texts, the index, the taxonomy and what was learned."""
+    texts = _checked(directory, manifest, "subscriptions", whole)
+    hierarchy = _checked(directory, manifest, "taxonomy", whole).read_bytes()
+    index = None
+    if "index" in manifest and manifest["version"] > UNHASHED:
+        index = _mapped(_checked(directory, manifest, "index", whole), manifest["index"])
+    learned = _learned(directory, manifest)
+    return manifest, open(texts, "rb"), index, hierarchy, learned  # the caller closes it
 
 
 def _learned(directory: Path, manifest: Mapping[str, Any]) -> Any:

@@ -30,7 +30,7 @@ def damaged(path: Path, what: str) -> StoreError:
 def manifest_text(content: Mapping[str, Any]) -> bytes:
     """The manifest with its format, version and hash, as it is written."""
     whole = {"format": FORMAT, "version": VERSION, **content}
-    return json.dumps({**whole, _HASH: _hash_of(whole)}, indent=1).encode() + b"\n"
+    return json.dumps({**whole, _HASH: hash_of(whole)}, indent=1).encode() + b"\n"
 
 
 def read_manifest(directory: Path) -> dict[str, Any]:
@@ -50,7 +50,7 @@ def read_manifest(directory: Path) -> dict[str, Any]:
     if type(version) is not int or version < 1:
         raise damaged(path, "it states no version")
     stated = manifest.pop(_HASH, None)
-    if version <= VERSION and (stated is not None or version != UNHASHED) and stated != _hash_of(manifest):
+    if version <= VERSION and (stated is not None or version != UNHASHED) and stated != hash_of(manifest):
         raise damaged(path, "its content is not what was saved (its SHA-256 differs)")
     if version > VERSION:
         raise StoreError(
@@ -61,5 +61,6 @@ def read_manifest(directory: Path) -> dict[str, Any]:
     return manifest
 
 
-def _hash_of(content: Mapping[str, Any]) -> str:
+def hash_of(content: Mapping[str, Any]) -> str:
+    """The hash of a JSON object, by its canonical text."""
     return hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()

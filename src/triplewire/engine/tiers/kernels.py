@@ -19,7 +19,7 @@ from contextlib import suppress
 from triplewire import kernel_cache, plugins
 from triplewire.engine.tiers.lock import locked
 from triplewire.errors import TriplewireError
-from triplewire.forks import new_lock
+from triplewire.forks import forget_in_children, new_lock
 
 TIER, TIERS = "TRIPLEWIRE_TIER", ("auto", "compiled", "interpreted")
 BACKGROUND = "triplewire.engine.tiers.background"
@@ -204,5 +204,4 @@ def _without_compiler() -> bool:
 KERNELS = Kernels()
 """Those of this process."""
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=KERNELS.forget)
+forget_in_children(KERNELS)

@@ -10,12 +10,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from triplewire.errors import StoreError
+
 if sys.platform == "win32":
     import msvcrt
 else:
     import fcntl
 
 
+LOCK = ".lock"
+"""The file in a directory that is locked by whoever writes there."""
+WAIT_SECONDS = 60.0  # for another process that writes to the same directory
 _LOOK_SECONDS = 0.02
 _OWNER = re.compile(rb"[0-9\0]{0,20}\n?")  # zeros where a machine stopped before the number was on disk
 
@@ -37,14 +42,19 @@ def locked(path: Path) -> Iterator[bool]:
 
 
 @contextmanager
-def locked_within(path: Path, seconds: float) -> Iterator[bool]:
-    """The same, but it waits up to `seconds` for the others."""
+def alone(directory: Path) -> Iterator[None]:
+    """A block in which no other process or thread writes to a directory. Waits for the others. Raises `StoreError`
+    after `WAIT_SECONDS`."""
     begun = time.monotonic()
     while True:
-        with locked(path) as held:
-            if held or time.monotonic() - begun > seconds:
-                yield held
+        with locked(directory / LOCK) as held:
+            if held:
+                yield
                 return
+        if time.monotonic() - begun > WAIT_SECONDS:
+            what = f"another process has been writing to it for {WAIT_SECONDS:.0f} seconds"
+            remedy = f"wait until it has ended ({LOCK} has its number), or choose another directory"
+            raise StoreError(what, source=str(directory), remedy=remedy)
         time.sleep(_LOOK_SECONDS)
 
 

@@ -18,6 +18,8 @@ from triplewire.forks import new_lock
 from triplewire.ir.subscription import Subscription
 from triplewire.matchers import Chunk, Details, Install, Rows, Snapshot, Stage
 
+_FORMER = 1_000  # ids that were removed, and are kept among the others
+
 
 class Successor:
     """The compiled snapshot that follows an interpreted one, made on first use; translates its rows. `make` gives an
@@ -35,7 +37,9 @@ class Successor:
     def of(self, pairs: ReferenceSnapshot, unproven: Iterable[str]) -> Successor:
         """The one of other subscriptions, of which more are not proven."""
         self._unproven.update(unproven)
-        return Successor(self._make, pairs, self._unproven)
+        if len(self._unproven) <= 2 * len(pairs) + _FORMER:
+            return Successor(self._make, pairs, self._unproven)
+        return Successor(self._make, pairs, {id_ for id_ in self._unproven if id_ in pairs})
 
     def added(self, snapshot: Snapshot, subscriptions: Iterable[Subscription], removed: Collection[str]) -> Snapshot:
         """The compiled snapshot without those removed and with more subscriptions, in this order."""

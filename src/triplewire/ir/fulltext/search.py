@@ -57,31 +57,31 @@ def satisfies(expression: TextExpression, lexical: str, reader: Reader = FREE) -
             return not satisfies(operand, lexical, reader)
 
 
-def occurrences(expression: TextExpression, lexical: str, reader: Reader = FREE) -> list[tuple[str, int]]:
+def occurrences(expression: TextExpression, lexical: str) -> list[tuple[str, int]]:
     """The words that decide, as (word, position from 0), by position; [] where the text does not satisfy it.
 
     Of each word, prefix or phrase it is the first occurrence; of a NEAR, a chain that fits. Absence has no place.
     """
     words: set[tuple[str, int]] = set()
-    if satisfies(expression, lexical, reader):
-        _collect(expression, lexical, reader, words)
+    if satisfies(expression, lexical):
+        _collect(expression, lexical, words)
     return sorted(words, key=lambda item: (item[1], item[0]))
 
 
-def _collect(expression: TextExpression, lexical: str, reader: Reader, words: set[tuple[str, int]]) -> None:
+def _collect(expression: TextExpression, lexical: str, words: set[tuple[str, int]]) -> None:
     """Add what decided; the text satisfies the expression."""
     match expression:
         case TextAnd(operands) | TextOr(operands):
             for operand in operands:
-                if satisfies(operand, lexical, reader):
-                    _collect(operand, lexical, reader, words)
+                if satisfies(operand, lexical):
+                    _collect(operand, lexical, words)
         case TextNot():
             return
         case Near():
-            for operand, span in zip(expression.operands, _one_chain(expression, lexical, reader), strict=True):
+            for operand, span in zip(expression.operands, _one_chain(expression, lexical), strict=True):
                 words |= _named(operand, span, lexical)
         case _:
-            words |= _named(expression, next(_spans(expression, lexical, reader)), lexical)
+            words |= _named(expression, next(_spans(expression, lexical, FREE)), lexical)
 
 
 def _named(expression: TextExpression, span: Span, lexical: str) -> set[tuple[str, int]]:
@@ -179,9 +179,9 @@ def any_between(ascending: list[int], low: int, high: int) -> bool:
     return at < len(ascending) and ascending[at] <= high
 
 
-def _one_chain(near: Near, lexical: str, reader: Reader) -> list[Span]:
+def _one_chain(near: Near, lexical: str) -> list[Span]:
     """One occurrence of each operand that together fit; the text satisfies `near`."""
-    ends = _chains(near, lexical, reader)
+    ends = _chains(near, lexical, FREE)
     chain = [ends[-1][0]]
     for number in range(len(ends) - 2, -1, -1):
         gap, ordered = near.gaps[number], near.ordered[number]

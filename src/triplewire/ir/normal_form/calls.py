@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from triplewire.ir.evaluation.unknown import CallKey
 from triplewire.ir.nodes import AllOf, And, Call, Filter, Holds, Variable, Where, conjuncts
-from triplewire.ir.walk import walk
+from triplewire.ir.walk import calls_in
 
 
 def split(where: Where) -> tuple[tuple[CallKey, ...], Where]:
@@ -31,7 +31,7 @@ def split(where: Where) -> tuple[tuple[CallKey, ...], Where]:
                 rest.append(Filter(left[0] if len(left) == 1 else AllOf(tuple(left))))
         else:
             rest.append(part)
-    if not calls or any(isinstance(node, Call) for part in rest for node in walk(part)):
+    if not calls or any(True for part in rest for _ in calls_in(part)):
         return (), where
     return tuple(calls), And(tuple(rest))
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import NamedTuple, TypeAlias, TypeVar
 
 from triplewire.ir.evaluation.unknown import CallKey
 from triplewire.ir.nodes import (
     And,
     AnyOf,
-    Call,
     Expression,
     Filter,
     Function,
@@ -29,9 +29,9 @@ from triplewire.ir.nodes import (
     Where,
 )
 from triplewire.ir.normal_form.calls import split
-from triplewire.ir.normal_form.conditions import Alternatives, Necessary, Test, Tests, X, common
+from triplewire.ir.normal_form.conditions import Alternatives, Necessary, Test, Tests, common
 from triplewire.ir.subscription import Subscription
-from triplewire.ir.walk import walk
+from triplewire.ir.walk import calls_in
 from triplewire.model.terms import IRI, Literal
 
 T = TypeVar("T")
@@ -64,7 +64,7 @@ class NormalForm:
 
 def normal_form(subscription: Subscription, *, most: int) -> NormalForm:
     """The clauses of the subscription, at most `most` of them: past that, they keep what they have in common."""
-    calls = any(isinstance(node, Call) for node in walk(subscription.where))
+    calls = any(True for _ in calls_in(subscription.where))
     normal, where = _Normal(max(most, 1)), subscription.where
     asked: tuple[CallKey, ...] = ()
     try:
@@ -199,7 +199,7 @@ class _Normal:
 
     def _product(self, branches: list[_Branch], factors: list[list[_Branch]]) -> list[_Branch]:
         """All combinations; past the limit, of the longest factors only what their branches have in common."""
-        while _size(factors) > self.most:
+        while prod(map(len, factors)) > self.most:
             at = max(range(len(factors)), key=lambda i: len(factors[i]))
             factors[at] = [_common(factors[at])]
             self.exact = False
@@ -250,13 +250,3 @@ def _choices(values: Values, bound: frozenset[str]) -> list[Expression]:
         if variable.name in bound and None not in column:
             conditions.append(AnyOf(tuple([Function("SAMETERM", (variable, term)) for term in terms])))
     return conditions
-
-
-def _size(factors: list[list[_Branch]]) -> int:
-    size = 1
-    for factor in factors:
-        size *= len(factor)
-    return size
-
-
-__all__ = ["Clause", "Label", "NormalForm", "Position", "Test", "X", "normal_form"]

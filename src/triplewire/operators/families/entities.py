@@ -85,8 +85,8 @@ class Mentions(LibraryOperator):
         return Names(self.taxonomy)
 
     @cached_property
-    def _below(self) -> dict[Term, frozenset[str]]:
-        """A cache: class of a call -> what it may mean and all below it."""
+    def _below(self) -> dict[tuple[bool, str], frozenset[str]]:
+        """A cache: class of a call (is it an IRI? its text) -> what it may mean and all below it."""
         return {}
 
     def __getstate__(self) -> Mapping[str, Any]:
@@ -135,16 +135,17 @@ class Mentions(LibraryOperator):
 
     def _meant(self, given: Term) -> frozenset[str]:
         """The IRIs of the class, of its subclasses, and of the instances of these; of an instance, itself."""
-        known = self._below.get(given)
+        key = isinstance(given, IRI), text_of(given, "class")  # publications choose the language and type of a literal
+        known = self._below.get(key)
         if known is None:
-            known = self._all_below(given)
+            known = self._all_below(*key)
             if known:  # else it may be any text of a publication, which is not kept
-                self._below[given] = known
+                self._below[key] = known
         return known
 
-    def _all_below(self, given: Term) -> frozenset[str]:
-        taxonomy, text = self.taxonomy, text_of(given, "class")
-        meant = {text} if isinstance(given, IRI) else {text} | taxonomy.names.get(text, frozenset())
+    def _all_below(self, is_iri: bool, text: str) -> frozenset[str]:
+        taxonomy = self.taxonomy
+        meant = {text} if is_iri else {text} | taxonomy.names.get(text, frozenset())
         tops = {name for name in meant if name in taxonomy.classes or name in taxonomy.classes_of}
         if not tops:
             return frozenset()

@@ -12,15 +12,15 @@ import json
 import os
 import threading
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any
 
+from triplewire.bounded_cache import BoundedCache
 from triplewire.errors import OperatorError, OperatorFault
 from triplewire.forks import new_lock
 from triplewire.model.operator import Argument, Parameter, Verdict
 from triplewire.model.publication import Publication
 from triplewire.model.references import is_absolute
-from triplewire.model.terms import IRI, term_to_json
+from triplewire.model.terms import IRI, Triple, term_to_json
 from triplewire.operators.calling.guard import Guard
 from triplewire.operators.calling.terms import verdict_from_json
 from triplewire.operators.http.connection import Connection, Target
@@ -123,12 +123,16 @@ def _answer(value: Any) -> Verdict | OperatorError:
         return OperatorFault(f"its answer is wrong: {error}")
 
 
-@lru_cache(maxsize=64)
-def _nquads_of(id_: str, triples: tuple[Any, ...]) -> str:
-    graph = str(IRI(id_)) if is_absolute(id_) else ""
-    return "".join(f"{s} {p} {o}{' ' + graph if graph else ''} .\n" for s, p, o in dict.fromkeys(triples))
+_texts: BoundedCache[tuple[str, tuple[Triple, ...]], str] = BoundedCache()
+_MOST_TEXT = 16 << 20  # characters of all publications that are kept, for the next operator that is asked about them
 
 
 def _nquads(publication: Publication) -> str:
     """The publication as N-Quads; its graph is its id, where that is an IRI."""
-    return _nquads_of(publication.id, publication.triples)
+    key = publication.id, publication.triples
+    text = _texts.get(key)
+    if text is None:
+        graph = f" {IRI(publication.id)}" if is_absolute(publication.id) else ""
+        text = "".join(f"{s} {p} {o}{graph} .\n" for s, p, o in dict.fromkeys(publication.triples))
+        _texts.put(key, text, len(text), _MOST_TEXT)
+    return text

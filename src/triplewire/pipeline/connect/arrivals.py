@@ -198,7 +198,7 @@ class Arrivals:
                     is_passed = is_folder and (entry.name.startswith(".") or entry.is_symlink())
                     if not is_folder or is_passed:
                         yield entry.path, (*above, entry.name), status
-                    elif is_folder:
+                    else:
                         below.append((entry.path, (*above, entry.name)))
                 folders += reversed(below)
 

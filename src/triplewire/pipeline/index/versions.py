@@ -29,17 +29,17 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from triplewire.engine.store.directory import sync
-from triplewire.engine.tiers.lock import locked_within
+from triplewire.engine.store.manifest import hash_of
+from triplewire.engine.tiers import lock
 from triplewire.errors import DamagedError, StoreError
+from triplewire.folders import on_disk, sync
 
 FORMAT, FORM = "triplewire index", 1
-CURRENT, MANIFEST, PLAN, PINS, LOCK = "current", "manifest.json", "plan.json", "pins", ".lock"
+CURRENT, MANIFEST, PLAN, PINS = "current", "manifest.json", "plan.json", "pins"
 SERVER, DELTA, CHANGED = "server", "delta", "changed.json"
 RETAINED = 8
 """So many of the newest versions stay, whoever uses them; of older ones those that a run has pinned."""
 
-WAIT_SECONDS = 60.0  # for another process that writes to the index
 _NAME = re.compile(r"v[1-9][0-9]*")
 _REPAIR = "restore it from a copy, or build the index anew with `triplewire pipeline index`"
 
@@ -214,16 +214,13 @@ def load(directory: Path, name: str = "") -> Version:
 
 @contextmanager
 def alone(directory: Path) -> Iterator[None]:
-    """A block in which no other process or thread writes to the index. Raises `StoreError` after `WAIT_SECONDS`."""
+    """A block in which no other process or thread writes to the index. Raises `StoreError` as `lock.alone` does."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
         if not (directory / CURRENT).exists() and (other := _others(directory)):
             what = f"it holds something else ({other}), and is no index of subscriptions"
             raise StoreError(what, source=str(directory), remedy="choose another directory")
-        with locked_within(directory / LOCK, WAIT_SECONDS) as is_alone:
-            if not is_alone:
-                what = f"another process has been writing to it for {WAIT_SECONDS:.0f} seconds"
-                raise StoreError(what, source=str(directory), remedy=f"wait until it has ended ({LOCK} has its number)")
+        with lock.alone(directory):
             yield
     except OSError as error:
         raise StoreError(f"it cannot be written: {error.strerror or error}", source=str(directory)) from error
@@ -311,10 +308,8 @@ _SEAL = "sha256"
 
 def seal(path: Path, content: Mapping[str, Any]) -> None:
     """Write a JSON object with a hash of its other fields, and have it on disk."""
-    with path.open("wb") as stream:
-        stream.write(json.dumps({**content, _SEAL: _hash_of(content)}, indent=1).encode("ascii") + b"\n")
-        stream.flush()
-        os.fsync(stream.fileno())
+    with on_disk(path) as stream:
+        stream.write(json.dumps({**content, _SEAL: hash_of(content)}, indent=1).encode("ascii") + b"\n")
 
 
 def _unsealed(path: Path) -> dict[str, Any]:
@@ -325,13 +320,9 @@ def _unsealed(path: Path) -> dict[str, Any]:
     form = content.get("form", FORM)
     if form != FORM:
         raise ValueError(f"it has form {form}, and this Triplewire reads {FORM}")
-    if content.get(_SEAL) != _hash_of({name: value for name, value in content.items() if name != _SEAL}):
+    if content.get(_SEAL) != hash_of({name: value for name, value in content.items() if name != _SEAL}):
         raise ValueError("its content is not what was written: the SHA-256 differs")
     return content
-
-
-def _hash_of(content: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode("ascii")).hexdigest()
 
 
 def _relative(path: Any) -> str:
@@ -344,14 +335,12 @@ def _relative(path: Any) -> str:
 
 def _replace(path: Path, content: bytes) -> None:
     aside = path.with_name(f".{path.name}.{os.getpid()}")
-    with aside.open("wb") as stream:
+    with on_disk(aside) as stream:
         stream.write(content)
-        stream.flush()
-        os.fsync(stream.fileno())
     os.replace(aside, path)
 
 
 def _others(directory: Path) -> str:
     """Something in the directory that no index has, "" for nothing."""
-    ours = re.compile(rf"{_NAME.pattern}|\.v.*|\.built\..*|\.{CURRENT}\..*|{re.escape(LOCK)}|{PINS}")
+    ours = re.compile(rf"{_NAME.pattern}|\.v.*|\.built\..*|\.{CURRENT}\..*|{re.escape(lock.LOCK)}|{PINS}")
     return next((entry.name for entry in sorted(directory.iterdir()) if not ours.fullmatch(entry.name)), "")

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from triplewire.model.references import is_absolute, resolve
 from triplewire.model.terms import IRI, BlankNode, Literal, Node, Term, Triple
+from triplewire.read.feeds import vocabulary as v
 from triplewire.read.names import legal
 
 
@@ -28,6 +29,18 @@ class Draft:
         """Add a plain literal, unless the text is empty."""
         if text:
             self.said.append((predicate, Literal(text)))
+
+    def link(self, predicate: IRI, address: str, node: Draft) -> None:
+        """Add a link to a document, of which `node` says more."""
+        target = resource(address)
+        if isinstance(target, IRI):
+            node.iri = target.value
+            self.say(predicate, node)
+            return
+        self.say(predicate, target)
+        if node.said:
+            node.text(v.ENCLOSURE_ADDRESS, address)
+            self.say(predicate, node)
 
     def first(self, *predicates: IRI) -> str:
         """The first literal of the first of these predicates that has one; "" if none has."""

@@ -304,17 +304,10 @@ class _Reading:
 
     def _linked(self, predicate: IRI, address: str, element: Element, details: Details) -> None:
         """A link to a document, with what the attributes of `element` say of that document."""
-        target = resource(address)
-        node = Draft(target.value if isinstance(target, IRI) else "")
+        node = Draft()
         for detail, name in details:
             node.text(detail, (element.get(name) or "").strip())
-        if isinstance(target, IRI):
-            self.about.say(predicate, node)
-            return
-        self.about.say(predicate, target)
-        if node.said:
-            node.text(v.ENCLOSURE_ADDRESS, address)
-            self.about.say(predicate, node)
+        self.about.link(predicate, address, node)
 
 
 def person(text: str) -> tuple[str, str]:

@@ -10,15 +10,15 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
-from urllib.parse import urljoin
 
 from triplewire.errors import ReadError
 from triplewire.model.terms import IRI, RDF, XSD, Literal
 from triplewire.read import guard
 from triplewire.read.decoded import Decoded, Problem, warning
 from triplewire.read.feeds import vocabulary as v
-from triplewire.read.feeds.drafts import Channel, Draft, Feed, Item, resource
+from triplewire.read.feeds.drafts import Channel, Draft, Feed, Item, absolute, resource
 from triplewire.read.feeds.items import publications
 from triplewire.read.feeds.markup import text_of_html
 from triplewire.read.names import legal
@@ -114,7 +114,8 @@ class _Reading:
     def __init__(self, value: dict[str, Any], request: Request) -> None:
         self._value = value
         self._as_written = request.as_written
-        self._base = request.base or _text(value, "feed_url")
+        base = request.base or _text(value, "feed_url")
+        self._absolute = partial(absolute, base if base.startswith(("http://", "https://")) else "")
 
     def channel(self) -> Channel:
         """The feed as a whole."""
@@ -173,16 +174,12 @@ class _Reading:
         address = self._absolute(_text(attachment, "url"))
         if not address:
             return
-        target = resource(address)
-        node = Draft(target.value if isinstance(target, IRI) else "")
+        node = Draft()
         node.text(v.ENCLOSURE_LENGTH, _text(attachment, "size_in_bytes"))
         node.text(v.ENCLOSURE_TYPE, _text(attachment, "mime_type"))
         node.text(v.CHANNEL_TITLE, _text(attachment, "title"))
         self._others(node, attachment, _ATTACHMENT_ROWS)
-        about.say(v.ENCLOSURE, node if isinstance(target, IRI) else target)
-        if isinstance(target, Literal) and node.said:
-            node.text(v.ENCLOSURE_ADDRESS, address)
-            about.say(v.ENCLOSURE, node)
+        about.link(v.ENCLOSURE, address, node)
 
     def _others(self, about: Draft, value: Any, rows: _Rows) -> None:
         """The members without a row of their own, and those of another type than theirs takes."""
@@ -201,10 +198,3 @@ class _Reading:
             return Literal(text)
         kind = {bool: XSD + "boolean", int: XSD + "integer", float: XSD + "double"}.get(type(member), RDF + "JSON")
         return Literal(text, kind)
-
-    def _absolute(self, address: str) -> str:
-        """The address, resolved against the base; "" for none."""
-        try:
-            return urljoin(self._base, address) if address else ""
-        except ValueError:  # a malformed host, as in `http://[`
-            return address

@@ -22,11 +22,9 @@ _DECIMAL = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)")
 _DOUBLE = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)[eE][+-]?[0-9]+")
 _LONGEST = 40  # characters; a longer text is no number or date
 
-_MEDIA = "http://search.yahoo.com/mrss/"
-_ITUNES = "http://www.itunes.com/dtds/podcast-1.0.dtd"
-_SLASH = "http://purl.org/rss/1.0/modules/slash/"
-_SYNDICATION = "http://purl.org/rss/1.0/modules/syndication/"
-_THREAD = "http://purl.org/syndication/thread/1.0"
+_MEDIA, _ITUNES, _SLASH, _SYNDICATION, _THREAD = (
+    v.WELL_KNOWN[prefix] for prefix in ("media", "itunes", "slash", "sy", "thr")
+)
 _EVENT = "http://purl.org/rss/1.0/modules/event/"
 _SEARCH = "http://a9.com/-/spec/opensearch/1.1/"
 

@@ -6,7 +6,6 @@ Where the XML is ill-formed it is repaired first. Where it is no RDF all the sam
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from xml.etree.ElementTree import Element
@@ -25,7 +24,7 @@ from triplewire.read.feeds.rss_atom import publications_of
 from triplewire.read.feeds.xml_tree import Tree, parse_tree
 from triplewire.read.process.frames import Request
 from triplewire.read.rdf.parse import parse
-from triplewire.read.rdf.split import closure
+from triplewire.read.rdf.split import closure, grouped
 
 _STRIPPED = (v.DC, str(v.TITLE.value).removesuffix("title"))  # namespaces in which white space at the ends is idle
 
@@ -48,9 +47,7 @@ def read_rss_1(request: Request) -> Decoded:
             what = f"{len(nodes) - named} items that are no <item>, but have its rdf:type, are no part of a plain feed"
             problems.append(Problem(ReadError(what, remedy="give each item an rdf:about of its own")))
         return publications_of(tree, request, *problems)
-    about: dict[Node, list[Triple]] = defaultdict(list)
-    for triple in dict.fromkeys(triples):
-        about[triple.subject].append(triple)
+    about = grouped(triples)
     node, channel = _channel(about, request)
     if request.split != "item":
         items = set(nodes)

@@ -15,11 +15,11 @@ from dataclasses import dataclass, field
 
 from triplewire.child_process import end, exchange, next_frame, started
 from triplewire.errors import ReadError
-from triplewire.forks import new_lock
+from triplewire.forks import forget_in_children, new_lock
 from triplewire.read.process.frames import Reply, Request
 
 
-@dataclass(slots=True)
+@dataclass(eq=False)
 class Client:
     """A parsing process, once it is started. `module` is the Python module that it runs."""
 
@@ -133,5 +133,4 @@ CLIENT = Client()
 """The client that all readers of this process use."""
 
 atexit.register(CLIENT.close)
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=CLIENT.forget)
+forget_in_children(CLIENT)

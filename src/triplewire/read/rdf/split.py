@@ -50,9 +50,7 @@ def by_subject(triples: Iterable[Triple], document: str, source: str, settings: 
     publication of its own, with the document's IRI and its label as the id. Raises `ReadError` where copies of shared
     blank nodes make the document more than ten times as large.
     """
-    about: dict[Node, list[Triple]] = defaultdict(list)
-    for triple in dict.fromkeys(triples):
-        about[triple.subject].append(triple)
+    about = grouped(triples)
     referred = {
         t.object for own in about.values() for t in own if isinstance(t.object, BlankNode) and t.object != t.subject
     }
@@ -75,6 +73,14 @@ def by_subject(triples: Iterable[Triple], document: str, source: str, settings: 
         seen.update(t.subject for t in own if t.subject == root or isinstance(t.subject, BlankNode))
         publications.append(Publication(graph_id(root, document), own, source))
     return publications
+
+
+def grouped(triples: Iterable[Triple]) -> dict[Node, list[Triple]]:
+    """Subject -> its triples, each once."""
+    about: dict[Node, list[Triple]] = defaultdict(list)
+    for triple in dict.fromkeys(triples):
+        about[triple.subject].append(triple)
+    return about
 
 
 def closure(root: Node, about: dict[Node, list[Triple]]) -> tuple[Triple, ...]:

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from triplewire.encode.schema import storable_text
+from triplewire.folders import on_disk, sync
 from triplewire.pipeline.connect.documents import DOCUMENTS
 from triplewire.pipeline.connect.globs import escape, streamed_files
 
@@ -70,17 +71,11 @@ class Inbox:
             for entry in came
         ]
         part = self.folder / f".{os.getpid()}.part"
-        with part.open("wb") as stream:
+        with on_disk(part) as stream:
             pq.write_table(pa.Table.from_pylist(rows, schema=_SCHEMA), stream, compression="zstd")
-            stream.flush()
-            os.fsync(stream.fileno())
         self._last += 1
         os.replace(part, self.folder / f"{self._last:012}.parquet")
-        folder = os.open(self.folder, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        sync(self.folder)
 
 
 def documents_from(spark: SparkSession, folder: str, streaming: bool) -> DataFrame:
