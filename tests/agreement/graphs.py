@@ -14,6 +14,7 @@ from functools import cache
 import pyoxigraph
 
 from agreement.queries import Vocabulary
+from oxigraph_terms import theirs, triple_of
 from shared_data import lines
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, XSD, BlankNode, Literal, Node, Term, Triple
@@ -111,31 +112,3 @@ def store_of(triples: Iterable[Triple]) -> pyoxigraph.Store:
         quad = pyoxigraph.Quad(theirs(triple.subject), theirs(triple.predicate), theirs(triple.object))  # type: ignore[arg-type]
         store.add(quad)
     return store
-
-
-def theirs(term: Term) -> pyoxigraph.NamedNode | pyoxigraph.BlankNode | pyoxigraph.Literal:
-    if isinstance(term, IRI):
-        return pyoxigraph.NamedNode(term.value)
-    if isinstance(term, BlankNode):
-        return pyoxigraph.BlankNode(term.label)
-    if term.language:
-        return pyoxigraph.Literal(term.lexical, language=term.language)
-    return pyoxigraph.Literal(term.lexical, datatype=pyoxigraph.NamedNode(term.datatype))
-
-
-def ours(term: object) -> Term:
-    if isinstance(term, pyoxigraph.NamedNode):
-        return IRI(term.value)
-    if isinstance(term, pyoxigraph.BlankNode):
-        return BlankNode(term.value)
-    assert isinstance(term, pyoxigraph.Literal)
-    if term.language:
-        return Literal.tagged(term.value, term.language)
-    return Literal(term.value, term.datatype.value)
-
-
-def triple_of(quad: pyoxigraph.Quad) -> Triple:
-    subject, predicate, object_ = ours(quad.subject), ours(quad.predicate), ours(quad.object)
-    assert not isinstance(subject, Literal)
-    assert isinstance(predicate, IRI)
-    return Triple(subject, predicate, object_)

@@ -17,7 +17,6 @@ import rdflib
 
 from agreement.graphs import (
     VOCABULARY,
-    ours,
     random_publication,
     real_publications,
     store_of,
@@ -25,6 +24,7 @@ from agreement.graphs import (
 )
 from agreement.queries import Generator, Query
 from amounts import COMPARED
+from oxigraph_terms import ours
 from triplewire.config import Settings
 from triplewire.errors import LimitError, TriplewireError
 from triplewire.ir.evaluation.evaluate import World, evaluate

@@ -16,10 +16,10 @@ from typing import Any
 import pyoxigraph as ox
 import pytest
 
+from oxigraph_terms import theirs
 from shared_data import members
 from triplewire.errors import ReadError
 from triplewire.model.publication import Publication
-from triplewire.model.terms import IRI, BlankNode, Term
 from triplewire.read import read_document
 from triplewire.read.process.client import CLIENT
 from triplewire.read.process.frames import Request
@@ -32,16 +32,6 @@ DOCUMENT = "urn:document"
 
 def _archive(name: str) -> dict[str, bytes]:
     return {member.removeprefix("./"): data for member, data in members(f"05-w3c-suites/{name}-a.tar.gz")}
-
-
-def _ox(term: Term) -> Any:
-    if isinstance(term, IRI):
-        return ox.NamedNode(term.value)
-    if isinstance(term, BlankNode):
-        return ox.BlankNode(term.label)
-    if term.language:
-        return ox.Literal(term.lexical, language=term.language)
-    return ox.Literal(term.lexical, datatype=ox.NamedNode(term.datatype))
 
 
 def _canonical(quads: Iterable[Any]) -> list[str]:
@@ -58,7 +48,9 @@ def _quads(publications: Iterable[Publication]) -> list[str]:
         return ox.NamedNode(name) if label == name else ox.BlankNode(label)
 
     return _canonical(
-        ox.Quad(_ox(t.subject), _ox(t.predicate), _ox(t.object), graph(p.id)) for p in publications for t in p.triples
+        ox.Quad(theirs(t.subject), theirs(t.predicate), theirs(t.object), graph(p.id))
+        for p in publications
+        for t in p.triples
     )
 
 

@@ -17,36 +17,19 @@ import pyoxigraph
 import pytest
 
 from amounts import usually
+from oxigraph_terms import triple_of
 from shared_data import lines, members
 from triplewire.ir.evaluation.evaluate import Answer, World, evaluate
 from triplewire.ir.subscription import Subscription
 from triplewire.ir.taxonomy import Taxonomy
 from triplewire.languages import parse
 from triplewire.model.publication import Publication
-from triplewire.model.terms import IRI, BlankNode, Literal, Term, Triple
+from triplewire.model.terms import IRI, Triple
 
 RTF_SAMPLE = usually(8, 20)  # queries of each share
 GRAPH_SAMPLE = usually(20, 60)
 MDV_SAMPLE = usually(4, 12)  # rules of each type
 MDV_PREFIXES = "PREFIX nmo: <http://nomisma.org/ontology#>\n"
-
-
-def term(given: pyoxigraph.NamedNode | pyoxigraph.BlankNode | pyoxigraph.Literal | object) -> Term:
-    if isinstance(given, pyoxigraph.NamedNode):
-        return IRI(given.value)
-    if isinstance(given, pyoxigraph.BlankNode):
-        return BlankNode(given.value)
-    assert isinstance(given, pyoxigraph.Literal)
-    if given.language:
-        return Literal.tagged(given.value, given.language)
-    return Literal(given.value, given.datatype.value)
-
-
-def triple(quad: pyoxigraph.Quad | pyoxigraph.Triple) -> Triple:
-    subject, predicate, object_ = term(quad.subject), term(quad.predicate), term(quad.object)
-    assert not isinstance(subject, Literal)
-    assert isinstance(predicate, IRI)
-    return Triple(subject, predicate, object_)
 
 
 def named_graphs(name: str) -> list[Publication]:
@@ -55,7 +38,7 @@ def named_graphs(name: str) -> list[Publication]:
     text = "".join(lines(name)).encode("utf-8")
     for quad in pyoxigraph.parse(text, pyoxigraph.RdfFormat.N_QUADS):
         assert isinstance(quad.graph_name, pyoxigraph.NamedNode)
-        graphs[quad.graph_name.value].append(triple(quad))
+        graphs[quad.graph_name.value].append(triple_of(quad))
     return [Publication(graph, tuple(triples)) for graph, triples in graphs.items()]
 
 
@@ -172,7 +155,7 @@ def documents() -> Iterator[Publication]:
             except SyntaxError:
                 malformed.append(name)
                 continue
-            yield Publication(name, tuple(map(triple, quads)))
+            yield Publication(name, tuple(map(triple_of, quads)))
     assert len(malformed) == 5
 
 

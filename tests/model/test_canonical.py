@@ -10,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from amounts import examples
+from oxigraph_terms import theirs
 from triplewire.model.canonical import canonical_labels, canonical_lines
 from triplewire.model.publication import Publication
-from triplewire.model.terms import IRI, BlankNode, Literal, Term, Triple
+from triplewire.model.terms import IRI, BlankNode, Literal, Triple
 
 P, Q = IRI("urn:p"), IRI("urn:q")
 
@@ -27,19 +28,9 @@ objects = st.one_of(nodes, nodes, nodes, st.sampled_from([IRI("urn:s"), Literal(
 graphs = st.lists(st.builds(Triple, subjects, st.sampled_from([P, P, Q]), objects), max_size=12)
 
 
-def oxigraph_term(term: Term) -> ox.NamedNode | ox.BlankNode | ox.Literal:
-    if isinstance(term, IRI):
-        return ox.NamedNode(term.value)
-    if isinstance(term, BlankNode):
-        return ox.BlankNode(term.label)
-    if term.language:
-        return ox.Literal(term.lexical, language=term.language)
-    return ox.Literal(term.lexical, datatype=ox.NamedNode(term.datatype))
-
-
 def oxigraph_lines(triples: list[Triple]) -> list[str]:
     """The same graph, canonicalized by pyoxigraph."""
-    dataset = ox.Dataset(ox.Quad(*map(oxigraph_term, triple)) for triple in triples)
+    dataset = ox.Dataset(ox.Quad(*map(theirs, triple)) for triple in triples)
     dataset.canonicalize(ox.CanonicalizationAlgorithm.RDFC_1_0)
     return sorted(f"{quad} .\n" for quad in dataset)
 

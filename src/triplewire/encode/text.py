@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from triplewire.bounded_cache import cached_if_short
 from triplewire.encode.batch import FEW_SUFFIXES, LITERAL_KIND, Bytes, Hashes, Ids, Offsets, Words
+from triplewire.encode.strings import joined
 from triplewire.ir.fulltext.analysis import analyse
 from triplewire.ir.fulltext.nodes import Analyzer
 from triplewire.kernels.text import words as kernels
@@ -112,13 +113,10 @@ def _words_by_dictionary(text: Bytes, start: Offsets, end: Offsets, wanted: NDAr
         words = analyse(text[start[term] : end[term]].tobytes().decode("utf-8", "surrogatepass"), Analyzer())
         ids += [numbers.setdefault(word, len(numbers)) for word in words]
         counts[term + 1] = len(words)
-    distinct = [word.encode("utf-8", "surrogatepass") for word in numbers]
-    ends = np.cumsum(np.fromiter(map(len, distinct), np.int64, len(distinct)))
-    starts = np.concatenate((np.zeros(1, np.int64), ends))[: len(ends)]
-    joined = np.frombuffer(b"".join(distinct), np.uint8)
-    return Words(
-        np.cumsum(counts), np.array(ids, np.int32), joined, starts, ends, hash_spans(joined, starts, ends, WORD_SEED)
-    )
+    distinct, bounds = joined([word.encode("utf-8", "surrogatepass") for word in numbers])
+    starts, ends = bounds[:-1], bounds[1:]
+    hashes = hash_spans(distinct, starts, ends, WORD_SEED)
+    return Words(np.cumsum(counts), np.array(ids, np.int32), distinct, starts, ends, hashes)
 
 
 # --- characters ------------------------------------------------------------------------------------------------------

@@ -15,15 +15,14 @@ from numpy.typing import NDArray
 
 from triplewire.clauses.node_tests.columns import inverse
 from triplewire.encode.batch import Ids
-from triplewire.encode.buffers import of_numbers
+from triplewire.encode.buffers import of_numbers, of_strings, of_text
 from triplewire.encode.names import Names
 from triplewire.encode.strings import TextColumn
 from triplewire.kernels.text.names import fill_slots
 
 _FEW = 64  # ids that take longer to be asked of Arrow than to be read one by one
 SEED = 5  # of the hashes; terms and words have lower ones
-_OFFSET = pa.py_buffer(np.array([0, 1], np.int64))
-_BREAK = pa.LargeBinaryArray.from_buffers(pa.large_binary(), 1, [None, _OFFSET, pa.py_buffer(b"\n")])
+_BREAK = of_strings([b"\n"])[0]
 
 
 def id_key(id: str) -> bytes:
@@ -72,7 +71,7 @@ class IdTable:
             return [self.names[number].decode("utf-8", "surrogatepass") for number in numbers.tolist()]
         column = _column(self.names).take(of_numbers(numbers))
         whole = pa.LargeListArray.from_arrays(of_numbers(np.array([0, len(column)], np.int64)), column)
-        data = pc.binary_join(whole, _BREAK[0]).buffers()[2]
+        data = pc.binary_join(whole, _BREAK).buffers()[2]
         texts = data.to_pybytes().decode("utf-8", "surrogatepass").split("\n") if data else []
         if len(texts) == len(column):
             return texts
@@ -140,5 +139,4 @@ def _ranks(names: Names) -> Ids:
 
 def _column(names: Names) -> pa.Array:
     """The strings as Arrow sees them, without a copy."""
-    buffers = [None, pa.py_buffer(names.offset), pa.py_buffer(names.text)]
-    return pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(names), buffers)
+    return of_text(names.text, names.offset)
