@@ -10,6 +10,9 @@ from unittest import mock
 
 from triplewire.cli import run
 
+HEEDS_HANGUPS = "import signal; signal.signal(signal.SIGHUP, signal.SIG_DFL)"
+"""Code for a process that is sent SIGHUP: tests may be run by something that ignores it, as `nohup` does."""
+
 
 class Done(NamedTuple):
     """What a command left behind."""

@@ -14,7 +14,7 @@ from unittest import mock
 import pytest
 
 from amounts import IN_FULL
-from cli.runner import triplewire
+from cli.runner import HEEDS_HANGUPS, triplewire
 from triplewire import config
 from triplewire.cli.arguments import repeat_options
 
@@ -310,7 +310,7 @@ def test_closed_streams(folder: Path, closed: str) -> None:
 
 @pytest.mark.usefixtures("without_kernels")
 @pytest.mark.skipif(os.name == "nt", reason="signals are sent otherwise there")
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -320,11 +320,11 @@ def test_closed_streams(folder: Path, closed: str) -> None:
     ids=["match", "read"],
 )
 def test_interrupt(folder: Path, arguments: list[str], number: signal.Signals) -> None:
-    """Ctrl-C, which a terminal sends to the whole group, or SIGTERM, while it waits for standard input."""
+    """Ctrl-C, which a terminal sends to the whole group, or another signal, while it waits for standard input."""
     before = sorted(folder.iterdir())
-    code = "import sys; from triplewire.cli import main; print('ready', file=sys.stderr, flush=True); main()"
+    ready = "import sys; from triplewire.cli import main; print('ready', file=sys.stderr, flush=True)"
     with subprocess.Popen(
-        [sys.executable, "-c", code, *arguments],
+        [sys.executable, "-c", f"{HEEDS_HANGUPS}; {ready}; main()", *arguments],
         stdin=subprocess.PIPE,
         stderr=subprocess.PIPE,
         cwd=folder,
@@ -336,3 +336,18 @@ def test_interrupt(folder: Path, arguments: list[str], number: signal.Signals) -
         os.killpg(run.pid, number)
         assert (run.wait(), run.stderr.read()) == (130, b"")
     assert sorted(folder.iterdir()) == before
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals are sent otherwise there")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_after_the_end_changes_no_exit_code(number: signal.Signals) -> None:
+    """What ends services may send it again while the process lets go of what it has."""
+    code = (
+        f"{HEEDS_HANGUPS}; import atexit, sys, time; from triplewire.cli import main; "
+        "atexit.register(lambda: (print('ending', file=sys.stderr, flush=True), time.sleep(60))); main()"
+    )
+    with subprocess.Popen([sys.executable, "-c", code, "match"], stderr=subprocess.PIPE, text=True) as run:
+        assert run.stderr is not None
+        assert "ending\n" in iter(run.stderr.readline, "")
+        run.send_signal(number)
+        assert run.wait(30) == 2

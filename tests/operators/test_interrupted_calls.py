@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from cli.runner import HEEDS_HANGUPS
 from left_processes import left, left_after
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="processes are found in /proc")]
@@ -34,8 +35,9 @@ def test_calls_end_with_the_command(tmp_path: Path, concurrency: int, number: si
     (tmp_path / "sleeps.py").write_text(OPERATOR.format(concurrency))
     (tmp_path / "a.nq").write_text("".join(f'<urn:s> <urn:p> "{n}" <urn:g{n}> .\n' for n in range(9)))
     query = ["--query", "sleeps(1), sleeps(2), sleeps(3), sleeps(4)", "--language", "predicates"]
+    code = f"{HEEDS_HANGUPS}; from triplewire.cli import main; main()"
     with subprocess.Popen(
-        [sys.executable, "-m", "triplewire", "match", *query, "--operators", "sleeps.py", "--publications", "a.nq"],
+        [sys.executable, "-c", code, "match", *query, "--operators", "sleeps.py", "--publications", "a.nq"],
         stderr=subprocess.PIPE,
         cwd=tmp_path,
         text=True,

@@ -36,7 +36,7 @@ def main() -> None:
     code = run(sys.argv[1:])
     for number in _SIGNALS:  # all is written: what is left may end at once
         if signal.getsignal(number) in (_interrupt, signal.default_int_handler):
-            signal.signal(number, signal.SIG_DFL)
+            signal.signal(number, lambda *_: os._exit(code))
     sys.exit(code)
 
 

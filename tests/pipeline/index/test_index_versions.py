@@ -18,6 +18,7 @@ from triplewire.cli import run as command
 from triplewire.errors import Refusal, StoreError
 from triplewire.pipeline.index import build as full_versions
 from triplewire.pipeline.index import changes, open_version, versions
+from triplewire.pipeline.index import pins as using
 from triplewire.pipeline.index.build import IndexOptions, Spread, build, saved_once
 from triplewire.pipeline.index.pins import IndexSource, Pins
 
@@ -98,6 +99,35 @@ def test_a_micro_batch_keeps_its_version(tmp_path: Path) -> None:
         IndexSource(index, output).pinned(pins, 0)
     with pytest.raises(StoreError, match="the version v2, which micro-batch 1 had before it was interrupted, is gone"):
         IndexSource(index, output).pinned(pins, 1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("step", ["current", "pin"])
+def test_a_version_that_is_removed_before_it_is_pinned(
+    step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process may be suspended for as long as many versions take."""
+    index, output = tmp_path / "index", tmp_path / "out"
+    output.mkdir()
+    build(index, FILES)
+    changes.unsubscribe(index, ["thing"], on_refusal=lambda refusal: None)  # v2: the first version always stays
+    source, pins, taken = IndexSource(index, output), Pins(output / "pins.sqlite"), getattr(using, step)
+
+    def late(*given: object) -> object:
+        monkeypatch.setattr(using, step, taken)
+        before = taken(*given) if step == "current" else None
+        for number in range(versions.RETAINED + 1):
+            more = texts(tmp_path, **{f"more{number}": "ASK { ?s <urn:q> ?o }"})
+            changes.subscribe(index, more, on_refusal=lambda refusal: None)
+        return before or taken(*given)
+
+    if step == "pin":
+        source.check()
+    monkeypatch.setattr(using, step, late)
+    chosen = source.pinned(pins, 0).version
+    assert not (index / "v2").exists()
+    assert (chosen, versions.pinned(index)) == (versions.current(index), {chosen})
+    assert source.pinned(pins, 0).version == chosen
 
 
 @pytest.mark.slow

@@ -80,16 +80,35 @@ class IndexSource:
     def newest(self) -> IndexFilter:
         """The version that counts now, checked; the last one that was used, where that is damaged. Raises `StoreError`
         where there is none."""
-        return self._used(self._newest())
+        return self._newest_pinned()[1]
+
+    def _newest_pinned(self) -> tuple[Version, IndexFilter]:
+        """The version that counts now, which nobody removes any more. Another one is taken where it was removed before
+        that could be known, as newer ones had come."""
+        while True:
+            version = self._newest()
+            if version.sha256 == self._marked:
+                return version, self._used(version)
+            try:
+                marked = self._used(version)
+                usable(self.directory, version.name, self._operators)
+            except StoreError:
+                if _name_of(self.directory) == version.name:
+                    raise
+            else:
+                return version, marked
 
     def _newest(self) -> Version:
+        name = _name_of(self.directory)
         try:
             self._last = usable(self.directory, current(self.directory), self._operators)
             self._passed_over = ""
         except StoreError as error:
+            if name != (name := _name_of(self.directory)):  # it was removed, perhaps, as newer ones had come
+                return self._newest()
             if self._last is None or not self._is_there(self._last):
                 raise
-            if self._passed_over != (name := _name_of(self.directory)):
+            if self._passed_over != name:
                 self._on_note(f"{error}; matching goes on with {self._last.name}")
             self._passed_over = name
         return self._last
@@ -105,8 +124,7 @@ class IndexSource:
         """The version of a micro-batch. Raises `StoreError` where the one that it had is gone, or is another now."""
         before = pins.of(batch)
         if before is None:
-            chosen = self._newest()
-            marked = self._used(chosen)  # first, so that nobody removes it
+            chosen, marked = self._newest_pinned()
             pins.pin(batch, chosen)
             return marked
         name, sha256 = before
