@@ -48,5 +48,8 @@ def test_calls_end_with_the_command(tmp_path: Path, concurrency: int, number: si
         while sum("sleep 300" in line for line in left(mark)) < concurrency and time.monotonic() < until:
             time.sleep(0.1)
         run.send_signal(number)
-        assert (run.wait(20), run.stderr.read() if run.stderr else "") == (130, "")
+        try:
+            assert (run.wait(20), run.stderr.read() if run.stderr else "") == (130, "")
+        finally:
+            run.kill()
     assert not left_after(mark, 5)
