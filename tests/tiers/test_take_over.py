@@ -64,8 +64,7 @@ def tiers(result: MatchResult) -> tuple[int, int]:
     return result.stats.tiers["interpreted"], result.stats.tiers["compiled"]
 
 
-def test_ids_that_are_gone_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(TIER, "interpreted")
+def test_ids_that_are_gone_are_forgotten(cold: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(snapshots, "_FORMER", 10)
     engine, made = filled(), parse("ASK { ?s ?p ?o }", "sparql")
     for number in range(100):
