@@ -1,6 +1,5 @@
 """The files that a path stands for: those below a folder, with what is left out, and what a glob names. It is the same
-for publications and subscriptions. And how small files are read and
-written, and others put on disk."""
+for publications and subscriptions. Also: reading and replacing small files, and having files written to disk."""
 
 from __future__ import annotations
 

@@ -47,8 +47,10 @@ def test_calls_end_with_the_command(tmp_path: Path, concurrency: int, number: si
         until = time.monotonic() + 60
         while sum("sleep 300" in line for line in left(mark)) < concurrency and time.monotonic() < until:
             time.sleep(0.1)
+        begun = sum("sleep 300" in line for line in left(mark))
         run.send_signal(number)
         try:
+            assert begun >= concurrency
             assert (run.wait(20), run.stderr.read() if run.stderr else "") == (130, "")
         finally:
             run.kill()

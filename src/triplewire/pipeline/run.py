@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from triplewire.config import Settings
-from triplewire.errors import ReadError, Refusal
+from triplewire.errors import ReadError, Refusal, TriplewireError
 from triplewire.pipeline.calling import Calling, JobLearning
 from triplewire.pipeline.connect import kafka
 from triplewire.pipeline.connect.addresses import KAFKA, Connections, address, kind_of
@@ -135,9 +135,9 @@ class PipelineRun:
         """
         try:
             self._stream(spark, watch, settle, repeat, horizon)
-        except Exception:
-            # the signal that ends the stream may have ended Java before, or a job; the next start repeats it
-            if not self.stop.wait(_SIGNALS):
+        except Exception as error:  # the signal that ends the stream may have ended Java before, or a job
+            is_refused = isinstance(error, TriplewireError) and not self._start  # before it began
+            if not self.stop.wait(0 if is_refused else _SIGNALS):
                 raise
         if self._pending:
             self._refuse([Refusal.of("publication", path, _STILL_CHANGES) for path in self._pending])

@@ -125,7 +125,7 @@ class TextWords:
 CACHED_WORDS = 1_000_000
 """Words that are kept with their indexes, over all literals, where 16 characters count as a word as well: some 150 MB
 at the most."""
-_CHARACTERS = 16
+_CHARACTERS = 16  # of a text, that count as a word
 _cache: BoundedCache[tuple[str, Analyzer], TextWords] = BoundedCache()
 
 

@@ -83,8 +83,8 @@ class IndexSource:
         return self._newest_pinned()[1]
 
     def _newest_pinned(self) -> tuple[Version, IndexFilter]:
-        """The version that counts now, which nobody removes any more. Another one is taken where it was removed before
-        that could be known, as newer ones had come."""
+        """The version that counts now, pinned, so that nobody removes it. Where it was removed before it was pinned, as
+        newer ones had come meanwhile, the one that counts then."""
         while True:
             version = self._newest()
             if version.sha256 == self._marked:
@@ -104,7 +104,7 @@ class IndexSource:
             self._last = usable(self.directory, current(self.directory), self._operators)
             self._passed_over = ""
         except StoreError as error:
-            if name != (name := _name_of(self.directory)):  # it was removed, perhaps, as newer ones had come
+            if name != (name := _name_of(self.directory)):  # newer versions came, and this one may be gone
                 return self._newest()
             if self._last is None or not self._is_there(self._last):
                 raise
