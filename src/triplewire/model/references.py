@@ -15,14 +15,33 @@ _UCS = "\xa0-\ud7ff\uf900-\ufdcf\ufdf0-\uffef" + "".join(
 _PRIVATE = "\ue000-\uf8ff\U000f0000-\U000ffffd\U00100000-\U0010fffd"
 PLAIN = rf"A-Za-z0-9._~!$&'()*+,;={_UCS}-"  # iunreserved and sub-delims
 _HEX = "%[0-9A-Fa-f]{2}"
+_SCHEME = "[A-Za-z][A-Za-z0-9+.-]*+"
+_BEGINNING = re.compile(rf"({_SCHEME}):(//)?")
 _ABSOLUTE = re.compile(
-    r"[A-Za-z][A-Za-z0-9+.-]*+:"
+    rf"{_SCHEME}:"
     rf"(?://(?:(?:[{PLAIN}:]|{_HEX})*@)?(?:\[(?P<v6>[0-9A-Fa-f:.]+)\]|(?:[{PLAIN}]|{_HEX})*+)(?::[0-9]*+)?(?=[/?#]|\Z)"
     rf"|(?!//))"
     rf"(?:[{PLAIN}:@/]|{_HEX})*+(?:\?(?:[{PLAIN}{_PRIVATE}:@/?]|{_HEX})*+)?(?:#(?:[{PLAIN}:@/?]|{_HEX})*+)?"
 )
 # scheme, authority, path, query, fragment (RFC 3986, appendix B); a part that is absent is None
-_PARTS = re.compile(r"(?:([A-Za-z][A-Za-z0-9+.-]*):)?(?://([^/?#]*))?([^?#]*)(?:\?([^#]*))?(?:#(.*))?", re.DOTALL)
+_PARTS = re.compile(rf"(?:({_SCHEME}):)?(?://([^/?#]*))?([^?#]*)(?:\?([^#]*))?(?:#(.*))?", re.DOTALL)
+
+
+def has_scheme(text: str) -> bool:
+    """Does it begin with a scheme and a colon, as absolute IRIs do? The rest is not looked at."""
+    return _BEGINNING.match(text) is not None
+
+
+def is_url(text: str) -> bool:
+    """Does it begin with a scheme of two letters or more? `C:` is a drive."""
+    match = _BEGINNING.match(text)
+    return match is not None and len(match[1]) > 1
+
+
+def is_address(text: str) -> bool:
+    """Does it begin with a scheme and `://`?"""
+    match = _BEGINNING.match(text)
+    return match is not None and match[2] is not None
 
 
 def is_absolute(text: str) -> bool:

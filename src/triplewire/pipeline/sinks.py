@@ -29,7 +29,6 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import re
 import secrets
 import shutil
 import time
@@ -42,6 +41,7 @@ import pyarrow.parquet as pq
 
 from triplewire.errors import Refusal, TriplewireError
 from triplewire.folders import named_by, replace_text
+from triplewire.model.references import is_url
 from triplewire.pipeline.results.counts import Counts
 from triplewire.pipeline.rows import DEAD_LETTERS, storable
 
@@ -50,14 +50,13 @@ MATCHES, DEAD_LETTER = "matches", "dead-letter"
 FORMAT = "triplewire pipeline run"
 _FROM_TASKS = "part-*.parquet"  # the names of the files of tasks; the driver's have other names
 _LOOK = 0.5  # seconds that a look at the lock may take (`triplewire.pipeline.results.status`)
-_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 
 
 class Output:
     """The output folder. Call `prepare` first, then `take` and `commit`, once or for each micro-batch."""
 
     def __init__(self, folder: str | Path) -> None:
-        if _URL.match(str(folder)):
+        if is_url(str(folder)):
             raise TriplewireError(
                 "the output is a folder of this machine's file system",
                 source=str(folder),

@@ -9,7 +9,6 @@ files to read them with many cores.
 from __future__ import annotations
 
 import os
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -23,6 +22,7 @@ from triplewire.encode.schema import to_batch
 from triplewire.errors import ReadError, Refusal
 from triplewire.folders import LINK, entries_of, named_by, reason_left_out
 from triplewire.model.publication import Publication
+from triplewire.model.references import is_url
 from triplewire.pipeline.arguments import check_reading, check_rows, check_session
 from triplewire.pipeline.connect import kafka
 from triplewire.pipeline.connect.addresses import KAFKA, Connections, address, kind_of
@@ -41,8 +41,6 @@ if TYPE_CHECKING:
 
 FILES = "path string, modificationTime timestamp, length long, content binary"  # Spark's "binaryFile"
 SPARK_BYTES = 2**31 - 1024  # a value in Spark has less than 2 GiB
-
-_REMOTE = re.compile(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]+:")
 
 
 def publications(
@@ -204,7 +202,7 @@ def local_roots(path: str | Path) -> list[str]:
 
 def is_remote(path: str | Path) -> bool:
     """Is it a URL of another file system than the local one?"""
-    return bool(_REMOTE.match(str(path)))
+    return is_url(str(path)) and not str(path).startswith("file:")
 
 
 def has_files(source: str) -> bool:

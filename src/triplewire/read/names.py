@@ -7,12 +7,11 @@ import re
 from pathlib import Path
 from urllib.parse import quote, unquote
 
-from triplewire.model.references import PLAIN, is_absolute
+from triplewire.model.references import PLAIN, is_absolute, is_url
 
 INPUT = "urn:triplewire:input"
 STDIN = "urn:triplewire:stdin"
 
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")  # two letters at least: `C:` is a drive
 _ILLEGAL = re.compile(rf"%(?![0-9A-Fa-f]{{2}})|[^{PLAIN}:@/?%]")
 
 
@@ -23,7 +22,7 @@ def document_iri(source: str) -> str:
     if source.startswith("file:"):
         path = "/" + source.removeprefix("file:").lstrip("/")
         return "file://" + quote(unquote(path, errors="surrogateescape"), errors="surrogateescape")
-    if _SCHEME.match(source):
+    if is_url(source):
         return legal(source)
     return "file://" + quote(os.fsencode(Path(os.path.abspath(source)).as_posix()))
 

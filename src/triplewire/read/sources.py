@@ -15,6 +15,7 @@ from triplewire.argument_checks import expect, expect_callable, expect_path, exp
 from triplewire.config import Settings
 from triplewire.errors import ReadError, Refusal
 from triplewire.folders import entries_of
+from triplewire.model.references import is_address
 from triplewire.read.names import STDIN
 
 Source: TypeAlias = "str | os.PathLike[str] | bytes | bytearray | memoryview | BinaryIO | TextIO"
@@ -22,7 +23,6 @@ Source: TypeAlias = "str | os.PathLike[str] | bytes | bytearray | memoryview | B
 
 SPLITS = ("item", "document", "subject")
 
-_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _PIECE = 1 << 20  # bytes of a stream that are read at once
 _TEXT = re.compile(r"\A\s*[<{@]|\n")  # a document, not the name of one
 _ENCODING = re.compile(rb"""\A((?:\xef\xbb\xbf)?\s*<\?xml\s[^>]*?encoding\s*=\s*["'])[A-Za-z0-9._-]+""")
@@ -130,6 +130,6 @@ def _bounded(stream: Any, name: str, limit: int, expected: int = 0) -> bytes:
 
 
 def _unreadable(name: str, error: OSError) -> ReadError:
-    if _ADDRESS.match(name):
+    if is_address(name):
         return ReadError("this is an address, and nothing is fetched", source=name, remedy="hand in what was fetched")
     return ReadError(f"the file cannot be read: {error.strerror or error}", source=name)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -13,8 +12,8 @@ import typer
 from triplewire.cli.report import Report
 from triplewire.errors import Refusal
 from triplewire.folders import entries_below
+from triplewire.model.references import is_address
 
-_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _NOTHING = "give --allow-empty where that is as it should be"
 
 
@@ -23,7 +22,7 @@ def file_argument(text: str | Path) -> Path:
     which Python takes for the current folder."""
     if not str(text):
         raise typer.BadParameter("the name of a file is empty; give . for the current folder")
-    if _ADDRESS.match(str(text)):
+    if is_address(str(text)):
         raise typer.BadParameter(
             f"{text} is an address, and nothing is fetched; give a file, or pipe it: curl -sL {text} | triplewire ... -"
         )

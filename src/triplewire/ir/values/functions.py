@@ -21,7 +21,7 @@ from triplewire.ir.values.compare import label_of, value_of
 from triplewire.ir.values.dates import DATE_TIME, Moment
 from triplewire.ir.values.numbers import DECIMAL, INTEGER, ExpressionError, Number, brief, number_literal
 from triplewire.ir.values.strings import compatible, like, simple, string_of
-from triplewire.model.references import is_absolute, resolve
+from triplewire.model.references import has_scheme, is_absolute, resolve
 from triplewire.model.terms import IRI, LANG_STRING, BlankNode, Literal, Term
 from triplewire.model.values import MAX_DIGITS
 
@@ -39,7 +39,6 @@ class Surroundings:
 
 Implementation: TypeAlias = Callable[[Sequence[Term], Surroundings], Term | bool]
 
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _LANGUAGE_TAG = re.compile(r"[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*")
 
 
@@ -103,7 +102,7 @@ def _iri(a: Sequence[Term], _: Surroundings) -> Term:
     if isinstance(a[0], IRI):
         return a[0]
     text = simple(a[0])
-    if not _SCHEME.match(text) and len(a) > 1 and isinstance(a[1], IRI):
+    if not has_scheme(text) and len(a) > 1 and isinstance(a[1], IRI):
         text = resolve(text, a[1].value)
     if not is_absolute(text):
         raise ExpressionError(f"{text[:80]!r} is no absolute IRI")

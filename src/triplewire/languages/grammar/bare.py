@@ -18,7 +18,7 @@ from triplewire.languages.context import Context
 from triplewire.languages.grammar.strings import string_literal
 from triplewire.languages.grammar.tokens import END, Token, Tokens, scanned
 from triplewire.model.namespaces import PREDECLARED, RSS, label_iri
-from triplewire.model.references import resolve
+from triplewire.model.references import has_scheme, resolve
 from triplewire.model.terms import IRI, Literal, unescape
 
 STRINGS = r"""
@@ -136,7 +136,6 @@ def read_raw(tokens: Tokens, ends: tuple[str, ...], expected: str, closes: str) 
     return Raw(first, " ".join(tokens.text[first.offset : end].split()))
 
 
-_ABSOLUTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _BARE_IRI = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*://|(?:urn|mailto|tag|doi|info|file):)", re.IGNORECASE)
 _PREFIXED = re.compile(r"((?:[^\W\d][\w.+-]*)?):(\S*)")
 _UNSAFE = re.compile(r'[<>"{}|^`\\\x00-\x20]')
@@ -184,7 +183,7 @@ class NamesInForce:
             self.tokens.fail(token, "an escape in the IRI names no character")
         if _SURROGATE.search(text) or _UNSAFE.search(text):
             self.tokens.fail(token, "an escape in the IRI names a character that no IRI holds")
-        if _ABSOLUTE.match(text):
+        if has_scheme(text):
             return IRI(text)
         if self.base:
             return IRI(resolve(text, self.base))

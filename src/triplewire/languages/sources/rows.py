@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 
 from triplewire.config import Settings
 from triplewire.errors import Refusal, SubscriptionError, TriplewireError
+from triplewire.model.references import has_scheme
 from triplewire.plugins import registered
 
 _BATCH = 1_024  # rows of a Parquet file held at a time, at most
@@ -26,7 +27,6 @@ _BATCH_BYTES = 1 << 28  # of texts in them that the file holds only in part
 _SPARE = 1 << 20  # bytes of a line beside its query
 _REQUIRED = ("id", "language", "query")
 _PREFIX = re.compile(r"(?:[^\W\d][\w.-]*)?")
-_ABSOLUTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _NO_IRI = re.compile(r'[<>"{}|^`\\\x00-\x20\ud800-\udfff]')
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _NONE: Mapping[str, str] = {}
@@ -220,6 +220,6 @@ def _wrong_prefixes(prefixes: Any) -> str:
 
 
 def _wrong_base(base: Any) -> str:
-    if not isinstance(base, str) or _NO_IRI.search(base) or (base and not _ABSOLUTE.match(base)):
+    if not isinstance(base, str) or _NO_IRI.search(base) or (base and not has_scheme(base)):
         return "the field 'base' is no absolute IRI"
     return ""
