@@ -107,11 +107,9 @@ def line_of(row: Mapping[str, object]) -> bytes:
     return _encode(row).encode("utf-8", "surrogatepass") + b"\n"
 
 
-def id_is_taken(id: str) -> SubscriptionError:
+def id_is_taken(id: str, remedy: str = "choose another, or remove the subscription that has it") -> SubscriptionError:
     """The error of a second subscription of one id."""
-    return SubscriptionError(
-        "the id is taken", source=id, remedy="choose another, or take its place: subscribe(..., replace=True)"
-    )
+    return SubscriptionError("the id is taken", source=id, remedy=remedy)
 
 
 def call_warnings(call: Call, source: str, operators: Mapping[str, Operator]) -> tuple[str, ...]:

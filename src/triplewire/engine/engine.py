@@ -141,7 +141,7 @@ class Engine:
                 subscription = dataclasses.replace(subscription, id=f"s{number}")
             before = [subscription.id] if subscription.id in self._snapshot else []
             if before and not replace:
-                raise id_is_taken(subscription.id)
+                raise id_is_taken(subscription.id, "choose another, or take its place: subscribe(..., replace=True)")
             subscription = self._compiler.checked(subscription)
             self._last_number = number
             self._current.snapshot = self._snapshot.changed((subscription,), before, plain=plain)

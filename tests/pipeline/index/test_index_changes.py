@@ -61,6 +61,7 @@ def test_an_index_through_its_changes(name: str, tmp_path: Path, monkeypatch: py
             for id_ in step["unsubscribe"]:
                 engine.unsubscribe(id_)
         assert sorted(refusal.subject for refusal in said) == step["refused"], step["name"]
+        assert all("record" in refusal.where for refusal in said if "subscribe" in step), step["name"]
         assert version.name == f"v{number + 2}"
         assert version.content.subscriptions == len(engine), step["name"]
         matches = answers(version, batches)[0]

@@ -53,9 +53,10 @@ def outcomes(source: IndexSource) -> tuple[list[str], list[str]]:
     return matches, sorted(f"{row['refusal']['subject']}: {row['refusal']['reason']}" for row in rows if row["refusal"])
 
 
-@pytest.fixture
-def index(tmp_path: Path) -> Path:
-    build(tmp_path / "index", written(tmp_path, "plain.rq"))
+@pytest.fixture(params=["trie", "reference"])
+def index(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
+    """An index of one subscription: of a matcher that saves arrays, and of one that saves texts alone."""
+    build(tmp_path / "index", written(tmp_path, "plain.rq"), IndexOptions(matcher=request.param))
     return tmp_path / "index"
 
 

@@ -12,6 +12,7 @@ from triplewire.engine.compiler import Compiler
 from triplewire.engine.current_snapshot import CurrentSnapshot
 from triplewire.engine.store import directory as store
 from triplewire.engine.store import rows as saved_rows
+from triplewire.engine.store.called import UNITS, units_in
 from triplewire.engine.store.manifest import damaged
 from triplewire.matchers import Reference, Snapshot
 from triplewire.select.index import IndexMaker
@@ -26,7 +27,9 @@ def save(path: Path, current: CurrentSnapshot, compiler: Compiler, matcher: str,
     head = store.header(world.settings, matcher, compiler.entailment, len(snapshot))
     parts = {"taxonomy": store.taxonomy_part(world.taxonomy), **(_learned_part(compiler) if learned else {})}
     if not (index and snapshot.columnar and len(snapshot)):
-        lines = list(saved_rows.rows(snapshot.all(), compiler))
+        subscriptions = list(snapshot.all())
+        head[UNITS] = units_in(subscriptions, world.operators)
+        lines = list(saved_rows.rows(subscriptions, compiler))
         store.save(path, lambda: head, {"subscriptions": ("jsonl", lambda s: s.writelines(lines)), **parts})
         return
     from triplewire.engine.store.segment_files import StoredSegment  # it brings compiled kernels along

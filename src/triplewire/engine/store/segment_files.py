@@ -7,7 +7,7 @@ opened; nothing else is.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
@@ -27,15 +27,15 @@ from triplewire.engine.segments.segment import Segment
 from triplewire.engine.segments.snapshot import SegmentSnapshot
 from triplewire.engine.segments.texts import TextFile, Texts
 from triplewire.engine.store.arrays import MappedArrays, write_arrays
+from triplewire.engine.store.called import UNITS, units_of
 from triplewire.engine.store.checks import check_segment, check_selected, operators_of, selections_of
 from triplewire.engine.store.directory import Part, SavedEngine
-from triplewire.engine.store.manifest import MANIFEST, damaged, read_manifest
+from triplewire.engine.store.manifest import damaged
 from triplewire.engine.store.rows import checked, compiled_rows, named_by, parsed_row, proved_row
 from triplewire.errors import StoreError
 from triplewire.ir.subscription import Subscription
 from triplewire.matchers import Snapshot
 from triplewire.memory import give_back
-from triplewire.model.operator import Operator
 from triplewire.select.index import CheckedMaker, IndexMaker, order_of
 from triplewire.verify import network
 
@@ -51,7 +51,7 @@ class StoredSegment:
             number: proved_row(subscription, rules, _SegmentRules(segment, number), compiler)
             for number, subscription in sorted(segment.pinned.items())
         }
-        self._units = _units_of((name for name, _ in segment.operators), compiler.world.operators)
+        self._units = units_of((name for name, _ in segment.operators), compiler.world.operators)
         self._directory: dict[str, list[Any]] = {}
 
     @classmethod
@@ -69,7 +69,7 @@ class StoredSegment:
     def manifest(self) -> dict[str, Any]:
         """The entry of the manifest, once the parts are written."""
         made_by = _made_by(self._segment.context.maker)
-        entry = {"version": VERSION, "made_by": made_by, "network": network.VERSION, "units": self._units}
+        entry = {"version": VERSION, "made_by": made_by, "network": network.VERSION, UNITS: self._units}
         return {"index": {**entry, "arrays": self._directory}}
 
     def _write_texts(self, stream: IO[bytes]) -> None:
@@ -184,29 +184,13 @@ def _pinned(segment: Segment, numbers: list[int], compiler: Compiler, source: st
 def _means_the_same(saved: SavedEngine, entry: Mapping[str, Any], compiler: Compiler) -> bool:
     """Were the clauses made with these limits of their number, and with the units of these operators? Earlier versions
     did not write the units down, and with entailment they made other clauses of some labels."""
-    if "units" not in entry and compiler.entailment != "none":
+    if UNITS not in entry and compiler.entailment != "none":
         return False
-    units, world = entry.get("units", {}), compiler.world
-    now = _units_of(units, world.operators)
+    units, world = entry.get(UNITS, {}), compiler.world
+    now = units_of(units, world.operators)
     # of an operator with more or fewer parameters, `_check_operators` tells
     same = all(len(now[name]) != len(units[name]) or now[name] == units[name] for name in now)
     return same and saved.manifest["settings"]["max_branches"] == world.settings.max_branches
-
-
-def _units_of(names: Iterable[str], operators: Mapping[str, Operator]) -> dict[str, list[str]]:
-    """The units of the parameters of those operators that are there."""
-    return {name: [each.unit for each in operators[name].parameters] for name in sorted(names) if name in operators}
-
-
-def units_of_called(directory: Path) -> dict[str, tuple[str, ...]]:
-    """The operators that the subscriptions of a saved engine call, each with the units of its parameters; none where it
-    was saved without an index. Raises `StoreError`."""
-    entry = read_manifest(directory).get("index")
-    units = entry.get("units", {}) if isinstance(entry, Mapping) else {}
-    try:
-        return {str(name): tuple(map(str, own)) for name, own in units.items()}
-    except (AttributeError, TypeError) as error:
-        raise damaged(directory / MANIFEST, f"it does not say which operators are called ({error})") from error
 
 
 def _check_operators(segment: Segment, compiler: Compiler, source: str) -> None:

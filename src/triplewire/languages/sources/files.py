@@ -14,7 +14,7 @@ import os
 import sys
 import tempfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from functools import lru_cache, partial
 from itertools import islice
@@ -104,6 +104,16 @@ def read_rows(
                 if parsed is not None:
                     yield parsed
         yield from _parsed_rules(reader, on_refusal)
+
+
+def rows_of_ids(paths: Iterable[str | os.PathLike[str]], ids: Container[str], settings: Settings) -> dict[str, Row]:
+    """The first row of each of these ids in files, as for `read_rows`; what cannot be read is passed over."""
+    rows: dict[str, Row] = {}
+    with Reader(None, settings, None, {}) as reader:
+        for row in reader.rows(paths):
+            if isinstance(row, Row) and row.id in ids:
+                rows.setdefault(row.id, row)
+    return rows
 
 
 def _parsed(reader: Reader, row: Row | Refusal, is_taken: bool, refuse: Callable[[Refusal], None]) -> ParsedRow | None:

@@ -8,14 +8,16 @@ nodes. Once there are many changes, the parts that they are about are written an
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from triplewire.config import Settings
 from triplewire.engine.compiler import id_is_taken
 from triplewire.engine.views.derived import derived_engine, empty_engine
 from triplewire.errors import Refusal, SubscriptionError
 from triplewire.ir.subscription import Subscription
+from triplewire.languages.sources.files import rows_of_ids
 from triplewire.operators.files import OperatorFile
 from triplewire.partition.engines import add
 from triplewire.pipeline.index.open_version import OpenVersion, opened, refuse_missing
@@ -62,16 +64,26 @@ def subscribe(
         refuse_missing(before)  # a new subscription may call them, and be wrong
         now = derived_engine(before.server())
         now.load_subscriptions(files, on_refusal=on_refusal, on_warning=on_warning)
-        shards = before.all()[1:]
-        added: list[Subscription] = []
-        for subscription in now.subscriptions[len(before.server()) :]:
-            if any(subscription.id in shard for shard in shards):
-                on_refusal(Refusal.of("subscription", subscription.id, id_is_taken(subscription.id)))
-            else:
-                added.append(subscription)
+        new, shards = list(now.subscriptions[len(before.server()) :]), before.all()[1:]
+        taken = {subscription.id for subscription in new if any(subscription.id in shard for shard in shards)}
+        added = [subscription for subscription in new if subscription.id not in taken]
+        _refuse_taken(taken, files, now.settings, on_refusal)
         content = before.version.content
         more = replace(content, subscriptions=content.subscriptions + len(added))
         return _published(before, [*before.added, *added], more, len(added))
+
+
+def _refuse_taken(
+    ids: Collection[str],
+    files: Sequence[str | os.PathLike[str]],
+    settings: Settings,
+    on_refusal: Callable[[Refusal], None],
+) -> None:
+    """Refuse new subscriptions whose ids are taken on a node, each with its place in the files."""
+    rows = rows_of_ids(files, ids, settings) if ids else {}
+    for id in sorted(ids):
+        row, error = rows.get(id), id_is_taken(id)  # no row, where standard input has been read
+        on_refusal(row.refusal(error) if row is not None else Refusal.of("subscription", id, error))
 
 
 def unsubscribe(
