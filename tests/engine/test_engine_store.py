@@ -64,6 +64,19 @@ def test_round_trip(matcher: str, tmp_path: Path) -> None:
     assert list(loaded.match(publications)) == list(engine.match(publications))
 
 
+@pytest.mark.parametrize("length", [12, 13, 16])
+def test_a_long_cycle(matcher: str, length: int, tmp_path: Path) -> None:
+    """The join network lists the solutions of cycles through up to twelve variables."""
+    edges = [(number, (number + 1) % length) for number in range(length)]
+    engine = Engine(matcher=matcher)
+    engine.subscribe(f"SELECT * {{ {' . '.join(f'?v{a} <{EX}p{a}> ?v{b}' for a, b in edges)} }}", id="cycle")
+    engine.subscribe(f"SELECT ?a {{ ?a <{EX}p0> ?b . ?b <{EX}p1> ?a }}", id="there and back")
+    engine.save(tmp_path)
+    triples = [Triple(IRI(f"{EX}{a}"), IRI(f"{EX}p{a}"), IRI(f"{EX}{b}")) for a, b in edges]
+    (match,) = Engine.load(tmp_path).match(Publication("p", tuple(triples)))
+    assert (match.subscription, len(match.bindings)) == ("cycle", 1)
+
+
 def contents(folder: Path) -> dict[str, bytes]:
     return {file.name: file.read_bytes() for file in folder.iterdir()}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from built import Built, accepted, clauses_of
 
@@ -11,6 +12,7 @@ from triplewire.engine.segments import arena
 from triplewire.ir.evaluation.evaluate import evaluate
 from triplewire.ir.subscription import Subscription
 from triplewire.kernels import pool
+from triplewire.kernels.trie import atoms as atom_kernels
 from triplewire.model.terms import IRI, XSD, Literal, Triple
 from triplewire.select.index import Selected
 from triplewire.select.trie import atom_tables, walk
@@ -106,6 +108,20 @@ def test_there_is_room_for_all_rows(monkeypatch: pytest.MonkeyPatch) -> None:
         again = selected(narrow, some)
         assert whole.subscription.tolist() == again.subscription.tolist()
         assert len(accepted(again, 7)) == sum(n % 7 in (1, 2, 3) for n in range(500))
+
+
+@pytest.mark.parametrize("room", range(1, 60, 7))
+def test_there_is_room_for_the_atoms_of_many_predicates(room: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is asked of their objects. Nothing is written behind the end, either: that the kernel runs as plain
+    Python would show it."""
+    count, plain = 30, np.errstate(over="ignore")(lambda *given: atom_kernels.find_atoms(*given))
+    monkeypatch.setattr(walk, "_ROOM", room)
+    monkeypatch.setattr(trie_index, "FEW", 0)  # the batch is walked as large ones are
+    monkeypatch.setattr(atom_kernels, "batch_atoms", plain)
+    index = index_of([parse(f"SELECT ?s {{ ?s <urn:p{n}> ?o }}", id=str(n)) for n in range(count)])
+    of_all = tuple(Triple(IRI("urn:s"), IRI(f"urn:p{n}"), Literal("x")) for n in range(count))
+    found = selected(index, [Publication("few", of_all[:2]), Publication("p", of_all)])
+    assert [accepted(found, row) for row in range(2)] == [[0, 1], list(range(count))]
 
 
 @pytest.mark.parametrize("cells", [0, 1, 1_000])

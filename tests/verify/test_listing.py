@@ -13,6 +13,7 @@ from triplewire.config import Settings
 from triplewire.ir.evaluation.evaluate import World, evaluate
 from triplewire.kernels.shared.outcomes import LEFT
 from triplewire.languages import parse
+from triplewire.matchers import Chunk
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, Triple
 from triplewire.verify.shared_joins import SharedJoins
@@ -110,6 +111,20 @@ def test_equal_components_are_listed_once(body: str, monkeypatch: pytest.MonkeyP
         lists.append((matching, sum(solved.lists for solved in told)))
     assert lists[0] == lists[1]
     assert lists[0][0] == lists[0][1] > 3
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_list_that_is_given_up_leaves_nothing_to_the_next(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first one has some rows when it has taken too many steps. The second one has the same rows."""
+    body, more = "?a <urn:p> ?b . ?b <urn:q> ?c", " . ?b <urn:r> ?d . ?d <urn:p> ?e . ?e <urn:q> ?f"
+    queries = [parse(f"SELECT ?a ?c {{ {body}{patterns} }}", "sparql", id=patterns) for patterns in (more, "")]
+    graph = _publication(random.Random(seed), 0, 60)
+    columns = Columns.of([graph], queries, World(settings=Settings(max_steps=100)))
+    told = _spied(columns, monkeypatch)
+    pair = np.zeros(2, np.int32), np.arange(2, dtype=np.int32)
+    own = columns.columnar.bindings(columns.view, *pair, Chunk([graph]))
+    assert told[0].lists == 1
+    assert own.count[1] == len(evaluate(queries[1], graph, World()).bindings) > 10
 
 
 @pytest.mark.parametrize("edge", [-1, 0, 1])

@@ -40,7 +40,7 @@ from triplewire.kernels.shared.columns import fixed
 from triplewire.memory import give_back
 from triplewire.verify.solve import with_variables
 
-VERSION = 4
+VERSION = 5
 """The version of the saved arrays. It changes when the same clauses give another network."""
 
 _MANY = 1 << 16  # patterns: while their network is made, much more memory is needed than it keeps

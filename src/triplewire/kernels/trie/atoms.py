@@ -285,7 +285,8 @@ def find_atoms(p0: int, batch: Triples, features: TermFeatures, table: AtomTable
                 known = term[_wide(q)]
                 if known >= 0:
                     term_place, test_place = _int(asked[_wide(known), TERM]), _int(asked[_wide(known), TEST])
-                    at = _add(asked[_wide(known), ANY], seen, atoms, at)
+                    # where there is no room left, one place is written again and again, and seen below
+                    at = _add(asked[_wide(known), ANY], seen, atoms, min(at, atoms.size - 1))
                 while a < last and predicate[_wide(a)] == q and subject[_wide(a)] == s:
                     o = objects[_wide(a)]
                     has_tests = test_offset[_wide(o)] < test_offset[_wide(o + 1)]

@@ -192,6 +192,7 @@ def walk_component(root: int, columns: int, asked: int, limit: int, most_steps: 
     while depth >= 0 and count < limit:
         lists.state[WALKED] += 1
         if lists.state[WALKED] > most_steps:
+            lists.state[USED] = at  # behind rows that `row_slots` knows, so that no other list takes them for its own
             return OVER
         if not _advance(depth, steps, lists, work):
             depth -= 1

@@ -134,6 +134,19 @@ def _next(begin: int, own: Component, choice: int, clauses: StatedClauses, frequ
 
 
 @called_helper
+def _count_listed(own: Component, clauses: StatedClauses, variables: Any) -> int:
+    """How many variables stand in more than one place? The last step of the path has a value of each."""
+    count = 0
+    _forget(own, clauses, variables)
+    for m in range(own.begin, own.end):
+        for k in range(3):
+            code = clauses.pattern[own.first + clauses.member[m], k]
+            if code < 0 and variables[USES, -1 - code] > 1 and variables[VALUE, -1 - code] == NONE:
+                variables[VALUE, -1 - code], count = count, count + 1
+    return count
+
+
+@called_helper
 def _forget(own: Component, clauses: StatedClauses, variables: Any) -> None:
     """No variable has a value."""
     for m in range(own.begin, own.end):
@@ -188,8 +201,10 @@ def _try(own: Component, clauses: StatedClauses, frequency: Any, variables: Any,
 def add_path(own: Component, clauses: StatedClauses, tests: TestColumns, frequency: Any, variables: Any, orders: Orders,
              network: Network, order: Order) -> int:  # fmt: skip
     """Add what is new of the path of a component, and its columns. Returns its last step, or NO_STEP where it has too
-    many variables.
-    USES is known of its variables. Its members are put in order."""
+    many variables. USES is known of its variables. Its members are put in order."""
+    if _count_listed(own, clauses, variables) > MOST_VARIABLES:
+        order_nothing(order)
+        return NO_STEP
     first, begin, end, t0, t1 = own
     member, parent, width, looks, size = clauses.member, NO_STEP, 0, 0, end - begin
     _refine(first, begin, end, t0, t1, clauses, variables)
@@ -200,8 +215,5 @@ def add_path(own: Component, clauses: StatedClauses, tests: TestColumns, frequen
     for m in range(size):
         member[begin + m] = orders.order[1, m]
         parent, width = add_step(first + member[begin + m], parent, width, own, clauses, tests, network, variables)
-        if width > MOST_VARIABLES:
-            order_nothing(order)
-            return NO_STEP
     order_path(width, own, clauses, variables, order)
     return int(parent)
