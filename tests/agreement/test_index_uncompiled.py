@@ -78,3 +78,31 @@ def test_counts_are_plain_numbers() -> None:
         timeout=100,
     )
     assert done.returncode == 0, done.stderr
+
+
+VERTICES = """
+from triplewire import IRI, Engine, Publication, Triple
+names = [f"?{end}{number}" for end in "ab" for number in range(17)]
+patterns = [f"{a} <urn:p> {b}" for a, b in zip(names[:17], names[17:])]
+names += names[:1] * 11
+patterns += [" ".join(names[at : at + 3]) for at in range(0, 45, 3)]
+assert len(patterns) == 32
+engine = Engine()
+engine.subscribe(f"SELECT * {{ {' . '.join(patterns)} }}", id="a")
+(match,) = engine.match(Publication("p", (Triple(IRI("urn:p"), IRI("urn:p"), IRI("urn:p")),)))
+assert [set(binding) for binding in match.bindings] == [{name[1:] for name in names}]
+"""
+
+
+def test_more_variables_than_a_tree_has() -> None:
+    """A component that is seen to be no tree when more of its variables have been numbered than a tree of 32 patterns
+    has, as they are predicates as well."""
+    done = subprocess.run(
+        [sys.executable, "-c", VERTICES],
+        env={**os.environ, "NUMBA_DISABLE_JIT": "1", "TRIPLEWIRE_TIER": "compiled"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=100,
+    )
+    assert done.returncode == 0, done.stderr

@@ -14,7 +14,7 @@ from triplewire.config import Settings
 from triplewire.errors import Refusal, TriplewireError
 from triplewire.ir.normal_form.clauses import normal_form
 from triplewire.languages import parse
-from triplewire.languages.templates import Templates
+from triplewire.languages.templates import Templates, call_lists
 from triplewire.languages.templates.call_lists import CallList
 from triplewire.model.operator import Argument, Operator, Parameter
 from triplewire.model.terms import IRI, Literal, Triple
@@ -85,6 +85,16 @@ def test_plain_lists_are_not_parsed_one_by_one() -> None:
 def test_a_list_deeper_than_the_limit_is_left_to_the_parser() -> None:
     shallow = Templates(Settings(max_query_depth=1), OPERATORS)
     assert shallow.find(", ".join(f"holds({number})" for number in range(50)), "predicates") is None
+
+
+def test_what_is_known_of_calls_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of calls of operators that are not there, and of texts that each have a base of their own, as well."""
+    monkeypatch.setattr(call_lists, "MOST_CALLS", 8)
+    templates = Templates(None, OPERATORS)
+    for number in range(50):
+        assert templates.find(f"unknown{number}(3)", "predicates") is None
+        assert templates.find("holds(3)", "predicates", None, f"urn:base{number}") is not None
+    assert max(map(len, (templates._call_lists._calls, templates._call_lists._plain))) <= 8
 
 
 SPARQL = ("holds({a})", "small({a})", "holds({a}) && op:holds({b})", "holds({a}) && op:small({b}) && op:holds({a})")

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import shutil
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 
 from triplewire.engine import Engine
 from triplewire.errors import Refusal
 from triplewire.model.match import bindings_text
 from triplewire.pipeline.filter import PackedEngine
+from triplewire.pipeline.results.committed import committed_files
 from triplewire.pipeline.rows import MATCH_ROWS
 from triplewire.pipeline.run import PipelineRun, Summary
 from triplewire.pipeline.sinks import Output
@@ -31,6 +34,12 @@ def row_of(row: Mapping[str, Any]) -> Row:
     graph = "(none)" if row["construct"] is None else row["construct"]
     names = "publication", "subscription", "bindings", "truncated"
     return (*(row[name] for name in names), graph, row["content"], row["revision"])
+
+
+def committed(folder: Path) -> Counter[str]:
+    """The ids of publications in all rows of matches that were committed, each as often as it is there."""
+    files = committed_files(Output(folder))
+    return Counter(name for file in files for name in pq.read_table(file)["publication"].to_pylist())
 
 
 def run(

@@ -17,18 +17,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from amounts import IN_FULL
-from triplewire.pipeline.results.committed import committed_files
+from pipeline.runs import committed
 from triplewire.pipeline.results.status import Status
 from triplewire.pipeline.sinks import Output
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("spark")]
 
 POINTS = ("in the ledger", "after the ledger", "before the commit", "between the renames", "after the commit")
-
-
-def committed(out: Path) -> Counter[str]:
-    files = committed_files(Output(out))
-    return Counter(name for file in files for name in pq.read_table(file)["publication"].to_pylist())
 
 
 @pytest.mark.skipif(not IN_FULL, reason="make full tries all points; by default, one with an index, in faults")

@@ -51,7 +51,7 @@ class Features:
         )
 
     def part(self, first: int, last: int) -> Features:
-        """The same for the publications first .. last - 1 of the batch alone (`Batch.part`)."""
+        """The features of the publications first .. last - 1 of the batch alone (`Batch.part`)."""
         begin, end = self.node_offset[first], self.node_offset[last]
         return replace(
             self,

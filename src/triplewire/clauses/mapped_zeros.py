@@ -28,5 +28,5 @@ def mapped_zeros(shape: int | tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]
 
 
 def compact_zeros(column: NDArray[Any]) -> NDArray[Any]:
-    """The same numbers; where all are 0, without memory for them. To read such an array takes none."""
+    """The column; where all its numbers are 0, one that takes no memory, not even when it is read."""
     return column if column.any() else mapped_zeros(column.shape, column.dtype)

@@ -79,7 +79,7 @@ class ClauseTable:
         return self.clause_offset[:-1] if np.array_equal(own, self.clause_offset[:-1]) else own
 
     def compact(self) -> ClauseTable:
-        """The same, with one array for columns that are equal, and without memory for columns of zeros."""
+        """The table with one array for columns that are equal, and without memory for columns of zeros."""
         same = np.array_equal(self.variables, self.selected)
         return replace(
             self,

@@ -34,7 +34,7 @@ class AnswerTable:
         self._answers.put(key, answer, 1 + len(answer.bindings), _MOST_ROWS)
 
     def part(self, first: int) -> AnswerTable:
-        """The same for the publications from `first` on."""
+        """The answers of matches of the publications from `first` on, which are numbered from 0 there."""
         return AnswerTable(self._answers, self._first + first)
 
 

@@ -39,7 +39,7 @@ def shared(bindings: Bindings, selection: Ids, selections: Selects, terms: ToTer
 
 
 def _all_taken(bindings: Bindings, selection: Ids, selections: Selects, terms: ToTerms) -> Iterator[Iterator[Made]]:
-    """The same in portions. Nothing is worked out before the first is asked for."""
+    """What `shared` gives, in portions. Nothing is worked out before the first is asked for."""
     number, first = bindings.alike(selection)
     selects = [selections[place] for place in selection[first].tolist()]
     yield from _taken(number, first, objects(bindings, first, selects, terms))
@@ -61,7 +61,7 @@ def _taken(number: Ids, first: Ids, portions: Iterator[list[Made]]) -> Iterator[
 
 
 def of_few(rows: Sequence[Sequence[Row]], selects: Selects, terms: ToTerms) -> list[Made]:
-    """The same of few pairs with few rows, in any order, as Python lists: with few, NumPy takes longer."""
+    """The bindings of few pairs, whose few rows are Python lists in any order: with few, NumPy takes longer."""
     used = sorted(set(chain.from_iterable(chain.from_iterable(rows))) - {-1})
     known: dict[int, Term] = dict(zip(used, terms(np.array(used, np.int64)), strict=True))
     made: dict[tuple[tuple[str, ...], tuple[Row, ...]], Made] = {}

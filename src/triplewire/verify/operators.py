@@ -183,5 +183,5 @@ class CallTable:
         return self._results.setdefault(self._first + publication, {})
 
     def part(self, first: int) -> CallTable:
-        """The same for the publications from `first` on."""
+        """The calls about the publications from `first` on, which are numbered from 0 there."""
         return CallTable(self._results, self._first + first)

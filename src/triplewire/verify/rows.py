@@ -79,7 +79,7 @@ class Bindings:
         return most + listed
 
     def within(self, most_bytes: int, terms: Terms, to_terms: ToTerms) -> Bindings:
-        """The same, where a pair whose terms have more bytes keeps only its first rows, in the order of
+        """The bindings, where a pair whose terms have more bytes keeps only its first rows, in the order of
         `triplewire.model.match.row_key`, as `triplewire.model.match.first_bindings` does. `terms` are those of the
         batch; `to_terms` gives some of them as objects."""
         answers = {pair: _first_of(answer, most_bytes) for pair, answer in self.answers.items()}
@@ -109,7 +109,7 @@ class Bindings:
         return sizes
 
     def replaced(self, own: Mapping[int, Ids]) -> Bindings:
-        """The same, where some pairs have as many other rows."""
+        """The bindings, where some pairs have other rows, as many as before."""
         if not own:
             return self
         start, group, pairs = self.start.copy(), self.group.copy(), list(own)

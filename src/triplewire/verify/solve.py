@@ -84,7 +84,7 @@ class Solved:
     lists: int = 0
 
     def filled(self, numbers: NDArray[np.int64], others: Solved) -> Solved:
-        """The same, where some pairs have what others found."""
+        """All pairs, where those with these numbers have what `others` says of them."""
         if len(numbers) == len(self.outcome):
             return others
         self.outcome[numbers] = others.outcome
@@ -228,7 +228,7 @@ class Solver:
 
 
 def with_variables(clauses: StatedClauses, chosen: NDArray[np.bool_]) -> StatedClauses:
-    """The same without the components that have no variables, in the clauses that are `chosen` and have others."""
+    """The clauses; those that are `chosen` without components that have no variables, unless they have no others."""
     has_variables = (clauses.component[:, 2] > 0) | (clauses.component[:, 3] == 0)
     offset, size = clauses.component_offset, np.diff(clauses.component_offset)
     has_others = np.diff(np.append(0, np.cumsum(has_variables))[offset]) > 0

@@ -18,10 +18,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from amounts import IN_FULL
+from pipeline.runs import committed
 from triplewire.cli import run
 from triplewire.pipeline.index.build import build
-from triplewire.pipeline.results.committed import committed_files
-from triplewire.pipeline.sinks import Output
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("spark")]
 
@@ -57,11 +56,6 @@ def fill(ballast: Path, room: int) -> None:
             except OSError:
                 block //= 2
         stream.truncate(max(0, stream.tell() - room))
-
-
-def committed(out: Path) -> Counter[str]:
-    files = committed_files(Output(out))
-    return Counter(name for file in files for name in pq.read_table(file)["publication"].to_pylist())
 
 
 @pytest.mark.usefixtures("spark")  # the command takes the session that is there

@@ -165,13 +165,14 @@ class ClassIndex:
 
     @cached_property
     def sets_of_literals(self) -> Ids:
-        """The same for literals."""
+        """Number among `names` -> the set of tests that hold of a literal of that text by the taxonomy alone, or -1:
+        not known yet."""
         return np.full(len(self.names[0]), -1, np.int32)
 
     @cached_property
     def sets_of_classes(self) -> Ids:
-        """The same for an instance of the class, which the publication states; the last one, for a class that is no
-        name, is the empty set."""
+        """Number among `names` -> the set of tests that hold of a node because the publication says that it is an
+        instance of that class, or -1: not known yet. The last set is empty: that of a class that is no name."""
         sets = np.full(len(self.names[0]) + 1, -1, np.int32)
         sets[-1] = self.sets.number(NO_TESTS)
         return sets

@@ -95,6 +95,7 @@ class CallLists:
             except KeyError:
                 if len(known) >= MOST_CALLS:
                     known.clear()
+                    self._plain.clear()
                 call = known[written, environment] = self._read(written, environment)
             if call is None:
                 return None

@@ -77,7 +77,8 @@ def build(clauses: StatedClauses, in_order: Any, tests: TestColumns, variables: 
     """
     slots, used = np.full(_room(step.shape[0]), -1, np.int32), np.zeros(3, np.int64)
     node_slots = np.full(_room(node_offset.size), -1, np.int32)
-    of_pattern, of_vertex = np.empty((3, MOST_PATTERNS), np.int32), np.empty((3, MOST_PATTERNS + 1), np.int32)
+    of_pattern = np.empty((3, MOST_PATTERNS), np.int32)
+    of_vertex = np.empty((3, 2 * MOST_PATTERNS), np.int32)  # until it is known that it is no tree, there may be so many
     tree = Tree(of_pattern[0], of_pattern[1:], of_vertex[0], of_vertex[1], of_vertex[2])
     of_order, codes = np.zeros((4, MOST_PATTERNS), np.int32), np.zeros((2, MOST_PATTERNS, 4), np.int64)
     orders = Orders(of_order[0], of_order[1], of_order[2:], codes)
