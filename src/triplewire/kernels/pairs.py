@@ -79,8 +79,8 @@ def from_words(offset: Any, ids: Any, code: Any, test_offset: Any, tests: Any, s
 @allocating_kernel
 def from_few_words(offset: Any, ids: Any, code: Any, test_offset: Any, tests: Any, seen: Any, out_offset: Any,
                    out: Any) -> int:  # fmt: skip
-    """The same where most words ask for nothing: those that do are looked for first, in one go over all texts. What is
-    done with each is written down again: a function for both would count references to arrays at every word."""
+    """`from_words` where most words ask for nothing: those that do are looked for first, in one go over all texts. What
+    is done with each is written down again: a function for both would count references to arrays at every word."""
     none, asking, last, count, at = seen.size - 1, np.empty(ids.size + 1, np.int32), 0, 0, 0
     for i in range(ids.size):
         asking[_wide(last)] = i

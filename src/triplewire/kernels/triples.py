@@ -55,7 +55,7 @@ def sort_statements(
 def sort_by_all(
     graph: Any, subject: Any, predicate: Any, object_: Any, terms: int, graphs: int, counts: Any, order: Any, other: Any
 ) -> None:
-    """The same with `counts` as scratch: one number more than there are terms, or graphs."""
+    """`sort_statements` with `counts` as scratch: one number more than there are terms, or graphs."""
     for i in range(order.size):
         order[i] = i
     _sort(order, object_, terms, counts, other)

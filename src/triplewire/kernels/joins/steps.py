@@ -66,7 +66,7 @@ def _order_few(begin: Any, count: Any, width: Any, rows: Any, rank: Any, order: 
 @helper
 def _order_many(begin: Any, count: Any, width: Any, rows: Any, rank: Any, ranks: Any, order: Any, spare: Any,
                 bucket: Any) -> None:  # fmt: skip
-    """The same, digit by digit from the last one of the last column."""
+    """`_order_few` for many rows: digit by digit, from the last one of the last column."""
     for number in range(count):
         order[number] = begin + number * width
     for k in range(width - 1, -1, -1):

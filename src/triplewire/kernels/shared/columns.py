@@ -103,7 +103,7 @@ def fixed(*arrays: Any) -> Any:
 
 
 def fixed_array(array: Any) -> Any:
-    """The same for one array. Most are plain and contiguous, and a publication alone has some fifty of them."""
+    """One array as `fixed` gives it. Most are plain and contiguous, and a publication alone has some fifty of them."""
     if type(array) is not np.ndarray or not array.flags.c_contiguous:
         array = np.ascontiguousarray(array).view(np.ndarray)
     elif not array.flags.writeable:

@@ -106,7 +106,7 @@ def helper(function: _Function) -> _Function:
 
 
 def called_helper(function: _Function) -> _Function:
-    """The same for a long function, or one that is seldom called: LLVM decides whether it is inlined."""
+    """Compile a helper that is long, or seldom called: LLVM decides whether it is inlined."""
     return _helper(function, _HELPER | {"forceinline": False})
 
 
@@ -121,13 +121,13 @@ def kernel(function: _Function) -> _Function:
 
 
 def short_kernel(function: _Function) -> _Function:
-    """The same for a function that does little, and that many threads call at once: no other thread runs Python
-    meanwhile. To let them takes two changes of threads where all of them are busy, which is longer."""
+    """Compile a kernel that does little, and that many threads call at once: no other thread runs Python meanwhile. To
+    let them takes two changes of threads where all of them are busy, which is longer."""
     return _kernel(function, {"_nrt": False, **_SHARED, "nogil": False})
 
 
 def allocating_kernel(function: _Function) -> _Function:
-    """The same for a function that makes arrays. It counts references to them, which takes time in loops: those belong
+    """Compile a kernel that makes arrays. It counts references to them, which takes time in loops: those belong
     into helpers."""
     return _kernel(function, _SHARED)
 

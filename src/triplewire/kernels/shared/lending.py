@@ -90,7 +90,7 @@ def borrowed(kind: type[Any], fields: tuple[Field, ...]) -> Callable[[Any, int],
     """A function for kernels: the named tuple of this `kind` whose fields begin at a place of a table of addresses."""
 
     def plain(table: Any, place: int) -> Any:
-        """The same where kernels run as plain Python."""
+        """The function where kernels run as plain Python."""
         rows = table[place : place + WORDS * len(fields)].reshape(-1, WORDS).tolist()
         return kind(*(_array(field, *row) for field, row in zip(fields, rows, strict=True)))
 

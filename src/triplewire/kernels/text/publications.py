@@ -1,7 +1,7 @@
 """Parsed publications to the columns of a batch, in one call: the calls would take longer than a publication alone.
 
-Texts come one behind the other. Terms are interned
-(`triplewire.kernels.text.intern`), hashed and read as numbers; statements are sorted (`triplewire.kernels.triples`).
+Texts come one behind the other. Terms are interned (`triplewire.kernels.text.intern`), hashed and read as numbers;
+statements are sorted (`triplewire.kernels.triples`).
 """
 
 from __future__ import annotations

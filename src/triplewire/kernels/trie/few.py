@@ -117,7 +117,7 @@ def select_few(lent: Any, batch_table: Any, features: TermFeatures, mark: int, c
 @kernel
 def look_up_and_select(lent: Any, of_terms: Any, batch_table: Any, mark: int, cap: int, may_repeat: bool,
                        subscription: Any, ends: Any) -> int:  # fmt: skip
-    """The same; the terms are looked up before (`triplewire.kernels.few_terms.look_up`, which has the addresses
+    """`select_few`; the terms are looked up before (`triplewire.kernels.few_terms.look_up`, which has the addresses
     `of_terms`). `visited` also has how many tests there are of terms and of nodes. NO_ROOM also where that does not
     tell."""
     columns, areas, room = take_batch(batch_table, 0), take_areas(of_terms, AREAS), _take_room(lent, _ROOM)

@@ -189,7 +189,7 @@ def _emit(trie: TrieArrays, rest: Any, others: int, sure: Any, multi: int, bound
 @called_helper
 def _emit_aside(trie: TrieArrays, rest: Any, others: int, sure: Any, multi: int, bounds: Bounds, scope: Limits,
                 out: WalkOutput, subs: int, checks: int) -> Any:  # fmt: skip
-    """The same where it is seldom called for."""
+    """`_emit` where it is seldom called for, and not inlined."""
     return _emit(trie, rest, others, sure, multi, bounds, scope, out, subs, checks)
 
 
@@ -245,7 +245,7 @@ def _safe_freedom(r0: int, r1: int, run_most: Any, cap: int) -> int:
 
 @helper
 def _safe_loose(r0: int, r1: int, run_most: Any, degree: int, cap: int) -> int:
-    """The same where the predicates may be the same, and one may be variable. degree: most triples of a subject."""
+    """`_safe_freedom` where predicates may be the same, and one may be variable. degree: most triples of a subject."""
     most = 1
     for r in range(r0, r1):
         most = max(most, run_most[r, 0])

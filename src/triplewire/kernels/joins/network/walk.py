@@ -82,7 +82,7 @@ class Lists(NamedTuple):
     state: Any
 
     def grown(self) -> Lists:
-        """The same with twice the room."""
+        """These lists with twice the room."""
         values, rows = _doubled(self.values), _doubled(self.rows)
         return self._replace(values=values, rows=rows, row_slots=np.zeros(2 * len(self.row_slots), np.int64))
 

@@ -2,11 +2,10 @@
 
 The vertices of a component are its variables that stand in more than one place, its edges are patterns of two of them.
 A node says what a variable needs: how many steps, and which: patterns of it alone, and links along its edges to other
-nodes, its children. Children are
-written down before their parents, and equal nodes once, so components that are equal but for names and order have the
-same root: the centre of the tree. Of two centres it is the one with the rarer constant or test, as the other one's half
-is shared by more clauses, or the one that comes later by a hash. Source of the order: A. Aho, J. Hopcroft, J. Ullman,
-"The Design and Analysis of Computer Algorithms", 1974, section 3.2 (isomorphic trees).
+nodes, its children. Children are written down before their parents, and equal nodes once, so components that are equal
+but for names and order have the same root: the centre of the tree. Of two centres it is the one with the rarer constant
+or test, as the other one's half is shared by more clauses, or the one that comes later by a hash. Source of the order:
+A. Aho, J. Hopcroft, J. Ullman, "The Design and Analysis of Computer Algorithms", 1974, section 3.2 (isomorphic trees).
 """
 
 from __future__ import annotations
