@@ -3,7 +3,7 @@ PYTHON ?= python3
 DATA ?= examples/publications
 READY := .venv/.ready
 
-.PHONY: demo test full quick check setup clean
+.PHONY: demo test full quick bounds check setup clean
 
 setup: $(READY)
 
@@ -28,6 +28,13 @@ full: $(READY)
 # unit tests in less than 30 seconds: which ones, tests/conftest.py says; kernels run as plain Python where a test asks one
 quick: $(READY)
 	@NUMBA_DISABLE_JIT=1 .venv/bin/python -m pytest --quick -m 'not slow' -n 2
+
+# the tests of kernels, which are compiled once more, so that each checks that it stays within its arrays
+bounds: export NUMBA_BOUNDSCHECK = 1
+bounds: export TRIPLEWIRE_CACHE = $(CURDIR)/.venv/bounds
+bounds: $(READY)
+	@.venv/bin/triplewire warm-up
+	@.venv/bin/python -m pytest -n 2 tests/encode tests/select tests/verify tests/agreement
 
 check: $(READY)
 	@.venv/bin/ruff check .
