@@ -35,22 +35,28 @@ for language in LANGUAGES:
 """
 
 
-def test_uncompiled() -> None:
-    """Warnings are errors, so that an overflow that compiled code would hide is seen."""
-    tests = Path(__file__).resolve().parents[1]
-    seed = os.environ.get("TRIPLEWIRE_TEST_SEED") or "1"
+def uncompiled(*arguments: str, **environment: str) -> str:
+    """What Python prints with these arguments, and kernels that are not compiled."""
     done = subprocess.run(
-        [sys.executable, "-W", "error::RuntimeWarning", "-c", SCRIPT, seed, str(PAIRS)],
-        env={**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": str(tests)},
+        [sys.executable, *arguments],
+        env={**os.environ, "NUMBA_DISABLE_JIT": "1", **environment},
         capture_output=True,
         text=True,
         check=False,
         timeout=500,
     )
     assert done.returncode == 0, done.stderr[-4_000:]
-    counts = [line.split() for line in done.stdout.splitlines()]
+    return done.stdout
+
+
+def test_uncompiled() -> None:
+    """Warnings are errors, so that an overflow that compiled code would hide is seen."""
+    tests = Path(__file__).resolve().parents[1]
+    seed = os.environ.get("TRIPLEWIRE_TEST_SEED") or "1"
+    told = uncompiled("-W", "error::RuntimeWarning", "-c", SCRIPT, seed, str(PAIRS), PYTHONPATH=str(tests))
+    counts = [line.split() for line in told.splitlines()]
     assert len(counts) == 4
-    assert all(int(pairs) >= PAIRS and int(matches) > 0 for _, pairs, matches in counts), done.stdout
+    assert all(int(pairs) >= PAIRS and int(matches) > 0 for _, pairs, matches in counts), told
 
 
 COUNTS = """
@@ -69,15 +75,7 @@ for given in (publications, publications[:1]):  # one is read by a kernel of its
 def test_counts_are_plain_numbers() -> None:
     """Those of kernels that run as plain Python, too: they are written as JSON."""
     examples = Path(__file__).resolve().parents[2] / "examples/publications/feeds"
-    done = subprocess.run(
-        [sys.executable, "-c", COUNTS, str(examples)],
-        env={**os.environ, "NUMBA_DISABLE_JIT": "1", "TRIPLEWIRE_TIER": "compiled"},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=100,
-    )
-    assert done.returncode == 0, done.stderr
+    uncompiled("-c", COUNTS, str(examples), TRIPLEWIRE_TIER="compiled")
 
 
 VERTICES = """
@@ -97,12 +95,4 @@ assert [set(binding) for binding in match.bindings] == [{name[1:] for name in na
 def test_more_variables_than_a_tree_has() -> None:
     """A component that is seen to be no tree when more of its variables have been numbered than a tree of 32 patterns
     has, as they are predicates as well."""
-    done = subprocess.run(
-        [sys.executable, "-c", VERTICES],
-        env={**os.environ, "NUMBA_DISABLE_JIT": "1", "TRIPLEWIRE_TIER": "compiled"},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=100,
-    )
-    assert done.returncode == 0, done.stderr
+    uncompiled("-c", VERTICES, TRIPLEWIRE_TIER="compiled")
