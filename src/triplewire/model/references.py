@@ -1,4 +1,4 @@
-"""Tests for absolute IRIs (RFC 3987), and resolves references against a base (RFC 3986).
+"""Is a text an absolute IRI (RFC 3987), does it begin as one? And references, resolved against a base (RFC 3986).
 
 Prefixes and labels in a namespace: `triplewire.model.namespaces`.
 """

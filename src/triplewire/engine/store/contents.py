@@ -12,7 +12,7 @@ from triplewire.engine.compiler import Compiler
 from triplewire.engine.current_snapshot import CurrentSnapshot
 from triplewire.engine.store import directory as store
 from triplewire.engine.store import rows as saved_rows
-from triplewire.engine.store.called import UNITS, units_in
+from triplewire.engine.store.called_operators import UNITS, units_in
 from triplewire.engine.store.manifest import damaged
 from triplewire.matchers import Reference, Snapshot
 from triplewire.select.index import IndexMaker

@@ -1,7 +1,8 @@
 """An engine in a directory: what `Engine.save` writes and `Engine.load` reads.
 
-    manifest.json                    format, version, matcher, entailment, settings, operators called (`called`);
-                                     of the others name, size, hashes; and a hash of all that (`manifest`)
+    manifest.json                    format, version, matcher, entailment, settings; which operators are called
+                                     (`called_operators`); of the others name, size, hashes; and a hash of all that
+                                     (`manifest`)
     subscriptions.<hash>.jsonl       a subscription file: {"id", "language", "query", "prefixes", "base"} a line,
                                      and "rules": the other MDV rules that a rule names (`rows`)
     taxonomy.<hash>.json             the class hierarchy

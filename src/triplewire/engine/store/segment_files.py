@@ -27,7 +27,7 @@ from triplewire.engine.segments.segment import Segment
 from triplewire.engine.segments.snapshot import SegmentSnapshot
 from triplewire.engine.segments.texts import TextFile, Texts
 from triplewire.engine.store.arrays import MappedArrays, write_arrays
-from triplewire.engine.store.called import UNITS, units_of
+from triplewire.engine.store.called_operators import UNITS, units_of
 from triplewire.engine.store.checks import check_segment, check_selected, operators_of, selections_of
 from triplewire.engine.store.directory import Part, SavedEngine
 from triplewire.engine.store.manifest import damaged

@@ -285,7 +285,7 @@ def find_atoms(p0: int, batch: Triples, features: TermFeatures, table: AtomTable
                 known = term[_wide(q)]
                 if known >= 0:
                     term_place, test_place = _int(asked[_wide(known), TERM]), _int(asked[_wide(known), TEST])
-                    # where there is no room left, one place is written again and again, and seen below
+                    # without room, the last place is written again and again; below, `fits` becomes false
                     at = _add(asked[_wide(known), ANY], seen, atoms, min(at, atoms.size - 1))
                 while a < last and predicate[_wide(a)] == q and subject[_wide(a)] == s:
                     o = objects[_wide(a)]

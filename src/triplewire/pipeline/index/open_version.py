@@ -17,7 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from triplewire.engine import Engine
-from triplewire.engine.store.called import units_of_called
+from triplewire.engine.store.called_operators import units_of_called
 from triplewire.engine.views.derived import derived_engine
 from triplewire.errors import DamagedError, StoreError
 from triplewire.forks import new_lock

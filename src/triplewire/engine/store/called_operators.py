@@ -1,7 +1,7 @@
-"""Which operators the subscriptions of a saved engine call, and the units of their parameters: without the operators
-themselves, `triplewire.operators.missing` can stand in for them.
+"""Which operators the subscriptions of a saved engine call, and the units of their parameters, as its manifest says.
 
-They are the field "units" of the manifest, or of its entry "index" where there is one.
+So the engine can be opened without these operators: `triplewire.operators.missing` stands in for them. They are the
+field "units" of the manifest, or of its entry "index" where there is one.
 """
 
 from __future__ import annotations
