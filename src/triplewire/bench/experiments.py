@@ -40,7 +40,8 @@ TWO_THREADS, OVER_REFERENCE = 1.8, 1_000
 
 _ASKED = 20_000  # matches whose bindings are read
 _SUBSCRIBED = 100  # subscriptions that are added one at a time
-_RATIOS = 15  # measurements of two threads against one; they spread more than single runs
+_RATIOS = 9  # measurements of two threads against one; they spread more than single runs
+_PASSES = 5  # of one of them through all publications: a single pass is short beside the start of threads
 _HUGE_PUBLICATIONS = 128  # the match rows of each take 2 MB
 
 
@@ -152,16 +153,17 @@ def _binding_micros(engine: Engine, inputs: list[measure.Input]) -> float:
 def _two_threads(engine: Engine, source: measure.Input) -> float:
     """The time of two runs in one thread divided by the time of one run in each of two threads."""
 
-    def once() -> None:
-        measure.match(engine, source)
+    def run() -> None:
+        for _ in range(_PASSES):
+            measure.match(engine, source)
 
     ratios = []
     for _ in range(_RATIOS):
         begun = time.perf_counter()
-        once()
-        once()
+        run()
+        run()
         alone = time.perf_counter() - begun
-        threads = [threading.Thread(target=once) for _ in range(2)]
+        threads = [threading.Thread(target=run) for _ in range(2)]
         begun = time.perf_counter()
         for thread in threads:
             thread.start()
