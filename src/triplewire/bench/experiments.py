@@ -97,9 +97,8 @@ def _figures(workload: str, place: Place, case: Case, matcher: str) -> Iterator[
         return Figure(workload, f"{case.label}: {name}", value, unit, target)
 
     aims = _AIMS.get((workload, case.label)) if place.sized(_AIMED_SIZE) == _AIMED_SIZE else None
-    inputs = inputs_of(place, case)
     loaded = load_case(place, case, matcher)
-    engine = loaded.engine
+    engine, inputs = loaded.engine, loaded.inputs
     yield row("subscriptions", len(engine.subscriptions))
     yield row("load", loaded.seconds, "s")
     source = measure.affordable(engine, inputs)
@@ -232,8 +231,9 @@ def _growth(place: Place, cases: list[Case], matcher: str) -> Iterator[Figure]:
     figures: list[Timed] = []
     full = place.size is None
     for case in cases:
-        engine = load_case(place, case, matcher).engine
-        source = measure.affordable(engine, inputs_of(place, case))
+        loaded = load_case(place, case, matcher)
+        engine = loaded.engine
+        source = measure.affordable(engine, loaded.inputs)
         figures.append(measure.timed(engine, source))
         yield Figure("rtf", f"{case.label}: match rows from an encoded batch", figures[-1].encoded_micros, MICROS)
         yield Figure("rtf", f"{case.label}: matches a publication", figures[-1].matches)
@@ -278,8 +278,8 @@ def _same_structure(place: Place, cases: list[Case], matcher: str) -> Iterator[F
     """A thousand times the subscriptions with the same matches."""
     figures = []
     for case in cases:
-        engine = load_case(place, case, matcher).engine
-        figures.append(measure.timed(engine, measure.affordable(engine, inputs_of(place, case))))
+        loaded = load_case(place, case, matcher)
+        figures.append(measure.timed(loaded.engine, measure.affordable(loaded.engine, loaded.inputs)))
         yield Figure("cluster", f"{case.label}: match rows from an encoded batch", figures[-1].encoded_micros, MICROS)
         yield Figure("cluster", f"{case.label}: matches a publication", figures[-1].matches)
     target = FLAT if place.size is None else None

@@ -20,21 +20,24 @@ STEPS = (1, 8, 64, 512, 100_000)  # numbers of publications to try in turn
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """An engine with the subscriptions of a case, the seconds that loading took, and the bytes of memory."""
+    """An engine with the subscriptions of a case, the case's publications, the seconds that loading took, and the
+    bytes of memory."""
 
     engine: Engine
+    inputs: list[measure.Input]
     seconds: float
     index_bytes: int
 
 
 def load_case(place: Place, case: Case, matcher: str) -> Loaded:
     """Load a case, after a warm-up."""
-    measure.warm_up(matcher, case.subscriptions, inputs_of(place, case)[0], place.work)
+    inputs = inputs_of(place, case)
+    measure.warm_up(matcher, case.subscriptions, inputs[0], place.work)
     before = measure.resident_bytes()
     begun = time.perf_counter()
     engine = measure.load(matcher, case.subscriptions)
     seconds = time.perf_counter() - begun
-    return Loaded(engine, seconds, max(0, measure.resident_bytes() - before))
+    return Loaded(engine, inputs, seconds, max(0, measure.resident_bytes() - before))
 
 
 def inputs_of(place: Place, case: Case) -> list[measure.Input]:

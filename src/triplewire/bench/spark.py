@@ -322,14 +322,13 @@ def _second_worker(place: Place, case: Case, full: bool) -> Iterator[Figure]:
     del engine
     source = measure.split_publications(case.publications, (8,), place.work)[0].path
     command = [sys.executable, "-c", _OPEN, str(folders[0]), str(source), str(folders[1])]
-    opened: list[subprocess.Popen[str]] = []
     added = []
-    for _ in range(2):  # one after the other: what the first has opened by then is there for the second
-        opened.append(subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
-        output = opened[-1].stdout
-        added.append(int((output.readline() if output is not None else "") or -1))
-    for process in opened:
-        process.communicate()
+    with ExitStack() as running:  # at its end their input is closed, by which they end
+        for _ in range(2):  # one after the other: what the first has opened by then is there for the second
+            process = running.enter_context(
+                subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            )
+            added.append(int((process.stdout.readline() if process.stdout is not None else "") or -1))
     shutil.rmtree(folders[0])
     label = f"index of {size / MEGA:,.0f} MB opened by a second process"
     if min(added) < 0:

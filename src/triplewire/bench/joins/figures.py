@@ -9,7 +9,7 @@ from itertools import islice
 
 from triplewire.bench import measure
 from triplewire.bench.joins.clips import TIMES, beside_clips
-from triplewire.bench.loaded import MEGA, MICROS, allowed_micros, explained, inputs_of, load_case
+from triplewire.bench.loaded import MEGA, MICROS, allowed_micros, explained, load_case
 from triplewire.bench.report import Figure
 from triplewire.bench.workloads.catalogue import (
     GRAPH_SUBSCRIPTIONS,
@@ -46,8 +46,7 @@ def graph_figures(place: Place, cases: list[Case], matcher: str) -> Iterator[Fig
     aimed, encoded = place.sized(GRAPH_SUBSCRIPTIONS) == GRAPH_SUBSCRIPTIONS, []
     for number, case in enumerate(cases):
         loaded = load_case(place, case, matcher)
-        inputs = inputs_of(place, case)
-        source = measure.affordable(loaded.engine, inputs)
+        source = measure.affordable(loaded.engine, loaded.inputs)
         timing = measure.timed(loaded.engine, source)
         encoded.append(timing.encoded_micros)
         own = aimed and number == 1
@@ -59,7 +58,7 @@ def graph_figures(place: Place, cases: list[Case], matcher: str) -> Iterator[Fig
         small = SMALL_MICROS if aimed and number == 0 else None
         rows = Figure("graph", f"{case.label}: match rows from N-Quads bytes", timing.micros, MICROS, small)
         yield explained(rows, partial(measure.match, loaded.engine, source))
-        if number == 0 and source == inputs[-1]:  # a matcher that takes too long for all is not compared
+        if number == 0 and source == loaded.inputs[-1]:  # a matcher that takes too long for all is not compared
             yield from beside_clips(loaded.engine, case, place.work, TIMES if aimed else None)
         target = MEGABYTES if own else None
         yield Figure("graph", f"{case.label}: index memory", loaded.index_bytes / MEGA, "MB", target)

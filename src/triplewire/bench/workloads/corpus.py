@@ -116,7 +116,7 @@ def build(documents: Iterable[Document]) -> Corpus:
 
 
 def _unescaped(text: str) -> str:
-    return text.encode("utf-8").decode("utf-8") if "\\" not in text else re.sub(r'\\(["\\nrt])', _escape, text)
+    return re.sub(r'\\(["\\nrt])', _escape, text)
 
 
 def _escape(match: re.Match[str]) -> str:
