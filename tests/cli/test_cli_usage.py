@@ -57,6 +57,10 @@ WRONG = {
     "an empty query": ["match", "--query", "", "--publications", "a.ttl"],
     "an empty subscription": ["explain", "--subscription", "", "title.rq", "a.ttl"],
     "no name of a file": ["read", ""],
+    "a sample for what looks at none": [
+        *("pipeline", "index", "--subscriptions", "title.rq", "--output", "index"),
+        *("--partitioner", "containment", "--sample", "a.ttl"),
+    ],
     "no name of an output folder": [
         "pipeline",
         "run",

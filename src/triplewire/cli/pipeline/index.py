@@ -82,6 +82,8 @@ def index_command(
 
     if partitioner not in NAMES:
         raise typer.BadParameter(f"there is no {partitioner!r}; known: {', '.join(NAMES)}", param_hint="--partitioner")
+    if sample and partitioner != "merging":
+        raise typer.BadParameter(f"only merging looks at a sample, not {partitioner}", param_hint="--sample")
     found_matcher(matcher)
     check_files(taxonomy or (), sample or ())
     settings, files = settings_from_environment(), operators_from(operators or ())
