@@ -7,13 +7,17 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from cli.conftest import FILES
 from cli.runner import triplewire
+from triplewire.cli.pipeline.connecting import subscription_files
 from triplewire.cli.report import MOST_KINDS
+from triplewire.config import Settings
 
 TITLES = "SELECT ?t WHERE { ?s <http://e.org/title> ?t }"
 
@@ -314,3 +318,17 @@ def test_shell_completion() -> None:
         [sys.executable, "-m", "triplewire"], env=environment, capture_output=True, text=True, check=False
     )
     assert done.stdout.split() == ["check"], done.stderr
+
+
+@pytest.mark.parametrize(("raised", "stays"), [(None, False), (KeyboardInterrupt, False), (ValueError, True)])
+def test_the_log_of_a_command_that_reads_a_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, raised: type[BaseException] | None, stays: bool
+) -> None:
+    """What fails names the log."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    log = tmp_path / f"triplewire-spark-{os.getpid()}.log"
+    with suppress(KeyboardInterrupt, ValueError), subscription_files([], Settings(), None, {}, ""):
+        log.write_text("said by Spark")
+        if raised is not None:
+            raise raised
+    assert log.exists() == stays

@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from triplewire.config import Settings
 from triplewire.errors import ReadError, Refusal, TriplewireError
 from triplewire.pipeline.calling import Calling, JobLearning
-from triplewire.pipeline.connect import kafka
-from triplewire.pipeline.connect.addresses import KAFKA, Connections, address, kind_of
+from triplewire.pipeline.connect.addresses import Connections
 from triplewire.pipeline.connect.arrivals import SETTLE, Arrivals
 from triplewire.pipeline.connect.delivery import Delivery
 from triplewire.pipeline.connect.feeds.inbox import FOLDER as DOCUMENTS
@@ -28,6 +27,7 @@ from triplewire.pipeline.connect.feeds.inbox import PREFIX as INBOX
 from triplewire.pipeline.connect.feeds.lists import addresses, is_list
 from triplewire.pipeline.connect.feeds.poller import Poller
 from triplewire.pipeline.connect.feeds.pruning import prune
+from triplewire.pipeline.connect.topic import StreamedTopic, Topic
 from triplewire.pipeline.filter import PackedEngine
 from triplewire.pipeline.index.filters import IndexFilter
 from triplewire.pipeline.index.pins import IndexSource, Pins
@@ -39,13 +39,12 @@ from triplewire.pipeline.results.written import Target, Written
 from triplewire.pipeline.session import cancelled_at
 from triplewire.pipeline.sinks import DEAD_LETTER, MATCHES, Output
 from triplewire.pipeline.sources import FileReader, files, has_files, is_remote, publications, read_by_stream
+from triplewire.pipeline.structured import run_query
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_TRIGGER = 1.0  # seconds between Spark's looks at what it streams itself, at most
 _SIGNALS = 2.0  # seconds in which a signal to all processes reaches this one, when it has ended Java
-_ENDING = 10.0  # seconds that a micro-batch may take to end after Spark, at most
 _PATIENCE = 3  # times as long as a file has to be unchanged, a run waits for those that change while it begins
 _STILL_CHANGES = ReadError("it still changes: it was not read", remedy="start the stream again, and it is read")
 
@@ -104,12 +103,12 @@ class PipelineRun:
     def batch(self, spark: SparkSession) -> Summary:
         """Match all files that exist now. The results replace those of an earlier run."""
         self._connect(spark)
-        self._topic_id(spark)  # to find out whether it can be reached, which Spark would try for minutes
+        Topic(spark, self.source, self.connections).id()  # can it be reached? Spark would try for minutes
         facts = {"streaming": False, "subscriptions": self._version}
         self.output.record(**facts)
         rows = self._rows(spark, self.source, False)
         self.summary.refused = len(self.refused)
-        self._process(spark, partial(write_outcomes, rows, reader=self._reader), "")
+        self._process(spark, partial(write_outcomes, rows, reader=self._reader), "", refused=self.refused)
         ended = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
         self.output.record(**facts, matches=self.summary.matches, ended=ended)
         if isinstance(self.subscriptions, IndexSource):
@@ -153,8 +152,9 @@ class PipelineRun:
             inbox.mkdir(parents=True, exist_ok=True)  # Spark looks for it before the first poll
             source = f"{INBOX}{inbox}"
         remote, reads = is_remote(source), read_by_stream(source)
-        topic_id = self._topic_id(spark)
-        self.output.check_progress(reads, topic_id)
+        check_id = partial(self.output.check_progress, reads)
+        topic = StreamedTopic(spark, self.source, self.connections, check_id, self.output.checkpoint)
+        check_id(topic_id := topic.id())
         self.output.record(streaming=True, subscriptions=self._version, remote=remote, reads=reads, topic_id=topic_id)
         self._start = self.output.next_start()
         self._record(self.refused)
@@ -163,53 +163,29 @@ class PipelineRun:
         if ledger is not None:
             ledger.forget()
         if remote:
-            self._stream_by_spark(self._rows(spark, source, True), watch, ledger, self._poll(watch, horizon), reads)
+            run_query(
+                self._rows(spark, source, True),
+                partial(self._process_read, topic, ledger),
+                checkpoint=self.output.checkpoint,
+                watch=watch,
+                stop=self.stop,
+                topic=topic,
+                at_end=self._poll(watch, horizon),
+            )
         else:
             self._stream_files(spark, watch, settle, ledger)
 
-    def _stream_by_spark(
-        self, rows: DataFrame, watch: float, ledger: MatchLedger | None, end_polling: Callable[[], None], reads: str
-    ) -> None:
-        """Structured Streaming makes the micro-batches of these rows, and keeps in its checkpoint what it has read."""
-        own: list[Exception] = []  # Spark has the text alone of what it is told
-        is_idle = threading.Event()
-        is_idle.set()
+    def _process_read(self, topic: StreamedTopic, ledger: MatchLedger | None, batch: DataFrame, number: int) -> None:
+        """Process a micro-batch that Structured Streaming has made."""
+        gone: list[Refusal] = []
 
-        def process(batch: DataFrame, number: int) -> None:
-            is_idle.clear()
-            work = partial(write_outcomes, batch, reader=self._reader)
-            try:
-                # a topic that is deleted and made again meanwhile may have records at the offsets that come next
-                if topic_id := self._topic_id(batch.sparkSession):
-                    self.output.check_progress(reads, topic_id)
-                self._process(batch.sparkSession, work, f"batch={number}", ledger, number)
-            except Exception as error:
-                own.append(error)
-                raise
-            finally:
-                is_idle.set()
+        def work(chosen: PackedEngine | IndexFilter, target: Target) -> Written:
+            with topic.read_for(number) as found_gone:
+                written = write_outcomes(batch, chosen, target, reader=self._reader)
+            gone.extend(found_gone)
+            return written
 
-        writer = rows.writeStream.option("checkpointLocation", f"file://{self.output.checkpoint}")
-        if watch:
-            writer = writer.trigger(processingTime=f"{min(watch, _TRIGGER)} seconds")
-        else:
-            writer = writer.trigger(availableNow=True)
-        query = writer.foreachBatch(process).start()
-        failed: Exception | None = None
-        try:
-            try:
-                while query.isActive and not self.stop.wait(0.5):
-                    pass
-            finally:
-                query.stop()
-            failed = query.exception()
-        except Exception as error:  # Java has ended
-            failed = error
-        finally:
-            end_polling()
-            is_idle.wait(_ENDING)  # what has just been committed is counted
-        if failed is not None:
-            raise own[-1] if own else failed
+        self._process(batch.sparkSession, work, f"batch={number}", ledger, number, gone)
 
     def _stream_files(self, spark: SparkSession, watch: float, settle: float, ledger: MatchLedger | None) -> None:
         """The micro-batches of files of this machine, one after the other. Each is a job of Spark's; which files it
@@ -336,12 +312,6 @@ class PipelineRun:
         self.delivery.at, self.delivery.stop = self.output.at, self.stop
         self.delivery.open(spark, self.output.folder)
 
-    def _topic_id(self, spark: SparkSession) -> str:
-        """The id of the topic that is read, "" of other sources. Raises `TriplewireError`, see `kafka.topic_id`."""
-        if kind_of(self.source) != KAFKA:
-            return ""
-        return kafka.topic_id(spark, address(self.source, self.connections))
-
     def _tell(self, refusals: Iterable[Refusal]) -> None:
         """Count and report refusals, of which micro-batches and looks at files may have some at once."""
         with self._lock:
@@ -350,10 +320,16 @@ class PipelineRun:
                 self.on_refusal(refusal)
 
     def _process(
-        self, spark: SparkSession, work: Work, part: str, ledger: MatchLedger | None = None, number: int = 0
+        self,
+        spark: SparkSession,
+        work: Work,
+        part: str,
+        ledger: MatchLedger | None = None,
+        number: int = 0,
+        refused: Sequence[Refusal] = (),
     ) -> None:
         """Match publications and write the outcomes of a batch, or of the micro-batch of this number: those that the
-        ledger does not have."""
+        ledger does not have. `refused` are refusals of the driver, to which `work` may add."""
         begun = time.perf_counter()
         if part and self.output.is_committed(part):  # by a try that ended before Spark knew of it
             self._committed(part)
@@ -372,7 +348,6 @@ class PipelineRun:
             self.output.take(kind, written.files(kind))
         if self.samples:
             self.look(written.samples(self.samples))
-        refused = () if part else self.refused
         self.output.write_refusals(refused)
         unsent = self.delivery.committing(self.output.uncommitted(), number, replaces=not part)
         if unsent:

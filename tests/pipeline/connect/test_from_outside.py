@@ -8,11 +8,10 @@ import os
 import shutil
 import sqlite3
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
@@ -35,7 +34,6 @@ from triplewire.pipeline.connect.tables import fetched
 from triplewire.pipeline.filter import PackedEngine
 from triplewire.pipeline.index.versions import load
 from triplewire.pipeline.rows import PUBLICATION_ROWS
-from triplewire.pipeline.session import failures
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -112,55 +110,6 @@ def test_records_of_kafka(linked: SparkSession, kafka: str, secrets_file: Path, 
     summary, _ = run(linked, source, packed(), out, streaming=True, connections=connections)  # type: ignore[arg-type]  # a URL
     assert summary.publications == 1
     assert set(matched(out)) - set(names) == {"urn:triplewire:id:later"}
-
-
-def test_a_topic_that_is_made_again(linked: SparkSession, kafka: str, secrets_file: Path, tmp_path: Path) -> None:
-    """Its records have the offsets of others that a stream has read."""
-    connections, source, out = Connections.read(secrets_file), f"kafka://{kafka}/again", tmp_path / "out"
-    jvm: Any = linked._jvm
-    settings, topics = jvm.java.util.HashMap({"bootstrap.servers": kafka}), jvm.java.util.ArrayList(["again"])
-
-    def made(first: int, count: int, is_again: bool = True) -> None:
-        """A topic of so many records, in place of the one before."""
-        client = jvm.org.apache.kafka.clients.admin.AdminClient.create(settings)
-        if is_again:
-            client.deleteTopics(topics).all().get()
-        while "again" in client.listTopics().names().get():
-            time.sleep(0.05)
-        client.close()
-        names = [f"record{number}".encode() for number in range(first, first + count)]
-        sent(linked, kafka, "again", [(name, {}, "<urn:s> <urn:p> 1 .") for name in names])
-
-    def stream(**more: object) -> list[str]:
-        with failures(source=source):
-            run(linked, source, packed(), out, streaming=True, connections=connections, **more)
-        return [name.removeprefix("urn:triplewire:id:record") for name in matched(out)]
-
-    def forget() -> None:
-        """The record of the run, as earlier versions wrote it."""
-        record = json.loads((out / "_run.json").read_text())
-        del record["topic_id"]
-        (out / "_run.json").write_text(json.dumps(record))
-
-    made(0, 3, is_again=False)
-    assert stream() == ["0", "1", "2"]
-    made(3, 3)
-    with pytest.raises(TriplewireError, match="another one of the same name"):
-        stream()
-    forget()
-    assert stream() == ["0", "1", "2"]
-    made(6, 1)
-    with pytest.raises(TriplewireError, match="another one of the same name"):
-        stream()
-    forget()
-    with pytest.raises(TriplewireError, match="records that should be read are gone from the topic: Partition again-0"):
-        stream()
-
-    shutil.rmtree(out)
-    made(0, 8)  # two micro-batches
-    with pytest.raises(TriplewireError, match="another one of the same name"):
-        stream(on_batch=lambda summary: made(8, 8) if summary.batches == 1 else None)
-    assert matched(out) == [f"urn:triplewire:id:record{number}" for number in range(4)]
 
 
 def test_a_topic_that_cannot_be_reached(linked: SparkSession, kafka: str, tmp_path: Path) -> None:

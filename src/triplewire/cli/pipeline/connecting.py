@@ -139,6 +139,11 @@ def subscription_files(
     with ExitStack() as opened:
         log = Path(tempfile.gettempdir()) / f"triplewire-spark-{os.getpid()}.log"
 
+        @opened.push
+        def forget(raised: type[BaseException] | None, *_: object) -> None:
+            if raised is None or issubclass(raised, KeyboardInterrupt):  # other failures name the log
+                log.unlink(missing_ok=True)
+
         @cache
         def spark() -> SparkSession:  # one for all tables, which is told of once
             return opened.enter_context(spark_with_log(log, master, config))
@@ -155,4 +160,3 @@ def subscription_files(
             out.files.extend(files)
             out.names.update((str(file), str(table)) for file in files)
         yield out
-        log.unlink(missing_ok=True)

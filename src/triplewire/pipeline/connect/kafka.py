@@ -38,7 +38,6 @@ _OF_SPARK = {
 }  # fmt: skip
 _PER_BATCH = "10000"  # records of a micro-batch, whose outcomes are held in memory
 _WAIT = {"kafka.default.api.timeout.ms": "30000"}  # for the brokers: as long as for one request, of two by default
-_NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"  # of brokers that give topics no ids
 _LOST = re.compile(r"set the source option failOnDataLoss to false\.\s+Reason:\s+(.+)")  # what Spark's connector says
 _ID = "coalesce(try_element_at(filter(headers, h -> h.key = 'id'), 1).value, key)"
 _DOCUMENT = [
@@ -70,15 +69,6 @@ def documents_from(spark: SparkSession, source: Address, streaming: bool) -> Dat
     return reader.format("kafka").options(**{**wanted, **options(source.settings)}).load().selectExpr(*_DOCUMENT)
 
 
-def topic_id(spark: SparkSession, source: Address) -> str:
-    """The id that Kafka gave a topic when it was made: one that is made again under its name has another. "" where the
-    brokers give none. Raises `TriplewireError` where the session has no connector, or there is no such topic."""
-    with _asked(spark, source) as client:
-        topics = spark._jvm.java.util.ArrayList([source.name])  # type: ignore[union-attr]  # a session has a JVM
-        id = str(client.describeTopics(topics).allTopicNames().get().get(source.name).topicId().toString())
-    return "" if id == _NO_ID else id
-
-
 def lost_records(error: Exception, source: str) -> TriplewireError | None:
     """What is told where Spark failed because records are gone that it should read; None where it is not that."""
     lost = _LOST.search(str(error))
@@ -92,18 +82,19 @@ def lost_records(error: Exception, source: str) -> TriplewireError | None:
 
 
 @contextmanager
-def _asked(spark: SparkSession, given: Address) -> Iterator[Any]:
-    """A client that asks the brokers of an address, made as Spark's connector makes its own. Raises `TriplewireError`
-    where the session has no connector, for what goes wrong in the block, and where no broker answers in time."""
+def asked(spark: SparkSession, given: Address, wait: Mapping[str, str] | None = None) -> Iterator[Any]:
+    """A client that asks the brokers of an address, made as Spark's connector makes its own. `wait`: other settings
+    than usual for how long they may take. Raises `TriplewireError` where the session has no connector, for what goes
+    wrong in the block, and where no broker answers in time."""
     # imported here because Spark is an optional dependency
     from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # it has no types
 
     check_connector(spark)
     jvm: Any = spark._jvm
     own = options(given.settings)
-    wait = {} if "kafka.request.timeout.ms" in own else _WAIT
+    usual = {} if "kafka.request.timeout.ms" in own else _WAIT
     settings = jvm.java.util.HashMap()
-    for name, value in {**wait, "kafka.bootstrap.servers": brokers(given), **own}.items():
+    for name, value in {**usual, "kafka.bootstrap.servers": brokers(given), **own, **(wait or {})}.items():
         if name.startswith("kafka."):
             settings.put(name.removeprefix("kafka."), value)
     try:
@@ -145,7 +136,7 @@ class KafkaSink:
 
     def check(self, spark: SparkSession, stream: str, stop: threading.Event | None = None) -> None:
         """Raises `TriplewireError` where the session has no connector, or no broker answers."""
-        with _asked(spark, self._target) as client:
+        with asked(spark, self._target) as client:
             client.describeCluster().nodes().get()
 
     def deliver(self, rows: DataFrame, part: Part) -> list[Refusal]:
