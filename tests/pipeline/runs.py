@@ -57,8 +57,10 @@ def run(
     output, said = Output(folder), list[Refusal]()
     output.prepare(Path(source), streaming)
     job = PipelineRun(str(source), packed, output, on_refusal=said.append, **more)  # type: ignore[arg-type]  # tests' own options
-    summary = job.stream(spark, **of_stream) if streaming else job.batch(spark)  # type: ignore[arg-type]  # as above
-    output.release()
+    try:
+        summary = job.stream(spark, **of_stream) if streaming else job.batch(spark)  # type: ignore[arg-type]  # as above
+    finally:
+        output.release()
     return summary, said
 
 

@@ -36,7 +36,7 @@ def run_query(
     is_idle = threading.Event()
     is_idle.set()
 
-    def one(batch: DataFrame, number: int) -> None:
+    def process_batch(batch: DataFrame, number: int) -> None:
         is_idle.clear()
         try:
             process(batch, number)
@@ -51,7 +51,7 @@ def run_query(
         writer = writer.trigger(processingTime=f"{min(watch, _TRIGGER)} seconds")
     else:
         writer = writer.trigger(availableNow=True)
-    query = writer.foreachBatch(one).start()
+    query = writer.foreachBatch(process_batch).start()
     failed: Exception | None = None
     try:
         try:

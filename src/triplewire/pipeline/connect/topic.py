@@ -69,7 +69,7 @@ class StreamedTopic(Topic):
 
     def check(self) -> None:
         """Raises `TriplewireError` as `id` does, and where the topic is another one."""
-        self._check_id(self.id())
+        self._compare(self.id())
 
     def check_idle(self) -> None:
         """`check` while nothing is read, which brokers that do not answer do not end."""
@@ -77,7 +77,7 @@ class StreamedTopic(Topic):
             id = self.id(_SOON)
         except TriplewireError:  # if that lasts, Spark ends
             return
-        self._check_id(id)
+        self._compare(id)
 
     @contextmanager
     def read_for(self, number: int) -> Iterator[list[Refusal]]:
@@ -91,8 +91,12 @@ class StreamedTopic(Topic):
 
     def _first_offsets_of_same(self) -> dict[int, int]:
         id, first = self._state(offsets=self._passes_over)
-        self._check_id(id)
+        self._compare(id)
         return first
+
+    def _compare(self, id: str) -> None:
+        if id:
+            self._check_id(id)
 
     def _gone(self, number: int, before: Mapping[int, int], after: Mapping[int, int]) -> Iterator[Refusal]:
         if self._address is None or not self._passes_over:
@@ -102,10 +106,10 @@ class StreamedTopic(Topic):
         begins = _offsets(self._checkpoint / earlier)
         for partition, end in sorted(ends.items()):
             begin = begins.get(partition, 0)
-            kept, kept_after = (min(max(first.get(partition, 0), begin), end) for first in (before, after))
+            first_left, first_left_after = (min(max(first.get(partition, 0), begin), end) for first in (before, after))
             for low, high, what in (
-                (begin, kept, "before they were read"),
-                (kept, kept_after, "while they were read, and may not have been"),
+                (begin, first_left, "before they were read"),
+                (first_left, first_left_after, "while they were read, and may not have been"),
             ):
                 if low < high:
                     subject = f"kafka:{self._address.name}/{partition}/{low}-{high - 1}"
