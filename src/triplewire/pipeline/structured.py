@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from triplewire.errors import TriplewireError
 from triplewire.pipeline.connect.topic import StreamedTopic
 from triplewire.pipeline.session import unless_java_is_gone
 
@@ -70,9 +71,8 @@ def run_query(
         is_idle.wait(_ENDING)  # what has just been committed is counted
     if failed is None:
         return
-    if own:
-        raise own[-1]
-    if not stop.is_set():
+    failed = own[-1] if own else failed
+    if not (stop.is_set() or isinstance(failed, TriplewireError)):
         with unless_java_is_gone():
             topic.check()
     raise failed

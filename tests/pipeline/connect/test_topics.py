@@ -152,12 +152,14 @@ def test_made_again_between_two_micro_batches(topic: Topic) -> None:
     assert topic.matched() == [0, 1, 2, 3]
 
 
-def test_made_again_while_a_job_begins(topic: Topic, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The job reads records of the new topic, which are not committed."""
+@pytest.mark.parametrize("count", [4, 1], ids=["as many records", "fewer records"])
+def test_made_again_while_a_job_begins(topic: Topic, monkeypatch: pytest.MonkeyPatch, count: int) -> None:
+    """The job reads records of the new topic, which are not committed, or finds none."""
+    topic.name += f"-{count}"
     topic.send(0, 3)
     assert topic.stream() == [0, 1, 2]
     topic.send(3, 1)
-    around_the_job(monkeypatch, lambda: topic.make_again(10, 4), nothing)
+    around_the_job(monkeypatch, lambda: topic.make_again(10, count), nothing)
     with pytest.raises(TriplewireError, match=ANOTHER):
         topic.stream()
     assert topic.matched() == [0, 1, 2]
