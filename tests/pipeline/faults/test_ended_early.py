@@ -83,6 +83,7 @@ def test_a_stream_of_feeds_ends_with_all_its_processes(tmp_path: Path) -> None:
             said = run.stderr.read()
             assert run.wait(PATIENCE) == 0, said
         server.shutdown()
+    assert len(said.splitlines()) == 3, said
     first, second, summary = said.splitlines()
     assert (first, second) == ("starting Spark", "reading and matching")
     assert summary.startswith("2 matches in 8 publications")
