@@ -41,7 +41,7 @@ TWO_THREADS, OVER_REFERENCE = 1.8, 1_000
 _ASKED = 20_000  # matches whose bindings are read
 _SUBSCRIBED = 100  # subscriptions that are added one at a time
 _RATIOS = 9  # measurements of two threads against one; they spread more than single runs
-_PASSES = 5  # of one of them through all publications: a single pass is short beside the start of threads
+_PASSES = 5  # through all publications in each run of these: a single pass is short beside the start of threads
 _HUGE_PUBLICATIONS = 128  # the match rows of each take 2 MB
 
 

@@ -176,14 +176,12 @@ class PipelineRun:
             self._stream_files(spark, watch, settle, ledger)
 
     def _process_read(self, topic: StreamedTopic, ledger: MatchLedger | None, batch: DataFrame, number: int) -> None:
-        """Process a micro-batch that Structured Streaming has made."""
+        """Process a micro-batch that Structured Streaming has made, with what is gone of its topic."""
         gone: list[Refusal] = []
 
         def work(chosen: PackedEngine | IndexFilter, target: Target) -> Written:
-            with topic.read_for(number) as found_gone:
-                written = write_outcomes(batch, chosen, target, reader=self._reader)
-            gone.extend(found_gone)
-            return written
+            with topic.around_job(number, gone):
+                return write_outcomes(batch, chosen, target, reader=self._reader)
 
         self._process(batch.sparkSession, work, f"batch={number}", ledger, number, gone)
 

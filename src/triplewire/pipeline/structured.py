@@ -1,4 +1,5 @@
-"""Structured Streaming as what makes micro-batches: of topics, of files elsewhere, of what polled feeds become."""
+"""Runs a query of Spark's Structured Streaming, which makes the micro-batches of topics, of files that are not on this
+machine, and of feeds that were polled."""
 
 from __future__ import annotations
 

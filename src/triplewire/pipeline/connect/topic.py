@@ -80,14 +80,13 @@ class StreamedTopic(Topic):
         self._compare(id)
 
     @contextmanager
-    def read_for(self, number: int) -> Iterator[list[Refusal]]:
-        """Around the job of a micro-batch: a topic that is made again meanwhile has other records at its offsets, and
-        retention deletes records. In the end the list has a refusal for records that no job can have read, or that may
-        have been gone when they were to be read. Raises `TriplewireError` as `check` does."""
-        gone: list[Refusal] = []
+    def around_job(self, number: int, refused: list[Refusal]) -> Iterator[None]:
+        """Looks at the topic before and after the job of a micro-batch: one that is made again meanwhile has other
+        records at its offsets, and retention deletes records. Adds to `refused` the records that no job can have read,
+        and those that may have been gone when they were to be read. Raises `TriplewireError` as `check` does."""
         before = self._first_offsets_of_same()
-        yield gone
-        gone += self._gone(number, before, self._first_offsets_of_same())
+        yield
+        refused += self._gone(number, before, self._first_offsets_of_same())
 
     def _first_offsets_of_same(self) -> dict[int, int]:
         id, first = self._state(offsets=self._passes_over)
