@@ -101,7 +101,12 @@ class Taxonomy:
         pairs = zip(self._tables().items(), more._tables().values(), less._tables().values(), strict=True)
         tables = {name: _changed(table, adds, removes, gone, name) for (name, table), adds, removes in pairs}
         _refuse_cycles(tables["superclasses"], more.superclasses)
-        return Taxonomy.of_tables(tables)
+        new = Taxonomy.of_tables(tables)
+        if "subclasses" in vars(self):  # where all of it was worked out, the rest of it still holds
+            vars(new)["subclasses"] = _reversed_again(self.subclasses, self.superclasses, new.superclasses)
+        if "instances" in vars(self):
+            vars(new)["instances"] = _reversed_again(self.instances, self.classes_of, new.classes_of)
+        return new
 
     def __getstate__(self) -> dict[str, object]:
         """Without what has been worked out of it."""
@@ -340,11 +345,21 @@ def _reversed(edges: Edges) -> Edges:
     return _grouped((value, key) for key, values in edges.items() for value in values)
 
 
+def _reversed_again(known: Edges, before: Edges, after: Edges) -> Edges:
+    """A table reversed, of which it is known what it was `before` it changed."""
+    new = dict(known)
+    for key in _differing(before, after):
+        there, here = before.get(key, NONE), after.get(key, NONE)
+        for value in there - here:
+            new[value] = new[value] - {key}
+        for value in here - there:
+            new[value] = new.get(value, NONE) | {key}
+    return new
+
+
 def _differing(table: Edges, other: Edges) -> set[str]:
     """The keys under which two tables have other values."""
-    if table is other:
-        return set()
-    return {key for key in table.keys() | other.keys() if table.get(key) != other.get(key)}
+    return set() if table is other else {key for key, _ in table.items() ^ other.items()}
 
 
 def _changed(table: Edges, added: Edges, removed: Edges, gone: frozenset[str], name: str) -> Edges:
