@@ -97,10 +97,10 @@ class Taxonomy:
         dropped = [drop] if isinstance(drop, str) else list(drop)
         for iri in dropped:
             expect(where, iri, str, wanted, example)
-        more, less, gone = add or EMPTY, remove or EMPTY, frozenset(map(plain_text, dropped))
-        pairs = zip(self._tables().items(), more._tables().values(), less._tables().values(), strict=True)
+        added, removed, gone = add or EMPTY, remove or EMPTY, frozenset(map(plain_text, dropped))
+        pairs = zip(self._tables().items(), added._tables().values(), removed._tables().values(), strict=True)
         tables = {name: _changed(table, adds, removes, gone, name) for (name, table), adds, removes in pairs}
-        _refuse_cycles(tables["superclasses"], more.superclasses)
+        _refuse_cycles(tables["superclasses"], added.superclasses)
         new = Taxonomy.of_tables(tables)
         if "subclasses" in vars(self):  # where all of it was worked out, the rest of it still holds
             vars(new)["subclasses"] = _reversed_again(self.subclasses, self.superclasses, new.superclasses)
@@ -312,7 +312,7 @@ EMPTY = Taxonomy()
 
 def touched(before: Taxonomy, after: Taxonomy, classes: Iterable[str] = ()) -> set[str]:
     """The IRIs and names whose relation to some class, as `Taxonomy.readings` has it, may differ between two
-    taxonomies; with those at or below more `classes`, and their instances."""
+    taxonomies; with those at or below the `classes`, and their instances."""
     below = _differing(before.superclasses, after.superclasses) | (before.classes ^ after.classes) | set(classes)
     todo = list(below)
     while todo:
@@ -320,13 +320,13 @@ def touched(before: Taxonomy, after: Taxonomy, classes: Iterable[str] = ()) -> s
         fresh = (before.subclasses.get(cls, NONE) | after.subclasses.get(cls, NONE)) - below
         below |= fresh
         todo.extend(fresh)
-    found = below | _differing(before.classes_of, after.classes_of)
+    nodes = below | _differing(before.classes_of, after.classes_of)
     for taxonomy in (before, after):
-        found.update(*(taxonomy.instances.get(cls, NONE) for cls in below))
+        nodes.update(*(taxonomy.instances.get(cls, NONE) for cls in below))
     named = _differing(before.names, after.names)
     for names in (before.names, after.names):
-        named.update(text for text, iris in names.items() if not found.isdisjoint(iris))
-    return found | named
+        named.update(text for text, iris in names.items() if not nodes.isdisjoint(iris))
+    return nodes | named
 
 
 def _types(node: Node, graph: Graph) -> list[str]:

@@ -160,8 +160,8 @@ class ClassIndex:
         ):
             known = np.flatnonzero(theirs[: len(before.names[0])] >= 0)
             sets, place = np.unique(theirs[known], return_inverse=True)
-            own_sets = np.array([self.sets.number(before.sets.tests(number)) for number in sets.tolist()], np.int32)
-            ours[known] = own_sets[place]
+            numbers_here = np.array([self.sets.number(before.sets.tests(number)) for number in sets.tolist()], np.int32)
+            ours[known] = numbers_here[place]
             ours[number] = -1
 
     @cached_property
