@@ -8,7 +8,7 @@ A plug-in is found by family and name through an entry point of its package (`tr
     [project.entry-points."triplewire.language"]     a function as in `Language`
     mine = "my_package:parse"
 
-    [project.entry-points."triplewire.matcher"]      an object as in `IndexMaker`, or in `CheckedMaker`
+    [project.entry-points."triplewire.matcher"]      an object as in `IndexMaker`
     fast = "my_package:FAST"
 
 A language makes trees of the nodes in `triplewire.ir.nodes`. An index may name too many subscriptions, never too few.
@@ -22,7 +22,7 @@ from triplewire.ir.evaluation.evaluate import Answer, World, evaluate
 from triplewire.languages.context import Context, Language, Parsed
 from triplewire.languages.grammar.tokens import Tokens
 from triplewire.model.operator import Argument, Operator, Parameter, Verdict
-from triplewire.select.index import CheckedMaker, Index, IndexMaker, Selected
+from triplewire.select.index import Index, IndexMaker, Selected
 
 if TYPE_CHECKING:
     from triplewire.clauses.clauses import Clauses
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 __all__ = [
     "Answer",
     "Argument",
-    "CheckedMaker",
     "Clauses",
     "Context",
     "Index",

@@ -16,17 +16,12 @@ from numpy.typing import NDArray
 
 from triplewire.clauses.mapped_zeros import compact_zeros
 from triplewire.clauses.node_tests.columns import Arrays, prefixed, slices, under
-from triplewire.clauses.schema import Column, Schema, check, check_names, require
 from triplewire.encode.batch import Ids
 from triplewire.encode.names import Names
 from triplewire.ir.evaluation.unknown import CallKey
 from triplewire.operators.order.keys import key_of, text_of
 
 _SEED = 0x9E3779B9
-_SCHEMA: Schema = {
-    "offset": Column("i4", ("subscriptions+1",), offsets="asked"),
-    "call": Column("i4", ("asked",), below="calls"),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,15 +86,3 @@ class RequiredCallsBuilder:
         names = Names.build([text_of(key).encode("ascii") for key in self._numbers], _SEED)
         self._numbers.clear()
         return RequiredCalls(names, compact_zeros(np.array(self._offset, np.int32)), np.array(self._call, np.int32))
-
-
-def check_required_calls(arrays: Mapping[str, NDArray[Any]], part: str, subscriptions: int) -> None:
-    """Check what `RequiredCalls.arrays` gave. Raises `ValueError`, or another error of Python where something is
-    missing."""
-    names = under("names", arrays)
-    calls = check_names(names, f"{part}.names")
-    own = {name: array_ for name, array_ in arrays.items() if "." not in name}
-    check(_SCHEMA, own, part, {"subscriptions": subscriptions, "calls": calls})
-    keys = Names.from_arrays(names)
-    for number in range(calls):
-        require(text_of(key_of(keys[number])).encode() == keys[number], f"{part}.names holds no call")

@@ -23,7 +23,7 @@ from triplewire.clauses.node_tests.table import Tests
 from triplewire.clauses.table import ClauseTable
 from triplewire.encode.names import Names
 
-VERSION = 16  # of the arrays that are saved
+VERSION = 17  # of the arrays that are saved
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Clauses:
     def of(cls, constants: Names, tests: Tests, table: ClauseTable, asked: RequiredCalls) -> Clauses:
         """The clauses of a table, with the facts worked out."""
         table = table.compact()
-        return cls(constants, tests, table, Facts.of(table, tests), asked)
+        return cls(constants, tests, table, Facts.of(table), asked)
 
     @property
     def count(self) -> int:

@@ -1,7 +1,7 @@
 """Which tests of a segment do the terms of a batch satisfy? The bridge from strings to ids.
 
-The tests themselves: `triplewire.clauses.node_tests.table`. What is done with the answers:
-`triplewire.select.trie.build` and `triplewire.verify.batch_verifier`.
+The tests themselves: `triplewire.clauses.node_tests.table`. The answers are for indexes (`triplewire.select`) and for
+`triplewire.verify.batch_verifier`.
 """
 
 from __future__ import annotations

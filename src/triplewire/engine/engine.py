@@ -363,21 +363,20 @@ class Engine:
         matcher: str | None = None,
         operators: Mapping[str, Operator] | None = None,
         settings: Settings | None = None,
-        verify: bool = False,
         operator_order: str = GREEDY,
         operator_cache: str | os.PathLike[str] | OutcomeCache | None = None,
     ) -> Engine:
         """The engine that `save` wrote, with its matcher and settings unless others are given.
 
-        A saved index is opened as a memory map, after every file has been read and checked once: small ones by their
-        SHA-256, those above 8 MiB by their CRC-32, and with `verify` all by their SHA-256. Where operators have other
-        units, or `max_branches` is another, the texts are compiled anew. Without an index, a text that other limits or
-        operators refuse is refused here; with one, its pairs are refused where it takes the text to decide them.
+        A saved index is opened as a memory map, after every file has been read once and found to have the SHA-256 that
+        it was saved with. Where operators have other units, or `max_branches` is another, the texts are compiled anew.
+        Without an index, a text that other limits or operators refuse is refused here; with one, its pairs are refused
+        where it takes the text to decide them.
 
         Raises `StoreError` when the directory is damaged, of a newer version or no saved engine.
         """
         arguments.check_loading(path, matcher, operators, settings)
-        saved = store.load(Path(path), settings, whole=verify)
+        saved = store.load(Path(path), settings)
         engine = cls(
             taxonomy=saved.taxonomy,
             matcher=saved.matcher if matcher is None else matcher,

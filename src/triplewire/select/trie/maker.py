@@ -25,12 +25,6 @@ class TrieMaker:
 
         return TrieIndex(build_trie(clauses), clauses)
 
-    def check(self, clauses: Clauses, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """See `triplewire.select.index.CheckedMaker`."""
-        from triplewire.select.trie.checks import check_trie
-
-        check_trie(clauses, arrays)
-
     def open(self, clauses: Clauses, arrays: Mapping[str, NDArray[Any]]) -> TrieIndex:
         """The index that `TrieIndex.arrays` saved. Raises `KeyError` or `TypeError` where something is missing."""
         from triplewire.select.trie.index import opened
