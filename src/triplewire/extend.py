@@ -12,6 +12,7 @@ A plug-in is found by family and name through an entry point of its package (`tr
     fast = "my_package:FAST"
 
 A language makes trees of the nodes in `triplewire.ir.nodes`. An index may name too many subscriptions, never too few.
+Texts of subscriptions that stay in a database: `TableTexts`, or another store as in `SubscriptionTexts`.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 from triplewire.ir.evaluation.evaluate import Answer, World, evaluate
 from triplewire.languages.context import Context, Language, Parsed
 from triplewire.languages.grammar.tokens import Tokens
+from triplewire.languages.sources.tables import SubscriptionTexts, TableTexts
 from triplewire.model.operator import Argument, Operator, Parameter, Verdict
 from triplewire.select.index import Index, IndexMaker, Selected
 
@@ -40,6 +42,8 @@ __all__ = [
     "Parameter",
     "Parsed",
     "Selected",
+    "SubscriptionTexts",
+    "TableTexts",
     "Tokens",
     "Verdict",
     "View",

@@ -30,6 +30,7 @@ from triplewire.ir.normal_form.clauses import NormalForm, normal_form
 from triplewire.ir.subscription import Subscription, revision_of
 from triplewire.ir.walk import calls_in
 from triplewire.kernels.joins.network.columns import StepColumns
+from triplewire.languages.sources.tables import is_pointer
 from triplewire.matchers import Chunk, Details, Stage, SubscriptionCompiler
 from triplewire.select.index import Index, Prepared, Selected, order_of, owners, proves_constants
 from triplewire.verify.batch_verifier import BatchVerifier, Verified
@@ -135,8 +136,7 @@ class Segment:
             if pinned is not None:
                 known[number] = int(pinned.revision, 16)
             else:
-                row = json.loads(self.texts.read(number))
-                known[number] = int(revision_of(row["language"], row["query"], row["prefixes"], row["base"]), 16)
+                known[number] = int(_revision(json.loads(self.texts.read(number))), 16)
         revisions: NDArray[np.uint64] = known[numbers]
         return revisions
 
@@ -363,6 +363,13 @@ class Segment:
         """This segment, with its join network built, for which the first match would wait."""
         _ = self.network
         return self
+
+
+def _revision(row: Mapping[str, Any]) -> str:
+    """The revision of the text in a row, or to which it refers."""
+    if is_pointer(row):
+        return str(row["revision"])
+    return revision_of(row["language"], row["query"], row["prefixes"], row["base"])
 
 
 def selection_of(subscription: Subscription) -> Selection:
