@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from triplewire.clauses.mapped_zeros import mapped_zeros
-from triplewire.clauses.node_tests.columns import Arrays
 from triplewire.clauses.table import ClauseTable
 from triplewire.encode.batch import Ids
 from triplewire.kernels.joins import components as component_kernels
@@ -31,16 +30,6 @@ class Facts:
     component_offset: Ids  # clause -> its slice of `component`
     component: Counts  # shape (components, 4): a slice of the clause's members, selected variables, has it no others?
     member: Counts  # the patterns of each clause, by component
-
-    def arrays(self) -> Arrays:
-        """All columns, for `from_arrays`."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
-
-    @classmethod
-    def from_arrays(cls, arrays: Arrays) -> Facts:
-        """The facts that `arrays` gave. Raises `KeyError` where a column is missing."""
-        columns: dict[str, Any] = {field.name: arrays[field.name] for field in fields(cls)}
-        return cls(**columns)
 
     @classmethod
     def of(cls, table: ClauseTable) -> Facts:

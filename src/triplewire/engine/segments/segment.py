@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from triplewire.clauses.builder import ClauseBuilder
 from triplewire.clauses.clauses import Clauses
 from triplewire.clauses.merge import merge
+from triplewire.clauses.node_tests.columns import flat
 from triplewire.clauses.view import View
 from triplewire.encode.batch import Bytes, Ids, Offsets
 from triplewire.engine.segments.arena import Arena, Columns
@@ -150,7 +151,7 @@ class Segment:
         """Bytes of all arrays; what is mapped from a file is counted as well."""
         texts, ids = self.texts, self.ids
         own: list[NDArray[Any]] = [self.selection, self.construct, texts.source, texts.start, texts.length, ids.rank]
-        own += [*ids.names.arrays().values(), *self.index.arrays().values()]
+        own += [*flat(ids.names).values(), *self.index.arrays().values()]
         return self.clauses.nbytes + sum(array.nbytes for array in own)
 
     @cached_property

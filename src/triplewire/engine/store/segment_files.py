@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from triplewire.clauses.clauses import VERSION, Clauses
-from triplewire.clauses.node_tests.columns import prefixed, under
+from triplewire.clauses.node_tests.columns import flat, prefixed, under, unflat
 from triplewire.encode.names import Names
 from triplewire.engine.compiler import Compiler
 from triplewire.engine.segments.context import SegmentContext
@@ -95,7 +95,7 @@ class StoredSegment:
             "operators": _to_array(sorted(segment.operators)),
         }
         arrays = prefixed("clauses", segment.clauses.arrays()) | prefixed("index", segment.index.arrays())
-        arrays |= prefixed("ids", segment.ids.names.arrays()) | prefixed("network", segment.network._asdict())
+        arrays |= prefixed("ids", flat(segment.ids.names)) | prefixed("network", segment.network._asdict())
         self._directory = write_arrays(stream, arrays | own)
 
 
@@ -143,7 +143,7 @@ def _segment(
         context,
         clauses,
         index,
-        IdTable(Names.from_arrays(under("ids", arrays)), arrays["rank"]),
+        IdTable(unflat(under("ids", arrays), (Names,)), arrays["rank"]),
         Texts((texts,), np.zeros(len(start), np.uint8), start, arrays["length"]),
         tuple(selections),
         arrays["selection"],

@@ -16,7 +16,7 @@ class TrieMaker:
     """The matcher "trie"."""
 
     name = "trie"
-    version = 14
+    version = 15
 
     def build(self, clauses: Clauses) -> TrieIndex:
         """The index over the clauses."""
