@@ -44,7 +44,7 @@ class RequiredCalls:
         calls = [part.call[taken] for (part, _), taken in zip(parts, places, strict=True)]
         names, new = Names.union([part.names for part, _ in parts], [np.unique(call) for call in calls])
         call = np.concatenate([number[call] for number, call in zip(new, calls, strict=True)])
-        return cls(names, compact_zeros(concatenated(offsets)), call)
+        return cls(names, compact_zeros(concatenated(offsets).astype(np.int32)), call)
 
 
 class RequiredCallsBuilder:

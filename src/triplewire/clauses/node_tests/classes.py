@@ -122,7 +122,6 @@ class ClassIndex:
                 view = self.views[namespace] = NamespaceView(taxonomy, name if namespace else IRI(""))
             view.add(relation, name, numbers)
         self.sets = TestSets()
-        self.tests_a_term = 4  # as many as terms of a batch had on average, at most: a guess of what others will have
         self._instances: dict[str, TestNumbers] = {}
 
     @cached_property

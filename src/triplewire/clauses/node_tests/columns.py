@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from itertools import pairwise
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from triplewire.encode.batch import Bytes, Ids, Offsets
 from triplewire.encode.names import Names, strings_at
 
+Number = TypeVar("Number", np.int32, np.int64)
 Arrays: TypeAlias = dict[str, NDArray[np.generic]]
 
 
@@ -77,11 +78,11 @@ def slices(offset: Offsets | Ids, rows: NDArray[np.integer[Any]]) -> tuple[Offse
     return own, np.arange(own[-1]) + np.repeat(offset[:-1][rows] - own[:-1], lengths)
 
 
-def concatenated(offsets: Sequence[Offsets | Ids]) -> Ids:
+def concatenated(offsets: Sequence[NDArray[Number]]) -> NDArray[Number]:
     """The offsets of slices that are put one behind the other."""
-    ends = np.cumsum([0, *(offset[-1] for offset in offsets)])
-    shifted = [offset[1:] + end for offset, end in zip(offsets, ends.tolist(), strict=False)]
-    return np.concatenate([np.zeros(1, np.int32), *shifted]).astype(np.int32)
+    ends = np.cumsum([0, *(offset[-1] for offset in offsets)]).tolist()
+    shifted: list[NDArray[Number]] = [offset[1:] + end for offset, end in zip(offsets, ends, strict=False)]
+    return np.concatenate([offsets[0][:1], *shifted])
 
 
 def inverse(order: NDArray[np.integer[Any]]) -> Ids:
