@@ -8,10 +8,11 @@ A plug-in is found by family and name through an entry point of its package (`tr
     [project.entry-points."triplewire.language"]     a function as in `Language`
     mine = "my_package:parse"
 
-    [project.entry-points."triplewire.matcher"]      an object as in `IndexMaker`, or in `CheckedMaker`
+    [project.entry-points."triplewire.matcher"]      an object as in `IndexMaker`
     fast = "my_package:FAST"
 
 A language makes trees of the nodes in `triplewire.ir.nodes`. An index may name too many subscriptions, never too few.
+Texts of subscriptions that stay in a database: `TableTexts`, or another store as in `SubscriptionTexts`.
 """
 
 from __future__ import annotations
@@ -21,8 +22,9 @@ from typing import TYPE_CHECKING, Any
 from triplewire.ir.evaluation.evaluate import Answer, World, evaluate
 from triplewire.languages.context import Context, Language, Parsed
 from triplewire.languages.grammar.tokens import Tokens
+from triplewire.languages.sources.tables import SubscriptionTexts, TableTexts
 from triplewire.model.operator import Argument, Operator, Parameter, Verdict
-from triplewire.select.index import CheckedMaker, Index, IndexMaker, Selected
+from triplewire.select.index import Index, IndexMaker, Selected
 
 if TYPE_CHECKING:
     from triplewire.clauses.clauses import Clauses
@@ -31,7 +33,6 @@ if TYPE_CHECKING:
 __all__ = [
     "Answer",
     "Argument",
-    "CheckedMaker",
     "Clauses",
     "Context",
     "Index",
@@ -41,6 +42,8 @@ __all__ = [
     "Parameter",
     "Parsed",
     "Selected",
+    "SubscriptionTexts",
+    "TableTexts",
     "Tokens",
     "Verdict",
     "View",

@@ -62,7 +62,7 @@ def test_terms_looked_up_before_and_in_the_same_call_select_alike(size: int) -> 
             if are_looked_up:
                 assert len(view.features.term)
             ways.append(built.index.select(view, None, 1_000, arena.Arena()))
-            assert (view._features is None) == (not has_checks and size < walk.FEW and not are_looked_up)
+            assert (view.known_features is None) == (not has_checks and size < walk.FEW and not are_looked_up)
         for name in ("offset", "subscription", "check_offset", "check_place"):
             assert getattr(ways[0], name).tolist() == getattr(ways[1], name).tolist()
         assert (ways[0].atoms, ways[0].nodes) == (ways[1].atoms, ways[1].nodes)

@@ -6,8 +6,8 @@ It is never changed, holds no Python object a string, and may lie in memory maps
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -95,6 +95,20 @@ class Names:
             np.concatenate((self.kind, more.kind)),
         ), number_here
 
+    @classmethod
+    def union(cls, tables: Sequence[Names], used: Sequence[NDArray[np.integer[Any]]]) -> tuple[Names, list[Ids]]:
+        """One table of some strings of several tables of one sort (ascending numbers), and for each of these the number
+        there of each of its strings; -1 for a string that was not taken."""
+        whole, numbers = tables[0].take(used[0]), []
+        for place, (table, taken) in enumerate(zip(tables, used, strict=True)):
+            number = np.full(len(table), -1, np.int32)
+            if place == 0:
+                number[taken] = np.arange(len(taken), dtype=np.int32)
+            else:
+                whole, number[taken] = whole.extended(table, taken)
+            numbers.append(number)
+        return whole, numbers
+
     def find(self, string: bytes) -> int:
         """The number of a string, or -1."""
         text, span = np.frombuffer(string or b"\0", np.uint8), np.array([0, len(string)])
@@ -115,15 +129,6 @@ class Names:
     def table(self) -> kernels.StringTable:
         """The table as kernels take it."""
         return kernels.StringTable(*fixed(self.text, self.offset, self.kind, self.hash, self.slots))
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """All of it, for `from_arrays`."""
-        return {f.name: getattr(self, f.name) for f in fields(self)}
-
-    @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Names:
-        """What `arrays` gave. Raises `KeyError` where something is missing."""
-        return cls(**{f.name: arrays[f.name] for f in fields(cls)})
 
 
 def _slots(hashes: Hashes) -> Ids:

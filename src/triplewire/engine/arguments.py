@@ -23,6 +23,7 @@ from triplewire.errors import ArgumentError
 from triplewire.ir.evaluation.evaluate import World
 from triplewire.ir.subscription import Subscription
 from triplewire.ir.taxonomy import EMPTY, Taxonomy
+from triplewire.languages.sources.tables import SubscriptionTexts
 from triplewire.model.operator import Operator
 from triplewire.model.publication import Publication
 from triplewire.operators import built_in_operators, with_taxonomy
@@ -150,8 +151,9 @@ def check_id(where: str, id: str) -> str:
 
 def subscription_files(
     paths: object, on_refusal: object, on_warning: object, progress: object, ids: object
-) -> list[str | os.PathLike[str]]:
-    """The paths, of one or of many. Raises `ArgumentError` where an argument of `load_subscriptions` is wrong."""
+) -> list[str | os.PathLike[str] | SubscriptionTexts]:
+    """The paths and tables, of one or of many. Raises `ArgumentError` where an argument of `load_subscriptions` is
+    wrong."""
     name = "load_subscriptions"
     for argument, function in (("on_refusal", on_refusal), ("on_warning", on_warning), ("progress", progress)):
         expect_callable(f"{name}({argument}=...)", function)
@@ -160,12 +162,27 @@ def subscription_files(
             raise refuse(f"{name}(ids=...)", "several ids", ids, "a single one is [id]")
         for id in ids:
             expect_text(f"{name}(ids=...)", id)
-    if isinstance(paths, bytes) or not isinstance(paths, str | os.PathLike | Iterable):
-        raise refuse(f"{name}(paths)", "a path, or several", paths)
-    listed = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+    if isinstance(paths, bytes) or not isinstance(paths, str | os.PathLike | SubscriptionTexts | Iterable):
+        raise refuse(f"{name}(paths)", "a path or a table, or several", paths)
+    listed = [paths] if isinstance(paths, str | os.PathLike | SubscriptionTexts) else list(paths)
     for path in listed:
-        expect_path(f"{name}(paths)", path)
+        if not isinstance(path, SubscriptionTexts):
+            expect_path(f"{name}(paths)", path)
     return listed
+
+
+def tables_by_name(tables: object) -> dict[str, SubscriptionTexts]:
+    """The tables that `Engine.load` is given, by name. Raises `ArgumentError` where one is none."""
+    where, remedy = "load(tables=...)", "triplewire.extend.TableTexts(connect, name) makes one"
+    listed = [tables] if isinstance(tables, SubscriptionTexts) else tables
+    if not isinstance(listed, Iterable):
+        raise refuse(where, "a table, or several", tables, remedy)
+    named: dict[str, SubscriptionTexts] = {}
+    for table in listed:
+        if not isinstance(table, SubscriptionTexts):
+            raise refuse(where, "tables", table, remedy)
+        named[table.name] = table
+    return named
 
 
 _ONLY_PUBLICATIONS = frozenset((Publication,))

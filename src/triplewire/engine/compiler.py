@@ -22,6 +22,7 @@ from triplewire.ir.subscription import Subscription
 from triplewire.ir.taxonomy import Taxonomy
 from triplewire.ir.walk import calls_in, walk
 from triplewire.languages import parse
+from triplewire.languages.sources.tables import SubscriptionTexts, whole_rows
 from triplewire.matchers import Snapshot, SubscriptionCompiler
 from triplewire.model.operator import Operator, warnings_of_call
 from triplewire.model.publication import Publication
@@ -36,20 +37,24 @@ _encode = json.JSONEncoder(ensure_ascii=False).encode
 class Compiler:
     """Compiles texts with the operators, limits, taxonomy and entailment ("none" or "rdfs") of one engine.
 
-    `learned`: the measured costs of operator calls.
+    `learned`: the measured costs of operator calls. `tables`: those in which texts stay, by name.
     """
 
     world: World
     entailment: str = "none"
     learned: LearnedCalls = field(default_factory=LearnedCalls, compare=False, repr=False)
+    tables: dict[str, SubscriptionTexts] = field(default_factory=dict, compare=False, repr=False)
 
     def compiled(
         self, row: Mapping[str, Any], rules: Mapping[str, Subscription] | None = None, *, full: bool = True
     ) -> Subscription:
-        """The subscription of a row {"id", "language", "query", "prefixes", "base"}; `rules` are those it may name.
+        """The subscription of a row {"id", "language", "query", "prefixes", "base"}, or of the row of a table to which
+        this one refers; `rules` are those it may name.
 
-        With warnings, and its operators checked, where `full`. Raises what `parse` raises, and `SubscriptionError`.
+        With warnings, and its operators checked, where `full`. Raises what `parse` raises, `SubscriptionError`, and
+        `StoreError` where the row of a table is gone or has changed.
         """
+        (row,) = whole_rows((row,), self.tables)
         subscription = parse(
             row["query"],
             row["language"],

@@ -37,6 +37,7 @@ from triplewire.ir.checks import check
 from triplewire.ir.subscription import Subscription
 from triplewire.ir.taxonomy import Taxonomy
 from triplewire.languages import parse
+from triplewire.languages.sources.tables import SubscriptionTexts
 from triplewire.matchers import Snapshot
 from triplewire.model.match import Match
 from triplewire.model.operator import Operator
@@ -52,7 +53,7 @@ if TYPE_CHECKING:
     from triplewire.operators.calling.cache import OutcomeCache
     from triplewire.operators.order.statistics import LearnedCalls
 
-File: TypeAlias = "str | os.PathLike[str]"
+SubscriptionSource: TypeAlias = "str | os.PathLike[str] | SubscriptionTexts"
 Refuse: TypeAlias = Callable[[Refusal], None]
 Warn: TypeAlias = Callable[[str, str], None]
 
@@ -177,14 +178,19 @@ class Engine:
 
     def load_subscriptions(
         self,
-        paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+        paths: SubscriptionSource | Iterable[SubscriptionSource],
         *,
         on_refusal: Callable[[Refusal], None] | None = None,
         on_warning: Callable[[str, str], None] | None = None,
         progress: Callable[[int], None] | None = None,
         ids: Collection[str] | None = None,
     ) -> int:
-        """Register the subscriptions of files and folders (`triplewire.languages.sources.files`); returns how many.
+        """Register the subscriptions of files, folders (`triplewire.languages.sources.files`) and tables; returns how
+        many.
+
+        The texts of a table (`triplewire.extend.TableTexts`) stay there: the engine refers to its rows, and asks for a
+        text when it needs it. The matcher "reference" holds all subscriptions as objects, and so MDV rules that name
+        other rules are held, too.
 
         What is wrong goes to `on_refusal` and the rest is loaded; without it, the first refusal is raised as
         `SubscriptionError`; what came before it stays, and so may what was read with it. `on_warning` gets a
@@ -194,7 +200,9 @@ class Engine:
         files = arguments.subscription_files(paths, on_refusal, on_warning, progress, ids)
         refuse = raise_refusal if on_refusal is None else on_refusal
         wanted = None if ids is None else frozenset(map(plain_text, ids))
-        if wanted is None:
+        if any(isinstance(file, SubscriptionTexts) for file in files):
+            self._current.compiled()  # until then, subscriptions are objects with their texts
+        elif wanted is None:
             self._current.prepare_for_loading(files)
         loaded = 0
         for more in self._load(files, refuse, on_warning, wanted):
@@ -204,7 +212,9 @@ class Engine:
         self._current.settle()
         return loaded
 
-    def _load(self, files: list[File], refuse: Refuse, warn: Warn | None, ids: frozenset[str] | None) -> Iterator[int]:
+    def _load(
+        self, files: list[SubscriptionSource], refuse: Refuse, warn: Warn | None, ids: frozenset[str] | None
+    ) -> Iterator[int]:
         """Register the subscriptions of files; yields how many more, now and then."""
         from triplewire.engine.loading import load  # it brings Arrow along, which takes a fifth of a second to load
 
@@ -391,7 +401,8 @@ class Engine:
     def save(self, path: str | Path, *, index: bool = True, learned: bool = True) -> None:
         """Write everything but the operators to a directory, in place of what was saved there before.
 
-        With `index`, the index of a matcher that has one is written as well, so that loading need not make it anew;
+        With `index`, the index of a matcher that has one is written as well, so that loading need not make it anew, and
+        texts that are in a table stay there; without, they are written as well;
         with `learned`, what operator calls have cost and how often they were true. A save that is interrupted leaves
         the engine that was there before; one process saves at a time, others wait.
         Raises `StoreError` when the directory holds anything but a saved engine, when it cannot be written, when
@@ -409,21 +420,24 @@ class Engine:
         matcher: str | None = None,
         operators: Mapping[str, Operator] | None = None,
         settings: Settings | None = None,
-        verify: bool = False,
         operator_order: str = GREEDY,
         operator_cache: str | os.PathLike[str] | OutcomeCache | None = None,
+        tables: SubscriptionTexts | Iterable[SubscriptionTexts] = (),
     ) -> Engine:
         """The engine that `save` wrote, with its matcher and settings unless others are given.
 
-        A saved index is opened as a memory map, after every file has been read and checked once: small ones by their
-        SHA-256, those above 8 MiB by their CRC-32, and with `verify` all by their SHA-256. Where operators have other
-        units, or `max_branches` is another, the texts are compiled anew. Without an index, a text that other limits or
-        operators refuse is refused here; with one, its pairs are refused where it takes the text to decide them.
+        A saved index is opened as a memory map, after every file has been read once and found to have the SHA-256 that
+        it was saved with. Where operators have other units, or `max_branches` is another, the texts are compiled anew.
+        Without an index, a text that other limits or operators refuse is refused here; with one, its pairs are refused
+        where it takes the text to decide them. `tables`: those from which subscriptions were loaded; a row that is gone
+        or has changed since is refused when its text is needed.
 
-        Raises `StoreError` when the directory is damaged, of a newer version or no saved engine.
+        Raises `StoreError` when the directory is damaged, of a newer version or no saved engine, and for a table that
+        is not given.
         """
         arguments.check_loading(path, matcher, operators, settings)
-        saved = store.load(Path(path), settings, whole=verify)
+        named = arguments.tables_by_name(tables)
+        saved = store.load(Path(path), settings)
         engine = cls(
             taxonomy=saved.taxonomy,
             matcher=saved.matcher if matcher is None else matcher,
@@ -433,6 +447,7 @@ class Engine:
             operator_order=operator_order,
             operator_cache=operator_cache,
         )
+        engine._compiler.tables.update(named)
         contents.fill(engine._current, engine._compiler, engine._matcher, saved, Path(path))
         return engine
 

@@ -47,9 +47,6 @@ class EverythingMaker:
         """The index over the clauses."""
         return Everything(clauses.count)
 
-    def check(self, clauses: Clauses, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Nothing is saved."""
-
     def open(self, clauses: Clauses, arrays: Mapping[str, NDArray[Any]]) -> Everything:
         """The same: nothing is saved."""
         return self.build(clauses)

@@ -11,6 +11,7 @@ import pytest
 
 from bench.workloads.graphs import CLUSTER, write_graphs
 from triplewire import Engine, Publication, Triple
+from triplewire.clauses.node_tests.columns import flat
 from triplewire.config import Settings
 from triplewire.engine.segments.segment import Segment
 from triplewire.model.terms import IRI
@@ -41,7 +42,7 @@ def test_bytes_of_a_subscription(tmp_path: Path) -> None:
     segment = _only_segment(engine)
     network = segment.network
     arrays = [*segment.clauses.arrays().values(), *segment.index.arrays().values(), *network]
-    arrays += [*segment.ids.names.arrays().values(), segment.texts.start, segment.texts.length, segment.selection]
+    arrays += [*flat(segment.ids.names).values(), segment.texts.start, segment.texts.length, segment.selection]
     assert len(engine.subscriptions) == COUNT
     assert _bytes(arrays) / COUNT <= MOST_BYTES
 

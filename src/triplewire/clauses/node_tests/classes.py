@@ -125,7 +125,6 @@ class ClassIndex:
                 view = self.views[namespace] = NamespaceView(taxonomy, name if namespace else IRI(""))
             view.add(relation, name, numbers)
         self.sets = TestSets()
-        self.tests_a_term = 4  # as many as terms of a batch had on average, at most: a guess of what others will have
         self._instances: dict[str, TestNumbers] = {}
         self._touched = 0  # names that changes have touched since `names` was made
 

@@ -6,11 +6,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
-from triplewire.clauses.node_tests.columns import Arrays, Strings, grouped, prefixed, to_bytes, under
+from triplewire.clauses.node_tests.columns import Strings, grouped, to_bytes
 from triplewire.clauses.node_tests.postings import SUFFIX, Posting
 from triplewire.clauses.node_tests.substrings import Pairs, spread
 from triplewire.encode.batch import Bytes, Hashes, Ids, Offsets
@@ -37,20 +37,6 @@ class KeyedTests:
         number = {key: at for at, key in enumerate(dict.fromkeys(keys))}
         order, offset = grouped((number[key] for key in keys), len(number))
         return cls(tuple(number), offset, np.array([test for _, test in pairs], np.int32)[order])
-
-    def meta(self) -> list[Any]:
-        """What is not in `arrays`, for JSON."""
-        return [list(key) for key in self.asked]
-
-    def arrays(self) -> Arrays:
-        """The rest."""
-        return {"offset": self.offset, "test": self.test}
-
-    @classmethod
-    def from_arrays(cls, arrays: Arrays, meta: Sequence[Sequence[str]]) -> Self:
-        """What `arrays` and `meta` gave."""
-        columns: dict[str, Any] = dict(arrays)
-        return cls(tuple(map(tuple, meta)), columns["offset"], columns["test"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,20 +70,6 @@ class Lookup:
         test = np.concatenate((tests, np.asarray(more_tests, np.int32)))[order]
         return cls(names, offset, test, np.zeros(0, np.int32))
 
-    def arrays(self) -> Arrays:
-        """All of it."""
-        return prefixed("names", self.names.arrays()) | {
-            "offset": self.offset,
-            "test": self.test,
-            "wanted": self.wanted,
-        }
-
-    @classmethod
-    def from_arrays(cls, arrays: Arrays) -> Lookup:
-        """What `arrays` gave."""
-        a: dict[str, Any] = dict(arrays)
-        return cls(Names.from_arrays(under("names", arrays)), a["offset"], a["test"], a["wanted"])
-
     def rows(self, text: Bytes, start: Offsets, end: Offsets, hashes: Hashes) -> Ids:
         """The row of each text, or -1."""
         return self.names.find_all(text, start, end, hashes)
@@ -109,19 +81,6 @@ class Literals:
 
     lookup: Lookup
     suffixes: tuple[str, ...]
-
-    def meta(self) -> list[str]:
-        """What is not in `arrays`, for JSON."""
-        return list(self.suffixes)
-
-    def arrays(self) -> Arrays:
-        """The rest."""
-        return self.lookup.arrays()
-
-    @classmethod
-    def from_arrays(cls, arrays: Arrays, meta: Sequence[str]) -> Literals:
-        """What `arrays` and `meta` gave."""
-        return cls(Lookup.from_arrays(arrays), tuple(meta))
 
     def pairs(self, text: Bytes, start: Offsets, end: Offsets, hashes: Hashes, kind: Ids) -> Pairs:
         """The tests that hold of each term. `hashes` are those of the texts; `kind`: see `spread`."""

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
-from triplewire.clauses.node_tests.columns import Arrays, Strings, prefixed, to_bytes, to_text, under
+from triplewire.clauses.node_tests.columns import Strings, slices, to_bytes, to_text
 from triplewire.clauses.node_tests.lookup import Lookup
 from triplewire.clauses.node_tests.postings import DEFAULT, Posting
 from triplewire.clauses.node_tests.substrings import START, Pairs, Substrings
@@ -39,30 +39,6 @@ class WordTests:
     words: Lookup | None
     prefixes: Substrings | None
 
-    def meta(self) -> list[Any]:
-        """What is not in `arrays`, for JSON."""
-        analyzer = self.analyzer
-        return [analyzer.tokenizer, analyzer.stemming, analyzer.ignore_diacritics]
-
-    def arrays(self) -> Arrays:
-        """The rest."""
-        arrays: Arrays = {}
-        if self.words is not None:
-            arrays |= prefixed("words", self.words.arrays())
-        if self.prefixes is not None:
-            arrays |= prefixed("prefixes", self.prefixes.arrays())
-        return arrays
-
-    @classmethod
-    def from_arrays(cls, arrays: Arrays, meta: Sequence[Any]) -> WordTests:
-        """What `arrays` and `meta` gave."""
-        words, prefixes = under("words", arrays), under("prefixes", arrays)
-        return cls(
-            Analyzer(*meta),
-            Lookup.from_arrays(words) if words else None,
-            Substrings.from_arrays(prefixes) if prefixes else None,
-        )
-
     def slices(self, words: Words, tests: int) -> Slices:
         """The tests that hold of each term, whose words these are, by this analyser; `tests`: how many there are."""
         row, test_offset, test = self._postings(words, tests)
@@ -85,9 +61,8 @@ class WordTests:
             if self.prefixes is None:
                 return row, self.words.offset, self.words.test
             asked = np.flatnonzero(row >= 0).astype(np.int32)
-            counts = self.words.offset[row[asked] + 1] - self.words.offset[row[asked]]
-            at = np.arange(counts.sum()) + np.repeat(self.words.offset[row[asked]] - np.cumsum(counts) + counts, counts)
-            parts.append((np.repeat(asked, counts), self.words.test[at]))
+            offset, places = slices(self.words.offset, row[asked])
+            parts.append((np.repeat(asked, np.diff(offset)), self.words.test[places]))
         if self.prefixes is not None:
             rows, kind = np.arange(len(words), dtype=np.int32), np.ones(len(words), np.int32)
             parts.append(self.prefixes.pairs(words.text, words.start, words.end, rows, kind))

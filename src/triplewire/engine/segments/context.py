@@ -57,7 +57,8 @@ class SegmentContext:
         registered = self.compiler.compiled(_row(source.read(start, length)), full=False)
         self.compiler.check_calls(registered)
         forms = Forms(registered, self.compiler.meant(registered))
-        self._cache.put(key, (weakref.ref(source), forms), length, KEPT_BYTES)  # texts go with their segment
+        size = max(length, len(registered.text))  # of a pointer, that of the text
+        self._cache.put(key, (weakref.ref(source), forms), size, KEPT_BYTES)  # texts go with their segment
         return forms
 
 

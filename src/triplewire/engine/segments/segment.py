@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from triplewire.clauses.builder import ClauseBuilder
 from triplewire.clauses.clauses import Clauses
 from triplewire.clauses.merge import merge
+from triplewire.clauses.node_tests.columns import flat
 from triplewire.clauses.view import View
 from triplewire.encode.batch import Bytes, Ids, Offsets
 from triplewire.engine.segments.arena import Arena, Columns
@@ -30,6 +31,7 @@ from triplewire.ir.normal_form.clauses import NormalForm, normal_form
 from triplewire.ir.subscription import Subscription, revision_of
 from triplewire.ir.walk import calls_in
 from triplewire.kernels.joins.network.columns import StepColumns
+from triplewire.languages.sources.tables import is_pointer
 from triplewire.matchers import Chunk, Details, Stage, SubscriptionCompiler
 from triplewire.select.index import Index, Prepared, Selected, order_of, owners, proves_constants
 from triplewire.verify.batch_verifier import BatchVerifier, Verified
@@ -135,8 +137,7 @@ class Segment:
             if pinned is not None:
                 known[number] = int(pinned.revision, 16)
             else:
-                row = json.loads(self.texts.read(number))
-                known[number] = int(revision_of(row["language"], row["query"], row["prefixes"], row["base"]), 16)
+                known[number] = int(_revision(json.loads(self.texts.read(number))), 16)
         revisions: NDArray[np.uint64] = known[numbers]
         return revisions
 
@@ -150,7 +151,7 @@ class Segment:
         """Bytes of all arrays; what is mapped from a file is counted as well."""
         texts, ids = self.texts, self.ids
         own: list[NDArray[Any]] = [self.selection, self.construct, texts.source, texts.start, texts.length, ids.rank]
-        own += [*ids.names.arrays().values(), *self.index.arrays().values()]
+        own += [*flat(ids.names).values(), *self.index.arrays().values()]
         return self.clauses.nbytes + sum(array.nbytes for array in own)
 
     @cached_property
@@ -378,6 +379,13 @@ class Segment:
         """This segment, with its join network built, for which the first match would wait."""
         _ = self.network
         return self
+
+
+def _revision(row: Mapping[str, Any]) -> str:
+    """The revision of the text in a row, or to which it refers."""
+    if is_pointer(row):
+        return str(row["revision"])
+    return revision_of(row["language"], row["query"], row["prefixes"], row["base"])
 
 
 def selection_of(subscription: Subscription) -> Selection:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from triplewire.clauses.clauses import Clauses
-from triplewire.clauses.node_tests.columns import prefixed, under
+from triplewire.clauses.node_tests.columns import flat, unflat
 from triplewire.clauses.view import View
 from triplewire.kernels.pool import Pool
 from triplewire.select.index import Selected, Space
@@ -61,29 +59,9 @@ class TrieIndex:
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The tries as flat arrays."""
-        parts = {"trie": self.trie, "atoms": self.trie.atoms, "stars": self.trie.stars}
-        return {
-            name: column for part, value in parts.items() for name, column in prefixed(part, _columns(value)).items()
-        }
+        return flat(self.trie)
 
 
 def opened(clauses: Clauses, arrays: Mapping[str, NDArray[Any]]) -> TrieIndex:
     """The index that `TrieIndex.arrays` saved. Raises `KeyError` or `TypeError` where something is missing."""
-    columns = _fields(Trie, under("trie", arrays))
-    columns |= {name: SetTrie(**_fields(SetTrie, under(name, arrays))) for name in ("atoms", "stars")}
-    return TrieIndex(Trie(**columns), clauses)
-
-
-def _columns(value: Any) -> dict[str, NDArray[Any]]:
-    """The columns of a dataclass; numbers as arrays of one."""
-    columns = ((f.name, getattr(value, f.name)) for f in fields(value))
-    return {name: np.atleast_1d(column) for name, column in columns if isinstance(column, np.ndarray | int)}
-
-
-def _fields(kind: type, columns: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
-    """The fields of a dataclass from what `_columns` gave."""
-    scalars = {f.name: f.type for f in fields(kind) if f.type in ("int", "bool")}
-    return {
-        name: (bool if scalars[name] == "bool" else int)(column[0]) if name in scalars else column
-        for name, column in columns.items()
-    }
+    return TrieIndex(unflat(arrays, (Trie, SetTrie)), clauses)

@@ -174,7 +174,8 @@ class Workspace:
 def select_few(trie: Trie, view: View, cap: int, space: Workspace, room: Space) -> Selected | None:
     """What `subject_atoms` and `walk` say, for batches with no more than FEW triples, nor publications; None where
     that takes more room than there is. Terms that are not looked up yet are looked up in the same call."""
-    publications, work, table = len(view.batch), view.work_for_terms(), table_of(view.batch)
+    publications, table, few_terms = len(view.batch), table_of(view.batch), view.clauses.few_terms
+    work = few_terms.work_for(view.batch, view.world) if view.known_features is None else None
     ends, free, mark = np.zeros((2, publications + 1), np.int64), room.free, space.marks(publications + 1)
     if work is None:
         columns = view.features.columns
@@ -184,7 +185,9 @@ def select_few(trie: Trie, view: View, cap: int, space: Workspace, room: Space) 
         atoms = few.look_up_and_select(space.lent, of_terms, table, mark, cap, trie.may_repeat, free, ends)
     nodes, accepted, checks, tests, of_nodes = space.visited.tolist()
     if work is not None:
-        view.end_work(work, (tests, of_nodes) if checks and atoms != few.NO_ROOM else None)
+        if checks and atoms != few.NO_ROOM:  # else nobody asks for them again
+            view.known_features = Features(*work.copied(view.batch, tests, of_nodes))
+        few_terms.give(work)
     if atoms == few.NO_ROOM:
         return None
     return Selected(ends[0], free[:accepted], ends[1], space.checks[:checks].copy(), atoms, nodes)
