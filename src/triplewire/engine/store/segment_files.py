@@ -97,7 +97,7 @@ class StoredSegment:
             "operators": _to_array(sorted(segment.operators)),
         }
         arrays = prefixed("clauses", segment.clauses.arrays()) | prefixed("index", segment.index.arrays())
-        arrays |= prefixed("ids", segment.ids.names.arrays()) | prefixed("network", segment.network._asdict())
+        arrays |= prefixed("ids", segment.ids.names.arrays()) | prefixed("network", segment.verifier_arrays())
         self._directory = write_arrays(stream, arrays | own)
 
 
@@ -146,8 +146,9 @@ def _segment(saved: SavedEngine, mapped: MappedArrays, context: SegmentContext, 
             raise ValueError("the SHA-256 of the index differs")
         mapped.release()
         index = maker.open(clauses, own)
-        if entry.get("network") == network.VERSION:  # it goes by what the index proves, and its order
-            of_network = network.opened_network(clauses, order_of(index), under("network", arrays))
+        if entry.get("network") == network.VERSION and (saved_network := under("network", arrays)):
+            # it goes by what the index proves, and its order
+            of_network = network.opened_network(clauses, order_of(index), saved_network)._asdict()
             mapped.release()
     start = arrays["start"]
     return Segment(

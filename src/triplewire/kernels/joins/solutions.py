@@ -349,7 +349,8 @@ def join(done: int, pairs: PairColumns, cap: int, keep: bool, joined: JoinedClau
                 if state[FLAGS] >= OVER or (count == 0 and state[FLAGS] == 0):
                     waits, product = state[FLAGS], 0  # it surely has no solution, whatever others wait for
                     break
-                waits |= state[FLAGS] if count < most else 0
+                # where there are enough rows, which ones does not depend on the answers that happened to be known
+                waits |= state[FLAGS] if count < most else state[FLAGS] & UNSURE if keeping and most > 1 else 0
             flags |= waits
             total += product
             if product == 0:
