@@ -29,7 +29,7 @@ from triplewire.select.index import CheckedMaker, Index, IndexMaker, Selected
 if TYPE_CHECKING:
     from triplewire.clauses.clauses import Clauses
     from triplewire.clauses.view import View
-    from triplewire.verify.verifier import Verified, Verifier, VerifierInput, VerifierMaker
+    from triplewire.verify.verifier import Verified, VerifierInput, VerifierMaker
 
 __all__ = [
     "Answer",
@@ -47,7 +47,6 @@ __all__ = [
     "Tokens",
     "Verdict",
     "Verified",
-    "Verifier",
     "VerifierInput",
     "VerifierMaker",
     "View",
@@ -57,7 +56,7 @@ __all__ = [
 
 
 _LATER = {"Clauses": "triplewire.clauses.clauses", "View": "triplewire.clauses.view"}
-_LATER |= dict.fromkeys(("Verified", "Verifier", "VerifierInput", "VerifierMaker"), "triplewire.verify.verifier")
+_LATER |= dict.fromkeys(("Verified", "VerifierInput", "VerifierMaker"), "triplewire.verify.verifier")
 
 
 def __getattr__(name: str) -> Any:
