@@ -291,7 +291,7 @@ class Rows:
     `truncated` becomes true where listing the bindings of a match passes a limit that finding it did not.
     `atoms`, `candidates`, `verified` and `join_steps` count what the stages looked at. `details` is set where the
     matches' bindings are known already. `compiled`: kernels found them, not the interpreted tier. `operators`: what
-    was called.
+    was called. `network_rows`: those of the join networks that have been made.
     """
 
     publication: Ids
@@ -306,6 +306,7 @@ class Rows:
     details: Sequence[Detail] | None = field(default=None, repr=False)
     compiled: bool = False
     operators: CallCounts | None = None
+    network_rows: int = 0
 
     def __len__(self) -> int:
         return len(self.publication)

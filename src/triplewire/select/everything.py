@@ -21,6 +21,7 @@ class Everything:
     """Leaves all clauses to verification, for every publication."""
 
     clauses: int
+    names_clauses = True
 
     def prepare(self, view: View) -> None:
         """Nothing serves several parts."""

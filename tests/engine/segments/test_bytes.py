@@ -40,7 +40,7 @@ def test_bytes_of_a_subscription(tmp_path: Path) -> None:
     engine.load_subscriptions(path)
     engine.settle()
     segment = _only_segment(engine)
-    network = segment.network
+    network = segment.verifier_arrays().values()
     arrays = [*segment.clauses.arrays().values(), *segment.index.arrays().values(), *network]
     arrays += [*flat(segment.ids.names).values(), segment.texts.start, segment.texts.length, segment.selection]
     assert len(engine.subscriptions) == COUNT

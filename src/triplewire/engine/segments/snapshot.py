@@ -235,7 +235,8 @@ class SegmentSnapshot:
             arena.add(np.zeros(len(chunk) + 1, np.int64), NONE, columns, 0)
             failures += undecided
         triples = batch.sizes.triples
-        return Rows(*arena.take_rows(), tuple(failures), triples, *looked_at, None, True, counts)
+        network_rows = sum(layer.segment.network_rows for layer in layers)
+        return Rows(*arena.take_rows(), tuple(failures), triples, *looked_at, None, True, counts, network_rows)
 
     @cached_property
     def _calls(self) -> SnapshotCalls:

@@ -95,7 +95,7 @@ class StoredSegment:
             "operators": _to_array(sorted(segment.operators)),
         }
         arrays = prefixed("clauses", segment.clauses.arrays()) | prefixed("index", segment.index.arrays())
-        arrays |= prefixed("ids", flat(segment.ids.names)) | prefixed("network", segment.network._asdict())
+        arrays |= prefixed("ids", flat(segment.ids.names)) | prefixed("network", segment.verifier_arrays())
         self._directory = write_arrays(stream, arrays | own)
 
 
@@ -135,8 +135,9 @@ def _segment(
         index = maker.build(clauses)
     else:
         index = maker.open(clauses, under("index", arrays))
-        if entry.get("network") == network.VERSION:  # it goes by what the index proves, and its order
-            of_network = network.opened_network(under("network", arrays))
+        if entry.get("network") == network.VERSION and (saved_network := under("network", arrays)):
+            # it goes by what the index proves, and its order
+            of_network = network.opened_network(saved_network)._asdict()
     start = arrays["start"]
     selections = [None if names is None else tuple(names) for names in _from_array(arrays["selections"])]
     return Segment(

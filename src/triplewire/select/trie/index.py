@@ -21,6 +21,7 @@ _LARGEST = 1 << 24  # atoms, or clauses, for which a workspace that is kept has 
 class TrieIndex:
     """Finds the clauses whose stars a publication has."""
 
+    names_clauses = True
     proves_constants = True  # a star has all patterns of its subject
 
     def __init__(self, trie: Trie, clauses: Clauses) -> None:
