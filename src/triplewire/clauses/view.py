@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from triplewire.clauses.clauses import Clauses
 from triplewire.clauses.features import Features, features
-from triplewire.clauses.node_tests.few import Work
 from triplewire.encode.batch import Batch
 from triplewire.ir.evaluation.evaluate import World
 
@@ -28,17 +27,6 @@ class View:
             else:
                 self._features = features(self.batch, clauses.constants, clauses.tests, self._world)
         return self._features
-
-    def work_for_terms(self) -> Work | None:
-        """What a kernel needs that looks up the terms itself (`triplewire.clauses.node_tests.few`), to be given back to
-        `end_work`. None where they are looked up, or are more than it has room for."""
-        return None if self._features is not None else self._clauses.few_terms.work_for(self.batch, self._world)
-
-    def end_work(self, work: Work, counts: tuple[int, int] | None) -> None:
-        """`counts`: how many tests of terms and of nodes the kernel found, where they are needed again."""
-        if counts is not None:
-            self._features = Features(*work.copied(self.batch, *counts))
-        self._clauses.few_terms.give(work)
 
     def __len__(self) -> int:
         """How many publications there are."""

@@ -71,8 +71,8 @@ def ends(lengths: NDArray[np.integer[Any]]) -> Offsets:
 def slices(offset: Offsets | Ids, rows: NDArray[np.integer[Any]]) -> tuple[Offsets, NDArray[np.int64]]:
     """The slices of some rows, put one behind the other: their offsets, and where all that is in them was."""
     lengths = offset[rows + 1] - offset[rows]
-    own = ends(lengths)
-    return own, np.arange(own[-1]) + np.repeat(offset[:-1][rows] - own[:-1], lengths)
+    taken = ends(lengths)
+    return taken, np.arange(taken[-1]) + np.repeat(offset[:-1][rows] - taken[:-1], lengths)
 
 
 def inverse(order: NDArray[np.integer[Any]]) -> Ids:

@@ -134,8 +134,8 @@ class Tests:
         taken = [np.arange(len(table)) for table in tables] if used is None else used
         for table, chosen, number in zip(tables, taken, numbers, strict=True):
             indexed = chosen[table.kind[chosen] != RESIDUAL]
-            own = table.specs.take(indexed).names(_SEED)
-            whole, number[indexed] = whole.extended(own, np.arange(len(own)))
+            specs = table.specs.take(indexed).names(_SEED)
+            whole, number[indexed] = whole.extended(specs, np.arange(len(specs)))
         count = len(whole)
         for table, chosen, number in zip(tables, taken, numbers, strict=True):
             residual = chosen[table.kind[chosen] == RESIDUAL]

@@ -19,7 +19,7 @@ from triplewire.kernels.shared.ranks import UNEQUAL
 from triplewire.kernels.trie.atoms import HASHED, NOTHING
 from triplewire.kernels.trie.bounds import NUMBER, STATUS
 from triplewire.kernels.trie.stars import ANY, CHECK, RANGE, TERM, TEST
-from triplewire.kernels.trie.subsets import ALONE, AT, CODE, COUNT, ENDS, HALF, MORE, ODD, STAR, TAIL, WIDE
+from triplewire.kernels.trie.subsets import ALONE, AT, CODE, COUNT, ENDS, HALF, SCANNED, SEARCHED, STAR, TAIL, WIDE
 from triplewire.kernels.trie.subsets import RANGE as RANGE_BIT
 from triplewire.kernels.trie.windows import GROUP, LAST_GROUP, LAST_OP, OP
 from triplewire.select.trie.atom_tables import range_tests
@@ -173,7 +173,7 @@ class _SetTrieCheck:
         trie, nodes, row = self._trie, self._trie["nodes"], np.arange(begin, end)
         marks, size = nodes[begin:end, 1], np.diff(items[begin : end + 1])
         first, count = marks & HALF, marks >> COUNT & 0xFFFF
-        bits = (ENDS, MORE, TAIL, ALONE, ODD, RANGE_BIT)
+        bits = (ENDS, SCANNED, TAIL, ALONE, SEARCHED, RANGE_BIT)
         ends, more, tail, alone, odd, ranged = ((marks >> bit & 1).astype(bool) for bit in bits)
         self._require((marks >> (TAIL + 1) == 0).all() and (count <= WIDE).all(), "a row has unknown marks")
         self._require(np.array_equal(ends, size > 0), "a row has other items than it says")
