@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from triplewire.kernels.shared.columns import Triples
-from triplewire.kernels.shared.compiled import called_helper, kernel
+from triplewire.kernels.shared.compiled import called_helper, helper, kernel
 from triplewire.kernels.shared.hashing import hash_bytes
 from triplewire.kernels.shared.sorting import sort_numbers
 from triplewire.kernels.text.names import Spans, StringTable, find_rows
@@ -129,27 +129,30 @@ def _distinct(numbers: Any, begin: int, end: int) -> int:
     return last
 
 
+@helper
+def _slot_of_key(slots: Any, key: Any) -> Any:
+    """Where a key, which is odd, is in a hash table of keys, or the free slot (0) where it belongs."""
+    mask = slots.size - 1
+    slot = np.int64(key >> _HIGH) & mask
+    while slots[slot] != 0 and slots[slot] != key:
+        slot = (slot + 1) & mask
+    return slot
+
+
 @kernel
 def literals_like(kind: Any, text_hash: Any, number: Any, is_name: Any, subject: Any, slots: Any) -> bool:
     """May a literal stand for a node that some triples say something of, those with the subjects of a column? It may
     where its text is a name that the taxonomy has (`is_name` of its number), or has the hash of the text of such a
     node. `slots`: an empty hash table, uint64 zeros, a power of two of them, more than there are subjects."""
-    mask = slots.size - 1
     for row in range(subject.size):
-        key = text_hash[subject[row]] | _ODD  # 0 is an empty place
-        slot = np.int64(key >> _HIGH) & mask
-        while slots[slot] != 0 and slots[slot] != key:
-            slot = (slot + 1) & mask
-        slots[slot] = key
+        key = text_hash[subject[row]] | _ODD
+        slots[_slot_of_key(slots, key)] = key
     for term in range(kind.size):
         if kind[term] == _LITERAL:
             if number[term] >= 0 and is_name[number[term]]:
                 return True
             key = text_hash[term] | _ODD
-            slot = np.int64(key >> _HIGH) & mask
-            while slots[slot] != 0 and slots[slot] != key:
-                slot = (slot + 1) & mask
-            if slots[slot] == key:
+            if slots[_slot_of_key(slots, key)] == key:
                 return True
     return False
 

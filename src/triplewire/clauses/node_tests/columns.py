@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from triplewire.encode.batch import Bytes, Ids, Offsets
 from triplewire.encode.names import Names, strings_at
+from triplewire.encode.strings import joined
 
 Arrays: TypeAlias = dict[str, NDArray[np.generic]]
 
@@ -36,9 +37,7 @@ class Strings(Sequence[bytes]):
     @classmethod
     def of(cls, parts: Sequence[bytes]) -> Strings:
         """From Python's byte strings."""
-        offset = np.zeros(len(parts) + 1, np.int64)
-        np.cumsum(np.fromiter(map(len, parts), np.int64, len(parts)), out=offset[1:])
-        return cls(np.frombuffer(b"".join(parts), np.uint8), offset)
+        return cls(*joined(parts))
 
     def __len__(self) -> int:
         return len(self.offset) - 1
@@ -85,9 +84,7 @@ def inverse(order: NDArray[np.integer[Any]]) -> Ids:
 def grouped(rows: Iterable[int] | NDArray[np.integer[Any]], count: int) -> tuple[Ids, Offsets]:
     """The positions in `rows` of each of the numbers 0 .. count - 1, ascending, and where each slice begins."""
     row = rows if isinstance(rows, np.ndarray) else np.fromiter(rows, np.int64)
-    offset = np.zeros(count + 1, np.int64)
-    np.cumsum(np.bincount(row, minlength=count), out=offset[1:])
-    return np.argsort(row, kind="stable").astype(np.int32), offset
+    return np.argsort(row, kind="stable").astype(np.int32), ends(np.bincount(row, minlength=count))
 
 
 def prefixed(prefix: str, arrays: Mapping[str, NDArray[np.generic]]) -> Arrays:

@@ -52,12 +52,12 @@ class _Work(NamedTuple):
     def copied(self, batch: Batch, tests: int, nodes: int) -> FeatureColumns:
         """What the call found of a batch, so many tests of terms and of nodes, in memory of its own."""
         areas, terms = self.areas, len(batch.terms)
-        found = (
+        columns = (
             areas.term[:terms], areas.offset[: terms + 1], areas.test[:tests], areas.low[:, :terms],
             areas.high[:, :terms], areas.node_offset[: len(batch) + 1], areas.node_term[:nodes],
             areas.node_test[:nodes],
         )  # fmt: skip
-        term, offset, test, low, high, node_offset, node_term, node_test = [array.copy() for array in found]
+        term, offset, test, low, high, node_offset, node_term, node_test = [array.copy() for array in columns]
         return term, offset, test, low, high, node_offset, node_term, node_test
 
 

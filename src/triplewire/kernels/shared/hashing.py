@@ -69,6 +69,15 @@ def enter(slots: Any, slot: int, row: int) -> None:
 
 
 @helper
+def find_slot(slots: Any, keys: Any, slot: int, key: Any) -> Any:
+    """The slot of the row with this key, keys[row], or the free one where it belongs: from a slot on."""
+    mask = slots.size - 1
+    while slots[_wide(slot)] >= 0 and keys[_wide(slots[_wide(slot)])] != key:
+        slot = (slot + 1) & mask
+    return slot
+
+
+@helper
 def is_new_row(rows: Any, begin: int, place: int, width: int, slots: Any) -> Any:
     """Is the row of `width` numbers at rows[at] different from those between `begin` and it? Then it is entered.
 

@@ -18,7 +18,7 @@ from triplewire.kernels.prefetch import prefetch
 from triplewire.kernels.shared.columns import fixed
 from triplewire.kernels.shared.compiled import called_helper, helper, kernel
 from triplewire.kernels.shared.eight_bytes import same_bytes
-from triplewire.kernels.shared.hashing import enter, hash_bytes, mixed
+from triplewire.kernels.shared.hashing import enter, find_slot, hash_bytes, mixed
 
 TOGETHER, _LINE = 64, 64  # strings that are fetched together; bytes that the processor fetches at once
 _int: Any = np.int64
@@ -117,10 +117,7 @@ def _candidates(hashes: Any, table: StringTable, begin: int, end: int, out: Any)
     for i in range(begin, end):
         row = out[i]
         if row >= 0 and table_hash[row] != hashes[i]:
-            slot = _int(hashes[i] & _wide(mask))
-            while row >= 0 and table_hash[row] != hashes[i]:
-                slot = (slot + 1) & mask
-                row = slots[slot]
+            row = slots[find_slot(slots, table_hash, _int(hashes[i] & _wide(mask)), hashes[i])]
             out[i] = row
         most = max(most, row)
     return most
@@ -146,10 +143,7 @@ def _next(row: int, h: Any, table: StringTable) -> Any:
     slot = _int(h & _wide(mask))
     while slots[slot] != row:
         slot = (slot + 1) & mask
-    slot = (slot + 1) & mask
-    while slots[slot] >= 0 and table_hash[slots[slot]] != h:
-        slot = (slot + 1) & mask
-    return slots[slot]
+    return slots[find_slot(slots, table_hash, (slot + 1) & mask, h)]
 
 
 @helper

@@ -21,7 +21,7 @@ import numpy as np
 from triplewire.kernels.prefetch import prefetch
 from triplewire.kernels.shared.columns import TermFeatures, Triples
 from triplewire.kernels.shared.compiled import called_helper, helper, kernel
-from triplewire.kernels.shared.hashing import enter
+from triplewire.kernels.shared.hashing import enter, find_slot
 from triplewire.kernels.shared.ranks import end_rank, first_rank
 from triplewire.kernels.shared.search import lower
 from triplewire.kernels.trie.columns import (
@@ -72,9 +72,7 @@ def number_keys(keys: Any, slots: Any, distinct: Any, number: Any) -> int:
     mask = slots.size - 1
     count = 0
     for i in range(keys.size):
-        slot = _slot(keys[i], mask)
-        while slots[slot] >= 0 and distinct[slots[slot]] != keys[i]:
-            slot = (slot + 1) & mask
+        slot = find_slot(slots, distinct, _slot(keys[i], mask), keys[i])
         if slots[slot] < 0:
             if 2 * count >= slots.size:
                 return -1
@@ -116,10 +114,7 @@ def _add_hashed(count: int, table: AtomTable, sink: Sink, end: int) -> int:
     for i in range(count):
         key, row = wanted[i, 0], wanted[i, 1]
         if row >= 0 and keys[_wide(row)] != key:
-            slot = _slot(key, mask)
-            while row >= 0 and keys[_wide(row)] != key:
-                slot = (slot + 1) & mask
-                row = _int(slots[_wide(slot)])
+            row = _int(slots[_wide(find_slot(slots, keys, _slot(key, mask), key))])
         end = _add(row if row >= 0 else none, sink.seen, sink.atoms, end)
     return end
 
