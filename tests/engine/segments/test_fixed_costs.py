@@ -12,6 +12,7 @@ from triplewire.kernels.shared.compiled import IS_COMPILED
 from triplewire.model.packed import pack
 from triplewire.model.publication import Publication
 
+
 @pytest.fixture(scope="module")
 def engine() -> Engine:
     if not IS_COMPILED:

@@ -98,9 +98,9 @@ class TestSets:
         if len(offset) <= len(self._sets):
             with self._lock:
                 fresh = self._sets[len(offset) - 1 :]
-                added = np.array([test for tests in fresh for test in sorted(tests)], np.int32)
+                more = np.array([test for tests in fresh for test in sorted(tests)], np.int32)
                 ends_of_fresh = len(flat) + np.cumsum([len(tests) for tests in fresh])
-                offset, flat = np.append(offset, ends_of_fresh).astype(np.int64), np.append(flat, added)
+                offset, flat = np.append(offset, ends_of_fresh).astype(np.int64), np.append(flat, more)
                 self._flat = offset, flat
         return offset, flat
 
@@ -148,9 +148,9 @@ class ClassIndex:
         for iri in iris if starts else ():
             for start in starts:
                 if iri.startswith(start):
-                    ways = spellings(iri[len(start) :])
-                    texts.update(ways or ())
-                    longest = longest if ways is not None else max(longest, len(iri) - len(start))
+                    own = spellings(iri[len(start) :])
+                    texts.update(own or ())
+                    longest = longest if own is not None else max(longest, len(iri) - len(start))
         return texts, longest
 
     def names_of(self, text: str) -> Iterable[tuple[str, frozenset[str]]]:
@@ -179,8 +179,8 @@ class ClassIndex:
     @cached_property
     def is_name(self) -> Bytes:
         """Number among `names` -> is it a name that the taxonomy has for classes and instances?"""
-        names, texts = self.names[0], self.texts
-        number = names.find_all(texts.text, texts.offset[:-1], texts.offset[1:], texts.hash)
+        names, own = self.names[0], self.texts
+        number = names.find_all(own.text, own.offset[:-1], own.offset[1:], own.hash)
         is_name = np.zeros(len(names) + 1, np.uint8)
         is_name[number] = 1
         return is_name
