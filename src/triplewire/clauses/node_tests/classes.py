@@ -150,7 +150,6 @@ class ClassIndex:
         vars(self)["names"] = table, max(longest, before.names[1])
         if self.taxonomy.names is before.taxonomy.names:
             vars(self)["texts"] = before.texts
-        self.tests_a_term = before.tests_a_term
         self._instances = {cls: tests for cls, tests in before._instances.items() if cls not in names}
         for theirs, ours in (
             (before.sets_of_iris, self.sets_of_iris),
