@@ -55,21 +55,21 @@ def _row_of(data: Any, start: int, end: int, kind: int, suffix: int, h: Any, tab
     rows, slots = table
     mask = slots.size - 1
     slot = _int(h & _wide(mask))
-    found, probes = -1, 0
-    while found < 0 and probes < _PROBES:
+    row_found, probes = -1, 0
+    while row_found < 0 and probes < _PROBES:
         row = _int(slots[slot])
         if row < 0:
             slots[slot] = count
             rows[count, START], rows[count, END] = start, end
             rows[count, KIND], rows[count, SUFFIX], rows[count, HASH] = kind, suffix, h
-            found = count
+            row_found = count
         elif rows[row, HASH] == h and _int(rows[row, KIND]) == kind and _int(rows[row, SUFFIX]) == suffix:
             first = _int(rows[row, START])
             if _int(rows[row, END]) - first == end - start and same_bytes(data, start, end, data, first):
-                found = row
+                row_found = row
         slot = (slot + 1) & mask
         probes += 1
-    return found
+    return row_found
 
 
 @helper

@@ -243,16 +243,16 @@ def _stars(trie: TrieArrays, space: WalkSpace, hit: int, out: WalkOutput, count:
 def _distinct(out: Any, begin: int, end: int, bits: Any) -> int:
     """Drop repetitions among out[begin:end]; returns the new end. `bits` has a bit for each number, eight a byte, all
     clear before and after: so small that it stays near the processor."""
-    kept = begin
+    distinct_end = begin
     for i in range(begin, end):
         number = out[i]
         mark = np.uint8(1 << (number & 7))
-        out[kept] = number
-        kept += bits[number >> 3] & mark == 0
+        out[distinct_end] = number
+        distinct_end += bits[number >> 3] & mark == 0
         bits[number >> 3] |= mark
-    for i in range(begin, kept):
+    for i in range(begin, distinct_end):
         bits[out[i] >> 3] = 0
-    return kept
+    return distinct_end
 
 
 @helper

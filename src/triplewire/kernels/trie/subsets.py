@@ -96,7 +96,7 @@ def _clear(present: Any, begin: int, end: int, bits: Any) -> None:
 def _enter(trie: TrieArrays, begin: int, hit: int, space: WalkSpace, queued: int, searched: int, tails: int) -> Any:
     """Sort the nodes hits[begin:hit] by what is to be done with them: second words of scanned nodes go to the queue,
     searched nodes to `searched` as well, tails from `hits` to `tails`. Returns the new ends of all, of `hits` first."""
-    nodes, hits, kept = trie.nodes, space.hits, _int(begin)
+    nodes, hits, hits_end = trie.nodes, space.hits, _int(begin)
     for i in range(begin, hit):
         row = hits[_wide(i)]
         marks = nodes[_wide(2 * _int(row) + 1)]
@@ -107,11 +107,11 @@ def _enter(trie: TrieArrays, begin: int, hit: int, space: WalkSpace, queued: int
         tails += is_tail
         prefetch(nodes, 2 * (marks & HALF & -is_scanned))
         prefetch(trie.tail, marks & HALF & -is_tail)
-        hits[_wide(kept)] = row
-        kept += 1 - is_tail
+        hits[_wide(hits_end)] = row
+        hits_end += 1 - is_tail
         space.searched[_wide(searched)] = row
         searched += marks >> SEARCHED & 1
-    return kept, queued, searched, tails
+    return hits_end, queued, searched, tails
 
 
 @helper
@@ -237,7 +237,7 @@ def subsets(trie: TrieArrays, present: Any, p0: int, p1: int, runs: RunAtoms, s0
 def fresh(nodes: Any, space: WalkSpace, hit: int, count: int) -> Any:
     """Keep the nodes that matter, and that this publication reaches for the first time, by another subject than before;
     they are added to `reached`. Returns the new ends of both. No item comes twice then: each hangs on one node."""
-    kept, hits, bits = _int(0), space.hits, space.reached_bits
+    hits_end, hits, bits = _int(0), space.hits, space.reached_bits
     for i in range(hit):
         node = hits[_wide(i)]
         marks, mark = nodes[_wide(2 * _int(node) + 1)], np.uint8(1 << (node & 7))  # eight nodes a byte
@@ -245,6 +245,6 @@ def fresh(nodes: Any, space: WalkSpace, hit: int, count: int) -> Any:
             bits[node >> 3] |= mark
             space.reached[count] = node
             count += 1
-            hits[kept] = node
-            kept += 1
-    return kept, count
+            hits[hits_end] = node
+            hits_end += 1
+    return hits_end, count
