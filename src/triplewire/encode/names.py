@@ -31,9 +31,9 @@ def strings_at(text: Bytes, start: Offsets, end: Offsets) -> tuple[Bytes, Offset
     there and the last one ends."""
     offset = np.zeros(len(start) + 1, np.int64)
     np.cumsum(end - start, out=offset[1:])
-    own = np.empty(offset[-1], np.uint8)
-    kernels.copy_strings(fixed_array(text), fixed_array(start), fixed_array(offset), own)
-    return own, offset
+    copied = np.empty(offset[-1], np.uint8)
+    kernels.copy_strings(fixed_array(text), fixed_array(start), fixed_array(offset), copied)
+    return copied, offset
 
 
 @dataclass(frozen=True)
@@ -79,20 +79,20 @@ class Names:
     def extended(self, other: Names, numbers: NDArray[np.integer[Any]]) -> tuple[Names, Ids]:
         """This table with some strings of another one of its sort behind its own, as far as they are new; and the
         number of each of those strings here."""
-        own, number_here = other.take(numbers), np.empty(len(numbers), np.int32)
-        theirs = kernels.Spans(*fixed(own.text, own.offset[:-1], own.offset[1:], own.kind, *_NO_SUFFIXES))
-        kernels.find(theirs, fixed_array(own.hash), self.table, number_here)
+        others, number_here = other.take(numbers), np.empty(len(numbers), np.int32)
+        theirs = kernels.Spans(*fixed(others.text, others.offset[:-1], others.offset[1:], others.kind, *_NO_SUFFIXES))
+        kernels.find(theirs, fixed_array(others.hash), self.table, number_here)
         fresh = np.flatnonzero(number_here < 0)
         number_here[fresh] = len(self) + np.arange(len(fresh), dtype=np.int32)
-        more = own.take(fresh)
-        hashes = np.concatenate((self.hash, more.hash))
+        added = others.take(fresh)
+        hashes = np.concatenate((self.hash, added.hash))
         return Names(
-            np.concatenate((self.text, more.text)),
-            np.concatenate((self.offset, more.offset[1:] + self.offset[-1])),
+            np.concatenate((self.text, added.text)),
+            np.concatenate((self.offset, added.offset[1:] + self.offset[-1])),
             hashes,
             _slots(hashes),
             self.seed,
-            np.concatenate((self.kind, more.kind)),
+            np.concatenate((self.kind, added.kind)),
         ), number_here
 
     @classmethod

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from triplewire.encode.batch import Bytes, Ids, Offsets
 from triplewire.encode.names import Names, strings_at
+from triplewire.encode.strings import joined
 
 Number = TypeVar("Number", np.int32, np.int64)
 Arrays: TypeAlias = dict[str, NDArray[np.generic]]
@@ -39,9 +40,7 @@ class Strings(Sequence[bytes]):
     @classmethod
     def of(cls, parts: Sequence[bytes]) -> Strings:
         """From Python's byte strings."""
-        offset = np.zeros(len(parts) + 1, np.int64)
-        np.cumsum(np.fromiter(map(len, parts), np.int64, len(parts)), out=offset[1:])
-        return cls(np.frombuffer(b"".join(parts), np.uint8), offset)
+        return cls(*joined(parts))
 
     def __len__(self) -> int:
         return len(self.offset) - 1
@@ -74,8 +73,8 @@ def ends(lengths: NDArray[np.integer[Any]]) -> Offsets:
 def slices(offset: Offsets | Ids, rows: NDArray[np.integer[Any]]) -> tuple[Offsets, NDArray[np.int64]]:
     """The slices of some rows, put one behind the other: their offsets, and where all that is in them was."""
     lengths = offset[rows + 1] - offset[rows]
-    own = ends(lengths)
-    return own, np.arange(own[-1]) + np.repeat(offset[:-1][rows] - own[:-1], lengths)
+    taken = ends(lengths)
+    return taken, np.arange(taken[-1]) + np.repeat(offset[:-1][rows] - taken[:-1], lengths)
 
 
 def concatenated(offsets: Sequence[NDArray[Number]]) -> NDArray[Number]:
@@ -95,9 +94,7 @@ def inverse(order: NDArray[np.integer[Any]]) -> Ids:
 def grouped(rows: Iterable[int] | NDArray[np.integer[Any]], count: int) -> tuple[Ids, Offsets]:
     """The positions in `rows` of each of the numbers 0 .. count - 1, ascending, and where each slice begins."""
     row = rows if isinstance(rows, np.ndarray) else np.fromiter(rows, np.int64)
-    offset = np.zeros(count + 1, np.int64)
-    np.cumsum(np.bincount(row, minlength=count), out=offset[1:])
-    return np.argsort(row, kind="stable").astype(np.int32), offset
+    return np.argsort(row, kind="stable").astype(np.int32), ends(np.bincount(row, minlength=count))
 
 
 def prefixed(prefix: str, arrays: Mapping[str, NDArray[np.generic]]) -> Arrays:

@@ -34,7 +34,7 @@ class KeyedTests:
         if not pairs:
             return None
         keys = [tuple(map(str, posting[1:])) for posting, _ in pairs]
-        number = {key: at for at, key in enumerate(dict.fromkeys(keys))}
+        number = {key: place for place, key in enumerate(dict.fromkeys(keys))}
         order, offset = grouped((number[key] for key in keys), len(number))
         return cls(tuple(number), offset, np.array([test for _, test in pairs], np.int32)[order])
 
@@ -51,7 +51,7 @@ class Lookup:
     @classmethod
     def build(cls, keys: Sequence[bytes], tests: Sequence[int], wanted: Sequence[int], seed: int) -> Lookup:
         """From postings: a byte string, a test, and the nodes that are meant."""
-        number = {key: at for at, key in enumerate(dict.fromkeys(keys))}
+        number = {key: place for place, key in enumerate(dict.fromkeys(keys))}
         order, offset = grouped((number[key] for key in keys), len(number))
         test, codes = np.asarray(tests, np.int32)[order], np.asarray(wanted, np.int32)[order]
         return cls(Names.build(list(number), seed), offset, test, codes)
@@ -63,7 +63,7 @@ class Lookup:
         """From distinct words with a test each, and postings that may be of any word; kinds of nodes do not matter."""
         names, rows = words.names(seed), np.arange(len(words), dtype=np.int64)
         if more:
-            distinct = {word: at for at, word in enumerate(dict.fromkeys(more))}
+            distinct = {word: place for place, word in enumerate(dict.fromkeys(more))}
             names, number_of = names.extended(Names.build(list(distinct), seed), np.arange(len(distinct)))
             rows = np.concatenate((rows, number_of[[distinct[word] for word in more]]))
         order, offset = grouped(rows, len(names))
@@ -94,7 +94,7 @@ def collect_literals(pairs: Sequence[tuple[Posting, int]]) -> Literals | None:
     if not pairs:
         return None
     suffixes = {str(posting[1]): 0 for posting, _ in pairs if posting[0] == "e"}
-    number = {suffix: SUFFIX * at for at, suffix in enumerate(sorted(suffixes), 1)}
+    number = {suffix: SUFFIX * place for place, suffix in enumerate(sorted(suffixes), 1)}
     wanted = [int(p[1]) if p[0] == "t" else number[str(p[1])] for p, _ in pairs]
     keys = [to_bytes(str(posting[2])) for posting, _ in pairs]
     return Literals(Lookup.build(keys, [test for _, test in pairs], wanted, TEXT_SEED), tuple(number))

@@ -43,12 +43,15 @@ class WordTests:
         """The tests that hold of each term, whose words these are, by this analyser; `tests`: how many there are."""
         row, test_offset, test = self._postings(words, tests)
         code, offset = np.empty(len(row), np.int32), np.empty(len(words.offset), np.int64)
-        asked = pair_kernels.word_codes(row, test_offset, test, tests, code)
-        collect = pair_kernels.from_few_words if _FEW * asked < len(row) else pair_kernels.from_words
-        room = len(words.ids) + 1  # seldom more: a word is seldom in two tests
-        while True:
+        asking = pair_kernels.word_codes(row, test_offset, test, tests, code)
+        room, columns = len(words.ids) + 1, (words.offset, words.ids, code, test_offset, test)
+        while True:  # seldom more than once: a word is seldom in two tests
             seen, out = np.zeros(tests + 1, np.int32), np.empty(room, np.int32)
-            count = collect(words.offset, words.ids, code, test_offset, test, seen, offset, out)
+            if _FEW * asking < len(row):
+                scratch = np.empty(len(words.ids) + 1, np.int32)
+                count = pair_kernels.from_few_words(*columns, seen, offset, out, scratch)
+            else:
+                count = pair_kernels.from_words(*columns, seen, offset, out)
             if count < room:
                 return offset, out[:count]
             room = count + 1
@@ -60,9 +63,9 @@ class WordTests:
             row = self.words.rows(words.text, words.start, words.end, words.hash)
             if self.prefixes is None:
                 return row, self.words.offset, self.words.test
-            asked = np.flatnonzero(row >= 0).astype(np.int32)
-            offset, places = slices(self.words.offset, row[asked])
-            parts.append((np.repeat(asked, np.diff(offset)), self.words.test[places]))
+            asking = np.flatnonzero(row >= 0).astype(np.int32)
+            offset, places = slices(self.words.offset, row[asking])
+            parts.append((np.repeat(asking, np.diff(offset)), self.words.test[places]))
         if self.prefixes is not None:
             rows, kind = np.arange(len(words), dtype=np.int32), np.ones(len(words), np.int32)
             parts.append(self.prefixes.pairs(words.text, words.start, words.end, rows, kind))

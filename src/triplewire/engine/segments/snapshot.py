@@ -234,7 +234,7 @@ class SegmentSnapshot:
             columns, undecided, counts = self.context.operators.decided(chunk, self._calls, waiting, self._meant)
             arena.add(np.zeros(len(chunk) + 1, np.int64), NONE, columns, 0)
             failures += undecided
-        triples = batch.sizes.triples
+        triples = len(batch.subject)
         network_rows = sum(layer.segment.network_rows for layer in layers)
         return Rows(*arena.take_rows(), tuple(failures), triples, *looked_at, None, True, counts, network_rows)
 

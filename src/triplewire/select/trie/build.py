@@ -203,8 +203,8 @@ def _shape(
     nodes = np.zeros((used + 1, 2), np.int64)
     nodes[:used] = rows[:used]
     none = np.zeros(0, np.int32)
-    own = tail[: tails + 1].copy()
-    return SetTrie(nodes, root, none, none.astype(np.uint32), none, own, nodes[:0, 0]), row[node]
+    labels_of_tails = tail[: tails + 1].copy()
+    return SetTrie(nodes, root, none, none.astype(np.uint32), none, labels_of_tails, nodes[:0, 0]), row[node]
 
 
 def _add_stars(atoms: SetTrie, node: Ids, clause: Ids, items: _Items) -> tuple[SetTrie, SetTrie]:

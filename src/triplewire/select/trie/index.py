@@ -13,7 +13,7 @@ from triplewire.clauses.view import View
 from triplewire.kernels.pool import Pool
 from triplewire.select.index import Selected, Space
 from triplewire.select.trie.build import SetTrie, Trie
-from triplewire.select.trie.walk import FEW, SubjectAtoms, Workspace, select_few, subject_atoms, walk
+from triplewire.select.trie.walk import SubjectAtoms, Workspace, subject_atoms, walk
 
 _LARGEST = 1 << 24  # atoms, or clauses, for which a workspace that is kept has room; a larger one is let go
 
@@ -40,13 +40,10 @@ class TrieIndex:
     def select(self, view: View, prepared: SubjectAtoms | None, most: int, space: Space) -> Selected:
         """See `triplewire.select.index.Index`. What is accepted lies in the space."""
         workspace = self._workspaces.take(self._new_workspace)
-        atoms, batch, selected = prepared, view.batch, None
-        if atoms is None and batch.sizes.triples <= FEW and len(batch) <= FEW:
-            selected = select_few(self.trie, view, most, workspace, space)
-        if selected is None:
-            if atoms is None:
-                atoms = subject_atoms(self.trie, batch, view.features, workspace)
-            selected = walk(self.trie, view.features, atoms, most, workspace, space)
+        atoms = prepared
+        if atoms is None:
+            atoms = subject_atoms(self.trie, view.batch, view.features, workspace)
+        selected = walk(self.trie, atoms, most, workspace, space)
         self._give(workspace)
         return selected
 
