@@ -12,21 +12,37 @@ A plug-in is found by family and name through an entry point of its package (`tr
     fast = "my_package:FAST"
 
 A language makes trees of the nodes in `triplewire.ir.nodes`. An index may name too many subscriptions, never too few.
+
+A matcher may have compiled loops. They lie in a file or folder of their own, whose functions have our decorators:
+
+    from triplewire.extend import helper, kernel
+
+    @kernel                                      # Python calls it: it fills arrays, and makes none
+    def count(...): ...
+
+The module of the maker says where they are, and imports them when it builds an index, not before:
+
+    kernels(Path(__file__).parent / "kernels")   # their machine code is kept on disk, under a key of these files
+
+With `warm_up` (`WarmedMaker`), they are compiled in the background, and matches are interpreted until then.
 """
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from triplewire.ir.evaluation.evaluate import Answer, World, evaluate
+from triplewire.kernel_cache import register as kernels
 from triplewire.languages.context import Context, Language, Parsed
 from triplewire.languages.grammar.tokens import Tokens
 from triplewire.model.operator import Argument, Operator, Parameter, Verdict
-from triplewire.select.index import CheckedMaker, Index, IndexMaker, Selected
+from triplewire.select.index import CheckedMaker, Index, IndexMaker, Insertable, Selected, WarmedMaker, WarmUp
 
 if TYPE_CHECKING:
     from triplewire.clauses.clauses import Clauses
     from triplewire.clauses.view import View
+    from triplewire.kernels.shared.compiled import allocating_kernel, called_helper, helper, kernel, short_kernel
 
 __all__ = [
     "Answer",
@@ -36,6 +52,7 @@ __all__ = [
     "Context",
     "Index",
     "IndexMaker",
+    "Insertable",
     "Language",
     "Operator",
     "Parameter",
@@ -44,21 +61,28 @@ __all__ = [
     "Tokens",
     "Verdict",
     "View",
+    "WarmUp",
+    "WarmedMaker",
     "World",
+    "allocating_kernel",
+    "called_helper",
     "evaluate",
+    "helper",
+    "kernel",
+    "kernels",
+    "short_kernel",
 ]
 
 
+_LATE = {"Clauses": "triplewire.clauses.clauses", "View": "triplewire.clauses.view"} | dict.fromkeys(
+    ("allocating_kernel", "called_helper", "helper", "kernel", "short_kernel"), "triplewire.kernels.shared.compiled"
+)
+
+
 def __getattr__(name: str) -> Any:
-    """The types that bring compiled kernels along are imported when they are asked for."""
-    if name == "Clauses":
-        from triplewire.clauses.clauses import Clauses
-
-        return Clauses
-    if name == "View":
-        from triplewire.clauses.view import View
-
-        return View
+    """What brings compiled kernels along is imported when it is asked for."""
+    if name in _LATE:
+        return getattr(import_module(_LATE[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -42,6 +42,7 @@ from triplewire.model.match import Match
 from triplewire.model.operator import Operator
 from triplewire.model.publication import Publication
 from triplewire.operators.order import GREEDY
+from triplewire.plugins import DEFAULT_MATCHER
 from triplewire.read.rdf.contexts import Loader
 from triplewire.read.sources import Source, check_reading, check_sources
 
@@ -75,7 +76,7 @@ class Engine:
         self,
         *,
         taxonomy: Taxonomy | str | os.PathLike[str] | None = None,
-        matcher: str = "trie",
+        matcher: str = DEFAULT_MATCHER,
         operators: Mapping[str, Operator] | None = None,
         settings: Settings | None = None,
         entailment: str = "none",

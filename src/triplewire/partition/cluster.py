@@ -25,6 +25,7 @@ from triplewire.model.publication import Publication
 from triplewire.partition.engines import add, engine_of
 from triplewire.partition.placement import SERVER, Placement
 from triplewire.partition.plan import Partitioner
+from triplewire.plugins import DEFAULT_MATCHER
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +97,7 @@ class Cluster:
         world: World,
         *,
         entailment: str = "none",
-        matcher: str = "trie",
+        matcher: str = DEFAULT_MATCHER,
     ) -> None:
         self._partitioner, self._world, self._entailment = partitioner, world, entailment
         self._all = {subscription.id: subscription for subscription in subscriptions}

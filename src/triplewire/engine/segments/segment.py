@@ -31,7 +31,8 @@ from triplewire.ir.subscription import Subscription, revision_of
 from triplewire.ir.walk import calls_in
 from triplewire.kernels.joins.network.columns import StepColumns
 from triplewire.matchers import Chunk, Details, Stage, SubscriptionCompiler
-from triplewire.select.index import Index, Prepared, Selected, order_of, owners, proves_constants
+from triplewire.select.everything import EVERYTHING
+from triplewire.select.index import Index, Insertable, Prepared, Selected, owners
 from triplewire.verify.batch_verifier import BatchVerifier, Verified
 from triplewire.verify.json_texts import json_column
 from triplewire.verify.objects import of_few, shared
@@ -168,8 +169,8 @@ class Segment:
             self._expression,
             self.meant,
             world,
-            proves_constants(self.index),
-            order_of(self.index),
+            self.index.proves_constants,
+            self.index.order,
             self.saved_network,
         )
 
@@ -198,7 +199,7 @@ class Segment:
     @cached_property
     def _owner(self) -> Ids:
         """Place in the order of the index -> subscription."""
-        order, owner = order_of(self.index), self.clauses.facts.owner
+        order, owner = self.index.order, self.clauses.facts.owner
         return owner if order is None else owner[order]
 
     def _view(self, chunk: Chunk) -> View:
@@ -292,34 +293,40 @@ class Segment:
 
     @classmethod
     def of(
-        cls, context: SegmentContext, subscriptions: Sequence[CompiledSubscription], writer: TextWriter | None
+        cls,
+        context: SegmentContext,
+        subscriptions: Sequence[CompiledSubscription],
+        writer: TextWriter | None,
+        *,
+        is_part: bool = False,
     ) -> Segment:
-        """A segment of these subscriptions. Their texts go to `writer`; without one, they stay as objects."""
+        """A segment of these subscriptions. Their texts go to `writer`; without one, they stay as objects. With
+        `is_part`, it is merged with another one, and until then its index narrows nothing."""
         builder = ClauseBuilder()
         selections: dict[Selection, int] = {}
         stated = [compiled.subscription for compiled in subscriptions]
-        rows = [compiled.row if writer is not None else b"" for compiled in subscriptions]
         for compiled in subscriptions:
             builder.add(compiled.form, compiled.subscription.select, compiled.subscription.ask)
         numbers = [selections.setdefault(selection_of(subscription), len(selections)) for subscription in stated]
         clauses = builder.build()
+        texts, pinned = _texts_of(subscriptions, writer)
         return cls(
             context,
             clauses,
-            context.maker.build(clauses),
+            (EVERYTHING if is_part else context.maker).build(clauses),
             IdTable.of([subscription.id for subscription in stated]),
-            Texts.of(writer or TextWriter(), rows),
+            texts,
             tuple(selections),
             np.array(numbers, np.int32),
             np.array([subscription.construct is not None for subscription in stated], np.uint8),
-            {number: stated[number] for number, row in enumerate(rows) if not row},
+            pinned,
             frozenset().union(*(compiled.operators for compiled in subscriptions)),
         )
 
     @classmethod
     def merged(cls, parts: Sequence[Segment], numbers: Sequence[NDArray[np.int64]]) -> Segment:
         """One segment of some subscriptions (ascending numbers) of several, which have different ids, in the order of
-        the segments."""
+        the segments. The index of the first one grows, where it can and keeps all that it has."""
         selections: dict[Selection, int] = {}
         selection, pinned, start = [], {}, 0
         pairs = list(zip(parts, numbers, strict=True))
@@ -332,10 +339,15 @@ class Segment:
                     pinned[start + at] = subscription
             start += len(own)
         context, clauses = parts[0].context, merge([(part.clauses, own) for part, own in pairs])
+        index, first = parts[0].index, len(numbers[0])
+        if isinstance(index, Insertable) and first == len(parts[0]):
+            index = index.inserted(clauses, first)
+        else:
+            index = context.maker.build(clauses)
         return cls(
             context,
             clauses,
-            context.maker.build(clauses),
+            index,
             IdTable.joined([part.ids for part in parts], numbers),
             Texts.joined([part.texts.take(own) for part, own in pairs]),
             tuple(selections),
@@ -344,6 +356,11 @@ class Segment:
             pinned,
             frozenset().union(*(part.operators for part in parts)),
         )
+
+    def with_texts(self, subscriptions: Sequence[CompiledSubscription], writer: TextWriter) -> Segment:
+        """The same segment, of these subscriptions, whose texts go from objects to `writer`."""
+        texts, pinned = _texts_of(subscriptions, writer)
+        return replace(self, texts=texts, pinned=pinned)
 
     def tidied(self) -> Segment:
         """The same segment for long use: its texts in few files, its ranks of ids and its join network computed."""
@@ -363,6 +380,16 @@ class Segment:
         """This segment, with its join network built, for which the first match would wait."""
         _ = self.network
         return self
+
+
+def _texts_of(
+    subscriptions: Sequence[CompiledSubscription], writer: TextWriter | None
+) -> tuple[Texts, dict[int, Subscription]]:
+    """The texts, appended to `writer`, and by number those subscriptions that are kept as objects: without a writer
+    all."""
+    rows = [compiled.row if writer is not None else b"" for compiled in subscriptions]
+    kept = {number: subscriptions[number].subscription for number, row in enumerate(rows) if not row}
+    return Texts.of(writer or TextWriter(), rows), kept
 
 
 def selection_of(subscription: Subscription) -> Selection:

@@ -35,6 +35,7 @@ from triplewire.errors import TriplewireError
 from triplewire.forks import new_lock
 from triplewire.ir.subscription import REVISION_DIGITS, Subscription
 from triplewire.matchers import Chunk, Details, Install, Rows, Snapshot, Stage, Template
+from triplewire.select.index import Insertable
 
 DELTA = 128  # subscriptions in the delta, at most
 FACTOR = 32  # a segment has at least so many times the subscriptions of all after it, or is merged with them
@@ -52,14 +53,20 @@ class SegmentSnapshot:
     columnar = True
 
     def __init__(
-        self, context: SegmentContext, layers: Sequence[Layer] = (), delta: Sequence[CompiledSubscription] = ()
+        self,
+        context: SegmentContext,
+        layers: Sequence[Layer] = (),
+        delta: Sequence[CompiledSubscription] = (),
+        before: Segment | None = None,
     ) -> None:
+        """`before`: a segment of the first subscriptions of the delta, which can grow."""
         self.context = context
         self.layers = tuple(layers)
         self.delta = tuple(delta)
         self._extra_calls = 0  # calls to segments that one segment of all would have saved
         self._lock = new_lock()  # held by the reader that makes the segment of the delta
         self._indexed: tuple[Layer, ...] | None = None if self.delta else self.layers
+        self._before = before
 
     # --- changes
 
@@ -75,12 +82,13 @@ class SegmentSnapshot:
         layers, delta = self.layers, self.delta
         if removed:
             layers, delta = self._without(frozenset(removed))
+        before = self._growing() if len(delta) == len(self.delta) else None
         compiler = self.context.compiler
         compiled = [CompiledSubscription.of(subscription, compiler, plain) for subscription in added]
         if len(delta) + len(compiled) <= DELTA:
-            return SegmentSnapshot(self.context, layers, (*delta, *compiled))
+            return SegmentSnapshot(self.context, layers, (*delta, *compiled), before)
         if delta:
-            layers = self._grown(layers, delta)
+            layers = self._grown(layers, delta, before)
         if len(compiled) > DELTA:
             return SegmentSnapshot(self.context, self._grown(layers, compiled))
         return SegmentSnapshot(self.context, layers, compiled)
@@ -98,17 +106,38 @@ class SegmentSnapshot:
             layers[place] = layers[place].without(removed)
         return tuple(layer for layer in layers if layer.alive), delta
 
-    def _grown(self, layers: Sequence[Layer], added: Sequence[CompiledSubscription]) -> tuple[Layer, ...]:
-        """The layers with some more subscriptions: in the last segment, or in one of their own."""
+    def _growing(self) -> Segment | None:
+        """A segment of subscriptions that the delta begins with, if there is one whose index can grow."""
+        segment = self._before if self._indexed is None or not self.delta else self._indexed[-1].segment
+        return segment if segment is not None and isinstance(segment.index, Insertable) else None
+
+    def _of_delta(
+        self, delta: Sequence[CompiledSubscription], before: Segment | None, writer: TextWriter | None
+    ) -> Segment:
+        """The segment of a delta, which begins with the subscriptions of `before`."""
+        if before is None:
+            return Segment.of(self.context, delta, writer)
+        if len(before) < len(delta):
+            more = Segment.of(self.context, delta[len(before) :], None, is_part=True)
+            before = Segment.merged([before, more], [np.arange(len(before)), np.arange(len(more))])
+        return before if writer is None else before.with_texts(delta, writer)
+
+    def _grown(
+        self, layers: Sequence[Layer], added: Sequence[CompiledSubscription], before: Segment | None = None
+    ) -> tuple[Layer, ...]:
+        """The layers with some more subscriptions: in the last segment, or in one of their own. `before`: a segment of
+        the first of them, which can grow."""
         writer, last = TextWriter(), None
         if layers and max(len(layers[-1].segment), len(added)) < self._full:
             last = layers[-1]
             source = last.segment.texts.sources[-1]
             writer = source if isinstance(source, TextWriter) else writer
-        own = Layer(Segment.of(self.context, added, writer), NONE)
-        if last is None or last.rows + own.rows > table.MOST_ROWS:
-            return (*layers, own)
-        new, _ = merged([last, own])
+        if last is None:
+            return (*layers, Layer(self._of_delta(added, before, writer), NONE))
+        own = Segment.of(self.context, added, writer, is_part=True)
+        if last.rows + own.clauses.table.rows > table.MOST_ROWS:
+            return (*layers, Layer(replace(own, index=self.context.maker.build(own.clauses)), NONE))
+        new, _ = merged([last, Layer(own, NONE)])
         if _wasteful(new.texts):
             new = replace(new, texts=new.texts.tidied(0))
         return (*layers[:-1], Layer(new, NONE))
@@ -119,7 +148,7 @@ class SegmentSnapshot:
         if self._indexed is None:
             with self._lock:
                 if self._indexed is None:  # no other reader has made it meanwhile
-                    self._indexed = *self.layers, Layer(Segment.of(self.context, self.delta, None), NONE)
+                    self._indexed = *self.layers, Layer(self._of_delta(self.delta, self._before, None), NONE)
         return self._indexed
 
     @cached_property
@@ -134,7 +163,7 @@ class SegmentSnapshot:
 
     def with_segment(self, segment: Segment) -> tuple[SegmentSnapshot, list[str]]:
         """The same with a segment of more subscriptions; those whose ids are taken are left out, and returned."""
-        layers = self._grown(self.layers, self.delta) if self.delta else self.layers
+        layers = self._grown(self.layers, self.delta, self._growing()) if self.delta else self.layers
         tombstones = held(layers, segment.ids)
         new = Layer(segment, tombstones)
         return SegmentSnapshot(self.context, (*layers, new) if new.alive else layers), segment.ids.texts(tombstones)
@@ -179,8 +208,9 @@ class SegmentSnapshot:
 
     def whole(self) -> Segment | None:
         """All subscriptions as one segment; None where there are none. Raises `LimitError` where they are too many."""
-        last = Segment.of(self.context, self.delta, TextWriter()) if self.delta else None  # texts elsewhere: it will go
-        layers = (*self.layers, Layer(last, NONE)) if last else self.layers
+        layers = self.layers
+        if self.delta:  # its texts go elsewhere, as the segment will go
+            layers = *layers, Layer(Segment.of(self.context, self.delta, TextWriter(), is_part=bool(layers)), NONE)
         if not layers:
             return None
         return layers[0].segment if len(layers) == 1 and not len(layers[0].tombstones) else merged(layers)[0]

@@ -39,9 +39,8 @@ from typing import IO, Any, TypeVar
 from triplewire.config import Settings
 from triplewire.engine.store.arrays import MappedArrays, map_arrays
 from triplewire.engine.store.manifest import MANIFEST, UNHASHED, damaged, manifest_text, read_manifest
-from triplewire.engine.tiers.lock import LOCK, alone, is_lock
 from triplewire.errors import DamagedError, StoreError, TaxonomyError
-from triplewire.folders import on_disk, sync
+from triplewire.folders import LOCK, alone, on_disk, sync
 from triplewire.ir.taxonomy import Taxonomy
 
 SMALL = 8 << 20  # bytes of a file whose SHA-256 is always looked at
@@ -74,7 +73,7 @@ def save(directory: Path, manifest: Callable[[], Mapping[str, Any]], parts: Mapp
     """Write the parts of an engine to `directory`, in place of an engine that was saved there before.
 
     `manifest` is asked when the parts are written. Waits for another process that saves there. Raises `StoreError` when
-    that takes longer than `lock.WAIT_SECONDS`, and when the directory holds something else or cannot be written.
+    that takes longer than `folders.WAIT_SECONDS`, and when the directory holds something else or cannot be written.
     """
     try:
         os.fsencode(directory)
@@ -154,14 +153,12 @@ def _refuse_others(directory: Path) -> None:
 
 
 def _is_of_a_save(entry: Path) -> bool:
-    """May something with one of our names be replaced? A link may, as it is not followed; the lock is written to."""
+    """May something with one of our names be replaced? A link may, as it is not followed, but that of a lock."""
     try:
         mode = entry.lstat().st_mode
     except FileNotFoundError:
         return True  # another save has removed it just now
-    if entry.name == LOCK:
-        return stat.S_ISREG(mode) and is_lock(entry)
-    return stat.S_ISREG(mode) or stat.S_ISLNK(mode)
+    return stat.S_ISREG(mode) or (stat.S_ISLNK(mode) and entry.name != LOCK)
 
 
 def _replace(directory: Path, manifest: Callable[[], Mapping[str, Any]], parts: Mapping[str, Part]) -> None:

@@ -36,7 +36,7 @@ from triplewire.errors import StoreError
 from triplewire.ir.subscription import Subscription
 from triplewire.matchers import Snapshot
 from triplewire.memory import give_back
-from triplewire.select.index import CheckedMaker, IndexMaker, order_of
+from triplewire.select.index import CheckedMaker, IndexMaker
 from triplewire.verify import network
 
 
@@ -147,7 +147,7 @@ def _segment(saved: SavedEngine, mapped: MappedArrays, context: SegmentContext, 
         mapped.release()
         index = maker.open(clauses, own)
         if entry.get("network") == network.VERSION:  # it goes by what the index proves, and its order
-            of_network = network.opened_network(clauses, order_of(index), under("network", arrays))
+            of_network = network.opened_network(clauses, index.order, under("network", arrays))
             mapped.release()
     start = arrays["start"]
     return Segment(

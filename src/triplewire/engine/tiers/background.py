@@ -12,9 +12,9 @@ import sys
 import threading
 import time
 
-from triplewire import kernel_cache
+from triplewire import kernel_cache, plugins
 from triplewire.engine.tiers.kernels import TIER
-from triplewire.engine.tiers.lock import locked
+from triplewire.folders import locked
 
 LINGER_SECONDS = 10.0
 _LOOK_SECONDS = 0.5
@@ -31,12 +31,14 @@ def main(parent: int, linger: float = LINGER_SECONDS) -> int:
     if folder is None:
         return 1
     with locked(folder / kernel_cache.LOCK) as held:
-        if held and not kernel_cache.is_complete(folder):
+        if held:
+            list(plugins.loaded("matcher"))  # so that their kernels are known
+        if held and not kernel_cache.are_complete():
             # it brings Numba along, which the process that finds the lock taken does without
-            from triplewire.engine.tiers.warm_up import run_kernels
+            from triplewire.engine.tiers.warm_up import run_missing
 
-            run_kernels()
-            kernel_cache.mark_complete(folder)
+            run_missing()
+            kernel_cache.mark_all_complete()
     return 0
 
 
