@@ -80,6 +80,12 @@ class Sources:
         return self.key_with(versions if self.is_package else versions | {"triplewire": OURS.key})
 
 
+    @property
+    def folder_name(self) -> str:
+        """The name of their folder on disk."""
+        return f"{self.prefix}{self.key}"
+
+
 OURS = Sources(PACKAGE)
 _registered = [OURS]
 
@@ -201,7 +207,7 @@ def _is_writable(folder: Path) -> bool:
 def folder(sources: Sources = OURS) -> Path | None:
     """The folder of compiled kernels that this process uses: one that is named, else one that holds all kernels, else
     one that can be written. None where there is none."""
-    name = f"{sources.prefix}{sources.key}"
+    name = sources.folder_name
     complete = (place / name for place in cache_folders(os.environ) if is_complete(place / name))
     return choose(named_places(os.environ), name) or next(complete, None) or choose(cache_folders(os.environ), name)
 

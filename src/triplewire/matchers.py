@@ -389,10 +389,3 @@ class SubscriptionCompiler(Protocol):
 
     def is_plain(self, subscription: Subscription) -> bool:
         """Is the subscription what its text gives by itself, without other rules?"""
-
-
-class Reference:
-    """What the name "reference" stands for: every pair, by the reference meaning (`triplewire.engine.reference`)."""
-
-
-REFERENCE = Reference()

@@ -27,7 +27,7 @@ BUILT_IN: dict[str, dict[str, str]] = {
         "predicates": "triplewire.languages.predicates:parse",
     },
     "matcher": {
-        "reference": "triplewire.matchers:REFERENCE",
+        "reference": "triplewire.engine.reference:REFERENCE",
         "everything": "triplewire.select.everything:EVERYTHING",
         "trie": "triplewire.select.trie.maker:TRIE",
     },

@@ -14,6 +14,7 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
@@ -22,14 +23,14 @@ from triplewire.argument_checks import expect_callable, expect_path, expect_text
 from triplewire.config import Settings
 from triplewire.engine import arguments
 from triplewire.engine.compiler import Compiler, id_is_taken
-from triplewire.engine.current_snapshot import CurrentSnapshot, publications_of
+from triplewire.engine.current_snapshot import CurrentSnapshot, publications_of, snapshot_for_more
 from triplewire.engine.explain.recent import RecentResults
 from triplewire.engine.incoming import ChunkSizer, Reading, chunks_of, chunks_of_batches, chunks_of_files, matched
 from triplewire.engine.result import MatchResult
 from triplewire.engine.stats import Clock, Stats
 from triplewire.engine.store import contents
 from triplewire.engine.store import directory as store
-from triplewire.engine.tiers.matcher import empty_snapshot
+from triplewire.engine.tiers.interpreted import empty_snapshot
 from triplewire.engine.views.rules import Rules
 from triplewire.engine.views.subscriptions import SubscriptionsView
 from triplewire.errors import Refusal, SubscriptionError, TriplewireError, raise_refusal
@@ -241,8 +242,18 @@ class Engine:
         A pair that cannot be decided (a limit is passed, an operator fails) becomes one of the result's refusals. What
         the iterable raises is passed on.
         """
-        each = arguments.each_publication(publications)
-        snapshot, clock = self._current.snapshot_for_matching(), Clock()
+        each, clock = arguments.each_publication(publications), Clock()
+
+        def count(most: int) -> int:
+            nonlocal each
+            if not isinstance(each, tuple):
+                with clock("read"):
+                    ahead = list(islice(each, most))
+                each = chain(ahead, each)
+                return len(ahead)
+            return len(each)
+
+        snapshot = self._current.snapshot_for_matching(count)
         return self._recent.keep(matched(snapshot, chunks_of(each, self._compiler, clock), clock, self.settings))
 
     def match_files(
@@ -268,9 +279,14 @@ class Engine:
     ) -> Iterator[MatchResult]:
         mine, sizer = clock or Clock(), ChunkSizer()
         with mine("load"):
-            snapshot = self._current.snapshot_for_matching(lambda: publications_of(sources))
+            snapshot = self._current.snapshot_for_matching(lambda most: publications_of(sources))
+        publications = 0
         for whole in chunks_of_files(sources, reading, self._compiler, mine, on_refusal, snapshot.columnar):
             for chunk in sizer.parts(whole):
+                publications += len(chunk)
+                if not snapshot.columnar:
+                    with mine("load"):
+                        snapshot = snapshot_for_more(snapshot, publications)
                 rows = snapshot.match(chunk, mine)
                 sizer.record(len(chunk), len(rows), rows.verified)
                 result = MatchResult(snapshot, self.settings.max_binding_bytes)
@@ -302,7 +318,7 @@ class Engine:
         expect_callable("match_batch(on_refusal=...)", on_refusal)
         expect_callable("match_batch(on_stats=...)", on_stats)
         batches, clock = arguments.record_batches(batch), Clock()
-        snapshot = self._current.snapshot_for_matching(lambda: sum(part.num_rows for part in batches))
+        snapshot = self._current.snapshot_for_matching(lambda most: sum(part.num_rows for part in batches))
         chunks = chunks_of_batches(batches, self._compiler, clock, on_refusal, snapshot.columnar)
         result = matched(snapshot, chunks, clock, self.settings)
         for refusal in result.refusals:

@@ -7,8 +7,10 @@ operator calls (`triplewire.verify.operators`).
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from copy import copy
 from itertools import islice
 from operator import attrgetter
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +25,12 @@ from triplewire.model.match import first_bindings
 from triplewire.verify.operators import CallCounts, OperatorStage
 from triplewire.verify.threaded_map import threaded_map
 
+
+class Reference:
+    """What the matcher's name "reference" stands for: every pair, by the reference meaning."""
+
+
+REFERENCE = Reference()
 _RECENT = 256  # changes that are kept beside the large table, at least
 
 
@@ -35,24 +43,15 @@ class ReferenceSnapshot:
 
     columnar = False
 
-    def __init__(
-        self,
-        compiler: SubscriptionCompiler,
-        stated: Mapping[str, Subscription] | None = None,
-        recent: Mapping[str, Subscription | None] | None = None,
-        count: int = 0,
-        stage: OperatorStage | None = None,
-    ) -> None:
+    def __init__(self, compiler: SubscriptionCompiler) -> None:
         self._compiler = compiler
-        self._stated = stated or {}
-        self._recent = recent or {}
-        self._count = count
-        self._stage = stage or OperatorStage(compiler.world, learned=compiler.learned)
+        self._stated: Mapping[str, Subscription] = {}
+        self._recent: Mapping[str, Subscription | None] = {}
+        self._count = 0
+        self._stage = OperatorStage(compiler.world, learned=compiler.learned)
         self._sorted: tuple[Subscription, ...] | None = None  # as they are evaluated, made for the first publications
 
-    def changed(
-        self, added: Sequence[Subscription], removed: Collection[str], *, plain: bool = False
-    ) -> ReferenceSnapshot:
+    def changed(self, added: Sequence[Subscription], removed: Collection[str], *, plain: bool = False) -> Self:
         """See `triplewire.matchers.Snapshot`."""
         recent, count = dict(self._recent), self._count
         for id_ in removed:
@@ -62,12 +61,14 @@ class ReferenceSnapshot:
         for subscription in added:
             recent.pop(subscription.id, None)  # it goes to the end
             recent[subscription.id] = subscription
-        count += len(added)
-        if len(recent) ** 2 <= max(len(self._stated), _RECENT**2):
-            return ReferenceSnapshot(self._compiler, self._stated, recent, count, self._stage)
-        whole = {id_: subscription for id_, subscription in self._stated.items() if id_ not in recent}
-        whole |= {id_: subscription for id_, subscription in recent.items() if subscription is not None}
-        return ReferenceSnapshot(self._compiler, whole, {}, count, self._stage)
+        stated = self._stated
+        if len(recent) ** 2 > max(len(stated), _RECENT**2):
+            stated = {id_: subscription for id_, subscription in stated.items() if id_ not in recent}
+            stated |= {id_: subscription for id_, subscription in recent.items() if subscription is not None}
+            recent = {}
+        other = copy(self)
+        other._stated, other._recent, other._count, other._sorted = stated, recent, count + len(added), None
+        return other
 
     def background_work(self) -> Callable[[], Install] | None:
         """Nothing."""

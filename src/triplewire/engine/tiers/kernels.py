@@ -22,7 +22,9 @@ from triplewire.folders import locked
 from triplewire.forks import forget_in_children, new_lock
 
 TIER, TIERS = "TRIPLEWIRE_TIER", ("auto", "compiled", "interpreted")
-BACKGROUND = "triplewire.engine.tiers.background"
+BACKGROUND = "from triplewire.engine.tiers import kernels; raise SystemExit(kernels.compile_aside({parent}))"
+"""The program of the process that compiles while this one answers interpreted."""
+LINGER_SECONDS = 10.0
 SMALL_PAIRS = 20_000
 """Publications times subscriptions of a match call that are matched interpreted: about a second of work."""
 SMALL_BYTES = 128 * 1024
@@ -177,7 +179,7 @@ class Kernels:
         path = os.pathsep.join(entry for entry in sys.path if entry)
         with suppress(OSError):  # then there is none; the answers are the same
             self._child = subprocess.Popen(
-                [sys.executable, "-P", "-m", BACKGROUND, str(os.getpid())],
+                [sys.executable, "-P", "-c", BACKGROUND.format(parent=os.getpid())],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
@@ -204,6 +206,38 @@ def _warn(text: str) -> None:
 
 def _without_compiler() -> bool:
     return os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
+
+
+def compile_aside(parent: int, linger: float = LINGER_SECONDS) -> int:
+    """Compile all kernels that are not on disk, unless another process is at it: what the background process does.
+    Returns its exit code.
+
+    It has the lowest priority. Each kernel is on disk as soon as it is compiled, so it may be ended at any time. It
+    ends `linger` seconds after the process that started it, its `parent`: a command of a second leaves nothing behind
+    for a minute, and the next command's process goes on where this one stopped.
+    """
+    os.environ[TIER] = "compiled"
+    if hasattr(os, "nice"):
+        os.nice(19)
+    threading.Thread(target=_end_with, args=(parent, linger), daemon=True).start()
+    folder = kernel_cache.folder()
+    if folder is None:
+        return 1
+    with locked(folder / kernel_cache.LOCK) as held:
+        if held:
+            list(plugins.loaded("matcher"))  # so that their kernels are known
+        if held and not kernel_cache.are_complete():
+            plugins.attribute(_COMPILE)()
+            kernel_cache.mark_all_complete()
+    return 0
+
+
+def _end_with(parent: int, linger: float) -> None:
+    """End this process some time after its parent."""
+    while os.getppid() == parent:
+        time.sleep(_LOOK_SECONDS)
+    time.sleep(linger)
+    os._exit(0)
 
 
 KERNELS = Kernels()

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 from triplewire.engine.current_snapshot import CurrentSnapshot
 from triplewire.engine.engine import Engine
 from triplewire.engine.explain.recent import RecentResults
-from triplewire.engine.tiers.matcher import empty_snapshot
+from triplewire.engine.tiers.interpreted import empty_snapshot
 from triplewire.ir.subscription import Subscription
 from triplewire.matchers import Snapshot
 
