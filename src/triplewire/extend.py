@@ -24,7 +24,7 @@ The module of the maker says where they are, and imports them when it builds an 
 
     kernels(Path(__file__).parent / "kernels")   # their machine code is kept on disk, under a key of these files
 
-With `warm_up` (`WarmedMaker`), they are compiled in the background, and matches are interpreted until then.
+With `warm_up` (a `WarmUp`) on the maker, they are compiled in the background, and matches are interpreted until then.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ from triplewire.kernel_cache import register as kernels
 from triplewire.languages.context import Context, Language, Parsed
 from triplewire.languages.grammar.tokens import Tokens
 from triplewire.model.operator import Argument, Operator, Parameter, Verdict
-from triplewire.select.index import CheckedMaker, Index, IndexMaker, Insertable, Selected, WarmedMaker, WarmUp
+from triplewire.select.index import CheckedMaker, Index, IndexMaker, Insertable, Selected, WarmUp
 
 if TYPE_CHECKING:
     from triplewire.clauses.clauses import Clauses
     from triplewire.clauses.view import View
-    from triplewire.kernels.shared.compiled import allocating_kernel, called_helper, helper, kernel, short_kernel
+    from triplewire.kernels.shared.compiled import helper, kernel
 
 __all__ = [
     "Answer",
@@ -62,21 +62,19 @@ __all__ = [
     "Verdict",
     "View",
     "WarmUp",
-    "WarmedMaker",
     "World",
-    "allocating_kernel",
-    "called_helper",
     "evaluate",
     "helper",
     "kernel",
     "kernels",
-    "short_kernel",
 ]
 
-
-_LATE = {"Clauses": "triplewire.clauses.clauses", "View": "triplewire.clauses.view"} | dict.fromkeys(
-    ("allocating_kernel", "called_helper", "helper", "kernel", "short_kernel"), "triplewire.kernels.shared.compiled"
-)
+_LATE = {
+    "Clauses": "triplewire.clauses.clauses",
+    "View": "triplewire.clauses.view",
+    "helper": "triplewire.kernels.shared.compiled",
+    "kernel": "triplewire.kernels.shared.compiled",
+}
 
 
 def __getattr__(name: str) -> Any:

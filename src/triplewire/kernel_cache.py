@@ -79,7 +79,6 @@ class Sources:
         versions = {name: version(name) for name in _PACKAGES}
         return self.key_with(versions if self.is_package else versions | {"triplewire": OURS.key})
 
-
     @property
     def folder_name(self) -> str:
         """The name of their folder on disk."""

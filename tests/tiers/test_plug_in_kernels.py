@@ -135,4 +135,11 @@ def test_kernels_of_a_plug_in(kernels_on_disk: None, tmp_path: Path) -> None:
     assert not list(package.rglob("*.nbi"))
     (package / "kernels/counting.py").write_text(KERNELS.replace("found = 0", "found = 7"))
     assert run() == [[["p"], ["interpreted"]], [["p"], ["compiled"]], 0, 7], "an edit compiles them again"
-    assert len(list((tmp_path / "cache").iterdir())) == 3
+    (package / "kernels/counting.py").write_text(KERNELS.replace("found = 0", "found = 9"))
+    done = subprocess.run(
+        [sys.executable, "-m", "triplewire", "warm-up"], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.stderr.startswith("2 kernels compiled"), "both that have no machine code yet, and none of ours"
+    folders = [entry for entry in (tmp_path / "cache").iterdir() if entry.name.startswith("edges.kernels-")]
+    assert len(folders) == 3
+    assert all(map(kernel_cache.is_complete, folders))

@@ -14,11 +14,11 @@ from triplewire.clauses.clauses import Clauses
 from triplewire.clauses.view import View
 from triplewire.encode.decode import Decoder
 from triplewire.encode.publications import encode
+from triplewire.engine.chunk import Chunk
 from triplewire.ir.evaluation.evaluate import World
 from triplewire.ir.nodes import Expression
 from triplewire.ir.normal_form.clauses import normal_form
 from triplewire.ir.subscription import Subscription
-from triplewire.matchers import Chunk
 from triplewire.model.publication import Publication
 from triplewire.model.terms import Term
 from triplewire.verify.batch_verifier import BatchVerifier, Verified

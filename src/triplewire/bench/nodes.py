@@ -21,10 +21,10 @@ from triplewire.bench.cluster_paper import AGAIN, CONTAINMENT, MATCHING, MERGING
 from triplewire.bench.report import Figure
 from triplewire.encode.schema import to_batch
 from triplewire.engine import Engine
+from triplewire.engine.chunk import Chunk
 from triplewire.engine.views.encoded_chunks import encoded, match_chunks
 from triplewire.ir.evaluation.evaluate import World
 from triplewire.ir.subscription import Subscription
-from triplewire.matchers import Chunk
 from triplewire.model.publication import Publication
 from triplewire.partition import cluster
 from triplewire.partition.engines import engine_of

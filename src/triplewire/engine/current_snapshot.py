@@ -7,12 +7,12 @@ import time
 import warnings
 from collections.abc import Callable, Iterable
 
+from triplewire.engine.chunk import Install, Snapshot
 from triplewire.engine.incoming import size_of
 from triplewire.engine.tiers.interpreted import InterpretedSnapshot
 from triplewire.engine.tiers.kernels import KERNELS, PUBLICATION_BYTES, SMALL_BYTES, SMALL_PAIRS
 from triplewire.errors import TriplewireError, text_of_raised
 from triplewire.forks import forget_in_children, new_lock
-from triplewire.matchers import Install, Snapshot
 from triplewire.read.sources import Source
 
 LOOK = 1 << 8  # match calls between two checks for due background work, which many match calls make worth while

@@ -5,7 +5,7 @@
     for match in engine.match(read("feeds/")):
         print(match.subscription, match.publication, match.bindings)
 
-Languages: `triplewire.languages`. Which subscriptions are looked at and how: `triplewire.matchers`. What a match call
+Languages: `triplewire.languages`. Which subscriptions are looked at and how: `triplewire.select`. What a match call
 returns: `result`. Why a pair matched or not: `explain`.
 """
 
@@ -22,6 +22,7 @@ from triplewire import plugins
 from triplewire.argument_checks import expect_callable, expect_path, expect_text, plain_text
 from triplewire.config import Settings
 from triplewire.engine import arguments
+from triplewire.engine.chunk import Snapshot
 from triplewire.engine.compiler import Compiler, id_is_taken
 from triplewire.engine.current_snapshot import CurrentSnapshot, publications_of, snapshot_for_more
 from triplewire.engine.explain.recent import RecentResults
@@ -38,7 +39,6 @@ from triplewire.ir.checks import check
 from triplewire.ir.subscription import Subscription
 from triplewire.ir.taxonomy import Taxonomy
 from triplewire.languages import parse
-from triplewire.matchers import Snapshot
 from triplewire.model.match import Match
 from triplewire.model.operator import Operator
 from triplewire.model.publication import Publication

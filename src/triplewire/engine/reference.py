@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 from triplewire.encode.batch import Ids
 from triplewire.encode.strings import TextColumn
+from triplewire.engine.chunk import Chunk, Detail, Details, Install, Rows, Stage, SubscriptionCompiler
 from triplewire.errors import TriplewireError
 from triplewire.ir.evaluation.evaluate import Answer
 from triplewire.ir.subscription import Subscription
-from triplewire.matchers import Chunk, Detail, Details, Install, Rows, Stage, SubscriptionCompiler
 from triplewire.model.match import first_bindings
 from triplewire.verify.operators import CallCounts, OperatorStage
 from triplewire.verify.threaded_map import threaded_map
@@ -52,7 +52,7 @@ class ReferenceSnapshot:
         self._sorted: tuple[Subscription, ...] | None = None  # as they are evaluated, made for the first publications
 
     def changed(self, added: Sequence[Subscription], removed: Collection[str], *, plain: bool = False) -> Self:
-        """See `triplewire.matchers.Snapshot`."""
+        """See `triplewire.engine.chunk.Snapshot`."""
         recent, count = dict(self._recent), self._count
         for id_ in removed:
             if self._lookup(recent, id_) is not None:
@@ -78,7 +78,7 @@ class ReferenceSnapshot:
         return recent[id] if id in recent else self._stated.get(id)
 
     def get(self, id: str) -> Subscription | None:
-        """See `triplewire.matchers.Snapshot`."""
+        """See `triplewire.engine.chunk.Snapshot`."""
         return self._lookup(self._recent, id)
 
     def __contains__(self, id: object) -> bool:
@@ -88,11 +88,11 @@ class ReferenceSnapshot:
         return self._count
 
     def all_ids(self) -> list[str]:
-        """See `triplewire.matchers.Snapshot`."""
+        """See `triplewire.engine.chunk.Snapshot`."""
         return [subscription.id for subscription in self._each()]
 
     def all(self, start: int = 0) -> Iterator[Subscription]:
-        """See `triplewire.matchers.Snapshot`."""
+        """See `triplewire.engine.chunk.Snapshot`."""
         return islice(self._each(), start, None)
 
     def _each(self) -> Iterator[Subscription]:
@@ -108,7 +108,7 @@ class ReferenceSnapshot:
         return self._sorted
 
     def match(self, chunk: Chunk, stage: Stage) -> Rows:
-        """See `triplewire.matchers.Snapshot`."""
+        """See `triplewire.engine.chunk.Snapshot`."""
         with stage("load"):
             subscriptions = self._meant()
         publication: list[int] = []
@@ -160,28 +160,28 @@ class ReferenceSnapshot:
         )
 
     def details(self, chunk: Chunk, rows: Rows, places: NDArray[np.int64]) -> Details:
-        """See `triplewire.matchers.Snapshot`."""
+        """See `triplewire.engine.chunk.Snapshot`."""
         assert rows.details is not None
         return Details.of([rows.details[place] for place in places.tolist()])
 
     def ranks(self, numbers: Ids) -> NDArray[np.int64]:
-        """See `triplewire.matchers.Snapshot`."""
+        """See `triplewire.engine.chunk.Snapshot`."""
         return numbers.astype(np.int64)
 
     def ids(self, numbers: Ids) -> list[str]:
-        """See `triplewire.matchers.Snapshot`."""
+        """See `triplewire.engine.chunk.Snapshot`."""
         subscriptions = self._meant()
         return [subscriptions[number].id for number in numbers.tolist()]
 
     def id_column(self, numbers: Ids) -> TextColumn:
-        """See `triplewire.matchers.Snapshot`."""
+        """See `triplewire.engine.chunk.Snapshot`."""
         return TextColumn.of([id_.encode("utf-8", "surrogatepass") for id_ in self.ids(numbers)])
 
     def revisions(self, numbers: Ids) -> NDArray[np.uint64]:
-        """See `triplewire.matchers.Snapshot`."""
+        """See `triplewire.engine.chunk.Snapshot`."""
         return np.array([int(self.revision(id_), 16) for id_ in self.ids(numbers)], np.uint64)
 
     def revision(self, id: str) -> str:
-        """See `triplewire.matchers.Snapshot`."""
+        """See `triplewire.engine.chunk.Snapshot`."""
         subscription = self.get(id)
         return subscription.revision if subscription is not None else ""

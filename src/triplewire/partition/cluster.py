@@ -14,12 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from triplewire.engine import Engine
+from triplewire.engine.chunk import Chunk
 from triplewire.engine.result import MatchResult
 from triplewire.engine.views.encoded_chunks import chunks_for, match_chunks
 from triplewire.errors import Refusal
 from triplewire.ir.evaluation.evaluate import World
 from triplewire.ir.subscription import Subscription
-from triplewire.matchers import Chunk
 from triplewire.model.match import Match
 from triplewire.model.publication import Publication
 from triplewire.partition.engines import add, engine_of

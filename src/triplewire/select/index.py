@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeGuard, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -127,7 +127,6 @@ class IndexMaker(Protocol):
         `ValueError` where they are not all there."""
 
 
-@runtime_checkable
 class Insertable(Index, Protocol):
     """An index that grows: where others are built anew, more subscriptions are inserted into it. The engine does so
     when it takes new subscriptions into a segment, and when it merges segments."""
@@ -138,6 +137,11 @@ class Insertable(Index, Protocol):
 
         Subscriptions, clauses and constants keep their numbers, and new ones come behind them. The numbers of tests
         may be others."""
+
+
+def can_grow(index: Index) -> TypeGuard[Insertable]:
+    """Is it an `Insertable`? To ask for all that a protocol has takes as long as to match a publication."""
+    return hasattr(index, "inserted")
 
 
 class WarmUp(NamedTuple):

@@ -20,6 +20,7 @@ from triplewire.clauses.clauses import Clauses
 from triplewire.clauses.merge import merge
 from triplewire.clauses.view import View
 from triplewire.encode.batch import Bytes, Ids, Offsets
+from triplewire.engine.chunk import Chunk, Details, Stage, SubscriptionCompiler
 from triplewire.engine.segments.arena import Arena, Columns
 from triplewire.engine.segments.context import Forms, SegmentContext, text_row
 from triplewire.engine.segments.ids import IdTable
@@ -30,9 +31,8 @@ from triplewire.ir.normal_form.clauses import NormalForm, normal_form
 from triplewire.ir.subscription import Subscription, revision_of
 from triplewire.ir.walk import calls_in
 from triplewire.kernels.joins.network.columns import StepColumns
-from triplewire.matchers import Chunk, Details, Stage, SubscriptionCompiler
 from triplewire.select.everything import EVERYTHING
-from triplewire.select.index import Index, Insertable, Prepared, Selected, owners
+from triplewire.select.index import Index, Prepared, Selected, can_grow, owners
 from triplewire.verify.batch_verifier import BatchVerifier, Verified
 from triplewire.verify.json_texts import json_column
 from triplewire.verify.objects import of_few, shared
@@ -49,7 +49,7 @@ Selection: TypeAlias = "tuple[str, ...] | None"
 
 
 class SegmentCounts(NamedTuple):
-    """What was looked at for the matches of a chunk (`triplewire.matchers.Rows`)."""
+    """What was looked at for the matches of a chunk (`triplewire.engine.chunk.Rows`)."""
 
     atoms: int = 0
     candidates: int = 0
@@ -60,7 +60,7 @@ class SegmentCounts(NamedTuple):
 @dataclass(slots=True)
 class SegmentRows:
     """The matches of a chunk in one segment: the accepted ones, of publication p the slice `offset` of `accepted`, and
-    those that were verified, as columns. The rest as in `triplewire.matchers.Rows`."""
+    those that were verified, as columns. The rest as in `triplewire.engine.chunk.Rows`."""
 
     offset: Offsets
     accepted: Ids
@@ -340,7 +340,7 @@ class Segment:
             start += len(own)
         context, clauses = parts[0].context, merge([(part.clauses, own) for part, own in pairs])
         index, first = parts[0].index, len(numbers[0])
-        if isinstance(index, Insertable) and first == len(parts[0]):
+        if can_grow(index) and first == len(parts[0]):
             index = index.inserted(clauses, first)
         else:
             index = context.maker.build(clauses)
@@ -388,8 +388,8 @@ def _texts_of(
     """The texts, appended to `writer`, and by number those subscriptions that are kept as objects: without a writer
     all."""
     rows = [compiled.row if writer is not None else b"" for compiled in subscriptions]
-    kept = {number: subscriptions[number].subscription for number, row in enumerate(rows) if not row}
-    return Texts.of(writer or TextWriter(), rows), kept
+    pinned = {number: subscriptions[number].subscription for number, row in enumerate(rows) if not row}
+    return Texts.of(writer or TextWriter(), rows), pinned
 
 
 def selection_of(subscription: Subscription) -> Selection:

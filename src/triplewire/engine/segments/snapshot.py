@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from triplewire.clauses import table
 from triplewire.encode.batch import Ids
 from triplewire.encode.strings import TextColumn
+from triplewire.engine.chunk import Chunk, Details, Install, Rows, Snapshot, Stage, Template
 from triplewire.engine.segments.arena import Arena
 from triplewire.engine.segments.context import SegmentContext
 from triplewire.engine.segments.ids import IdTable, id_key, ranks_together
@@ -34,8 +35,7 @@ from triplewire.engine.segments.texts import Texts, TextWriter
 from triplewire.errors import TriplewireError
 from triplewire.forks import new_lock
 from triplewire.ir.subscription import REVISION_DIGITS, Subscription
-from triplewire.matchers import Chunk, Details, Install, Rows, Snapshot, Stage, Template
-from triplewire.select.index import Insertable
+from triplewire.select.index import can_grow
 
 DELTA = 128  # subscriptions in the delta, at most
 FACTOR = 32  # a segment has at least so many times the subscriptions of all after it, or is merged with them
@@ -78,7 +78,7 @@ class SegmentSnapshot:
     def changed(
         self, added: Sequence[Subscription], removed: Collection[str], *, plain: bool = False
     ) -> SegmentSnapshot:
-        """See `triplewire.matchers.Snapshot`."""
+        """See `triplewire.engine.chunk.Snapshot`."""
         layers, delta = self.layers, self.delta
         if removed:
             layers, delta = self._without(frozenset(removed))
@@ -109,7 +109,7 @@ class SegmentSnapshot:
     def _growing(self) -> Segment | None:
         """A segment of subscriptions that the delta begins with, if there is one whose index can grow."""
         segment = self._before if self._indexed is None or not self.delta else self._indexed[-1].segment
-        return segment if segment is not None and isinstance(segment.index, Insertable) else None
+        return segment if segment is not None and can_grow(segment.index) else None
 
     def _of_delta(
         self, delta: Sequence[CompiledSubscription], before: Segment | None, writer: TextWriter | None
@@ -175,7 +175,7 @@ class SegmentSnapshot:
         return waiting.intersection(ids).union(table.texts(held(self.layers, table)))
 
     def background_work(self) -> Callable[[], Install] | None:
-        """See `triplewire.matchers.Snapshot`."""
+        """See `triplewire.engine.chunk.Snapshot`."""
         layers = self.layers
         if layers and len(layers[-1].segment) < self._full:
             layers = layers[:-1]  # changes still make it anew
@@ -218,7 +218,7 @@ class SegmentSnapshot:
     # --- matching
 
     def match(self, chunk: Chunk, stage: Stage) -> Rows:
-        """See `triplewire.matchers.Snapshot`."""
+        """See `triplewire.engine.chunk.Snapshot`."""
         outer, arena = stage.switch("encode"), self.context.arenas.take(Arena)
         rows = self._matched(chunk, stage, arena)
         self.context.arenas.give(arena)
@@ -265,7 +265,7 @@ class SegmentSnapshot:
         return self._all_layers[place].segment.meant(number - self._starts[place])
 
     def details(self, chunk: Chunk, rows: Rows, places: NDArray[np.int64]) -> Details:
-        """See `triplewire.matchers.Snapshot`."""
+        """See `triplewire.engine.chunk.Snapshot`."""
         publication, numbers = rows.publication[places], rows.subscription[places]
         owner = np.empty(len(places), np.int64)  # which of `parts` each is in
         parts: list[Details] = []
@@ -302,7 +302,7 @@ class SegmentSnapshot:
                 yield layer, mine, numbers[mine] - np.int32(start)
 
     def ids(self, numbers: Ids) -> list[str]:
-        """See `triplewire.matchers.Snapshot`."""
+        """See `triplewire.engine.chunk.Snapshot`."""
         out = [""] * len(numbers)
         for layer, mine, local in self._by_layer(numbers):
             texts = layer.segment.ids.texts(local)
@@ -313,19 +313,19 @@ class SegmentSnapshot:
         return out
 
     def id_column(self, numbers: Ids) -> TextColumn:
-        """See `triplewire.matchers.Snapshot`."""
+        """See `triplewire.engine.chunk.Snapshot`."""
         parts = ((mine, layer.segment.ids.column(local)) for layer, mine, local in self._by_layer(numbers))
         return TextColumn.scattered(parts, len(numbers))
 
     def revisions(self, numbers: Ids) -> NDArray[np.uint64]:
-        """See `triplewire.matchers.Snapshot`."""
+        """See `triplewire.engine.chunk.Snapshot`."""
         out = np.zeros(len(numbers), np.uint64)
         for layer, mine, local in self._by_layer(numbers):
             out[mine] = layer.segment.revisions(local)
         return out
 
     def revision(self, id: str) -> str:
-        """See `triplewire.matchers.Snapshot`."""
+        """See `triplewire.engine.chunk.Snapshot`."""
         for added in self.delta:
             if added.subscription.id == id:
                 return added.subscription.revision
@@ -336,7 +336,7 @@ class SegmentSnapshot:
         return f"{int(layer.segment.revisions(np.array([number], np.int32))[0]):0{REVISION_DIGITS}x}"
 
     def ranks(self, numbers: Ids) -> NDArray[np.int64]:
-        """See `triplewire.matchers.Snapshot`."""
+        """See `triplewire.engine.chunk.Snapshot`."""
         if len(self._all_layers) == 1:
             return self._all_layers[0].segment.ids.rank[numbers].astype(np.int64)
         used, inverse = np.unique(numbers, return_inverse=True)
@@ -361,7 +361,7 @@ class SegmentSnapshot:
         return any(compiled.subscription.id == id for compiled in self.delta) or self._find(id) is not None
 
     def get(self, id: str) -> Subscription | None:
-        """See `triplewire.matchers.Snapshot`."""
+        """See `triplewire.engine.chunk.Snapshot`."""
         for compiled in self.delta:
             if compiled.subscription.id == id:
                 return compiled.subscription
@@ -369,12 +369,12 @@ class SegmentSnapshot:
         return place[0].segment.stated(place[1]) if place is not None else None
 
     def all_ids(self) -> list[str]:
-        """See `triplewire.matchers.Snapshot`."""
+        """See `triplewire.engine.chunk.Snapshot`."""
         indexed = [id_ for layer in self.layers for id_ in layer.segment.ids.texts(layer.numbers().astype(np.int32))]
         return [*indexed, *(compiled.subscription.id for compiled in self.delta)]
 
     def all(self, start: int = 0) -> Iterator[Subscription]:
-        """See `triplewire.matchers.Snapshot`."""
+        """See `triplewire.engine.chunk.Snapshot`."""
         for layer in self.layers:
             if start < layer.alive:
                 for number in layer.numbers()[start:].tolist():

@@ -8,6 +8,7 @@ from itertools import groupby, islice
 from pathlib import Path
 from typing import Any
 
+from triplewire.engine.chunk import Snapshot
 from triplewire.engine.compiler import Compiler
 from triplewire.engine.current_snapshot import CurrentSnapshot
 from triplewire.engine.reference import Reference
@@ -15,7 +16,6 @@ from triplewire.engine.store import directory as store
 from triplewire.engine.store import rows as saved_rows
 from triplewire.engine.store.called_operators import UNITS, units_in
 from triplewire.engine.store.manifest import damaged
-from triplewire.matchers import Snapshot
 from triplewire.select.index import IndexMaker
 
 LOADED_TOGETHER = 16_384  # subscriptions of a file that are registered together

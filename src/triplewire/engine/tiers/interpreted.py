@@ -8,13 +8,13 @@ from functools import partial
 from itertools import groupby
 from typing import Self
 
+from triplewire.engine.chunk import Chunk, Install, Rows, Snapshot, Stage
 from triplewire.engine.compiler import Compiler
 from triplewire.engine.reference import Reference, ReferenceSnapshot
 from triplewire.engine.tiers.kernels import KERNELS
 from triplewire.errors import TriplewireError
 from triplewire.forks import new_lock
 from triplewire.ir.subscription import Subscription
-from triplewire.matchers import Chunk, Install, Rows, Snapshot, Stage
 from triplewire.select.index import IndexMaker
 
 _FORMER = 1_000  # ids that were removed, and are kept among the others
@@ -54,7 +54,7 @@ class InterpretedSnapshot(ReferenceSnapshot):
         self._follower: Snapshot | None = None
 
     def changed(self, added: Sequence[Subscription], removed: Collection[str], *, plain: bool = False) -> Self:
-        """See `triplewire.matchers.Snapshot`."""
+        """See `triplewire.engine.chunk.Snapshot`."""
         other = super().changed(added, removed, plain=plain)
         other._lock, other._follower = new_lock(), None
         if not plain:
@@ -64,7 +64,7 @@ class InterpretedSnapshot(ReferenceSnapshot):
         return other
 
     def match(self, chunk: Chunk, stage: Stage) -> Rows:
-        """See `triplewire.matchers.Snapshot`."""
+        """See `triplewire.engine.chunk.Snapshot`."""
         begun = time.perf_counter()
         rows = super().match(chunk, stage)
         KERNELS.spent += time.perf_counter() - begun

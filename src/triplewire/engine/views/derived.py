@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
+from triplewire.engine.chunk import Snapshot
 from triplewire.engine.current_snapshot import CurrentSnapshot
 from triplewire.engine.engine import Engine
 from triplewire.engine.explain.recent import RecentResults
 from triplewire.engine.tiers.interpreted import empty_snapshot
 from triplewire.ir.subscription import Subscription
-from triplewire.matchers import Snapshot
 
 
 def derived_engine(engine: Engine, added: Iterable[Subscription] = (), removed: Collection[str] = ()) -> Engine:

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from triplewire.engine.chunk import Chunk
 from triplewire.engine.engine import Engine
 from triplewire.engine.incoming import chunks_of, chunks_of_batches, matched
 from triplewire.engine.result import MatchResult
 from triplewire.engine.stats import Clock
-from triplewire.matchers import Chunk
 from triplewire.model.publication import Publication
 
 if TYPE_CHECKING:
