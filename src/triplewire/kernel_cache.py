@@ -230,14 +230,14 @@ def mark_complete(folder: Path) -> None:
     sweep(folder)
 
 
-def are_complete() -> bool:
-    """Are all kernels compiled, also those of plug-ins that this process knows of?"""
-    return all(is_complete(place) for place in _folders())
+def incomplete() -> list[Path]:
+    """The folders where kernels are missing, also those of plug-ins that this process knows of."""
+    return [place for place in _folders() if not is_complete(place)]
 
 
 def mark_all_complete() -> None:
     """All kernels are compiled that this process knows of."""
-    for place in _folders():
+    for place in incomplete():
         mark_complete(place)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import shutil
 import subprocess
@@ -72,6 +73,19 @@ def test_the_key_changes_with_every_file_and_version(tmp_path: Path) -> None:
     (tmp_path / "kernels.py").unlink()
     assert key() == keys[-1]
     assert len(set(keys)) == len(keys)
+
+
+def test_kernels_use_nothing_of_ours_that_the_key_does_not_cover() -> None:
+    """Else an edit there would run old machine code."""
+    seen, outside = 0, []
+    for path in kernel_cache.OURS.files():
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "triplewire":
+                names = [f"{node.module}.{alias.name}" for alias in node.names]
+                seen += len(names)
+                outside += [name for name in names if not {"kernels", "kernel_cache"} & set(name.split("."))]
+    assert seen > 100, "hardly any import was found: this test is blind"
+    assert not outside
 
 
 def test_the_key_in_a_zip_archive(tmp_path: Path) -> None:

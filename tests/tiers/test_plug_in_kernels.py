@@ -91,7 +91,7 @@ for name in "pq":
     engine.subscribe(f"SELECT * {{ ?s <urn:{name}> ?o }}", id=name)
 first = told(engine)
 started = time.monotonic()
-while not kernel_cache.are_complete() and time.monotonic() - started < 240:
+while kernel_cache.incomplete() and time.monotonic() - started < 240:
     time.sleep(0.1)
 engine.settle()
 second = told(engine)

@@ -107,7 +107,7 @@ class Kernels:
         now = time.monotonic()
         if not self._is_complete and now - self._looked >= _LOOK_SECONDS:
             self._looked = now
-            self._is_complete = kernel_cache.folder() is not None and kernel_cache.are_complete()
+            self._is_complete = kernel_cache.folder() is not None and not kernel_cache.incomplete()
         return self._is_complete
 
     def are_worth_loading(self, subscriptions: int) -> bool:
@@ -137,15 +137,13 @@ class Kernels:
         return self.refused is None
 
     def _obtain(self) -> None:
-        folder = kernel_cache.folder()
-        assert folder is not None
         told = False
-        while not kernel_cache.are_complete():
+        while missing := kernel_cache.incomplete():
             if not told:
                 self.tell()
                 told = True
             self._end_child()  # its work is kept; here it goes on with the priority of somebody who waits
-            with locked(folder / kernel_cache.LOCK) as held:
+            with locked(missing[0] / kernel_cache.LOCK) as held:
                 if held:
                     self._run(_COMPILE)
                     kernel_cache.mark_all_complete()
@@ -220,15 +218,14 @@ def compile_aside(parent: int, linger: float = LINGER_SECONDS) -> int:
     if hasattr(os, "nice"):
         os.nice(19)
     threading.Thread(target=_end_with, args=(parent, linger), daemon=True).start()
-    folder = kernel_cache.folder()
-    if folder is None:
+    if kernel_cache.folder() is None:
         return 1
-    with locked(folder / kernel_cache.LOCK) as held:
-        if held:
-            list(plugins.loaded("matcher"))  # so that their kernels are known
-        if held and not kernel_cache.are_complete():
-            plugins.attribute(_COMPILE)()
-            kernel_cache.mark_all_complete()
+    list(plugins.loaded("matcher"))  # so that their kernels are known
+    if missing := kernel_cache.incomplete():
+        with locked(missing[0] / kernel_cache.LOCK) as held:
+            if held and kernel_cache.incomplete():
+                plugins.attribute(_COMPILE)()
+                kernel_cache.mark_all_complete()
     return 0
 
 
