@@ -30,6 +30,7 @@ FOLDER = "TRIPLEWIRE_CACHE"
 """The environment variable that names the folder to use before all others."""
 
 PACKAGE, KERNELS = Path(__file__).parent, "kernels"
+_CONSTANTS = frozenset([Path("model/packed.py")])  # files with constants that kernels use: they are in machine code
 BESIDE = PACKAGE / KERNELS / "__pycache__"
 """Where compiled code lies beside the package, and other programs put none."""
 STALE_DAYS = 7  # after so many days without use, folders of other keys are removed where other programs may use them
@@ -41,8 +42,9 @@ _PACKAGES = ("numba", "llvmlite", "numpy")
 
 @dataclass(frozen=True)
 class Sources:
-    """Files whose kernels have one key and one folder: below a package those in folders named `kernels`; of a plug-in
-    one file, or all below a folder. `prefix`: how the names of their folders on disk begin."""
+    """Files whose kernels have one key and one folder: below a package those in folders named `kernels`, and what
+    these take constants from; of a plug-in one file, or all below a folder. `prefix`: how the names of their folders
+    on disk begin."""
 
     root: Path
     prefix: str = _PREFIX
@@ -52,7 +54,8 @@ class Sources:
         """Is it one of these files?"""
         if not file.is_relative_to(self.root):
             return False
-        return not self.is_package or KERNELS in file.relative_to(self.root).parts[:-1]
+        path = file.relative_to(self.root)
+        return not self.is_package or KERNELS in path.parts[:-1] or path in _CONSTANTS
 
     def files(self) -> list[Path]:
         """These files, sorted; where they lie in a zip archive, that archive alone."""
