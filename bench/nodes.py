@@ -24,10 +24,10 @@ from bench.operators_paper import to_csv, to_svg
 from bench.report import Figure
 from triplewire.encode.schema import to_batch
 from triplewire.engine import Engine
+from triplewire.engine.chunk import Chunk
 from triplewire.engine.views.encoded_chunks import encoded, match_chunks
 from triplewire.ir.evaluation.evaluate import World
 from triplewire.ir.subscription import Subscription
-from triplewire.matchers import Chunk
 from triplewire.model.publication import Publication
 from triplewire.partition import cluster
 from triplewire.partition.engines import engine_of

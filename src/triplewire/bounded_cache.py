@@ -6,10 +6,13 @@ subscriptions in the same order, so the entry that was used longest ago is the o
 
 from __future__ import annotations
 
-import random
+import math
 from collections.abc import Callable, Hashable
 from functools import lru_cache, wraps
+from operator import itemgetter
 from typing import Any, Generic, TypeVar, cast
+
+from cachetools import RRCache
 
 from triplewire.forks import new_lock
 
@@ -41,18 +44,24 @@ class BoundedCache(Generic[K, V]):
     """
 
     def __init__(self) -> None:
-        self.weight = 0
-        self._entries: dict[K, tuple[V, int]] = {}
-        self._keys: list[K] = []  # in any order
+        self._entries: RRCache[K, tuple[V, int]] = RRCache(math.inf, getsizeof=itemgetter(1))
         self._lock = new_lock()
+
+    @property
+    def weight(self) -> int:
+        """What the values weigh together."""
+        return int(self._entries.currsize)
 
     def __len__(self) -> int:
         return len(self._entries)
 
     def get(self, key: K) -> V | None:
         """The value, if it is there."""
-        entry = self._entries.get(key)
-        return None if entry is None else entry[0]
+        try:
+            value: V = self._entries[key][0]
+        except KeyError:
+            return None
+        return value
 
     def get_or_make(self, key: K, make: Callable[[], V], weight: int, most: int) -> V:
         """The value. Where it is not there, `make` makes it, and it is kept. Raises what `make` raises."""
@@ -63,21 +72,16 @@ class BoundedCache(Generic[K, V]):
         return value
 
     def put(self, key: K, value: V, weight: int, most: int) -> bool:
-        """Add or replace a value, then evict random entries until all weigh at most `most`, or one is left.
-
-        Returns whether the limit was exceeded before the eviction.
-        """
+        """Add or replace a value. Before, random ones are dropped until all weigh at most `most`, or none is left;
+        returns whether there was need."""
         with self._lock:
-            before = self._entries.get(key)
-            if before is None:
-                self._keys.append(key)
-            self._entries[key] = value, weight
-            self.weight += weight - (0 if before is None else before[1])
-            is_full = self.weight > most
-            while self.weight > most and len(self._keys) > 1:
-                place = random.randrange(len(self._keys))
-                dropped, self._keys[place] = self._keys[place], self._keys[-1]
-                self._keys.pop()
-                # there is none where a process was forked while another thread was in this block
-                self.weight -= self._entries.pop(dropped, (value, 0))[1]
+            entries, is_full = self._entries, False
+            try:
+                entries.pop(key, None)
+                is_full = entries.currsize + weight > most
+                while len(entries) and entries.currsize + weight > most:
+                    entries.popitem()
+            except KeyError:  # in a process that was forked while another thread was in this block
+                entries.clear()
+            entries[key] = value, weight
             return is_full

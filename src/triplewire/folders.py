@@ -1,5 +1,6 @@
 """The files that a path stands for: those below a folder, with what is left out, and what a glob names. It is the same
-for publications and subscriptions. Also: reading and replacing small files, and having files written to disk."""
+for publications and subscriptions. Also: reading and replacing small files, having files written to disk, and locks
+between processes."""
 
 from __future__ import annotations
 
@@ -12,9 +13,14 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
+from triplewire.errors import StoreError
+
 NO_PLAIN_FILE = "it is no plain file, but a pipe, a socket or a device"
 LINK = "it is a link to a folder, which is not followed: name that folder itself"
-
+LOCK = ".lock"
+"""The file in a directory that is locked by whoever writes there."""
+WAIT_SECONDS = 60.0  # for another process that writes to the same directory
+_LOOK_SECONDS = 0.02  # between two tries
 
 MOST_TEXT = 16 << 20  # bytes of a file of settings or operators
 
@@ -53,6 +59,36 @@ def sync(folder: Path) -> None:
             os.fsync(file)
         finally:
             os.close(file)
+
+
+@contextmanager
+def locked(path: Path, wait: float = 0) -> Iterator[bool]:
+    """Holds the lock in the block, if it can be had within so many seconds; says whether that is so. The operating
+    system unlocks it when its owner ends in any way; the file stays, and what is in it.
+
+    Raises `OSError` where the path is a link: what it leads to is not ours.
+    """
+    from filelock import FileLock, Timeout  # most programs neither save nor compile
+
+    lock = FileLock(path, thread_local=False)
+    with suppress(Timeout):
+        lock.acquire(timeout=wait, poll_interval=_LOOK_SECONDS)
+    try:
+        yield lock.is_locked
+    finally:
+        lock.release()
+
+
+@contextmanager
+def alone(directory: Path) -> Iterator[None]:
+    """A block in which no other process or thread writes to a directory. Waits for the others. Raises `StoreError`
+    after `WAIT_SECONDS`."""
+    with locked(directory / LOCK, WAIT_SECONDS) as held:
+        if not held:
+            what = f"another process has been writing to it for {WAIT_SECONDS:.0f} seconds"
+            remedy = "wait until it has ended, or choose another directory"
+            raise StoreError(what, source=str(directory), remedy=remedy)
+        yield
 
 
 def named_by(path: str) -> list[str]:

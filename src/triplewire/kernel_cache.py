@@ -1,10 +1,11 @@
 """Where compiled kernels lie on disk: a folder for each state of the kernels' sources.
 
-The folder's name holds the version of Python and a key: the SHA-256 of all files in `triplewire.kernels`, with the
-versions of Numba, llvmlite and NumPy. So kernels may call helpers of other files: after an edit anywhere, all are
-compiled again, into a new folder. Numba itself tells processors apart. This module imports no Numba: to look whether
-all kernels are compiled takes a few milliseconds. Who puts them there: `triplewire.kernels.locator`,
-`triplewire.engine.tiers`.
+Kernels are in folders named `kernels` anywhere below this package, and where plug-ins say (`register`). The name of the
+folder on disk holds the version of Python and a key: the SHA-256 of all these files, with the versions of Numba,
+llvmlite and NumPy. So kernels may call helpers of other files: after an edit anywhere, all are compiled again, into a
+new folder. The kernels of a plug-in have a folder and a key of their own. Numba itself tells processors apart. This
+module imports no Numba: to look whether all kernels are compiled takes a few milliseconds. Who puts them there:
+`triplewire.kernels.locator`, `triplewire.engine.tiers`.
 """
 
 from __future__ import annotations
@@ -21,40 +22,88 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from functools import cache
+from dataclasses import dataclass
+from functools import cache, cached_property
 from pathlib import Path
 
 FOLDER = "TRIPLEWIRE_CACHE"
 """The environment variable that names the folder to use before all others."""
 
-KERNELS = Path(__file__).parent / "kernels"
+PACKAGE, KERNELS = Path(__file__).parent, "kernels"
+_CONSTANTS = frozenset([Path("model/packed.py")])  # files with constants that kernels use: they are in machine code
+BESIDE = PACKAGE / KERNELS / "__pycache__"
+"""Where compiled code lies beside the package, and other programs put none."""
 STALE_DAYS = 7  # after so many days without use, folders of other keys are removed where other programs may use them
 LOCK = "lock"
-_PREFIX = f"kernels-{sys.implementation.cache_tag or platform.python_version()}-"
+_PREFIX = f"{KERNELS}-{sys.implementation.cache_tag or platform.python_version()}-"
 _COMPLETE, _KEY_DIGITS = "complete-", 16
 _PACKAGES = ("numba", "llvmlite", "numpy")
 
 
-def source_key(sources: Path, versions: Mapping[str, str]) -> str:
-    """A key for the names and content of all Python files below a folder, and for the versions of what compiles them.
+@dataclass(frozen=True)
+class Sources:
+    """Files whose kernels have one key and one folder: below a package those in folders named `kernels`, and what
+    these take constants from; of a plug-in one file, or all below a folder. `prefix`: how the names of their folders
+    on disk begin."""
 
-    `sources` may lie in a zip archive: the key is then that of the whole archive.
-    """
-    digest = hashlib.sha256(repr(sorted(versions.items())).encode())
-    folder = sources if sources.is_dir() else next(path for path in sources.parents if path.exists())
-    for path in sorted(folder.rglob("*.py")) if folder.is_dir() else [folder]:
-        content = path.read_bytes()
-        digest.update(f"{path.relative_to(folder).as_posix()}\0{len(content)}\0".encode() + content)
-    return digest.hexdigest()[:_KEY_DIGITS]
+    root: Path
+    prefix: str = _PREFIX
+    is_package: bool = True
+
+    def holds(self, file: Path) -> bool:
+        """Is it one of these files?"""
+        if not file.is_relative_to(self.root):
+            return False
+        path = file.relative_to(self.root)
+        return not self.is_package or KERNELS in path.parts[:-1] or path in _CONSTANTS
+
+    def files(self) -> list[Path]:
+        """These files, sorted; where they lie in a zip archive, that archive alone."""
+        place = next(path for path in (self.root, *self.root.parents) if path.exists())
+        if not place.is_dir():
+            return [place]
+        below = (Path(folder, name) for folder, _, names in os.walk(place) for name in names if name.endswith(".py"))
+        return sorted(filter(self.holds, below))
+
+    def key_with(self, versions: Mapping[str, str]) -> str:
+        """A key for the names and content of these files, and for the versions of what compiles them."""
+        digest = hashlib.sha256(repr(sorted(versions.items())).encode())
+        for path in self.files():
+            name = path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else ""
+            content = path.read_bytes()
+            digest.update(f"{name}\0{len(content)}\0".encode() + content)
+        return digest.hexdigest()[:_KEY_DIGITS]
+
+    @cached_property
+    def key(self) -> str:
+        """The key of these files as they are installed."""
+        from importlib.metadata import version  # only programs that match need it
+
+        versions = {name: version(name) for name in _PACKAGES}
+        return self.key_with(versions if self.is_package else versions | {"triplewire": OURS.key})
+
+    @property
+    def folder_name(self) -> str:
+        """The name of their folder on disk."""
+        return f"{self.prefix}{self.key}"
 
 
-@cache
-def key() -> str:
-    """The key of the kernels as they are installed."""
-    from importlib.metadata import version  # only programs that match need it
+OURS = Sources(PACKAGE)
+_registered = [OURS]
 
-    versions = {name: version(name) for name in _PACKAGES}
-    return source_key(KERNELS, versions)
+
+def register(path: str | Path) -> None:
+    """Say that the kernels of a plug-in are in this file, or below this folder."""
+    root = Path(path).absolute()
+    name = root.stem if root.suffix else root.parent.name
+    sources = Sources(root, f"{name}.{_PREFIX}", is_package=False)
+    if sources not in _registered:
+        _registered.append(sources)
+
+
+def registered() -> tuple[Sources, ...]:
+    """All sources of kernels that this process knows of, ours first."""
+    return tuple(_registered)
 
 
 @cache
@@ -106,7 +155,7 @@ def cache_folders(environment: Mapping[str, str]) -> Iterator[Path]:
     base = environment.get("XDG_CACHE_HOME") or os.path.join(environment.get("HOME") or "", ".cache")
     if os.path.isabs(base):
         yield Path(base) / "triplewire"
-    yield KERNELS / "__pycache__"
+    yield BESIDE
     own = _temporary()
     if own is not None and _is_private(own):
         yield own
@@ -137,12 +186,12 @@ def _is_private(folder: Path) -> bool:
     return stat.S_ISDIR(about.st_mode) and about.st_uid == os.getuid() and not about.st_mode & 0o022
 
 
-def choose(folders: Iterator[Path], key: str) -> Path | None:
-    """The first folder for this key that holds all kernels or can be written; None where there is none."""
+def choose(folders: Iterator[Path], name: str) -> Path | None:
+    """The first folder of this name, in one of the folders, that is complete or can be written; None where there is
+    none."""
     for folder in folders:
-        own = folder / f"{_PREFIX}{key}"
-        if is_complete(own) or _is_writable(own):
-            return own
+        if is_complete(folder / name) or _is_writable(folder / name):
+            return folder / name
     return None
 
 
@@ -157,11 +206,12 @@ def _is_writable(folder: Path) -> bool:
 
 
 @cache
-def folder() -> Path | None:
+def folder(sources: Sources = OURS) -> Path | None:
     """The folder of compiled kernels that this process uses: one that is named, else one that holds all kernels, else
     one that can be written. None where there is none."""
-    complete = (own for place in cache_folders(os.environ) if is_complete(own := place / f"{_PREFIX}{key()}"))
-    return choose(named_places(os.environ), key()) or next(complete, None) or choose(cache_folders(os.environ), key())
+    name = sources.folder_name
+    complete = (place / name for place in cache_folders(os.environ) if is_complete(place / name))
+    return choose(named_places(os.environ), name) or next(complete, None) or choose(cache_folders(os.environ), name)
 
 
 # --- what is in it ---------------------------------------------------------------------------------------------------
@@ -183,17 +233,33 @@ def mark_complete(folder: Path) -> None:
     sweep(folder)
 
 
-def used(folder: Path) -> None:
-    """Note that the folder is in use, so that it is not swept away."""
-    with suppress(OSError):  # it cannot be written, so nobody sweeps it either
-        os.utime(folder)
+def incomplete() -> list[Path]:
+    """The folders where kernels are missing, also those of plug-ins that this process knows of."""
+    return [place for place in _folders() if not is_complete(place)]
+
+
+def mark_all_complete() -> None:
+    """All kernels are compiled that this process knows of."""
+    for place in incomplete():
+        mark_complete(place)
+
+
+def note_use() -> None:
+    """Note that the folders are in use, so that they are not swept away."""
+    for place in _folders():
+        with suppress(OSError):  # it cannot be written, so nobody sweeps it either
+            os.utime(place)
+
+
+def _folders() -> list[Path]:
+    return [place for sources in _registered if (place := folder(sources)) is not None]
 
 
 def sweep(folder: Path) -> None:
-    """Remove the folders of other keys: at once beside the package, where only this program uses them, and elsewhere
-    those that were not used for `STALE_DAYS`."""
-    oldest = time.time() - (0 if folder.parent == KERNELS / "__pycache__" else STALE_DAYS * 86_400)
-    for other in folder.parent.glob(f"{_PREFIX}*"):
+    """Remove the folders that this one's sources had under other keys: at once beside the package, where only this
+    program uses them, and elsewhere those that were not used for `STALE_DAYS`."""
+    oldest = time.time() - (0 if folder.parent == BESIDE else STALE_DAYS * 86_400)
+    for other in folder.parent.glob(f"{folder.name.rpartition('-')[0]}-*"):
         try:
             if other != folder and other.stat().st_mtime <= oldest:
                 shutil.rmtree(other, ignore_errors=True)

@@ -9,11 +9,15 @@ from __future__ import annotations
 
 import importlib
 import re
+import warnings
+from collections.abc import Iterator
 from functools import cache
 from importlib.metadata import entry_points
 from typing import Any
 
-from triplewire.errors import TriplewireError
+from triplewire.errors import TriplewireError, text_of_raised
+
+DEFAULT_MATCHER = "trie"
 
 BUILT_IN: dict[str, dict[str, str]] = {
     "language": {
@@ -23,7 +27,7 @@ BUILT_IN: dict[str, dict[str, str]] = {
         "predicates": "triplewire.languages.predicates:parse",
     },
     "matcher": {
-        "reference": "triplewire.matchers:REFERENCE",
+        "reference": "triplewire.engine.reference:REFERENCE",
         "everything": "triplewire.select.everything:EVERYTHING",
         "trie": "triplewire.select.trie.maker:TRIE",
     },
@@ -68,6 +72,20 @@ def find(family: str, name: str) -> Any:
         for entry in entry_points(group=f"triplewire.{family}", name=name):
             return entry.load()
     raise TriplewireError(f"there is no {family} named {name!r}", remedy=f"known: {', '.join(names(family))}")
+
+
+def loaded(family: str) -> Iterator[tuple[str, Any]]:
+    """All plug-ins of a family that are installed, with their names. One that cannot be imported is a warning."""
+    for name in names(family):
+        try:
+            yield name, find(family, name)
+        except Exception as error:
+            warn_of(family, name, error)
+
+
+def warn_of(family: str, name: str, error: Exception) -> None:
+    """Tell that a plug-in has failed where the others go on."""
+    warnings.warn(f"the {family} {name!r} is left out: {text_of_raised(error)}", RuntimeWarning, stacklevel=3)
 
 
 @cache

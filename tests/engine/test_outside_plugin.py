@@ -39,6 +39,9 @@ def property_language(text, context):
 class ByPredicate:
     """An index that looks at constant predicates: a clause is checked where the publication has all of them."""
 
+    order = None
+    proves_constants = False
+
     def __init__(self, clauses: Clauses) -> None:
         self.clauses = clauses
 

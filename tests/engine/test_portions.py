@@ -12,9 +12,9 @@ from triplewire import Engine, Publication
 from triplewire.encode import publications as encoding
 from triplewire.encode.batch import Batch
 from triplewire.encode.schema import to_batch
+from triplewire.engine.chunk import Chunk
 from triplewire.engine.incoming import ROWS, ChunkSizer
 from triplewire.engine.views.encoded_chunks import chunks_for, encoded, match_chunks
-from triplewire.matchers import Chunk
 from triplewire.partition.cluster import take_publications
 
 

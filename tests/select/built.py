@@ -15,7 +15,7 @@ from triplewire.engine.segments.arena import Arena
 from triplewire.ir.evaluation.evaluate import World
 from triplewire.ir.normal_form.clauses import normal_form
 from triplewire.ir.subscription import Subscription
-from triplewire.select.index import Index, IndexMaker, Selected, order_of
+from triplewire.select.index import Index, IndexMaker, Selected
 
 MAKERS = [name for name in plugins.names("matcher") if isinstance(plugins.find("matcher", name), IndexMaker)]
 """The names of the matchers that are indexes."""
@@ -69,7 +69,7 @@ class Built:
     def to_check(self, selected: Selected, publication: int) -> set[int]:
         """The subscriptions with a clause to check."""
         rows = slice(selected.check_offset[publication], selected.check_offset[publication + 1])
-        order, places = order_of(self.index), selected.check_place[rows]
+        order, places = self.index.order, selected.check_place[rows]
         return set(self.clauses.facts.owner[places if order is None else order[places]].tolist())
 
 

@@ -19,7 +19,7 @@ from triplewire.ir.checks import check
 from triplewire.ir.evaluation.evaluate import evaluate
 from triplewire.ir.nodes import And
 from triplewire.ir.subscription import Subscription
-from triplewire.select.index import Selected, order_of
+from triplewire.select.index import Selected
 from triplewire.select.trie import atom_tables
 
 MOST = 3
@@ -53,7 +53,7 @@ def keeps_the_law(built: Built, selected: Selected, subscriptions: list[Subscrip
 @given(trees=st.lists(st.tuples(groups, st.booleans()), max_size=12))
 def test_an_order_has_each_clause_once(maker: str, trees: list[tuple[And, bool]]) -> None:
     built = Built.of(clauses_of([one for tree, ask in trees if (one := registered(tree, ask))]), maker)
-    order = order_of(built.index)
+    order = built.index.order
     assert order is not None or maker != "trie"
     assert order is None or sorted(order.tolist()) == list(range(built.clauses.count))
 

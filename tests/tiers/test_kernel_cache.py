@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import shutil
 import subprocess
@@ -13,7 +14,6 @@ import pytest
 
 from triplewire import kernel_cache
 
-KERNELS = Path(kernel_cache.__file__).parent / "kernels"
 HELPER = """from typing import Any
 from numba import njit
 
@@ -23,7 +23,7 @@ def add(value: Any) -> Any:
 """
 CALLER = """from typing import Any
 from numba import njit
-from triplewire.kernels.text.added import add
+from triplewire.select.trie.kernels.added import add
 
 @njit(cache=True)
 def twice(value: Any) -> Any:
@@ -34,8 +34,10 @@ RUN = "from triplewire.kernels.twice import twice; print(twice(1), dict(twice.st
 
 def test_an_edit_of_a_shared_helper_compiles_its_callers_again(tmp_path: Path) -> None:
     package = tmp_path / "src" / "triplewire"
-    shutil.copytree(KERNELS.parent, package, ignore=shutil.ignore_patterns("__pycache__"))
-    helper, caller = package / "kernels/text/added.py", package / "kernels/twice.py"
+    shutil.copytree(kernel_cache.PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__"))
+    helper, caller = package / "select/trie/kernels/added.py", package / "kernels/twice.py"
+    helper.parent.mkdir()
+    (helper.parent / "__init__.py").write_text("")
     caller.write_text(CALLER)
     cache = tmp_path / "cache"
     said = []
@@ -50,18 +52,52 @@ def test_an_edit_of_a_shared_helper_compiles_its_callers_again(tmp_path: Path) -
 
 
 def test_the_key_changes_with_every_file_and_version(tmp_path: Path) -> None:
-    (tmp_path / "below").mkdir()
-    first, second = tmp_path / "a.py", tmp_path / "below/b.py"
-    first.write_text("one")
-    second.write_text("two")
-    keys = [kernel_cache.source_key(tmp_path, {"numba": "1"})]
-    assert kernel_cache.source_key(tmp_path, {"numba": "1"}) == keys[0]
-    keys.append(kernel_cache.source_key(tmp_path, {"numba": "2"}))
-    second.write_text("other")
-    keys.append(kernel_cache.source_key(tmp_path, {"numba": "1"}))
-    second.rename(tmp_path / "b.py")
-    keys.append(kernel_cache.source_key(tmp_path, {"numba": "1"}))
+    """Of folders named `kernels` anywhere below the package, and of none else."""
+    for folder in ("kernels/below", "deep/er/kernels", "beside"):
+        (tmp_path / folder).mkdir(parents=True)
+    first, second, third = (tmp_path / name for name in ("kernels/a.py", "kernels/below/b.py", "deep/er/kernels/a.py"))
+    for file in (first, second, third, tmp_path / "kernels.py", tmp_path / "beside/c.py"):
+        file.write_text("one")
+
+    def key(numba: str = "1") -> str:
+        return kernel_cache.Sources(tmp_path).key_with({"numba": numba})
+
+    assert kernel_cache.Sources(tmp_path).files() == [third, first, second]
+    keys = [key(), key("2")]
+    for file in (second, third):
+        file.write_text("other")
+        keys.append(key())
+    second.rename(tmp_path / "kernels/b.py")
+    keys.append(key())
+    (tmp_path / "beside/c.py").write_text("other")
+    (tmp_path / "kernels.py").unlink()
+    assert key() == keys[-1]
     assert len(set(keys)) == len(keys)
+
+
+def test_kernels_use_nothing_of_ours_that_the_key_does_not_cover() -> None:
+    """Else an edit there would run old machine code."""
+    seen, outside = 0, []
+    for path in filter(lambda file: "kernels" in file.parts, kernel_cache.OURS.files()):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "triplewire":
+                names = [f"{node.module}.{alias.name}" for alias in node.names]
+                seen += len(names)
+                place = kernel_cache.PACKAGE.joinpath(*(node.module or "").split(".")[1:]).with_suffix(".py")
+                covered = kernel_cache.OURS.holds(place) or "kernel_cache" in f"{node.module} {names}"
+                outside += [] if covered or place.stem == "kernels" else names
+    assert seen > 100, "hardly any import was found: this test is blind"
+    assert not outside
+
+
+def test_the_key_in_a_zip_archive(tmp_path: Path) -> None:
+    archive = tmp_path / "package.zip"
+    sources = kernel_cache.Sources(archive / "triplewire")
+    keys = []
+    for content in (b"one", b"one", b"other"):
+        archive.write_bytes(content)
+        keys.append(sources.key_with({}))
+    assert keys[0] == keys[1] != keys[2]
 
 
 def test_the_first_folder_that_can_be_written_is_taken(tmp_path: Path) -> None:
@@ -91,8 +127,8 @@ def test_a_complete_folder_is_taken_though_it_cannot_be_written(
 def test_the_order_of_places() -> None:
     environment = {kernel_cache.FOLDER: "/a", "NUMBA_CACHE_DIR": "/b", "XDG_CACHE_HOME": "/c"}
     assert list(kernel_cache.named_places(environment)) == [Path("/a"), Path("/b")]
-    assert list(kernel_cache.cache_folders(environment))[:2] == [Path("/c/triplewire"), KERNELS / "__pycache__"]
-    assert next(kernel_cache.cache_folders({})) == KERNELS / "__pycache__"
+    assert list(kernel_cache.cache_folders(environment))[:2] == [Path("/c/triplewire"), kernel_cache.BESIDE]
+    assert next(kernel_cache.cache_folders({})) == kernel_cache.BESIDE
 
 
 @pytest.mark.skipif(not hasattr(os, "getuid"), reason="users are told apart on Unix")
@@ -105,10 +141,9 @@ def test_a_temporary_folder_that_others_can_write_is_not_taken(tmp_path: Path, m
     assert own not in kernel_cache.cache_folders({})
 
 
-def test_folders_of_other_keys_are_swept_away(tmp_path: Path) -> None:
-    mine, recent, old, foreign = (tmp_path / name for name in ("mine", "recent", "old", "foreign"))
-    mine, recent, old = (kernel_cache.choose(iter([tmp_path]), name) or tmp_path for name in ("mine", "recent", "old"))
-    foreign.mkdir()
+def test_folders_of_other_keys_are_swept_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ("kernels-3-mine", "kernels-3-recent", "kernels-3-old", "other.kernels-3-foreign")
+    mine, recent, old, foreign = (kernel_cache.choose(iter([tmp_path]), name) or tmp_path for name in names)
     (old / "kernel.nbc").write_text("machine code")
     long_ago = time.time() - (kernel_cache.STALE_DAYS + 1) * 86_400
     for folder in (mine, old, foreign):
@@ -116,6 +151,7 @@ def test_folders_of_other_keys_are_swept_away(tmp_path: Path) -> None:
     kernel_cache.sweep(mine)
     assert sorted(tmp_path.iterdir()) == sorted((mine, recent, foreign))
     os.utime(recent, (long_ago, long_ago))
-    kernel_cache.used(recent)
+    monkeypatch.setattr(kernel_cache, "folder", lambda sources: recent)
+    kernel_cache.note_use()
     kernel_cache.sweep(mine)
     assert recent.exists(), "it was used just now"

@@ -13,12 +13,13 @@ from pathlib import Path
 import pytest
 
 from triplewire import kernel_cache
-from triplewire.engine.tiers.lock import locked
+from triplewire.engine.tiers.kernels import BACKGROUND
+from triplewire.folders import locked
 
 HOLD = """
 import sys, time
 from pathlib import Path
-from triplewire.engine.tiers.lock import locked
+from triplewire.folders import locked
 with locked(Path(sys.argv[1])) as held:
     print(held, flush=True)
     time.sleep(60)
@@ -27,7 +28,9 @@ with locked(Path(sys.argv[1])) as held:
 
 STARTS_ANOTHER = """
 import os, subprocess, sys
-subprocess.Popen([sys.executable, "-m", "triplewire.engine.tiers.background", str(os.getpid()), "0"])
+from triplewire.engine.tiers.kernels import BACKGROUND
+code = BACKGROUND.replace("({parent})", "({parent}, 0)").format(parent=os.getpid())
+subprocess.Popen([sys.executable, "-c", code])
 sys.stdin.read()
 """
 
@@ -36,7 +39,6 @@ def test_one_holds_it_at_a_time(tmp_path: Path) -> None:
     path = tmp_path / "lock"
     with locked(path) as first, locked(path) as second:
         assert (first, second) == (True, False)
-        assert path.read_text().strip() == str(os.getpid())
     with locked(path) as again:
         assert again
 
@@ -59,21 +61,22 @@ def test_a_dead_owner_holds_nothing(tmp_path: Path) -> None:
             assert not held
         owner.send_signal(signal.SIGKILL)
         owner.wait()
-        assert path.read_text().strip() == str(owner.pid), "it left its name behind"
+    path.write_text("dear")
     with locked(path) as held:
         assert held
+    assert path.read_text() == "dear", "what is in the file is left alone"
 
 
 @pytest.mark.parametrize("held", [False, True], ids=["all is compiled", "another process is at it"])
 def test_a_background_process_ends_at_once_where_there_is_nothing_to_do(tmp_path: Path, held: bool) -> None:
-    folder = kernel_cache.choose(iter([tmp_path]), kernel_cache.key())
+    folder = kernel_cache.choose(iter([tmp_path]), kernel_cache.OURS.folder_name)
     assert folder is not None
     if not held:
         kernel_cache.mark_complete(folder)
     path = folder / kernel_cache.LOCK if held else tmp_path / "another"
     with locked(path):
         done = subprocess.run(
-            [sys.executable, "-m", "triplewire.engine.tiers.background", str(os.getpid())],
+            [sys.executable, "-c", BACKGROUND.format(parent=os.getpid())],
             env={**os.environ, kernel_cache.FOLDER: str(tmp_path)},
             check=False,
             timeout=60,
@@ -83,12 +86,12 @@ def test_a_background_process_ends_at_once_where_there_is_nothing_to_do(tmp_path
 
 
 def test_a_background_process_ends_with_the_process_that_started_it(tmp_path: Path) -> None:
-    folder = kernel_cache.choose(iter([tmp_path]), kernel_cache.key())
+    folder = kernel_cache.choose(iter([tmp_path]), kernel_cache.OURS.folder_name)
     assert folder is not None
     lock, environment = folder / kernel_cache.LOCK, {**os.environ, kernel_cache.FOLDER: str(tmp_path)}
     command = [sys.executable, "-c", STARTS_ANOTHER]
     with subprocess.Popen(command, stdin=subprocess.PIPE, env=environment) as parent:
-        _wait_until(lambda: lock.exists() and lock.read_text() != "")  # to look by locking it could be in its way
+        _wait_until(lambda: lock.exists() and _is_held(lock))
         assert parent.stdin is not None
         parent.stdin.close()
     _wait_until(lambda: not _is_held(lock))

@@ -47,7 +47,7 @@ PAIRS = [
 def installed(tmp_path: Path) -> dict[str, str]:
     """The environment of a process whose package holds no compiled kernels, and whose home cannot be made."""
     package = tmp_path / "src" / "triplewire"
-    shutil.copytree(kernel_cache.KERNELS.parent, package, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(kernel_cache.PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__"))
     (package / "kernels" / "__pycache__").write_text("a file, where a folder would have to be")
     dropped = (kernel_cache.FOLDER, "NUMBA_CACHE_DIR", "XDG_CACHE_HOME", TIER)
     environment = {name: value for name, value in os.environ.items() if name not in dropped}

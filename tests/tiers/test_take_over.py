@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
+from io import BytesIO
 from pathlib import Path
 
 import pytest
@@ -14,9 +15,9 @@ from engine.samples import Stub, item
 from triplewire import Engine, MatchResult, Publication, Settings, TriplewireError, kernel_cache
 from triplewire.encode.schema import to_batch
 from triplewire.engine.compiler import Compiler
-from triplewire.engine.tiers import snapshots
+from triplewire.engine.tiers import interpreted
+from triplewire.engine.tiers.interpreted import InterpretedSnapshot
 from triplewire.engine.tiers.kernels import KERNELS, PUBLICATION_BYTES, TIER
-from triplewire.engine.tiers.snapshots import InterpretedSnapshot
 from triplewire.errors import SubscriptionError
 from triplewire.languages import parse
 from triplewire.operators import built_in_operators
@@ -65,7 +66,7 @@ def tiers(result: MatchResult) -> tuple[int, int]:
 
 
 def test_ids_that_are_gone_are_forgotten(cold: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(snapshots, "_FORMER", 10)
+    monkeypatch.setattr(interpreted, "_FORMER", 10)
     engine, made = filled(), parse("ASK { ?s ?p ?o }", "sparql")
     for number in range(100):
         engine.subscribe(made, id=f"made{number}")
@@ -73,7 +74,7 @@ def test_ids_that_are_gone_are_forgotten(cold: None, monkeypatch: pytest.MonkeyP
             engine.unsubscribe(f"made{number}")
     snapshot = engine._snapshot
     assert isinstance(snapshot, InterpretedSnapshot)
-    unproven = snapshot._successor._unproven
+    unproven = snapshot._unproven
     assert "made0" in unproven
     assert len(unproven) <= 10 + 2 * (len(engine) + 1)
 
@@ -128,16 +129,31 @@ def test_a_short_time_of_interpreted_matching_loads_nothing(cold: None) -> None:
     assert tiers(engine.match(ITEMS)) == (len(ITEMS), 0)
 
 
-def test_a_call_that_turns_out_to_be_large_goes_on_compiled(cold: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("triplewire.engine.tiers.snapshots.SMALL_PAIRS", 100 * len(QUERIES))
+def test_an_iterator_is_looked_into_before_the_tier_is_chosen(cold: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("triplewire.engine.current_snapshot.SMALL_PAIRS", 100 * len(QUERIES))
     some = [item(f"urn:i{n:03}", "winter games", 2000 + n % 9) for n in range(300)]
     engine = filled()
-    result = engine.match(iter(some))
-    interpreted, compiled = tiers(result)
-    assert interpreted > 0
-    assert compiled > 0
-    assert interpreted + compiled == len(some)
-    assert told(result) == told(filled("reference").match(some))
+    for count, expected in ((100, (100, 0)), (101, (0, 101)), (300, (0, 300))):
+        result = engine.match(iter(some[:count]))
+        assert tiers(result) == expected
+        assert told(result) == told(filled("reference").match(some[:count]))
+
+
+def test_a_stream_that_turns_out_to_be_large_goes_on_compiled(cold: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From one result to the next, with the subscriptions that there were when the call began."""
+    monkeypatch.setattr("triplewire.engine.current_snapshot.SMALL_PAIRS", 100 * len(QUERIES))
+    some = [item(f"urn:i{n:03}", "winter games", 2000 + n % 9) for n in range(300)]
+    data = "".join(to_nquads(one, number) for number, one in enumerate(some)).encode()
+    engine, stream = filled(), BytesIO(data)
+    results = engine.match_files(stream)
+    first = next(results)
+    engine.unsubscribe("q99")
+    rest = list(results)
+    assert tiers(first)[1] == 0
+    assert sum(tiers(one)[1] for one in rest) > 100
+    assert all(0 in tiers(one) for one in rest)
+    expected = [one for result in filled("reference").match_files(data) for one in told(result)[0]]
+    assert [one for result in (first, *rest) for one in told(result)[0]] == expected
 
 
 def test_what_is_known_to_be_large_waits(cold: None, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -195,7 +211,7 @@ def test_where_no_folder_can_be_written_all_is_interpreted(
     cold: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(kernel_cache, "folder", lambda: None)
-    monkeypatch.setattr("triplewire.engine.tiers.snapshots.SMALL_PAIRS", 1)
+    monkeypatch.setattr("triplewire.engine.current_snapshot.SMALL_PAIRS", 1)
     engine = filled()
     engine.settle()
     engine.save(tmp_path)

@@ -34,7 +34,6 @@ def test_nothing_is_compiled_where_all_is_on_disk(kernels_on_disk: None) -> None
 
 CALLED = """
 import ast, sys, threading
-from pathlib import Path
 called = set()
 def note(frame, event, argument):
     if event == "call":
@@ -44,9 +43,9 @@ sys.setprofile(note)
 from triplewire.engine.tiers.warm_up import run_kernels
 run_kernels()
 sys.setprofile(None)
-import triplewire.kernels
+from triplewire import kernel_cache
 seen, left = 0, []
-for path in sorted(Path(triplewire.kernels.__path__[0]).rglob("*.py")):
+for path in kernel_cache.OURS.files():
     for node in ast.walk(ast.parse(path.read_text())):
         if not isinstance(node, ast.FunctionDef):
             continue

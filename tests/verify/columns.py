@@ -15,11 +15,11 @@ from triplewire.clauses.view import View
 from triplewire.encode.batch import Ids
 from triplewire.encode.decode import Decoder
 from triplewire.encode.publications import encode
+from triplewire.engine.chunk import Chunk
 from triplewire.ir.evaluation.evaluate import World
 from triplewire.ir.nodes import Expression
 from triplewire.ir.normal_form.clauses import normal_form
 from triplewire.ir.subscription import Subscription
-from triplewire.matchers import Chunk
 from triplewire.model.publication import Publication
 from triplewire.model.terms import Term
 from triplewire.select.everything import Everything

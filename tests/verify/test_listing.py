@@ -11,10 +11,10 @@ import pytest
 from solutions import wrong_rows
 from triplewire.clauses.view import View
 from triplewire.config import Settings
+from triplewire.engine.chunk import Chunk
 from triplewire.ir.evaluation.evaluate import World, evaluate
 from triplewire.kernels.shared.outcomes import LEFT
 from triplewire.languages import parse
-from triplewire.matchers import Chunk
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, Triple
 from triplewire.verify.shared_joins import SharedJoins

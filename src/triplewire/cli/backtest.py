@@ -33,6 +33,7 @@ from triplewire.cli.match import prepare_kernels, write
 from triplewire.cli.pipeline.run import Conf, settings_of_spark_from
 from triplewire.cli.pipeline.session import interruptible, spark_with_log
 from triplewire.cli.report import Report, counted, one_line, say
+from triplewire.plugins import DEFAULT_MATCHER
 
 if TYPE_CHECKING:
     from triplewire.pipeline.backtest import Archive, ArchiveFilter, Outcome
@@ -84,7 +85,7 @@ def backtest_command(
     operators: OperatorFiles = None,
     *,
     reading: Reading,
-    matcher: MatcherOption = "trie",
+    matcher: MatcherOption = DEFAULT_MATCHER,
     entailment: EntailmentOption = Entailment.NONE,
     conf: Conf = None,
 ) -> None:

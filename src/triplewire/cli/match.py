@@ -20,6 +20,7 @@ from triplewire.cli.inputs.files import refuse_nothing
 from triplewire.cli.inputs.groups import grouped
 from triplewire.cli.inputs.resolve import Inputs, ResolvedInputs
 from triplewire.cli.report import Report, counted, say
+from triplewire.plugins import DEFAULT_MATCHER
 
 if TYPE_CHECKING:
     from triplewire.cli.matches.collected import Collected, Show
@@ -43,7 +44,7 @@ StatsFile = Annotated[
 @grouped
 def match_command(
     inputs: Inputs,
-    matcher: MatcherOption = "trie",
+    matcher: MatcherOption = DEFAULT_MATCHER,
     form: Annotated[
         Format | None, typer.Option("--format", help="Default: a table on a terminal, JSON Lines elsewhere.")
     ] = None,

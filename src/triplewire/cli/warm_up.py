@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from triplewire import kernel_cache
+from triplewire import kernel_cache, plugins
 from triplewire.cli.report import say
 from triplewire.errors import TriplewireError
 
@@ -45,6 +45,7 @@ def warm_up_command(
         if sys.stderr.isatty():
             print(f"\r\x1b[Kcompiled {count}: {name}", end="", file=sys.stderr, flush=True)
 
+    list(plugins.loaded("matcher"))  # so that their kernels are known
     KERNELS.compiled = compiled
     KERNELS.warn = lambda text: None if KERNELS.refused else say(text)  # which ends the command
     if not KERNELS.wait():

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from triplewire.engine.arguments import with_other_taxonomy
+from triplewire.engine.chunk import Snapshot, SubscriptionCompiler
 from triplewire.errors import SubscriptionError, TriplewireError
 from triplewire.ir.advice.questions import questions_of
 from triplewire.ir.entailment import with_subclasses
@@ -23,7 +24,6 @@ from triplewire.ir.taxonomy import Taxonomy
 from triplewire.ir.walk import calls_in, walk
 from triplewire.languages import parse
 from triplewire.languages.sources.tables import SubscriptionTexts, whole_rows
-from triplewire.matchers import Snapshot, SubscriptionCompiler
 from triplewire.model.operator import Operator, warnings_of_call
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI

@@ -7,12 +7,12 @@ import time
 import warnings
 from collections.abc import Callable, Iterable
 
+from triplewire.engine.chunk import Install, Snapshot
 from triplewire.engine.incoming import size_of
+from triplewire.engine.tiers.interpreted import InterpretedSnapshot
 from triplewire.engine.tiers.kernels import KERNELS, PUBLICATION_BYTES, SMALL_BYTES, SMALL_PAIRS
-from triplewire.engine.tiers.snapshots import InterpretedSnapshot
 from triplewire.errors import TriplewireError, text_of_raised
 from triplewire.forks import forget_in_children, new_lock
-from triplewire.matchers import Install, Snapshot
 from triplewire.read.sources import Source
 
 LOOK = 1 << 8  # match calls between two checks for due background work, which many match calls make worth while
@@ -45,20 +45,21 @@ class CurrentSnapshot:
                     else:
                         self._working = thread
 
-    def snapshot_for_matching(self, publications: Callable[[], int] = lambda: 0) -> Snapshot:
-        """The snapshot for a match call. `publications` estimates their number, and gives 0 where it is unknown. Until
-        the kernels are ready, small calls are interpreted, and a large one waits for the kernels here."""
+    def snapshot_for_matching(self, publications: Callable[[int], int]) -> Snapshot:
+        """The snapshot for a match call. `publications` estimates their number, as far as it has to be known: up to its
+        argument. Until the kernels are ready, small calls are interpreted, and a large one waits for the kernels
+        here."""
         self._calls += 1
         if self._calls % LOOK == 0:
             self.start_background_work()
         snapshot = self.snapshot
         if not isinstance(snapshot, InterpretedSnapshot):
             return snapshot
-        if publications() * len(snapshot) > SMALL_PAIRS:
+        if len(snapshot) and publications(SMALL_PAIRS // len(snapshot) + 1) * len(snapshot) > SMALL_PAIRS:
             return self.compiled()
         KERNELS.ask()
         self.start_background_work()
-        return snapshot.for_call()
+        return snapshot
 
     def prepare_for_loading(self, files: Iterable[object]) -> None:
         """Subscription files are about to be loaded: where they are large, wait for the kernels."""
@@ -128,6 +129,14 @@ class CurrentSnapshot:
 def _warn(error: BaseException) -> None:
     what = f"work in the background is put off, which costs time and memory: {text_of_raised(error)}"
     warnings.warn(what, RuntimeWarning, stacklevel=2)
+
+
+def snapshot_for_more(snapshot: Snapshot, publications: int) -> Snapshot:
+    """The snapshot for the next result of a call that gives several, of publications that are so many by now: where it
+    has turned out to be large, the compiled one of the same subscriptions."""
+    if isinstance(snapshot, InterpretedSnapshot) and publications * len(snapshot) > SMALL_PAIRS:
+        return snapshot.compiled() or snapshot
+    return snapshot
 
 
 def publications_of(sources: Iterable[Source]) -> int:

@@ -5,7 +5,7 @@
     for match in engine.match(read("feeds/")):
         print(match.subscription, match.publication, match.bindings)
 
-Languages: `triplewire.languages`. Which subscriptions are looked at and how: `triplewire.matchers`. What a match call
+Languages: `triplewire.languages`. Which subscriptions are looked at and how: `triplewire.select`. What a match call
 returns: `result`. Why a pair matched or not: `explain`.
 """
 
@@ -14,6 +14,7 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
@@ -21,15 +22,16 @@ from triplewire import plugins
 from triplewire.argument_checks import expect_callable, expect_path, expect_text, plain_text
 from triplewire.config import Settings
 from triplewire.engine import arguments
+from triplewire.engine.chunk import Snapshot
 from triplewire.engine.compiler import Compiler, compiler_of, id_is_taken
-from triplewire.engine.current_snapshot import CurrentSnapshot, publications_of
+from triplewire.engine.current_snapshot import CurrentSnapshot, publications_of, snapshot_for_more
 from triplewire.engine.explain.recent import RecentResults
 from triplewire.engine.incoming import ChunkSizer, Reading, chunks_of, chunks_of_batches, chunks_of_files, matched
 from triplewire.engine.result import MatchResult
 from triplewire.engine.stats import Clock, Stats
 from triplewire.engine.store import contents
 from triplewire.engine.store import directory as store
-from triplewire.engine.tiers.matcher import empty_snapshot
+from triplewire.engine.tiers.interpreted import empty_snapshot
 from triplewire.engine.views.rules import Rules
 from triplewire.engine.views.subscriptions import SubscriptionsView
 from triplewire.errors import Refusal, SubscriptionError, TriplewireError, raise_refusal
@@ -38,11 +40,11 @@ from triplewire.ir.subscription import Subscription
 from triplewire.ir.taxonomy import Taxonomy
 from triplewire.languages import parse
 from triplewire.languages.sources.tables import SubscriptionTexts
-from triplewire.matchers import Snapshot
 from triplewire.model.match import Match
 from triplewire.model.operator import Operator
 from triplewire.model.publication import Publication
 from triplewire.operators.order import GREEDY
+from triplewire.plugins import DEFAULT_MATCHER
 from triplewire.read.rdf.contexts import Loader
 from triplewire.read.sources import Source, check_reading, check_sources
 
@@ -76,7 +78,7 @@ class Engine:
         self,
         *,
         taxonomy: Taxonomy | str | os.PathLike[str] | None = None,
-        matcher: str = "trie",
+        matcher: str = DEFAULT_MATCHER,
         operators: Mapping[str, Operator] | None = None,
         settings: Settings | None = None,
         entailment: str = "none",
@@ -260,8 +262,18 @@ class Engine:
         A pair that cannot be decided (a limit is passed, an operator fails) becomes one of the result's refusals. What
         the iterable raises is passed on.
         """
-        each = arguments.each_publication(publications)
-        snapshot, clock = self._current.snapshot_for_matching(), Clock()
+        each, clock = arguments.each_publication(publications), Clock()
+
+        def count(most: int) -> int:
+            nonlocal each
+            if not isinstance(each, tuple):
+                with clock("read"):
+                    ahead = list(islice(each, most))
+                each = chain(ahead, each)
+                return len(ahead)
+            return len(each)
+
+        snapshot = self._current.snapshot_for_matching(count)
         compiler = compiler_of(snapshot)
         return self._recent.keep(matched(snapshot, chunks_of(each, compiler, clock), clock, compiler.world.settings))
 
@@ -288,9 +300,14 @@ class Engine:
     ) -> Iterator[MatchResult]:
         mine, sizer = clock or Clock(), ChunkSizer()
         with mine("load"):
-            snapshot = self._current.snapshot_for_matching(lambda: publications_of(sources))
+            snapshot = self._current.snapshot_for_matching(lambda most: publications_of(sources))
+        publications = 0
         for whole in chunks_of_files(sources, reading, compiler_of(snapshot), mine, on_refusal, snapshot.columnar):
             for chunk in sizer.parts(whole):
+                publications += len(chunk)
+                if not snapshot.columnar:
+                    with mine("load"):
+                        snapshot = snapshot_for_more(snapshot, publications)
                 rows = snapshot.match(chunk, mine)
                 sizer.record(len(chunk), len(rows), rows.verified)
                 result = MatchResult(snapshot, self.settings.max_binding_bytes)
@@ -322,7 +339,7 @@ class Engine:
         expect_callable("match_batch(on_refusal=...)", on_refusal)
         expect_callable("match_batch(on_stats=...)", on_stats)
         batches, clock = arguments.record_batches(batch), Clock()
-        snapshot = self._current.snapshot_for_matching(lambda: sum(part.num_rows for part in batches))
+        snapshot = self._current.snapshot_for_matching(lambda most: sum(part.num_rows for part in batches))
         chunks = chunks_of_batches(batches, compiler_of(snapshot), clock, on_refusal, snapshot.columnar)
         result = matched(snapshot, chunks, clock, self.settings)
         for refusal in result.refusals:

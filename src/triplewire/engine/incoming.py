@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from triplewire.config import Settings
 from triplewire.encode.batch import Batch
+from triplewire.engine.chunk import Chunk, Snapshot
 from triplewire.engine.compiler import Compiler
 from triplewire.engine.result import MatchResult
 from triplewire.engine.stats import Clock
 from triplewire.errors import ReadError, Refusal
-from triplewire.matchers import Chunk, Snapshot
 from triplewire.model.publication import Publication
 from triplewire.read import read_document
 from triplewire.read.gunzip import gunzip_padded

@@ -7,22 +7,30 @@ operator calls (`triplewire.verify.operators`).
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from copy import copy
 from itertools import islice
 from operator import attrgetter
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from triplewire.encode.batch import Ids
 from triplewire.encode.strings import TextColumn
+from triplewire.engine.chunk import Chunk, Detail, Details, Install, Rows, Stage, SubscriptionCompiler
 from triplewire.errors import TriplewireError
 from triplewire.ir.evaluation.evaluate import Answer
 from triplewire.ir.subscription import Subscription
-from triplewire.matchers import Chunk, Detail, Details, Install, Rows, Stage, SubscriptionCompiler
 from triplewire.model.match import first_bindings
 from triplewire.verify.operators import CallCounts, OperatorStage
 from triplewire.verify.threaded_map import threaded_map
 
+
+class Reference:
+    """What the matcher's name "reference" stands for: every pair, by the reference meaning."""
+
+
+REFERENCE = Reference()
 _RECENT = 256  # changes that are kept beside the large table, at least
 
 
@@ -35,25 +43,16 @@ class ReferenceSnapshot:
 
     columnar = False
 
-    def __init__(
-        self,
-        compiler: SubscriptionCompiler,
-        stated: Mapping[str, Subscription] | None = None,
-        recent: Mapping[str, Subscription | None] | None = None,
-        count: int = 0,
-        stage: OperatorStage | None = None,
-    ) -> None:
+    def __init__(self, compiler: SubscriptionCompiler) -> None:
         self.compiler = compiler
-        self._stated = stated or {}
-        self._recent = recent or {}
-        self._count = count
-        self._stage = stage or OperatorStage(compiler.world, learned=compiler.learned)
+        self._stated: Mapping[str, Subscription] = {}
+        self._recent: Mapping[str, Subscription | None] = {}
+        self._count = 0
+        self._stage = OperatorStage(compiler.world, learned=compiler.learned)
         self._sorted: tuple[Subscription, ...] | None = None  # as they are evaluated, made for the first publications
 
-    def changed(
-        self, added: Sequence[Subscription], removed: Collection[str], *, plain: bool = False
-    ) -> ReferenceSnapshot:
-        """See `triplewire.matchers.Snapshot`."""
+    def changed(self, added: Sequence[Subscription], removed: Collection[str], *, plain: bool = False) -> Self:
+        """See `triplewire.engine.chunk.Snapshot`."""
         recent, count = dict(self._recent), self._count
         for id_ in removed:
             if self._lookup(recent, id_) is not None:
@@ -62,22 +61,28 @@ class ReferenceSnapshot:
         for subscription in added:
             recent.pop(subscription.id, None)  # it goes to the end
             recent[subscription.id] = subscription
-        count += len(added)
-        if len(recent) ** 2 <= max(len(self._stated), _RECENT**2):
-            return ReferenceSnapshot(self.compiler, self._stated, recent, count, self._stage)
-        whole = {id_: subscription for id_, subscription in self._stated.items() if id_ not in recent}
-        whole |= {id_: subscription for id_, subscription in recent.items() if subscription is not None}
-        return ReferenceSnapshot(self.compiler, whole, {}, count, self._stage)
+        stated = self._stated
+        if len(recent) ** 2 > max(len(stated), _RECENT**2):
+            stated = {id_: subscription for id_, subscription in stated.items() if id_ not in recent}
+            stated |= {id_: subscription for id_, subscription in recent.items() if subscription is not None}
+            recent = {}
+        other = copy(self)
+        other._stated, other._recent, other._count, other._sorted = stated, recent, count + len(added), None
+        return other
 
-    def with_compiler(self, compiler: SubscriptionCompiler) -> ReferenceSnapshot:
-        """See `triplewire.matchers.Snapshot`."""
+    def with_compiler(self, compiler: SubscriptionCompiler) -> Self:
+        """See `triplewire.engine.chunk.Snapshot`."""
 
         def again(subscription: Subscription) -> Subscription:
             return compiler.checked_again(subscription, self.compiler)
 
-        stated = {id_: again(subscription) for id_, subscription in self._stated.items()}
-        recent = {id_: None if changed is None else again(changed) for id_, changed in self._recent.items()}
-        return ReferenceSnapshot(compiler, stated, recent, self._count)
+        other = copy(self)
+        other.compiler = compiler
+        other._stage = OperatorStage(compiler.world, learned=compiler.learned)
+        other._stated = {id_: again(subscription) for id_, subscription in self._stated.items()}
+        other._recent = {id_: None if changed is None else again(changed) for id_, changed in self._recent.items()}
+        other._sorted = None
+        return other
 
     def background_work(self) -> Callable[[], Install] | None:
         """Nothing."""
@@ -87,7 +92,7 @@ class ReferenceSnapshot:
         return recent[id] if id in recent else self._stated.get(id)
 
     def get(self, id: str) -> Subscription | None:
-        """See `triplewire.matchers.Snapshot`."""
+        """See `triplewire.engine.chunk.Snapshot`."""
         return self._lookup(self._recent, id)
 
     def __contains__(self, id: object) -> bool:
@@ -97,11 +102,11 @@ class ReferenceSnapshot:
         return self._count
 
     def all_ids(self) -> list[str]:
-        """See `triplewire.matchers.Snapshot`."""
+        """See `triplewire.engine.chunk.Snapshot`."""
         return [subscription.id for subscription in self._each()]
 
     def all(self, start: int = 0) -> Iterator[Subscription]:
-        """See `triplewire.matchers.Snapshot`."""
+        """See `triplewire.engine.chunk.Snapshot`."""
         return islice(self._each(), start, None)
 
     def _each(self) -> Iterator[Subscription]:
@@ -117,7 +122,7 @@ class ReferenceSnapshot:
         return self._sorted
 
     def match(self, chunk: Chunk, stage: Stage) -> Rows:
-        """See `triplewire.matchers.Snapshot`."""
+        """See `triplewire.engine.chunk.Snapshot`."""
         with stage("load"):
             subscriptions = self._meant()
         publication: list[int] = []
@@ -169,28 +174,28 @@ class ReferenceSnapshot:
         )
 
     def details(self, chunk: Chunk, rows: Rows, places: NDArray[np.int64]) -> Details:
-        """See `triplewire.matchers.Snapshot`."""
+        """See `triplewire.engine.chunk.Snapshot`."""
         assert rows.details is not None
         return Details.of([rows.details[place] for place in places.tolist()])
 
     def ranks(self, numbers: Ids) -> NDArray[np.int64]:
-        """See `triplewire.matchers.Snapshot`."""
+        """See `triplewire.engine.chunk.Snapshot`."""
         return numbers.astype(np.int64)
 
     def ids(self, numbers: Ids) -> list[str]:
-        """See `triplewire.matchers.Snapshot`."""
+        """See `triplewire.engine.chunk.Snapshot`."""
         subscriptions = self._meant()
         return [subscriptions[number].id for number in numbers.tolist()]
 
     def id_column(self, numbers: Ids) -> TextColumn:
-        """See `triplewire.matchers.Snapshot`."""
+        """See `triplewire.engine.chunk.Snapshot`."""
         return TextColumn.of([id_.encode("utf-8", "surrogatepass") for id_ in self.ids(numbers)])
 
     def revisions(self, numbers: Ids) -> NDArray[np.uint64]:
-        """See `triplewire.matchers.Snapshot`."""
+        """See `triplewire.engine.chunk.Snapshot`."""
         return np.array([int(self.revision(id_), 16) for id_ in self.ids(numbers)], np.uint64)
 
     def revision(self, id: str) -> str:
-        """See `triplewire.matchers.Snapshot`."""
+        """See `triplewire.engine.chunk.Snapshot`."""
         subscription = self.get(id)
         return subscription.revision if subscription is not None else ""

@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 
 from triplewire.encode.batch import Ids
 from triplewire.encode.strings import TextColumn, hexadecimal, utf8
+from triplewire.engine.chunk import Chunk, Details, Rows, Snapshot, Template
 from triplewire.engine.details.construct import construct
 from triplewire.engine.details.subscription_ids import SubscriptionIds
 from triplewire.engine.stats import Stats
 from triplewire.errors import Refusal
-from triplewire.matchers import Chunk, Details, Rows, Snapshot, Template
 from triplewire.model.html import table
 from triplewire.model.match import Binding, Match, MatchRow, graph_text, matches_of, term_bytes
 from triplewire.model.terms import IRI, Literal, Triple

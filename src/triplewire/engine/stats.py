@@ -15,7 +15,7 @@ import numpy as np
 from triplewire.verify.operators import CallCounts
 
 if TYPE_CHECKING:
-    from triplewire.matchers import Rows
+    from triplewire.engine.chunk import Rows
 
 OTHER = "other"  # what belongs to no named stage
 

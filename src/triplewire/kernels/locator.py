@@ -17,9 +17,10 @@ from triplewire import kernel_cache
 
 
 class KernelLocator(caching._CacheLocator):
-    """Locates the functions of `triplewire.kernels`, all in one folder."""
+    """Locates the functions of kernels: those of sources with one key in one folder."""
 
-    def __init__(self, folder: Path, file: Path, line: int) -> None:
+    def __init__(self, sources: kernel_cache.Sources, folder: Path, file: Path, line: int) -> None:
+        self._sources = sources
         self._folder = folder
         self._file = file
         self._line = line
@@ -30,11 +31,11 @@ class KernelLocator(caching._CacheLocator):
 
     def get_source_stamp(self) -> str:
         """What has to be the same for compiled code to be used: the key of all sources."""
-        return kernel_cache.key()
+        return self._sources.key
 
     def get_disambiguator(self) -> str:
-        """Tells functions of one name apart: files of one name lie in different folders of the kernels."""
-        parts = self._file.relative_to(kernel_cache.KERNELS).parts[:-1]
+        """Tells functions of one name apart: files of one name lie in different folders."""
+        parts = self._file.relative_to(self._sources.root).parts[:-1]
         return "-".join((*parts, str(self._line)))
 
     def ensure_cache_path(self) -> None:
@@ -44,10 +45,11 @@ class KernelLocator(caching._CacheLocator):
     @classmethod
     def from_function(cls, py_func: Callable[..., Any], py_file: str) -> KernelLocator | None:
         """A locator for a kernel; None for other functions, and where no folder can be written."""
-        file, folder = Path(py_file).absolute(), kernel_cache.folder()
-        if folder is None or not file.is_relative_to(kernel_cache.KERNELS):
-            return None
-        return cls(folder, file, py_func.__code__.co_firstlineno)
+        file = Path(py_file).absolute()
+        for sources in kernel_cache.registered():
+            if sources.holds(file) and (folder := kernel_cache.folder(sources)) is not None:
+                return cls(sources, folder, file, py_func.__code__.co_firstlineno)
+        return None
 
 
 def register() -> None:

@@ -14,17 +14,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from triplewire.engine import Engine
+from triplewire.engine.chunk import Chunk
 from triplewire.engine.result import MatchResult
 from triplewire.engine.views.encoded_chunks import chunks_for, match_chunks
 from triplewire.errors import Refusal
 from triplewire.ir.evaluation.evaluate import World
 from triplewire.ir.subscription import Subscription
-from triplewire.matchers import Chunk
 from triplewire.model.match import Match
 from triplewire.model.publication import Publication
 from triplewire.partition.engines import add, engine_of
 from triplewire.partition.placement import SERVER, Placement
 from triplewire.partition.plan import Partitioner
+from triplewire.plugins import DEFAULT_MATCHER
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +97,7 @@ class Cluster:
         world: World,
         *,
         entailment: str = "none",
-        matcher: str = "trie",
+        matcher: str = DEFAULT_MATCHER,
     ) -> None:
         self._partitioner, self._world, self._entailment = partitioner, world, entailment
         self._all = {subscription.id: subscription for subscription in subscriptions}

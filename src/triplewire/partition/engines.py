@@ -10,10 +10,11 @@ from triplewire.engine import Engine
 from triplewire.engine.compiler import line_of, row_of
 from triplewire.ir.evaluation.evaluate import World
 from triplewire.ir.subscription import Subscription
+from triplewire.plugins import DEFAULT_MATCHER
 
 
 def engine_of(
-    subscriptions: Iterable[Subscription], world: World, entailment: str = "none", matcher: str = "trie"
+    subscriptions: Iterable[Subscription], world: World, entailment: str = "none", matcher: str = DEFAULT_MATCHER
 ) -> Engine:
     """An engine of this world and entailment with these subscriptions. Raises what `Engine.subscribe` raises."""
     engine = Engine(

@@ -36,6 +36,7 @@ from triplewire.pipeline.results.tasks import (
 from triplewire.pipeline.results.written import REPORTS, Report, Target, Written
 from triplewire.pipeline.rows import INDEX_VERSION, MATCH_ROWS, OUTCOME_ROWS, REFUSAL_FIELDS, columns_of
 from triplewire.pipeline.sources import FileReader, files_of_tasks
+from triplewire.plugins import DEFAULT_MATCHER
 from triplewire.read.taxonomy import load_taxonomy
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def match_publications(
     subscriptions: Subscriptions,
     *,
     taxonomy: str | Path | Sequence[str | Path] | None = None,
-    matcher: str = "trie",
+    matcher: str = DEFAULT_MATCHER,
     entailment: str = "none",
     operators: Sequence[OperatorFile] = (),
     settings: Settings | None = None,
@@ -161,7 +162,7 @@ def compile_filter(
     subscriptions: Subscriptions,
     *,
     taxonomy: str | Path | Sequence[str | Path] | None = None,
-    matcher: str = "trie",
+    matcher: str = DEFAULT_MATCHER,
     entailment: str = "none",
     operators: Sequence[OperatorFile] = (),
     settings: Settings | None = None,

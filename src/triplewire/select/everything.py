@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,9 @@ class Everything:
     """Leaves all clauses to verification, for every publication."""
 
     clauses: int
-    names_clauses = True
+    order: ClassVar[None] = None
+    proves_constants: ClassVar[bool] = False
+    names_clauses: ClassVar[bool] = True
 
     def prepare(self, view: View) -> None:
         """Nothing serves several parts."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeGuard, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,7 +39,7 @@ class Selected:
 
     Accepted subscriptions surely match, and their bindings are not truncated; each is there once. They may lie in the
     `Space` until it is used again. Of the other subscriptions that could match, the clauses to check are named, each
-    once, by their places in the order of the index (`order_of`). `atoms` counts what the publications satisfied,
+    once, by their places in the order of the index (`Index.order`). `atoms` counts what the publications satisfied,
     `nodes` what of the index was visited.
     """
 
@@ -86,10 +86,17 @@ class Prepared(Protocol):
 
 
 class Index(Protocol):
-    """An index over clauses. Never changed once made, so any number of threads may ask it.
+    """An index over clauses. Never changed once made, so any number of threads may ask it."""
 
-    It may have the attributes `proves_constants` (see the function of this name) and `order` (`order_of`).
-    """
+    @property
+    def order(self) -> Ids | None:
+        """The clauses in the order of the index, by whose places it names them; None where it names them by their
+        numbers. The join network lists clauses in this order, so that those named together lie together."""
+
+    @property
+    def proves_constants(self) -> bool:
+        """Does a publication have all patterns without variables of each clause that the index names for it?
+        Verification does not look for them then."""
 
     def prepare(self, view: View) -> Prepared | None:
         """What serves all parts of the view; None where nothing does."""
@@ -105,19 +112,6 @@ class Index(Protocol):
         """What is saved, for `IndexMaker.open`."""
 
 
-def proves_constants(index: Index) -> bool:
-    """Does a publication have all patterns without variables of each clause that the index names for it? So says its
-    attribute of this name; verification does not look for them then."""
-    return bool(getattr(index, "proves_constants", False))
-
-
-def order_of(index: Index) -> Ids | None:
-    """The clauses in the order of the index, by whose places it names them: its attribute `order`. None where it names
-    them by their numbers. The join network lists clauses in this order, so that those named together lie together."""
-    order: Ids | None = getattr(index, "order", None)
-    return order
-
-
 @runtime_checkable
 class IndexMaker(Protocol):
     """What the name of a matcher stands for. `version` changes with the arrays that its indexes save."""
@@ -131,3 +125,36 @@ class IndexMaker(Protocol):
     def open(self, clauses: Clauses, arrays: Mapping[str, NDArray[Any]]) -> Index:
         """The index over the clauses that gave these arrays, which may be memory maps. They are what was saved: their
         file had its SHA-256. Raises `KeyError` or `ValueError` where they are not all there."""
+
+
+class Insertable(Index, Protocol):
+    """An index that grows: where others are built anew, more subscriptions are inserted into it. The engine does so
+    when it takes new subscriptions into a segment, and when it merges segments."""
+
+    def inserted(self, clauses: Clauses, first: int) -> Index:
+        """The index over clauses: those of the subscriptions that this one has, and behind them those of the
+        subscriptions from number `first` on. It may share memory with this one, which goes on to answer as before.
+
+        Subscriptions, clauses and constants keep their numbers, and new ones come behind them. The numbers of tests
+        may be others."""
+
+
+def can_grow(index: Index) -> TypeGuard[Insertable]:
+    """Is it an `Insertable`? To ask for all that a protocol has takes as long as to match a publication."""
+    return hasattr(index, "inserted")
+
+
+class WarmUp(NamedTuple):
+    """Subscriptions, as (language, text), and documents of N-Quads: matching each document with all subscriptions runs
+    each kernel of a matcher once. So they are compiled in advance, in a process of their own."""
+
+    subscriptions: tuple[tuple[str, str], ...]
+    documents: tuple[bytes, ...]
+
+
+@runtime_checkable
+class WarmedMaker(IndexMaker, Protocol):
+    """A maker of indexes that have kernels of their own. Those outside this package are registered
+    (`triplewire.extend.kernels`)."""
+
+    warm_up: WarmUp

@@ -29,7 +29,6 @@ from triplewire.kernels.joins.alike import forms
 from triplewire.kernels.joins.network.columns import StepColumns
 from triplewire.kernels.shared.columns import fixed_array
 from triplewire.kernels.shared.outcomes import LEFT, MATCH, MISS, TRUNCATED
-from triplewire.select.index import order_of, proves_constants
 from triplewire.verify.answers import ResidualTests
 from triplewire.verify.evaluated import Content
 from triplewire.verify.rows import Bindings, Row, bindings_of, distinct
@@ -113,7 +112,7 @@ class BatchVerifier:
         )
         self._solver = Solver(clauses, self._residual, given.world)
         network = StepColumns(**given.saved) if given.saved else None
-        proven, order = proves_constants(given.index), order_of(given.index)
+        proven, order = given.index.proves_constants, given.index.order
         self._shared = SharedJoins(clauses, self._solver.stated, proven, order, network)
 
     @property

@@ -6,13 +6,13 @@ import pytest
 
 from engine.samples import EX, Stub, item
 from triplewire import Engine
+from triplewire.engine.chunk import Chunk
 from triplewire.engine.segments import layers
 from triplewire.engine.segments.arena import Arena
 from triplewire.engine.segments.layers import Layer
 from triplewire.engine.segments.segment import SegmentRows
 from triplewire.engine.segments.snapshot import SegmentSnapshot
 from triplewire.engine.stats import Clock
-from triplewire.matchers import Chunk
 
 PUBLICATIONS = 97
 SIZES = (1, 5, 16, 3, 40, 2, 30)  # of the parts, 97 together

@@ -90,6 +90,9 @@ def test_a_network_is_opened_where_it_is_of_this_version(
 class Index:
     """As "everything", with an array of its own: the numbers of the clauses."""
 
+    order = None
+    proves_constants = False
+
     def __init__(self, inner: Any, numbers: Any) -> None:
         self.inner = inner
         self.numbers = numbers

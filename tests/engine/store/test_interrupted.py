@@ -11,12 +11,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from engine.store.damage import data_files
 
 from amounts import usually
 from engine.store import interrupted
-from engine.store.all_sorts import data_files
-from triplewire import Engine
-from triplewire.engine.tiers import lock
+from triplewire import Engine, folders
 from triplewire.errors import StoreError
 
 TESTS = str(Path(__file__).parents[2])
@@ -85,8 +84,9 @@ def test_processes_save_to_one_directory(tmp_path: Path) -> None:
 def test_a_save_waits_and_is_refused_in_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     engine = Engine(matcher="reference")
     engine.save(tmp_path)
-    monkeypatch.setattr(lock, "WAIT_SECONDS", 0.1)
-    with lock.locked(tmp_path / lock.LOCK), pytest.raises(StoreError, match="another process has been writing to it"):
+    monkeypatch.setattr(folders, "WAIT_SECONDS", 0.1)
+    refused = pytest.raises(StoreError, match="another process has been writing to it")
+    with folders.locked(tmp_path / folders.LOCK), refused:
         engine.save(tmp_path)
     engine.save(tmp_path)
 
@@ -165,7 +165,6 @@ OF_OTHERS = {
     "manifest.json": '{\n  // of an extension\n  "name": "dear"\n}\n',
     "manifest.json without a content": "",
     "manifest.json as it might be": '{"name": "dear"}',
-    ".lock": "12 of another program\n",
 }
 
 

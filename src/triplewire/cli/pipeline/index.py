@@ -24,9 +24,10 @@ from triplewire.cli.inputs.engines import found_matcher
 from triplewire.cli.inputs.files import check_files, file_argument, folder_argument, warn_of_no_subscription
 from triplewire.cli.inputs.groups import grouped
 from triplewire.cli.pipeline.connecting import ConnectFile, SubscribedOption, subscription_files
-from triplewire.cli.pipeline.run import DEFAULT_MATCHER, Conf, settings_of_spark_from
+from triplewire.cli.pipeline.run import Conf, settings_of_spark_from
 from triplewire.cli.report import Report, counted, say
 from triplewire.errors import Refusal
+from triplewire.plugins import DEFAULT_MATCHER
 
 if TYPE_CHECKING:
     from triplewire.config import Settings

@@ -33,6 +33,7 @@ from triplewire.cli.pipeline.connecting import Connecting
 from triplewire.cli.pipeline.session import interruptible, spark_for
 from triplewire.cli.report import Report, counted, one_line, say
 from triplewire.errors import Refusal, StoreError
+from triplewire.plugins import DEFAULT_MATCHER
 
 if TYPE_CHECKING:
     from triplewire.operators.files import OperatorFile
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
 _OWN = "triplewire."  # before the names of settings that are not Spark's
 _SETTLE, _HORIZON = f"{_OWN}settle", f"{_OWN}horizon"
 _MOST = 1_000_000  # seconds, or days, of an option or a setting of a stream
-DEFAULT_MATCHER = "trie"
 _MASTER = re.compile(r"local(-cluster)?(\[.*\])?|yarn|[a-z0-9]+://.+")
 
 

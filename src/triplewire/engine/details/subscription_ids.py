@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from triplewire.encode.batch import Ids
-from triplewire.matchers import Snapshot
+from triplewire.engine.chunk import Snapshot
 
 _KEPT = 1 << 16  # ids that are kept for the next matches
 _SPARSE = 16  # with more than so many subscriptions per match, the cache takes longer than making the ids

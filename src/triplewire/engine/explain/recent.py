@@ -8,12 +8,12 @@ import numpy as np
 
 from triplewire.argument_checks import plain_text, refuse
 from triplewire.engine.arguments import check_publication
+from triplewire.engine.chunk import Snapshot
 from triplewire.engine.result import ChunkOrigin, MatchResult, Part
 from triplewire.errors import ArgumentError, SubscriptionError
 from triplewire.forks import new_lock
 from triplewire.ir.evaluation.evaluate import CallResults
 from triplewire.ir.subscription import Subscription
-from triplewire.matchers import Snapshot
 from triplewire.model.match import Match
 from triplewire.model.publication import Publication
 

@@ -7,6 +7,7 @@ import weakref
 from typing import Any, NamedTuple
 
 from triplewire.bounded_cache import BoundedCache
+from triplewire.engine.chunk import SubscriptionCompiler
 from triplewire.engine.compiler import line_of, row_of
 from triplewire.engine.segments.arena import Arena
 from triplewire.engine.segments.operator_pairs import OperatorPairs
@@ -14,7 +15,6 @@ from triplewire.engine.segments.texts import TextSource
 from triplewire.errors import StoreError
 from triplewire.ir.subscription import Subscription
 from triplewire.kernels.pool import Pool
-from triplewire.matchers import SubscriptionCompiler
 from triplewire.select.index import IndexMaker
 
 KEPT_BYTES = 4 << 20

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from triplewire.clauses.mapped_zeros import mapped_zeros
 from triplewire.encode.batch import Ids
+from triplewire.engine.chunk import Chunk, MatchedWindow, Rows, Stage
 from triplewire.engine.segments.arena import Arena
 from triplewire.engine.segments.context import SegmentContext
 from triplewire.engine.segments.ids import IdTable
 from triplewire.engine.segments.operator_pairs import SnapshotCalls
 from triplewire.engine.segments.segment import Segment, SegmentCounts, SegmentRows
-from triplewire.matchers import Chunk, MatchedWindow, Rows, Stage
 from triplewire.operators.order.protocol import Conjunctions
 from triplewire.select.index import owners
 

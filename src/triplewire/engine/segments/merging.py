@@ -26,7 +26,8 @@ class MergeJob:
         """Do it."""
         layers = self.layers
         if self.delta:
-            layers = *layers, Layer(Segment.of(self.context, self.delta, TextWriter()), NONE)
+            delta = Segment.of(self.context, self.delta, TextWriter(), is_part=bool(layers))
+            layers = *layers, Layer(delta, NONE)
         segment, numbers = merged(layers)
         return MergedSegment(self, segment.tidied(), numbers)
 

@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from triplewire.encode.batch import Ids
+from triplewire.engine.chunk import Chunk
 from triplewire.errors import TriplewireError
 from triplewire.ir.evaluation.evaluate import CallResults, World
 from triplewire.ir.subscription import Subscription
-from triplewire.matchers import Chunk
 from triplewire.model.publication import Publication
 from triplewire.operators.order.named import order_named
 from triplewire.operators.order.protocol import Conjunctions

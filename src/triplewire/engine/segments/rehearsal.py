@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from triplewire.engine.chunk import Chunk
 from triplewire.engine.segments.arena import Arena
 from triplewire.engine.stats import Clock
 from triplewire.ir.nodes import Variable
 from triplewire.ir.normal_form.clauses import Clause, Position, normal_form
-from triplewire.matchers import Chunk
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, Literal, Triple
 

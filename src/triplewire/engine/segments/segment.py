@@ -21,6 +21,7 @@ from triplewire.clauses.merge import merge
 from triplewire.clauses.node_tests.columns import flat
 from triplewire.clauses.view import View
 from triplewire.encode.batch import Bytes, Ids, Offsets
+from triplewire.engine.chunk import Chunk, Details, Stage, SubscriptionCompiler
 from triplewire.engine.segments.arena import Arena, Columns
 from triplewire.engine.segments.context import Forms, SegmentContext, text_row
 from triplewire.engine.segments.ids import IdTable
@@ -31,8 +32,8 @@ from triplewire.ir.normal_form.clauses import NormalForm, normal_form
 from triplewire.ir.subscription import Subscription, revision_of
 from triplewire.ir.walk import calls_in
 from triplewire.languages.sources.tables import is_pointer
-from triplewire.matchers import Chunk, Details, Stage, SubscriptionCompiler
-from triplewire.select.index import Index, Prepared, Selected, order_of, owners
+from triplewire.select.everything import EVERYTHING
+from triplewire.select.index import Index, Prepared, Selected, can_grow, owners
 from triplewire.verify.batch_verifier import BatchVerifier
 from triplewire.verify.json_texts import json_column
 from triplewire.verify.objects import of_few, shared
@@ -50,7 +51,7 @@ Selection: TypeAlias = "tuple[str, ...] | None"
 
 
 class SegmentCounts(NamedTuple):
-    """What was looked at for the matches of a chunk (`triplewire.matchers.Rows`)."""
+    """What was looked at for the matches of a chunk (`triplewire.engine.chunk.Rows`)."""
 
     atoms: int = 0
     candidates: int = 0
@@ -61,7 +62,7 @@ class SegmentCounts(NamedTuple):
 @dataclass(slots=True)
 class SegmentRows:
     """The matches of a chunk in one segment: the accepted ones, of publication p the slice `offset` of `accepted`, and
-    those that were verified, as columns. The rest as in `triplewire.matchers.Rows`."""
+    those that were verified, as columns. The rest as in `triplewire.engine.chunk.Rows`."""
 
     offset: Offsets
     accepted: Ids
@@ -202,7 +203,7 @@ class Segment:
     @cached_property
     def _owner(self) -> Ids:
         """Place in the order of the index -> subscription."""
-        order, owner = order_of(self.index), self.clauses.facts.owner
+        order, owner = self.index.order, self.clauses.facts.owner
         return owner if order is None else owner[order]
 
     def _view(self, chunk: Chunk) -> View:
@@ -296,34 +297,40 @@ class Segment:
 
     @classmethod
     def of(
-        cls, context: SegmentContext, subscriptions: Sequence[CompiledSubscription], writer: TextWriter | None
+        cls,
+        context: SegmentContext,
+        subscriptions: Sequence[CompiledSubscription],
+        writer: TextWriter | None,
+        *,
+        is_part: bool = False,
     ) -> Segment:
-        """A segment of these subscriptions. Their texts go to `writer`; without one, they stay as objects."""
+        """A segment of these subscriptions. Their texts go to `writer`; without one, they stay as objects. With
+        `is_part`, it is merged with another one, and until then its index narrows nothing."""
         builder = ClauseBuilder()
         selections: dict[Selection, int] = {}
         stated = [compiled.subscription for compiled in subscriptions]
-        rows = [compiled.row if writer is not None else b"" for compiled in subscriptions]
         for compiled in subscriptions:
             builder.add(compiled.form, compiled.subscription.select, compiled.subscription.ask)
         numbers = [selections.setdefault(selection_of(subscription), len(selections)) for subscription in stated]
         clauses = builder.build()
+        texts, pinned = _texts_of(subscriptions, writer)
         return cls(
             context,
             clauses,
-            context.maker.build(clauses),
+            (EVERYTHING if is_part else context.maker).build(clauses),
             IdTable.of([subscription.id for subscription in stated]),
-            Texts.of(writer or TextWriter(), rows),
+            texts,
             tuple(selections),
             np.array(numbers, np.int32),
             np.array([subscription.construct is not None for subscription in stated], np.uint8),
-            {number: stated[number] for number, row in enumerate(rows) if not row},
+            pinned,
             frozenset().union(*(compiled.operators for compiled in subscriptions)),
         )
 
     @classmethod
     def merged(cls, parts: Sequence[Segment], numbers: Sequence[NDArray[np.int64]]) -> Segment:
         """One segment of some subscriptions (ascending numbers) of several, which have different ids, in the order of
-        the segments."""
+        the segments. The index of the first one grows, where it can and keeps all that it has."""
         selections: dict[Selection, int] = {}
         selection, pinned, start = [], {}, 0
         pairs = list(zip(parts, numbers, strict=True))
@@ -336,10 +343,15 @@ class Segment:
                     pinned[start + at] = subscription
             start += len(own)
         context, clauses = parts[0].context, merge([(part.clauses, own) for part, own in pairs])
+        index, first = parts[0].index, len(numbers[0])
+        if can_grow(index) and first == len(parts[0]):
+            index = index.inserted(clauses, first)
+        else:
+            index = context.maker.build(clauses)
         return cls(
             context,
             clauses,
-            context.maker.build(clauses),
+            index,
             IdTable.joined([part.ids for part in parts], numbers),
             Texts.joined([part.texts.take(own) for part, own in pairs]),
             tuple(selections),
@@ -364,6 +376,11 @@ class Segment:
         if "_revisions" in vars(self):
             vars(other)["_revisions"] = self._revisions
         return other
+
+    def with_texts(self, subscriptions: Sequence[CompiledSubscription], writer: TextWriter) -> Segment:
+        """The same segment, of these subscriptions, whose texts go from objects to `writer`."""
+        texts, pinned = _texts_of(subscriptions, writer)
+        return replace(self, texts=texts, pinned=pinned)
 
     def tidied(self) -> Segment:
         """The same segment for long use: its texts in few files, its ranks of ids computed, and it is `ready`."""
@@ -392,6 +409,16 @@ def _revision(row: Mapping[str, Any]) -> str:
     if is_pointer(row):
         return str(row["revision"])
     return revision_of(row["language"], row["query"], row["prefixes"], row["base"])
+
+
+def _texts_of(
+    subscriptions: Sequence[CompiledSubscription], writer: TextWriter | None
+) -> tuple[Texts, dict[int, Subscription]]:
+    """The texts, appended to `writer`, and by number those subscriptions that are kept as objects: without a writer
+    all."""
+    rows = [compiled.row if writer is not None else b"" for compiled in subscriptions]
+    pinned = {number: subscriptions[number].subscription for number, row in enumerate(rows) if not row}
+    return Texts.of(writer or TextWriter(), rows), pinned
 
 
 def selection_of(subscription: Subscription) -> Selection:

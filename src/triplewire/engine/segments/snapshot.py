@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from triplewire.clauses import table
 from triplewire.encode.batch import Ids
 from triplewire.encode.strings import TextColumn
+from triplewire.engine.chunk import Chunk, Details, Install, Rows, Snapshot, Stage, SubscriptionCompiler, Template
 from triplewire.engine.segments.arena import Arena
 from triplewire.engine.segments.context import SegmentContext
 from triplewire.engine.segments.ids import IdTable, id_key, ranks_together
@@ -34,7 +35,7 @@ from triplewire.engine.segments.texts import Texts, TextWriter
 from triplewire.errors import TriplewireError
 from triplewire.forks import new_lock
 from triplewire.ir.subscription import REVISION_DIGITS, Subscription
-from triplewire.matchers import Chunk, Details, Install, Rows, Snapshot, Stage, SubscriptionCompiler, Template
+from triplewire.select.index import can_grow
 
 DELTA = 128  # subscriptions in the delta, at most
 FACTOR = 32  # a segment has at least so many times the subscriptions of all after it, or is merged with them
@@ -52,8 +53,13 @@ class SegmentSnapshot:
     columnar = True
 
     def __init__(
-        self, context: SegmentContext, layers: Sequence[Layer] = (), delta: Sequence[CompiledSubscription] = ()
+        self,
+        context: SegmentContext,
+        layers: Sequence[Layer] = (),
+        delta: Sequence[CompiledSubscription] = (),
+        before: Segment | None = None,
     ) -> None:
+        """`before`: a segment of the first subscriptions of the delta, which can grow."""
         self.context = context
         self.compiler = context.compiler
         self.layers = tuple(layers)
@@ -61,11 +67,12 @@ class SegmentSnapshot:
         self._extra_calls = 0  # calls to segments that one segment of all would have saved
         self._lock = new_lock()  # held by the reader that makes the segment of the delta
         self._indexed: tuple[Layer, ...] | None = None if self.delta else self.layers
+        self._before = before
 
     # --- changes
 
     def with_compiler(self, compiler: SubscriptionCompiler) -> SegmentSnapshot:
-        """See `triplewire.matchers.Snapshot`."""
+        """See `triplewire.engine.chunk.Snapshot`."""
         context, indexed = self.context.with_compiler(compiler), self._indexed
         delta = [
             replace(waiting, subscription=compiler.checked_again(waiting.subscription, self.compiler))
@@ -84,16 +91,17 @@ class SegmentSnapshot:
     def changed(
         self, added: Sequence[Subscription], removed: Collection[str], *, plain: bool = False
     ) -> SegmentSnapshot:
-        """See `triplewire.matchers.Snapshot`."""
+        """See `triplewire.engine.chunk.Snapshot`."""
         layers, delta = self.layers, self.delta
         if removed:
             layers, delta = self._without(frozenset(removed))
+        before = self._growing() if len(delta) == len(self.delta) else None
         compiler = self.context.compiler
         compiled = [CompiledSubscription.of(subscription, compiler, plain) for subscription in added]
         if len(delta) + len(compiled) <= DELTA:
-            return SegmentSnapshot(self.context, layers, (*delta, *compiled))
+            return SegmentSnapshot(self.context, layers, (*delta, *compiled), before)
         if delta:
-            layers = self._grown(layers, delta)
+            layers = self._grown(layers, delta, before)
         if len(compiled) > DELTA:
             return SegmentSnapshot(self.context, self._grown(layers, compiled))
         return SegmentSnapshot(self.context, layers, compiled)
@@ -111,17 +119,38 @@ class SegmentSnapshot:
             layers[place] = layers[place].without(removed)
         return tuple(layer for layer in layers if layer.alive), delta
 
-    def _grown(self, layers: Sequence[Layer], added: Sequence[CompiledSubscription]) -> tuple[Layer, ...]:
-        """The layers with some more subscriptions: in the last segment, or in one of their own."""
+    def _growing(self) -> Segment | None:
+        """A segment of subscriptions that the delta begins with, if there is one whose index can grow."""
+        segment = self._before if self._indexed is None or not self.delta else self._indexed[-1].segment
+        return segment if segment is not None and can_grow(segment.index) else None
+
+    def _of_delta(
+        self, delta: Sequence[CompiledSubscription], before: Segment | None, writer: TextWriter | None
+    ) -> Segment:
+        """The segment of a delta, which begins with the subscriptions of `before`."""
+        if before is None:
+            return Segment.of(self.context, delta, writer)
+        if len(before) < len(delta):
+            more = Segment.of(self.context, delta[len(before) :], None, is_part=True)
+            before = Segment.merged([before, more], [np.arange(len(before)), np.arange(len(more))])
+        return before if writer is None else before.with_texts(delta, writer)
+
+    def _grown(
+        self, layers: Sequence[Layer], added: Sequence[CompiledSubscription], before: Segment | None = None
+    ) -> tuple[Layer, ...]:
+        """The layers with some more subscriptions: in the last segment, or in one of their own. `before`: a segment of
+        the first of them, which can grow."""
         writer, last = TextWriter(), None
         if layers and max(len(layers[-1].segment), len(added)) < self._full:
             last = layers[-1]
             source = last.segment.texts.sources[-1]
             writer = source if isinstance(source, TextWriter) else writer
-        own = Layer(Segment.of(self.context, added, writer), NONE)
-        if last is None or last.rows + own.rows > table.MOST_ROWS:
-            return (*layers, own)
-        new, _ = merged([last, own])
+        if last is None:
+            return (*layers, Layer(self._of_delta(added, before, writer), NONE))
+        own = Segment.of(self.context, added, writer, is_part=True)
+        if last.rows + own.clauses.table.rows > table.MOST_ROWS:
+            return (*layers, Layer(replace(own, index=self.context.maker.build(own.clauses)), NONE))
+        new, _ = merged([last, Layer(own, NONE)])
         if _wasteful(new.texts):
             new = replace(new, texts=new.texts.tidied(0))
         return (*layers[:-1], Layer(new, NONE))
@@ -132,7 +161,7 @@ class SegmentSnapshot:
         if self._indexed is None:
             with self._lock:
                 if self._indexed is None:  # no other reader has made it meanwhile
-                    self._indexed = *self.layers, Layer(Segment.of(self.context, self.delta, None), NONE)
+                    self._indexed = *self.layers, Layer(self._of_delta(self.delta, self._before, None), NONE)
         return self._indexed
 
     @cached_property
@@ -147,7 +176,7 @@ class SegmentSnapshot:
 
     def with_segment(self, segment: Segment) -> tuple[SegmentSnapshot, list[str]]:
         """The same with a segment of more subscriptions; those whose ids are taken are left out, and returned."""
-        layers = self._grown(self.layers, self.delta) if self.delta else self.layers
+        layers = self._grown(self.layers, self.delta, self._growing()) if self.delta else self.layers
         tombstones = held(layers, segment.ids)
         new = Layer(segment.within(self.context), tombstones)
         return SegmentSnapshot(self.context, (*layers, new) if new.alive else layers), segment.ids.texts(tombstones)
@@ -159,7 +188,7 @@ class SegmentSnapshot:
         return waiting.intersection(ids).union(table.texts(held(self.layers, table)))
 
     def background_work(self) -> Callable[[], Install] | None:
-        """See `triplewire.matchers.Snapshot`."""
+        """See `triplewire.engine.chunk.Snapshot`."""
         layers = self.layers
         if layers and len(layers[-1].segment) < self._full:
             layers = layers[:-1]  # changes still make it anew
@@ -192,8 +221,9 @@ class SegmentSnapshot:
 
     def whole(self) -> Segment | None:
         """All subscriptions as one segment; None where there are none. Raises `LimitError` where they are too many."""
-        last = Segment.of(self.context, self.delta, TextWriter()) if self.delta else None  # texts elsewhere: it will go
-        layers = (*self.layers, Layer(last, NONE)) if last else self.layers
+        layers = self.layers
+        if self.delta:  # its texts go elsewhere, as the segment will go
+            layers = *layers, Layer(Segment.of(self.context, self.delta, TextWriter(), is_part=bool(layers)), NONE)
         if not layers:
             return None
         return layers[0].segment if len(layers) == 1 and not len(layers[0].tombstones) else merged(layers)[0]
@@ -201,7 +231,7 @@ class SegmentSnapshot:
     # --- matching
 
     def match(self, chunk: Chunk, stage: Stage) -> Rows:
-        """See `triplewire.matchers.Snapshot`."""
+        """See `triplewire.engine.chunk.Snapshot`."""
         outer, arena = stage.switch("encode"), self.context.arenas.take(Arena)
         rows = self._matched(chunk, stage, arena)
         self.context.arenas.give(arena)
@@ -249,7 +279,7 @@ class SegmentSnapshot:
         return self._all_layers[place].segment.meant(number - self._starts[place])
 
     def details(self, chunk: Chunk, rows: Rows, places: NDArray[np.int64]) -> Details:
-        """See `triplewire.matchers.Snapshot`."""
+        """See `triplewire.engine.chunk.Snapshot`."""
         publication, numbers = rows.publication[places], rows.subscription[places]
         owner = np.empty(len(places), np.int64)  # which of `parts` each is in
         parts: list[Details] = []
@@ -286,7 +316,7 @@ class SegmentSnapshot:
                 yield layer, mine, numbers[mine] - np.int32(start)
 
     def ids(self, numbers: Ids) -> list[str]:
-        """See `triplewire.matchers.Snapshot`."""
+        """See `triplewire.engine.chunk.Snapshot`."""
         out = [""] * len(numbers)
         for layer, mine, local in self._by_layer(numbers):
             texts = layer.segment.ids.texts(local)
@@ -297,19 +327,19 @@ class SegmentSnapshot:
         return out
 
     def id_column(self, numbers: Ids) -> TextColumn:
-        """See `triplewire.matchers.Snapshot`."""
+        """See `triplewire.engine.chunk.Snapshot`."""
         parts = ((mine, layer.segment.ids.column(local)) for layer, mine, local in self._by_layer(numbers))
         return TextColumn.scattered(parts, len(numbers))
 
     def revisions(self, numbers: Ids) -> NDArray[np.uint64]:
-        """See `triplewire.matchers.Snapshot`."""
+        """See `triplewire.engine.chunk.Snapshot`."""
         out = np.zeros(len(numbers), np.uint64)
         for layer, mine, local in self._by_layer(numbers):
             out[mine] = layer.segment.revisions(local)
         return out
 
     def revision(self, id: str) -> str:
-        """See `triplewire.matchers.Snapshot`."""
+        """See `triplewire.engine.chunk.Snapshot`."""
         for added in self.delta:
             if added.subscription.id == id:
                 return added.subscription.revision
@@ -320,7 +350,7 @@ class SegmentSnapshot:
         return f"{int(layer.segment.revisions(np.array([number], np.int32))[0]):0{REVISION_DIGITS}x}"
 
     def ranks(self, numbers: Ids) -> NDArray[np.int64]:
-        """See `triplewire.matchers.Snapshot`."""
+        """See `triplewire.engine.chunk.Snapshot`."""
         if len(self._all_layers) == 1:
             return self._all_layers[0].segment.ids.rank[numbers].astype(np.int64)
         used, inverse = np.unique(numbers, return_inverse=True)
@@ -345,7 +375,7 @@ class SegmentSnapshot:
         return any(compiled.subscription.id == id for compiled in self.delta) or self._find(id) is not None
 
     def get(self, id: str) -> Subscription | None:
-        """See `triplewire.matchers.Snapshot`."""
+        """See `triplewire.engine.chunk.Snapshot`."""
         for compiled in self.delta:
             if compiled.subscription.id == id:
                 return compiled.subscription
@@ -353,12 +383,12 @@ class SegmentSnapshot:
         return place[0].segment.stated(place[1]) if place is not None else None
 
     def all_ids(self) -> list[str]:
-        """See `triplewire.matchers.Snapshot`."""
+        """See `triplewire.engine.chunk.Snapshot`."""
         indexed = [id_ for layer in self.layers for id_ in layer.segment.ids.texts(layer.numbers().astype(np.int32))]
         return [*indexed, *(compiled.subscription.id for compiled in self.delta)]
 
     def all(self, start: int = 0) -> Iterator[Subscription]:
-        """See `triplewire.matchers.Snapshot`."""
+        """See `triplewire.engine.chunk.Snapshot`."""
         for layer in self.layers:
             if start < layer.alive:
                 for number in layer.numbers()[start:].tolist():

@@ -8,8 +8,10 @@ from itertools import groupby, islice
 from pathlib import Path
 from typing import Any
 
+from triplewire.engine.chunk import Snapshot
 from triplewire.engine.compiler import Compiler, compiler_of
 from triplewire.engine.current_snapshot import CurrentSnapshot
+from triplewire.engine.reference import Reference
 from triplewire.engine.store import directory as store
 from triplewire.engine.store import rows as saved_rows
 from triplewire.engine.store.called_operators import UNITS, units_in
@@ -17,7 +19,6 @@ from triplewire.engine.store.manifest import damaged
 from triplewire.errors import raise_refusal
 from triplewire.ir.subscription import Subscription
 from triplewire.languages.sources.tables import is_pointer, table_of, whole_rows
-from triplewire.matchers import Reference, Snapshot
 from triplewire.select.index import IndexMaker
 
 TABLES = "tables"  # the field of the manifest that names the tables in which texts have stayed

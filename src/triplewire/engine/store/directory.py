@@ -43,9 +43,8 @@ from numpy.typing import NDArray
 from triplewire.config import Settings
 from triplewire.engine.store.arrays import map_arrays
 from triplewire.engine.store.manifest import MANIFEST, VERSION, damaged, manifest_text, read_manifest
-from triplewire.engine.tiers.lock import LOCK, alone, is_lock
 from triplewire.errors import DamagedError, StoreError, TaxonomyError
-from triplewire.folders import on_disk, sync
+from triplewire.folders import LOCK, alone, on_disk, sync
 from triplewire.ir.taxonomy import Taxonomy
 
 _PARTS = "subscriptions|taxonomy|index|learned"
@@ -76,7 +75,7 @@ def save(directory: Path, manifest: Callable[[], Mapping[str, Any]], parts: Mapp
     """Write the parts of an engine to `directory`, in place of an engine that was saved there before.
 
     `manifest` is asked when the parts are written. Waits for another process that saves there. Raises `StoreError` when
-    that takes longer than `lock.WAIT_SECONDS`, and when the directory holds something else or cannot be written.
+    that takes longer than `folders.WAIT_SECONDS`, and when the directory holds something else or cannot be written.
     """
     try:
         os.fsencode(directory)
@@ -156,14 +155,12 @@ def _refuse_others(directory: Path) -> None:
 
 
 def _is_of_a_save(entry: Path) -> bool:
-    """May something with one of our names be replaced? A link may, as it is not followed; the lock is written to."""
+    """May something with one of our names be replaced? A link may, as it is not followed, but that of a lock."""
     try:
         mode = entry.lstat().st_mode
     except FileNotFoundError:
         return True  # another save has removed it just now
-    if entry.name == LOCK:
-        return stat.S_ISREG(mode) and is_lock(entry)
-    return stat.S_ISREG(mode) or stat.S_ISLNK(mode)
+    return stat.S_ISREG(mode) or (stat.S_ISLNK(mode) and entry.name != LOCK)
 
 
 def _replace(directory: Path, manifest: Callable[[], Mapping[str, Any]], parts: Mapping[str, Part]) -> None:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from triplewire.clauses.clauses import VERSION, Clauses
 from triplewire.clauses.node_tests.columns import flat, prefixed, under, unflat
 from triplewire.encode.names import Names
+from triplewire.engine.chunk import Snapshot
 from triplewire.engine.compiler import Compiler
 from triplewire.engine.segments.context import SegmentContext
 from triplewire.engine.segments.ids import IdTable, id_key
@@ -32,7 +33,6 @@ from triplewire.engine.store.manifest import damaged
 from triplewire.engine.store.rows import checked, compiled_rows, named_by, parsed_row, proved_row
 from triplewire.errors import StoreError
 from triplewire.ir.subscription import Subscription
-from triplewire.matchers import Snapshot
 from triplewire.memory import give_back
 from triplewire.select.index import IndexMaker
 from triplewire.verify import network

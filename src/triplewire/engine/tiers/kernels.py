@@ -17,12 +17,14 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from triplewire import kernel_cache, plugins
-from triplewire.engine.tiers.lock import locked
 from triplewire.errors import TriplewireError
+from triplewire.folders import locked
 from triplewire.forks import forget_in_children, new_lock
 
 TIER, TIERS = "TRIPLEWIRE_TIER", ("auto", "compiled", "interpreted")
-BACKGROUND = "triplewire.engine.tiers.background"
+BACKGROUND = "from triplewire.engine.tiers import kernels; raise SystemExit(kernels.compile_aside({parent}))"
+"""The program of the process that compiles while this one answers interpreted."""
+LINGER_SECONDS = 10.0
 SMALL_PAIRS = 20_000
 """Publications times subscriptions of a match call that are matched interpreted: about a second of work."""
 SMALL_BYTES = 128 * 1024
@@ -33,7 +35,7 @@ LOAD_SECONDS = 1.0
 """Seconds of interpreted matching in this process after which compiled kernels are loaded, which takes as long."""
 
 _LOOK_SECONDS, _ASK_SECONDS = 0.2, 5.0  # between two looks at the disk, and between two background processes
-_COMPILE, _LOAD = "triplewire.engine.tiers.warm_up:run_kernels", "triplewire.engine.tiers.warm_up:load_kernels"
+_COMPILE, _LOAD = "triplewire.engine.tiers.warm_up:run_missing", "triplewire.engine.tiers.warm_up:load_kernels"
 # by their names: they stand above, as they run a whole engine
 NO_FOLDER = "no folder for compiled code can be written: matching is interpreted, which is slower; set TRIPLEWIRE_CACHE"
 FULL = "compiled code cannot be put into {folder} ({reason}): matching is interpreted, which is slower"
@@ -53,8 +55,8 @@ class Kernels:
         self.compiled: Callable[[str], None] = lambda name: None
         self.spent = 0.0  # seconds of interpreted matching
         self.refused: OSError | None = None  # why compiled code could not be put into the folder, as on a full disk
-        self._is_loaded = False
-        self._is_complete = False
+        self._is_loaded = self._is_complete = False
+        self._sources = 0  # of kernels, when they were last looked at: a plug-in may have come since
         self._looked = self._asked = float("-inf")
         self._lock = new_lock()  # held by the thread that loads or compiles
         self._loading = threading.local()
@@ -88,19 +90,24 @@ class Kernels:
 
     def are_loaded(self) -> bool:
         """Can they be called at once, as far as this thread is concerned?"""
-        if self._is_loaded or getattr(self._loading, "now", False):
+        if self._are_all_loaded():
             return True
         if self.tier == "compiled":
             return self.are_usable()
         return self.tier == "auto" and _without_compiler()
+
+    def _are_all_loaded(self) -> bool:
+        """Are they, or is this the thread that loads them? After a plug-in with kernels has come, they are not."""
+        if self._sources != (sources := len(kernel_cache.registered())):
+            self._sources, self._is_loaded, self._is_complete = sources, False, False
+        return self._is_loaded or getattr(self._loading, "now", False)
 
     def are_compiled(self) -> bool:
         """Are all on disk? The disk is looked at now and then."""
         now = time.monotonic()
         if not self._is_complete and now - self._looked >= _LOOK_SECONDS:
             self._looked = now
-            folder = kernel_cache.folder()
-            self._is_complete = folder is not None and kernel_cache.is_complete(folder)
+            self._is_complete = kernel_cache.folder() is not None and not kernel_cache.incomplete()
         return self._is_complete
 
     def are_worth_loading(self, subscriptions: int) -> bool:
@@ -118,33 +125,31 @@ class Kernels:
         not to be used, or cannot be kept."""
         if not self.are_usable():
             return False
-        if not (self._is_loaded or getattr(self._loading, "now", False) or _without_compiler()):
+        if not (self._are_all_loaded() or _without_compiler()):
             with self._lock:
-                if not self._is_loaded and self.refused is None:
+                if not self._are_all_loaded() and self.refused is None:
                     try:
                         self._obtain()
-                        self._is_loaded = True
+                        self._is_loaded, self._sources = True, len(kernel_cache.registered())
                     except OSError as error:
                         self.refused = error
                         self.warn(FULL.format(folder=kernel_cache.folder(), reason=error.strerror or error))
         return self.refused is None
 
     def _obtain(self) -> None:
-        folder = kernel_cache.folder()
-        assert folder is not None
         told = False
-        while not kernel_cache.is_complete(folder):
+        while missing := kernel_cache.incomplete():
             if not told:
                 self.tell()
                 told = True
             self._end_child()  # its work is kept; here it goes on with the priority of somebody who waits
-            with locked(folder / kernel_cache.LOCK) as held:
+            with locked(missing[0] / kernel_cache.LOCK) as held:
                 if held:
                     self._run(_COMPILE)
-                    kernel_cache.mark_complete(folder)
+                    kernel_cache.mark_all_complete()
                     return
             time.sleep(_LOOK_SECONDS)
-        kernel_cache.used(folder)
+        kernel_cache.note_use()
         self._run(_LOAD)
 
     def _run(self, work: str) -> None:
@@ -159,7 +164,7 @@ class Kernels:
     def ask(self) -> None:
         """Have them compiled in the background, unless they are, or somebody is at it."""
         now = time.monotonic()
-        if self._is_loaded or self._failed or now - self._asked < _ASK_SECONDS:
+        if self._are_all_loaded() or self._failed or now - self._asked < _ASK_SECONDS:
             return
         if self.are_loaded() or not self.are_usable() or self.are_compiled():
             return
@@ -172,7 +177,7 @@ class Kernels:
         path = os.pathsep.join(entry for entry in sys.path if entry)
         with suppress(OSError):  # then there is none; the answers are the same
             self._child = subprocess.Popen(
-                [sys.executable, "-P", "-m", BACKGROUND, str(os.getpid())],
+                [sys.executable, "-P", "-c", BACKGROUND.format(parent=os.getpid())],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
@@ -199,6 +204,37 @@ def _warn(text: str) -> None:
 
 def _without_compiler() -> bool:
     return os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
+
+
+def compile_aside(parent: int, linger: float = LINGER_SECONDS) -> int:
+    """Compile all kernels that are not on disk, unless another process is at it: what the background process does.
+    Returns its exit code.
+
+    It has the lowest priority. Each kernel is on disk as soon as it is compiled, so it may be ended at any time. It
+    ends `linger` seconds after the process that started it, its `parent`: a command of a second leaves nothing behind
+    for a minute, and the next command's process goes on where this one stopped.
+    """
+    os.environ[TIER] = "compiled"
+    if hasattr(os, "nice"):
+        os.nice(19)
+    threading.Thread(target=_end_with, args=(parent, linger), daemon=True).start()
+    if kernel_cache.folder() is None:
+        return 1
+    list(plugins.loaded("matcher"))  # so that their kernels are known
+    if missing := kernel_cache.incomplete():
+        with locked(missing[0] / kernel_cache.LOCK) as held:
+            if held and kernel_cache.incomplete():
+                plugins.attribute(_COMPILE)()
+                kernel_cache.mark_all_complete()
+    return 0
+
+
+def _end_with(parent: int, linger: float) -> None:
+    """End this process some time after its parent."""
+    while os.getppid() == parent:
+        time.sleep(_LOOK_SECONDS)
+    time.sleep(linger)
+    os._exit(0)
 
 
 KERNELS = Kernels()

@@ -1,6 +1,7 @@
 """Run every kernel once: those that are on disk are loaded, the others are compiled and written.
 
-It is done by a few matches in an engine of its own, whose subscriptions and publications use all that there is to use.
+It is done by a few matches in engines of its own, whose subscriptions and publications use all that there is to use.
+The kernels of a matcher are run by its own samples (`triplewire.select.index.WarmUp`).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from pathlib import Path
 
 from numba.core import event
 
+from triplewire import kernel_cache, plugins
 from triplewire.config import Settings
 from triplewire.encode.schema import to_batch
 from triplewire.engine.engine import Engine
@@ -20,6 +22,7 @@ from triplewire.model.publication import Publication
 from triplewire.model.terms import Literal
 from triplewire.operators.order import ORDERS
 from triplewire.read import read
+from triplewire.select.index import WarmedMaker
 
 QUERIES = (
     "SELECT * { ?s <urn:p> ?o ; <urn:q> ?n FILTER ftcontains(?o, 'one two') FILTER(?n > 1) }",
@@ -41,10 +44,7 @@ DATA = b"""<urn:s> <urn:p> "one two" <urn:g> .
 <urn:s> <urn:q> "2"^^<http://www.w3.org/2001/XMLSchema#integer> <urn:g> .
 <urn:s> <urn:d> "2021-01-01T00:00:00Z"^^<http://www.w3.org/2001/XMLSchema#dateTime> <urn:g> .
 """
-_WORDS = 5_000  # of a text: more than there is room for where few terms are looked up
-LONG = b'<urn:s> <urn:d> "%b" <urn:g> .\n' % b" ".join(b"w%d" % number for number in range(_WORDS))
 LARGE = b"".join(b'<urn:s> <urn:p> "one %d" <urn:g> .\n' % number for number in range(1_100))
-WORDS = "SELECT * { ?s <urn:p> ?o FILTER ftcontains(?o, 'one') }"
 _MANY = 300  # subscriptions: with so many, two segments are merged
 
 
@@ -63,15 +63,14 @@ class Each(event.Listener):
 
 
 def run_kernels(compiled: Callable[[str], None] = lambda name: None) -> None:
-    """Run all kernels; `compiled` gets the name of each that had to be compiled, which takes a few minutes for all."""
+    """Run all kernels, also those of the plug-ins that are installed; `compiled` gets the name of each that had to be
+    compiled, which takes a few minutes for all."""
     with event.install_listener("numba:compile", Each(compiled)):
         for most in (Settings().max_bindings, 1):  # with 1, the bindings of matches are cut, which has kernels too
-            engine = Engine(matcher="trie", settings=Settings(max_bindings=most))
-            for query in QUERIES:
-                engine.subscribe(query)
+            engine = _engine(QUERIES, Settings(max_bindings=most))
             for query in GQL_QUERIES:
                 engine.subscribe(query, "gql")
-            _match(engine)
+            _match(engine, DATA, LARGE)
             publications = list(read(DATA))
             list(engine.match(2 * publications))
             engine.match_batch(to_batch(publications), on_refusal=lambda refusal: None)
@@ -80,42 +79,63 @@ def run_kernels(compiled: Callable[[str], None] = lambda name: None) -> None:
             engine.subscribe(query)
         with tempfile.TemporaryDirectory(prefix="triplewire-") as folder:
             file = Path(folder, "many.jsonl")
-            file.write_text(
-                "".join(
-                    json.dumps({"id": f"f{n}", "language": "sparql", "query": query}) + "\n"
-                    for n, query in enumerate(many)
-                )
-            )
+            rows = ({"id": f"f{n}", "language": "sparql", "query": query} for n, query in enumerate(many))
+            file.write_text("".join(json.dumps(row) + "\n" for row in rows))
             engine.load_subscriptions(file)
             engine.save(Path(folder, "saved"))
             Engine.load(Path(folder, "saved"))
-        _match(engine)
-        _match_alone(engine)
+        _match(engine, DATA, LARGE)
         for order in ORDERS:
             _call(order)
+    run_matchers(compiled)
+
+
+def run_missing(compiled: Callable[[str], None] = lambda name: None) -> None:
+    """As `run_kernels`, but where ours are on disk, only kernels of matchers are run."""
+    folder = kernel_cache.folder()
+    is_there = folder is not None and kernel_cache.is_complete(folder)
+    (run_matchers if is_there else run_kernels)(compiled)
+
+
+def run_matchers(compiled: Callable[[str], None] = lambda name: None) -> None:
+    """Run the kernels that only a matcher has, of all matchers that are installed."""
+    with event.install_listener("numba:compile", Each(compiled)):
+        for name, maker in plugins.loaded("matcher"):
+            if isinstance(maker, WarmedMaker):
+                _run(name, maker)
 
 
 def load_kernels(compiled: Callable[[str], None] = lambda name: None) -> None:
     """Run those that most programs need, and load them so: a second or two. Others are loaded when they are needed."""
     with event.install_listener("numba:compile", Each(compiled)):
-        engine = Engine(matcher="trie")
-        for query in QUERIES[:5]:
-            engine.subscribe(query)
-        _match(engine)
-        _match_alone(engine)
+        _match(_engine(QUERIES[:5]), DATA, LARGE)
+        maker = plugins.find("matcher", plugins.DEFAULT_MATCHER)
+        if isinstance(maker, WarmedMaker):
+            _run(plugins.DEFAULT_MATCHER, maker)
 
 
-def _match_alone(engine: Engine) -> None:
-    """One publication at a time; and where nothing but words is asked for."""
-    words = Engine(matcher="trie")
-    words.subscribe(WORDS)
-    for publication in read(DATA):
-        list(engine.match(publication))
-        list(words.match(publication))
+def _run(name: str, maker: WarmedMaker) -> None:
+    """Run the kernels of a matcher. Where that fails, the others go on."""
+    try:
+        engine = Engine(matcher=name)
+        for language, text in maker.warm_up.subscriptions:
+            engine.subscribe(text, language)
+        _match(engine, *maker.warm_up.documents)
+    except OSError:
+        raise  # as on a full disk
+    except Exception as error:
+        plugins.warn_of("matcher", name, error)
 
 
-def _match(engine: Engine) -> None:
-    for document in (DATA, DATA + LONG, LARGE):  # of long texts, words are looked up in another way
+def _engine(queries: Sequence[str], settings: Settings | None = None) -> Engine:
+    engine = Engine(settings=settings)
+    for query in queries:
+        engine.subscribe(query)
+    return engine
+
+
+def _match(engine: Engine, *documents: bytes) -> None:
+    for document in documents:
         for result in engine.match_files(document):
             list(result)
             result.to_arrow()
@@ -125,9 +145,7 @@ def _call(order: str) -> None:
     """Match with operators, called in this order: two conjunctions, whose calls are true and false. The second time,
     the outcomes are known."""
     with tempfile.TemporaryDirectory(prefix="triplewire-") as folder:
-        engine = Engine(
-            matcher="trie", operators={"is_one": _IsOne()}, operator_order=order, operator_cache=Path(folder, "cache")
-        )
+        engine = Engine(operators={"is_one": _IsOne()}, operator_order=order, operator_cache=Path(folder, "cache"))
         for query in ("is_one(1), is_one(2)", "is_one(1), is_one(3)"):
             engine.subscribe(query, "predicates")
         for _ in range(2):

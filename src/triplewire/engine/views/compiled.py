@@ -12,4 +12,4 @@ from triplewire.read.sources import Source
 def is_compiled_for(engine: Engine, sources: Iterable[Source]) -> bool:
     """Is the engine compiled, now that these files and folders are to be matched? Large work waits for the kernels
     here, as `Engine.match_files` does. For small work they are compiled in the background."""
-    return engine._current.snapshot_for_matching(lambda: publications_of(sources)).columnar
+    return engine._current.snapshot_for_matching(lambda most: publications_of(sources)).columnar

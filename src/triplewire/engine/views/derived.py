@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from triplewire.engine.engine import Engine
-from triplewire.engine.tiers.matcher import empty_snapshot
+from triplewire.engine.tiers.interpreted import empty_snapshot
 from triplewire.ir.subscription import Subscription
 
 

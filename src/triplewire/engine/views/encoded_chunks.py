@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from triplewire.engine.chunk import Chunk
 from triplewire.engine.engine import Engine
 from triplewire.engine.incoming import chunks_of, chunks_of_batches, matched
 from triplewire.engine.result import MatchResult
 from triplewire.engine.stats import Clock
-from triplewire.matchers import Chunk
 from triplewire.model.publication import Publication
 
 if TYPE_CHECKING:
@@ -28,11 +28,11 @@ def chunks_for(engine: Engine, publications: Sequence[Publication]) -> list[Chun
 def encoded(engine: Engine, columns: pa.RecordBatch) -> list[Chunk]:
     """The publications of an Arrow batch, encoded where the engine does that. Raises `ReadError` for a row that is
     none."""
-    columnar = engine._current.snapshot_for_matching(lambda: columns.num_rows).columnar
+    columnar = engine._current.snapshot_for_matching(lambda most: columns.num_rows).columnar
     return list(chunks_of_batches([columns], engine._compiler, Clock(), None, columnar))
 
 
 def match_chunks(engine: Engine, chunks: Sequence[Chunk]) -> MatchResult:
     """As `Engine.match`."""
-    snapshot = engine._current.snapshot_for_matching(lambda: sum(map(len, chunks)))
+    snapshot = engine._current.snapshot_for_matching(lambda most: sum(map(len, chunks)))
     return engine._recent.keep(matched(snapshot, chunks, Clock(), engine.settings))

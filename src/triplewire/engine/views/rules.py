@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from triplewire.engine.chunk import Snapshot
 from triplewire.ir.subscription import Subscription
-from triplewire.matchers import Snapshot
 
 
 class Rules(Mapping[str, Subscription]):

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import overload
 
+from triplewire.engine.chunk import Snapshot
 from triplewire.ir.subscription import Subscription
-from triplewire.matchers import Snapshot
 
 
 class SubscriptionsView(Sequence[Subscription]):

@@ -44,6 +44,7 @@ from triplewire.pipeline.index.versions import (
     seal,
     sweep,
 )
+from triplewire.plugins import DEFAULT_MATCHER
 from triplewire.read.sources import Source
 
 OWN_RETAINED = 2
@@ -62,7 +63,7 @@ class IndexOptions:
     entailment: str = "none"
     operators: Mapping[str, Operator] = field(default_factory=built_in_operators)
     settings: Settings = field(default_factory=Settings)
-    matcher: str = "trie"
+    matcher: str = DEFAULT_MATCHER
 
     def engine(self) -> Engine:
         """An engine without subscriptions."""

@@ -29,8 +29,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from triplewire import folders
 from triplewire.engine.store.manifest import hash_of
-from triplewire.engine.tiers import lock
 from triplewire.errors import DamagedError, StoreError
 from triplewire.folders import on_disk, sync
 
@@ -214,13 +214,13 @@ def load(directory: Path, name: str = "") -> Version:
 
 @contextmanager
 def alone(directory: Path) -> Iterator[None]:
-    """A block in which no other process or thread writes to the index. Raises `StoreError` as `lock.alone` does."""
+    """A block in which no other process or thread writes to the index. Raises `StoreError` as `folders.alone` does."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
         if not (directory / CURRENT).exists() and (other := _others(directory)):
             what = f"it holds something else ({other}), and is no index of subscriptions"
             raise StoreError(what, source=str(directory), remedy="choose another directory")
-        with lock.alone(directory):
+        with folders.alone(directory):
             yield
     except OSError as error:
         raise StoreError(f"it cannot be written: {error.strerror or error}", source=str(directory)) from error
@@ -342,5 +342,5 @@ def _replace(path: Path, content: bytes) -> None:
 
 def _others(directory: Path) -> str:
     """Something in the directory that no index has, "" for nothing."""
-    ours = re.compile(rf"{_NAME.pattern}|\.v.*|\.built\..*|\.{CURRENT}\..*|{re.escape(lock.LOCK)}|{PINS}")
+    ours = re.compile(rf"{_NAME.pattern}|\.v.*|\.built\..*|\.{CURRENT}\..*|{re.escape(folders.LOCK)}|{PINS}")
     return next((entry.name for entry in sorted(directory.iterdir()) if not ours.fullmatch(entry.name)), "")

@@ -7,9 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
+from triplewire.select.index import WarmUp
+
 if TYPE_CHECKING:
     from triplewire.clauses.clauses import Clauses
     from triplewire.select.trie.index import TrieIndex
+
+
+_TRIPLES = b"""<urn:s> <urn:p> "one two" <urn:g> .
+<urn:s> <urn:q> "2"^^<http://www.w3.org/2001/XMLSchema#integer> <urn:g> .
+"""
+_WORDS = b" ".join(b"w%d" % number for number in range(5_000))  # more than there is room for where few are looked up
+_MANY = b"".join(b'<urn:s> <urn:p> "one %d" <urn:g> .\n' % number for number in range(1_100))
 
 
 class TrieMaker:
@@ -17,6 +26,13 @@ class TrieMaker:
 
     name = "trie"
     version = 15
+    warm_up = WarmUp(
+        (
+            ("sparql", "SELECT * { ?s <urn:p> ?o ; <urn:q> ?n FILTER ftcontains(?o, 'one two') FILTER(?n > 1) }"),
+            ("sparql", "SELECT * { ?s <urn:p> ?o FILTER ftcontains(?o, 'one') }"),
+        ),
+        (_TRIPLES, _TRIPLES + b'<urn:s> <urn:d> "%b" <urn:g> .\n' % _WORDS, _MANY),
+    )
 
     def build(self, clauses: Clauses) -> TrieIndex:
         """The index over the clauses."""

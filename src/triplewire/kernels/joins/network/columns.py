@@ -57,7 +57,7 @@ class StepColumns(NamedTuple):
     test_offset: Any  # step -> its slice of `tested`
     tested: Any  # shape (tests, 2): what is tested
     node: Any  # rows of ROW numbers, flat
-    clause: Any  # shape (clauses, 4), in the order of the network (`triplewire.select.index.order_of`)
+    clause: Any  # shape (clauses, 4), in the order of the network (`triplewire.select.index.Index.order`)
     roots: Any  # of components: the root of its tree, or -2 - the last step of its path, or NO_STEP
     variable: Any  # by clause: how many variables it selects; then by component: how many columns its solutions have,
     # and the variable of each (`.order`)

@@ -1,8 +1,7 @@
-"""What the engine asks of a matcher: an immutable `Snapshot` of subscriptions that answers chunks of publications.
+"""A `Chunk` of publications, and what answers it with `Rows`: an immutable `Snapshot` of subscriptions.
 
-A matcher is a plug-in of the family "matcher" (`triplewire.plugins`): an index over clauses
-(`triplewire.select.index.IndexMaker`), behind which the engine puts its segments (`triplewire.engine.segments`), or
-"reference". All give the same answers. They differ in what they cost.
+Each matcher has snapshots of its own sort: segments behind an index over clauses (`triplewire.engine.segments`), or
+pair by pair (`triplewire.engine.reference`). All give the same answers. They differ in what they cost.
 """
 
 from __future__ import annotations
@@ -404,10 +403,3 @@ class SubscriptionCompiler(Protocol):
 
     def is_plain(self, subscription: Subscription) -> bool:
         """Is the subscription what its text gives by itself, without other rules?"""
-
-
-class Reference:
-    """What the name "reference" stands for: every pair, by the reference meaning (`triplewire.engine.reference`)."""
-
-
-REFERENCE = Reference()

@@ -1,0 +1,115 @@
+"""The interpreted tier: a snapshot that is matched pair by pair, until a compiled one takes its place."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import partial
+from itertools import groupby
+from typing import Self
+
+from triplewire.engine.chunk import Chunk, Install, Rows, Snapshot, Stage, SubscriptionCompiler
+from triplewire.engine.compiler import Compiler
+from triplewire.engine.reference import Reference, ReferenceSnapshot
+from triplewire.engine.tiers.kernels import KERNELS
+from triplewire.errors import TriplewireError
+from triplewire.forks import new_lock
+from triplewire.ir.subscription import Subscription
+from triplewire.select.index import IndexMaker
+
+_FORMER = 1_000  # ids that were removed, and are kept among the others
+
+
+def empty_snapshot(matcher: IndexMaker | Reference, compiler: Compiler) -> Snapshot:
+    """The first snapshot of an engine: of no subscriptions. Raises `TriplewireError` for a plug-in that is no
+    matcher."""
+    if isinstance(matcher, Reference):
+        return ReferenceSnapshot(compiler)
+    if not isinstance(matcher, IndexMaker):
+        raise TriplewireError(
+            f"the plug-in {matcher!r:.80} is no matcher", remedy="give it what triplewire.extend.IndexMaker asks for"
+        )
+    if KERNELS.are_loaded():
+        return _compiled(matcher, compiler)
+    return InterpretedSnapshot(compiler, partial(_compiled, matcher))
+
+
+def _compiled(maker: IndexMaker, compiler: SubscriptionCompiler) -> Snapshot:
+    # compiled kernels, which the interpreted tier does without
+    from triplewire.engine.segments.context import SegmentContext
+    from triplewire.engine.segments.snapshot import SegmentSnapshot
+
+    return SegmentSnapshot(SegmentContext(compiler, maker))
+
+
+class InterpretedSnapshot(ReferenceSnapshot):
+    """Subscriptions that are matched interpreted, and the compiled snapshot that follows: made on first use, by adding
+    them to the empty one that `make` gives for a compiler."""
+
+    def __init__(self, compiler: SubscriptionCompiler, make: Callable[[SubscriptionCompiler], Snapshot]) -> None:
+        super().__init__(compiler)
+        self._make = make
+        self._unproven: set[str] = set()  # ids, also former ones, of subscriptions that their texts may not give
+        self._lock = new_lock()
+        self._follower: Snapshot | None = None
+
+    def changed(self, added: Sequence[Subscription], removed: Collection[str], *, plain: bool = False) -> Self:
+        """See `triplewire.engine.chunk.Snapshot`."""
+        other = super().changed(added, removed, plain=plain)
+        other._lock, other._follower = new_lock(), None
+        if not plain:
+            self._unproven.update(subscription.id for subscription in added)
+        if len(self._unproven) > 2 * len(other) + _FORMER:
+            other._unproven = {id_ for id_ in self._unproven if id_ in other}
+        return other
+
+    def with_compiler(self, compiler: SubscriptionCompiler) -> Self:
+        """See `triplewire.engine.chunk.Snapshot`."""
+        other = super().with_compiler(compiler)
+        other._lock, other._follower = new_lock(), None
+        return other
+
+    def match(self, chunk: Chunk, stage: Stage) -> Rows:
+        """See `triplewire.engine.chunk.Snapshot`."""
+        begun = time.perf_counter()
+        rows = super().match(chunk, stage)
+        KERNELS.spent += time.perf_counter() - begun
+        return rows
+
+    # --- the compiled tier
+
+    def compiled(self) -> Snapshot | None:
+        """The compiled snapshot of the same subscriptions; None where kernels are not to be used. Waits until they are
+        loaded."""
+        if self._follower is None and KERNELS.wait():
+            with self._lock:
+                if self._follower is None:
+                    self._follower = self._added(self._make(self.compiler), self.all(), ())
+        return self._follower
+
+    def _added(self, snapshot: Snapshot, subscriptions: Iterable[Subscription], removed: Collection[str]) -> Snapshot:
+        """A compiled snapshot without those removed and with more subscriptions, in this order."""
+        snapshot = snapshot.changed((), removed)
+        for is_unproven, group in groupby(subscriptions, lambda subscription: subscription.id in self._unproven):
+            snapshot = snapshot.changed(list(group), (), plain=not is_unproven)
+        return snapshot
+
+    def background_work(self) -> Callable[[], Install] | None:
+        """The take-over, when the kernels are loaded, or compiled and worth loading."""
+        return self.take_over if KERNELS.are_loaded() or KERNELS.are_worth_loading(len(self)) else None
+
+    def take_over(self) -> Install:
+        """Make the compiled snapshot, and wait for the kernels where they are not loaded. What is installed has the
+        changes since."""
+        follower = self.compiled()
+
+        def install(latest: Snapshot) -> Snapshot:
+            if follower is None or not isinstance(latest, InterpretedSnapshot) or latest.compiler is not self.compiler:
+                return latest  # with another taxonomy, it has a take-over of its own
+            before = {subscription.id: subscription for subscription in self.all()}
+            now = {subscription.id: subscription for subscription in latest.all()}
+            added = [subscription for id_, subscription in now.items() if before.get(id_) is not subscription]
+            gone = [id_ for id_ in before if now.get(id_) is not before[id_]]
+            return latest._added(follower, added, gone)
+
+        return install
