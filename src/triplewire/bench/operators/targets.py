@@ -19,7 +19,7 @@ from triplewire.bench.report import Figure
 from triplewire.bench.workloads.catalogue import SEED, Case, Place
 from triplewire.bench.workloads.operators import RECIPES, CallWorkload, Truths, costs, generated, real, real_folder
 from triplewire.model.publication import Publication
-from triplewire.operators.http.declared import declared
+from triplewire.operators.http import declared
 from triplewire.operators.order import ORDERS
 
 EVENTS = 30  # for which the orders learn

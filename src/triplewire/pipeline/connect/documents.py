@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -14,15 +15,26 @@ from triplewire.config import Settings
 from triplewire.encode.schema import to_batch
 from triplewire.errors import Refusal
 from triplewire.model.publication import Publication
+from triplewire.pipeline.connect.globs import escape, streamed_files
 from triplewire.pipeline.rows import PUBLICATION_ROWS, refused, widened
 from triplewire.read import read_document
 from triplewire.read.names import id_iri
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 DOCUMENTS = "id binary, place string, content binary, reason string"
 """The rows that `DocumentReader` takes: the id of the document, null for none; where it came from; what it holds; or
 why nothing could be had of it."""
 
 BATCH_PUBLICATIONS, BATCH_TRIPLES = 256, 20_000  # a batch is complete with so many
+
+
+def inbox_documents(spark: SparkSession, folder: str, streaming: bool) -> DataFrame:
+    """What is in an inbox (`triplewire.sources.inbox`), as rows of `DOCUMENTS`."""
+    if streaming:
+        return streamed_files(spark, "parquet", DOCUMENTS).load(escape(folder))
+    return spark.read.format("parquet").schema(DOCUMENTS).load(escape(folder))
 
 
 def groups(publications: Iterable[Publication]) -> Iterator[list[Publication]]:

@@ -5,30 +5,21 @@ of it, takes those over that are not there yet, and drops the staging table. Wha
 micro-batch and identity, the primary key. So each row is there once, wherever the process before was killed.
 
 The SQL is standard but for the types of a table that has to be made, which are those of PostgreSQL. For another
-database, make the tables first, with the columns of `TABLES`.
+database, make the tables first, with the columns of `triplewire.notify.rows.TABLES`.
 """
 
 from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from triplewire.errors import Refusal
-from triplewire.pipeline.connect.addresses import Address
-from triplewire.pipeline.connect.parts import (
-    COLUMNS,
-    LETTER,
-    MATCH,
-    SCHEMAS,
-    Part,
-    errors_of,
-    rows_of,
-    when_stopped,
-    without_nul,
-)
+from triplewire.net.addresses import Address
+from triplewire.notify.rows import KEY, TABLES, Part
+from triplewire.pipeline.connect.parts import SCHEMAS, errors_of, rows_of, when_stopped, without_nul
 from triplewire.pipeline.rows import columns_of
 
 if TYPE_CHECKING:
@@ -41,18 +32,6 @@ _OF_POSTGRESQL = {"socketTimeout": "3600", "tcpKeepAlive": "true"}  # a statemen
 _BATCH = 1_000  # rows that go to the database together
 _LOCK_SECONDS = 60  # that a statement waits for a lock of another program
 _NO_TABLE = "42P01"  # PostgreSQL's SQLSTATE "undefined_table"
-KEY = ("stream", "batch", "identity")
-TABLES: Mapping[str, Mapping[str, str]] = {
-    kind: {
-        **dict.fromkeys(KEY, "TEXT"),
-        "batch": "BIGINT",
-        **dict.fromkeys(COLUMNS[kind], "TEXT"),
-        **({"truncated": "BOOLEAN", "matched_at": "TIMESTAMP WITH TIME ZONE"} if kind == MATCH else {}),
-    }
-    for kind in (MATCH, LETTER)
-}
-"""The columns of a table, with the types that they get where the table is not there."""
-
 _AS_INSTANT = "TIMESTAMP WITH TIME ZONE"
 
 

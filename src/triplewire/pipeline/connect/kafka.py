@@ -17,8 +17,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from triplewire.errors import Refusal, TriplewireError
-from triplewire.pipeline.connect.addresses import Address, brokers, shown
-from triplewire.pipeline.connect.parts import Part, errors_of
+from triplewire.net.addresses import Address, brokers, shown
+from triplewire.notify.rows import Part
+from triplewire.pipeline.connect.parts import errors_of, json_value
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -141,8 +142,8 @@ class KafkaSink:
 
     def deliver(self, rows: DataFrame, part: Part) -> list[Refusal]:
         """Write the rows. One that is larger than a record may be goes without its longest texts, and says so."""
-        value = part.json_value()
-        short = part.json_value(most=_LONG)
+        value = json_value(part.kind)
+        short = json_value(part.kind, most=_LONG)
         records = rows.selectExpr(
             "CAST(identity AS binary) AS key",
             f"CAST(CASE WHEN octet_length({value}) > {self._most} THEN {short} ELSE {value} END AS binary) AS value",

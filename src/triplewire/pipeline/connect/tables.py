@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from triplewire.errors import Refusal, TriplewireError
-from triplewire.pipeline.connect.addresses import JDBC, SQLITE, Address, sqlite_path
+from triplewire.net.addresses import JDBC, SQLITE, Address, sqlite_path
 from triplewire.pipeline.connect.jdbc import database_errors, is_postgresql, options_of_reading, refuse_locked
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from triplewire.errors import Refusal, TriplewireError
-from triplewire.pipeline.connect.addresses import KAFKA, Connections, address, kind_of
+from triplewire.net.addresses import KAFKA, Connections, address, kind_of
 from triplewire.pipeline.connect.kafka import asked
 
 if TYPE_CHECKING:

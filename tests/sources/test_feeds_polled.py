@@ -11,14 +11,14 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from pipeline.connect.feed_server import LOOPBACK, RSS, Clock, Web, came, poller
+from sources.feed_server import LOOPBACK, RSS, Clock, Web, came, poller
 from triplewire.config import Settings
 from triplewire.errors import ReadError, Refusal, TriplewireError
-from triplewire.pipeline.connect.addresses import Connections
+from triplewire.net.addresses import Connections
 from triplewire.pipeline.connect.documents import DocumentReader
-from triplewire.pipeline.connect.feeds.fetch import Answered, fetch
-from triplewire.pipeline.connect.feeds.lists import addresses, is_list
-from triplewire.pipeline.connect.feeds.poller import INTERVAL, Poller
+from triplewire.sources.fetch import Answered, fetch
+from triplewire.sources.lists import addresses, is_list
+from triplewire.sources.poller import INTERVAL, Poller
 
 
 def test_a_feed_is_asked_when_it_is_due_and_kept_when_it_is_new(web: Web, tmp_path: Path) -> None:
@@ -192,7 +192,7 @@ def test_a_defect_of_ours_costs_one_feed(web: Web, tmp_path: Path, monkeypatch: 
             raise RuntimeError("not thought of")
         return fetch(address, *more)
 
-    monkeypatch.setattr("triplewire.pipeline.connect.feeds.poller.fetch", failing)
+    monkeypatch.setattr("triplewire.sources.poller.fetch", failing)
     polled = poller(web, tmp_path, Clock(), "/a", "/b")
     assert polled.poll() == 1
     assert polled.poll() == 0
