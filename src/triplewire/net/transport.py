@@ -15,7 +15,6 @@ from typing import Any
 
 import httpcore2
 
-from triplewire.errors import AddressError
 from triplewire.net.guard import Target, checked_addresses, trusting
 
 _EARLY = (0.1, 0.1, 0.2, 0.4)  # seconds after which the first attempts to connect are given up
@@ -49,16 +48,12 @@ class GuardedBackend(httpcore2.SyncBackend):
 
     def connect_tcp(self, host: str, port: int, *_: Any, **__: Any) -> httpcore2.NetworkStream:
         """A connection by the deadline of the request; each address but the last has half of the time that is left.
-        Raises `AddressError`, `httpcore2.ConnectError` or `TimeoutError`."""
+        Raises `AddressError`, `TimeoutError` and what httpcore2 raises."""
         addresses = checked_addresses(host, port, allow_private=self._allow_private)
         for address in addresses[:-1]:
-            with contextlib.suppress(httpcore2.ConnectError, TimeoutError):
+            with contextlib.suppress(httpcore2.ConnectError, httpcore2.ConnectTimeout, TimeoutError):
                 return self._connected(address, port, time.monotonic() + _seconds_left() / 2)
         return self._connected(addresses[-1], port, _DEADLINE.get())
-
-    def connect_unix_socket(self, path: str, *_: Any, **__: Any) -> httpcore2.NetworkStream:
-        """Raises `AddressError`: a socket of this machine is nothing of the web."""
-        raise AddressError(f"{path} is a socket of this machine")
 
     def _connected(self, address: str, port: int, deadline: float) -> httpcore2.NetworkStream:
         """A connection to an address, which is not looked up.
@@ -66,16 +61,11 @@ class GuardedBackend(httpcore2.SyncBackend):
         A server whose queue of new connections is full lets a request for one drop, and the system asks again only
         after a second (RFC 6298, section 2). So the first attempts are given up early; nothing has been sent by then.
         """
-        for seconds in (*_EARLY, None):
-            left = deadline - time.monotonic()
-            if seconds is None or left <= seconds:
-                break
-            with contextlib.suppress(httpcore2.ConnectTimeout):
-                return _Stream(super().connect_tcp(address, port, seconds))
-        try:
-            return _Stream(super().connect_tcp(address, port, max(left, 0.001)))
-        except httpcore2.ConnectTimeout:
-            raise TimeoutError from None
+        for seconds in _EARLY:
+            if time.monotonic() + seconds < deadline:
+                with contextlib.suppress(httpcore2.ConnectTimeout):
+                    return _Stream(super().connect_tcp(address, port, seconds))
+        return _Stream(super().connect_tcp(address, port, max(deadline - time.monotonic(), 0.001)))
 
 
 class _Stream(httpcore2.NetworkStream):

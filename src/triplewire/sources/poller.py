@@ -95,6 +95,7 @@ class Poller:
             text = settings.get("interval", "0")
             if not re.fullmatch(r"\d{1,9}(\.\d+)?", text):
                 raise TriplewireError(f"the interval {text!r} is no number of seconds", source=beginning)
+        self.folder.mkdir(parents=True, exist_ok=True)
         self._receive = self.receive or Inbox(self.folder / FOLDER).append
         self._file = self.folder / "feeds.sqlite"
         with connected(self._file, _TABLE) as connection:
