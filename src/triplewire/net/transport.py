@@ -77,10 +77,14 @@ class _Stream(httpcore2.NetworkStream):
 
     def __init__(self, inner: httpcore2.NetworkStream) -> None:
         self._inner = inner
+        self._unsent: list[bytes] = []
         self._last_byte = b""
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        """What came, b"" where the connection was closed."""
+        """What came, b"" where the connection was closed. What was written is sent before."""
+        if self._unsent:
+            request, self._unsent = b"".join(self._unsent), []
+            self._inner.write(request, _seconds_left())
         if not self._last_byte:
             came = self._inner.read(max_bytes, _seconds_left())
             if len(came) < 2:
@@ -91,8 +95,8 @@ class _Stream(httpcore2.NetworkStream):
         return last
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        """Send it all."""
-        self._inner.write(buffer, _seconds_left())
+        """Have it sent once an answer is waited for: the head and the body of a request in one packet."""
+        self._unsent.append(buffer)
 
     def close(self) -> None:
         """Close the connection."""
