@@ -172,7 +172,7 @@ class Poller:
         for number, feed in enumerate(feeds):
             if time.monotonic() - begun > seconds or self.stop.wait(_BETWEEN if number else 0):
                 break
-            after.append(self._asked(feed, came))
+            after.append(self._fetched(feed, came))
             if after[-1].status in _OVERLOADED:  # it holds for the other feeds of the server as well
                 due = after[-1].due
                 after += (replace(other, due=max(other.due, due)) for other in feeds[number + 1 :])
@@ -190,7 +190,7 @@ class Poller:
             self._store(feeds)
         return sum(entry.content is not None for entry in came)
 
-    def _asked(self, feed: Feed, came: list[Delivered]) -> Feed:
+    def _fetched(self, feed: Feed, came: list[Delivered]) -> Feed:
         """Ask for one feed: how it is known from now on, and what came."""
         try:
             answer = fetch(feed.url, feed.known, self.connections, _SECONDS)
@@ -204,10 +204,10 @@ class Poller:
             digest = hashlib.sha256(_timeless(answer.body)).digest()
             if digest != feed.digest:
                 came.append(Delivered(answer.address, answer.body, "", self.clock()))
-            due = self._next(feed, answer)
+            due = self._due_again(feed, answer)
             return replace(feed, known=answer.known, due=due, failures=0, status=200, digest=digest)
         if answer.status == 304:
-            return replace(feed, due=self._next(feed, answer), failures=0, status=304)
+            return replace(feed, due=self._due_again(feed, answer), failures=0, status=304)
         return self._failed(feed, answer, f"the feed's server answers {answer.status}", came)
 
     def _failed(self, feed: Feed, answer: Answered, reason: str, came: list[Delivered]) -> Feed:
@@ -216,11 +216,11 @@ class Poller:
         if failures == 1 or is_gone:
             ending = ": it is not asked again" if is_gone else ""
             came.append(Delivered(feed.url, None, reason + ending, self.clock()))
-        due = self._next(feed, answer, 2 ** min(failures, 10))
+        due = self._due_again(feed, answer, 2 ** min(failures, 10))
         status = 0 if answer.status == _GONE and not is_gone else answer.status  # see `Feed.is_gone`
         return replace(feed, due=due, failures=failures, status=status)
 
-    def _next(self, feed: Feed, answer: Answered, factor: int = 1) -> float:
+    def _due_again(self, feed: Feed, answer: Answered, factor: int = 1) -> float:
         """When a feed is due again: after its interval, or later, as its server asks for or as it has failed; a day
         later at most, where the interval is no longer than that."""
         interval = self._interval(feed)

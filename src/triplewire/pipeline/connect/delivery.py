@@ -110,11 +110,11 @@ class Delivery:
     def refused(self, refusals: Iterable[Refusal], batch: int) -> list[Refusal]:
         """Deliver dead letters of the driver, with those of a micro-batch or under a number that none has. Returns what
         no receiver will take."""
-        given = [storable(refusal) for refusal in refusals]
-        if not (given and self.letters):
+        letters = [storable(refusal) for refusal in refusals]
+        if not (letters and self.letters):
             return []
         assert self._spark is not None
-        rows = self._spark.createDataFrame(given, columns_of(SCHEMAS[LETTER]))
+        rows = self._spark.createDataFrame(letters, columns_of(SCHEMAS[LETTER]))
         return self._deliver(self.letters, rows, Part(self.stream, batch, LETTER, stop=self.stop))
 
     def _begun(self, batch: int) -> bool:

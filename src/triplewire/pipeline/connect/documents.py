@@ -82,17 +82,17 @@ class DocumentReader:
                 refusals.append(Refusal("publication", place, place, what))
                 continue
             name = id_iri(id) if id else place
-            own: list[Refusal] = []
+            of_document: list[Refusal] = []
             for publication in read_document(
                 content,
                 name,
                 split=self.split,
                 settings=self.settings,
-                on_refusal=own.append,
+                on_refusal=of_document.append,
                 as_written=self.as_written,
             ):
                 yield replace(publication, source=place)
-            refusals += (replace(refusal, where=_placed(refusal.where, name, place)) for refusal in own)
+            refusals += (replace(refusal, where=_placed(refusal.where, name, place)) for refusal in of_document)
 
 
 def _placed(where: str, name: str, place: str) -> str:
