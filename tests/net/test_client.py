@@ -145,6 +145,14 @@ def test_redirects_and_the_bodies_of_errors_are_not_followed_and_not_read() -> N
         assert len(moved.requests) == 1
 
 
+def test_a_proxy_of_the_environment_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    with server() as asked, server() as proxy:
+        for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+            monkeypatch.setenv(name, f"http://127.0.0.1:{proxy.port}")
+        assert asked.client().request("GET", {}, seconds=30).status == 200
+        assert (asked.connections, proxy.connections) == (1, 0)
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
 def test_a_fork_has_connections_of_its_own() -> None:
     with server() as asked:
