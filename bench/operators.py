@@ -25,7 +25,7 @@ from triplewire.model.operator import Argument, Operator
 from triplewire.model.publication import Publication
 from triplewire.model.terms import IRI, Literal, Triple
 from triplewire.operators import function_operator
-from triplewire.operators.http.declared import declared
+from triplewire.operators.http import declared
 from triplewire.operators.order import ORDERS
 
 # --- engines ---------------------------------------------------------------------------------------------------------

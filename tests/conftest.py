@@ -67,7 +67,7 @@ def _turn(item: pytest.Item) -> tuple[int, int]:
     return (3, 0) if marker is None else (2, marker.args[0] != "spark")
 
 
-QUICK = ("ir", "languages", "model", "operators", "read")
+QUICK = ("ir", "languages", "model", "net", "notify", "operators", "read")
 """The folders of `--quick` (`make quick`): unit tests that need no compiled kernel, no Spark and no workload. Slow
 ones among them are marked `slow`. Other folders are not even imported."""
 

@@ -8,6 +8,8 @@
     ├── TaxonomyError        a taxonomy has a cycle or cannot be read
     ├── OperatorError        an operator failed or ran out of time: its call is unknown for that publication
     │   └── OperatorFault    the operator itself is at fault: it crashed, hung, or answered nonsense
+    ├── RequestError         a server gave no whole answer in time, or one that is too large
+    │   └── AddressError     its address may not be asked, or it has none
     ├── LimitError           a limit of `config.Settings` was passed: which one, how to raise it
     ├── SubscriptionError    a subscription cannot be registered: its id is taken, an operator is unknown ...
     ├── StoreError           a directory is no saved engine, or cannot be written
@@ -23,6 +25,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 __all__ = [
+    "AddressError",
     "ArgumentError",
     "DamagedError",
     "LanguageError",
@@ -31,6 +34,7 @@ __all__ = [
     "OperatorFault",
     "ReadError",
     "Refusal",
+    "RequestError",
     "SparkError",
     "StoreError",
     "SubscriptionError",
@@ -101,6 +105,14 @@ class OperatorError(TriplewireError):
 
 class OperatorFault(OperatorError):
     """The operator itself is at fault, whatever it was asked: it crashed, hung, or answered nonsense."""
+
+
+class RequestError(TriplewireError):
+    """A server gave no whole answer in time, or one that is too large."""
+
+
+class AddressError(RequestError):
+    """A server has no address, or one that may not be asked: nothing was sent to it."""
 
 
 class LimitError(TriplewireError):

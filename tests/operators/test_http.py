@@ -12,9 +12,9 @@ from operators.service import Service, service
 from triplewire import Engine, Publication
 from triplewire.errors import OperatorError
 from triplewire.model.terms import IRI, Literal, Triple
+from triplewire.net.guard import is_public
+from triplewire.operators import http as requests
 from triplewire.operators.files import OperatorFile, operators_of
-from triplewire.operators.http import service as requests
-from triplewire.operators.http.addresses import is_public
 
 CASES = Path(__file__).parents[1] / "cases" / "operators"
 SAID: dict[str, str] = tomllib.loads((CASES / "http_failures.toml").read_text())["said"]

@@ -83,8 +83,11 @@ def test_a_second_answer_that_comes_with_the_first_is_not_taken_for_the_next(pat
 def answers(monkeypatch: pytest.MonkeyPatch, *addresses: list[str]) -> list[str]:
     """Have names resolved to these, one answer after the other. Returns the names that were looked up."""
     asked: list[str] = []
+    numeric = socket.getaddrinfo
 
-    def resolved(host: str, port: int, *_: object, **__: object) -> list[Any]:
+    def resolved(host: str, port: int, *more: Any, **named: Any) -> list[Any]:
+        if host[:1].isdecimal():  # an address, which is not looked up
+            return list(numeric(host, port, *more, **named))
         asked.append(host)
         chosen = addresses[min(len(asked), len(addresses)) - 1]
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port)) for address in chosen]

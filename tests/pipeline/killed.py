@@ -13,9 +13,9 @@ import sys
 from pathlib import Path
 
 from triplewire.engine import Engine
-from triplewire.pipeline.connect.addresses import Connections, address
+from triplewire.net.addresses import Connections, address
+from triplewire.notify.rows import LETTER, MATCH
 from triplewire.pipeline.connect.delivery import Delivery, sink
-from triplewire.pipeline.connect.parts import LETTER, MATCH
 from triplewire.pipeline.filter import PackedEngine
 from triplewire.pipeline.run import PipelineRun
 from triplewire.pipeline.session import QUICK_START, session_for

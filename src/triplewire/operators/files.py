@@ -9,7 +9,7 @@
 
 The file is code: it is run with all rights of this process. It stands alone, but may import what is installed. Its
 text can travel to another process and be run there. The protocol: `triplewire.model.operator`. A TOML file declares
-services: `triplewire.operators.http.declared`.
+services: `triplewire.operators.http`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from triplewire.folders import text_of_file
 from triplewire.model.operator import Operator, Parameter, traits_of
 from triplewire.operators import built_in_operators
 from triplewire.operators.calling.isolated import Isolated
-from triplewire.operators.http.declared import declared
+from triplewire.operators.http import declared
 
 ATTRIBUTE = "operators"
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")

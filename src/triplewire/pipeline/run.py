@@ -18,15 +18,11 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from triplewire.config import Settings
 from triplewire.errors import ReadError, Refusal, TriplewireError
+from triplewire.net.addresses import Connections
 from triplewire.pipeline.calling import Calling, JobLearning
-from triplewire.pipeline.connect.addresses import Connections
 from triplewire.pipeline.connect.arrivals import SETTLE, Arrivals
 from triplewire.pipeline.connect.delivery import Delivery
-from triplewire.pipeline.connect.feeds.inbox import FOLDER as DOCUMENTS
-from triplewire.pipeline.connect.feeds.inbox import PREFIX as INBOX
-from triplewire.pipeline.connect.feeds.lists import addresses, is_list
-from triplewire.pipeline.connect.feeds.poller import Poller
-from triplewire.pipeline.connect.feeds.pruning import prune
+from triplewire.pipeline.connect.pruning import prune
 from triplewire.pipeline.connect.topic import StreamedTopic, Topic
 from triplewire.pipeline.filter import PackedEngine
 from triplewire.pipeline.index.filters import IndexFilter
@@ -40,6 +36,10 @@ from triplewire.pipeline.session import cancelled_at
 from triplewire.pipeline.sinks import DEAD_LETTER, MATCHES, Output
 from triplewire.pipeline.sources import FileReader, files, has_files, is_remote, publications, read_by_stream
 from triplewire.pipeline.structured import run_query
+from triplewire.sources.inbox import FOLDER as DOCUMENTS
+from triplewire.sources.inbox import PREFIX as INBOX
+from triplewire.sources.lists import addresses, is_list
+from triplewire.sources.poller import Poller
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

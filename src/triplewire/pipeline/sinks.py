@@ -13,7 +13,7 @@
     DIR/_index                        the index of a run that was given subscriptions (`triplewire.pipeline.index`)
     DIR/_pins.sqlite                  which version of an index a micro-batch had (`triplewire.pipeline.index.pins`)
     DIR/_metrics.prom                 what was counted (`triplewire.pipeline.results.status`)
-    DIR/_inbox                        what was polled of feeds (`triplewire.pipeline.connect.feeds`)
+    DIR/_inbox                        what was polled of feeds (`triplewire.sources`)
     DIR/_stream                       the name of this output for other sinks (`triplewire.pipeline.connect.delivery`)
     DIR/_delivering                   the last micro-batch that was handed to other sinks
     DIR/_writing                      incomplete files, in a folder for each process that writes

@@ -23,18 +23,17 @@ from triplewire.errors import ReadError, Refusal
 from triplewire.folders import LINK, entries_of, named_by, reason_left_out
 from triplewire.model.publication import Publication
 from triplewire.model.references import is_url
+from triplewire.net.addresses import KAFKA, Connections, address, kind_of
 from triplewire.pipeline.arguments import check_reading, check_rows, check_session
 from triplewire.pipeline.connect import kafka
-from triplewire.pipeline.connect.addresses import KAFKA, Connections, address, kind_of
-from triplewire.pipeline.connect.documents import DocumentReader, groups
-from triplewire.pipeline.connect.feeds import inbox
-from triplewire.pipeline.connect.feeds.inbox import PREFIX as INBOX
-from triplewire.pipeline.connect.feeds.lists import is_list
+from triplewire.pipeline.connect.documents import DocumentReader, groups, inbox_documents
 from triplewire.pipeline.connect.file_tasks import assign_tasks
 from triplewire.pipeline.connect.globs import escape, streamed_files
 from triplewire.pipeline.rows import FILE_ROWS, PUBLICATION_ROWS, columns_of, refused, widened
 from triplewire.pipeline.sinks import LOCAL_FILES
 from triplewire.read import read, read_document
+from triplewire.sources.inbox import PREFIX as INBOX
+from triplewire.sources.lists import is_list
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -80,7 +79,7 @@ def publications(
         given = kafka.documents_from(spark, address(str(path), connections), streaming)
         return given.mapInArrow(DocumentReader(split, settings, as_written), columns_of(PUBLICATION_ROWS))
     if str(path).startswith(INBOX):
-        given = inbox.documents_from(spark, str(path).removeprefix(INBOX), streaming)
+        given = inbox_documents(spark, str(path).removeprefix(INBOX), streaming)
         return given.mapInArrow(DocumentReader(split, settings, as_written), columns_of(PUBLICATION_ROWS))
     if is_list(str(path)):
         raise ReadError(

@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from triplewire.pipeline.connect.addresses import Connections, address
+from triplewire.net.addresses import Connections, address
 from triplewire.pipeline.connect.jdbc import options
 
 if TYPE_CHECKING:

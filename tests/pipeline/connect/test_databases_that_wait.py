@@ -15,10 +15,11 @@ from pipeline.connect.received import in_postgres, in_sqlite
 from pipeline.runs import run
 from triplewire.engine import Engine
 from triplewire.errors import TriplewireError
-from triplewire.pipeline.connect import delivery, jdbc, parts
-from triplewire.pipeline.connect.addresses import Connections, address
+from triplewire.net.addresses import Connections, address
+from triplewire.notify.rows import MATCH, Part
+from triplewire.pipeline.connect import delivery, jdbc
 from triplewire.pipeline.connect.delivery import Delivery, sink
-from triplewire.pipeline.connect.parts import MATCH, SCHEMAS, Part, rows_of
+from triplewire.pipeline.connect.parts import SCHEMAS, rows_of
 from triplewire.pipeline.connect.tables import fetched
 from triplewire.pipeline.filter import PackedEngine
 from triplewire.pipeline.results.written import text_bytes
@@ -85,7 +86,7 @@ def test_long_rows_come_a_few_at_a_time(
         engine.subscribe("SELECT ?o WHERE { ?s <urn:p> ?o }", id=str(number))
     (tmp_path / "a.nq").write_text("".join(f'<urn:s> <urn:p> "{n} {"x" * 4_000}" <urn:g{n}> .\n' for n in range(8)))
     monkeypatch.setattr(delivery, "AT_ONCE", 10_000)
-    monkeypatch.setattr(parts, "AT_ONCE", 10_000)
+    monkeypatch.setattr("triplewire.notify.rows.AT_ONCE", 10_000)
     given: list[tuple[int, Part]] = []
     deliver = jdbc.JdbcSink.deliver
 

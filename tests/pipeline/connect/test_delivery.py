@@ -22,11 +22,12 @@ from pipeline.connect.servers import PASSWORD, Receiver, free_port
 from pipeline.runs import dead_letters_in, run
 from triplewire.engine import Engine
 from triplewire.errors import TriplewireError
+from triplewire.net.addresses import Connections, address
+from triplewire.notify.rows import LETTER, MATCH, TABLES, Part
 from triplewire.pipeline.connect import jdbc
-from triplewire.pipeline.connect.addresses import Connections, address
 from triplewire.pipeline.connect.delivery import Delivery, sink
-from triplewire.pipeline.connect.jdbc import TABLES, options
-from triplewire.pipeline.connect.parts import COLUMNS, LETTER, MATCH, Part, rows_of
+from triplewire.pipeline.connect.jdbc import options
+from triplewire.pipeline.connect.parts import COLUMNS, rows_of
 from triplewire.pipeline.filter import PackedEngine
 from triplewire.pipeline.results.counts import last_batch
 

@@ -23,13 +23,13 @@ from pipeline.runs import dead_letters_in, run
 from triplewire.cli import run as command
 from triplewire.engine import Engine
 from triplewire.errors import ReadError, TriplewireError
+from triplewire.net.addresses import Connections, address
+from triplewire.notify.rows import LETTER
 from triplewire.pipeline import publications
 from triplewire.pipeline.connect import jdbc
-from triplewire.pipeline.connect.addresses import Connections, address
 from triplewire.pipeline.connect.delivery import Delivery, sink
-from triplewire.pipeline.connect.feeds.pruning import prune, read_files
 from triplewire.pipeline.connect.jdbc import options
-from triplewire.pipeline.connect.parts import LETTER
+from triplewire.pipeline.connect.pruning import prune, read_files
 from triplewire.pipeline.connect.tables import fetched
 from triplewire.pipeline.filter import PackedEngine
 from triplewire.pipeline.index.versions import load

@@ -23,7 +23,7 @@ import pytest
 from amounts import IN_FULL
 from pipeline.connect import servers
 from pipeline.connect.received import in_kafka, in_postgres, in_sqlite
-from triplewire.pipeline.connect.addresses import Connections
+from triplewire.net.addresses import Connections
 from triplewire.pipeline.results.committed import committed_files
 from triplewire.pipeline.sinks import Output
 

@@ -15,11 +15,11 @@ from pipeline.connect.servers import Receiver
 from pipeline.runs import dead_letters_in, run
 from triplewire.engine import Engine
 from triplewire.errors import Refusal, TriplewireError
-from triplewire.pipeline.connect.addresses import Connections, address
+from triplewire.net.addresses import Connections, address
+from triplewire.notify.rows import LETTER, MATCH, TABLES
+from triplewire.notify.sqlite import SqliteSink
 from triplewire.pipeline.connect.delivery import Delivery, sink
-from triplewire.pipeline.connect.jdbc import TABLES, options, staging_table
-from triplewire.pipeline.connect.parts import LETTER, MATCH
-from triplewire.pipeline.connect.sqlite_file import SqliteSink
+from triplewire.pipeline.connect.jdbc import options, staging_table
 from triplewire.pipeline.filter import PackedEngine
 
 if TYPE_CHECKING:
@@ -49,10 +49,10 @@ def test_a_table_of_sqlite_needs_its_key(tmp_path: Path, key: str, what: str) ->
         connection.execute(f"CREATE TABLE matches ({columns}{key})")
     own = SqliteSink(address(f"sqlite:{tmp_path}/own.db#matches"), MATCH)
     if not what:
-        own.check(None, "0a")  # type: ignore[arg-type]  # it needs no Spark
+        own.check("0a")
         return
     with pytest.raises(TriplewireError, match=what):
-        own.check(None, "0a")  # type: ignore[arg-type]  # as above
+        own.check("0a")
 
 
 @pytest.mark.parametrize("size", ["large", "-1", "1000"])

@@ -16,9 +16,9 @@ import pytest
 from pipeline.runs import dead_letters_in, run
 from triplewire.engine import Engine
 from triplewire.errors import TriplewireError
+from triplewire.net.addresses import Connections
 from triplewire.pipeline import run as runs
 from triplewire.pipeline import structured
-from triplewire.pipeline.connect.addresses import Connections
 from triplewire.pipeline.filter import PackedEngine
 from triplewire.pipeline.jobs import write_outcomes
 from triplewire.pipeline.session import failures

@@ -1,4 +1,4 @@
-"""Options of `triplewire pipeline` for Kafka, databases and webhooks: see `triplewire.pipeline.connect.addresses`."""
+"""Options of `triplewire pipeline` for Kafka, databases and webhooks: see `triplewire.net.addresses`."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from triplewire.config import Settings
-    from triplewire.pipeline.connect.addresses import Connections
+    from triplewire.net.addresses import Connections
     from triplewire.pipeline.connect.delivery import Delivery
-    from triplewire.pipeline.connect.parts import Sink
+    from triplewire.pipeline.connect.parts import SparkSink
 
 ConnectFile = Annotated[
     Path | None,
@@ -59,8 +59,8 @@ class Connecting:
     def opened(self) -> tuple[Connections, Delivery]:
         """What the file of connections says, and the sinks. Raises `BadParameter` where an address is wrong."""
         # --help does without Arrow behind these
+        from triplewire.notify.rows import LETTER, MATCH
         from triplewire.pipeline.connect.delivery import Delivery
-        from triplewire.pipeline.connect.parts import LETTER, MATCH
 
         connections = connections_from(self.connect)
         matches = _sinks(self.to or (), MATCH, connections, "--to")
@@ -72,15 +72,15 @@ class Connecting:
 def connections_from(file: Path | None) -> Connections:
     """What a file of connections says; nothing without one. Raises `BadParameter`."""
     # --help does without it
-    from triplewire.pipeline.connect.addresses import Connections
+    from triplewire.net.addresses import Connections
 
     with wrong_usage("--connect"):
         return Connections.read(file) if file is not None else Connections()
 
 
-def _sinks(texts: list[str] | tuple[str, ...], kind: str, connections: Connections, option: str) -> list[Sink]:
+def _sinks(texts: list[str] | tuple[str, ...], kind: str, connections: Connections, option: str) -> list[SparkSink]:
     # as in `Connecting.opened`
-    from triplewire.pipeline.connect.addresses import address
+    from triplewire.net.addresses import address
     from triplewire.pipeline.connect.delivery import sink
 
     with wrong_usage(option):
@@ -130,7 +130,7 @@ def subscription_files(
     """The subscriptions as files; those of tables are fetched, and removed in the end. Raises `BadParameter`."""
     # --help does without Arrow behind these
     from triplewire.languages.sources.rows import row_bytes
-    from triplewire.pipeline.connect.addresses import JDBC, SQLITE, address
+    from triplewire.net.addresses import JDBC, SQLITE, address
     from triplewire.pipeline.connect.tables import DEFAULT_TABLE, fetched
 
     given, connections = list(given), connections_from(connect)

@@ -36,8 +36,8 @@ from triplewire.errors import Refusal, StoreError
 from triplewire.plugins import DEFAULT_MATCHER
 
 if TYPE_CHECKING:
+    from triplewire.net.addresses import Connections
     from triplewire.operators.files import OperatorFile
-    from triplewire.pipeline.connect.addresses import Connections
     from triplewire.pipeline.index.build import IndexOptions
     from triplewire.pipeline.index.pins import IndexSource
     from triplewire.pipeline.run import PipelineRun, Summary

@@ -28,7 +28,7 @@ def spark_for(job: PipelineRun, master: str, config: dict[str, str]) -> Iterator
     """A session for the job, with progress on standard error; Spark's failures become one sentence. In the end, other
     runs may write to the output, also where this one failed and its process goes on."""
     # --help does without the engine
-    from triplewire.pipeline.connect.addresses import KAFKA, kind_of
+    from triplewire.net.addresses import KAFKA, kind_of
 
     try:
         topic = job.source if kind_of(job.source) == KAFKA else ""

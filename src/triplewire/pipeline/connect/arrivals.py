@@ -21,8 +21,8 @@ from typing import NamedTuple, TypeAlias
 from triplewire.errors import ReadError, Refusal, TriplewireError
 from triplewire.folders import LINK, NO_PLAIN_FILE
 from triplewire.pipeline.connect.file_tasks import assign_tasks
-from triplewire.pipeline.results.ledger_file import connected
 from triplewire.pipeline.sources import local_roots, refused_entry
+from triplewire.state_file import connected
 
 SETTLE = 2.0
 """Seconds that a file has not changed for, until it counts as complete."""

@@ -19,13 +19,14 @@ import pyarrow.parquet as pq
 
 from triplewire.errors import Refusal
 from triplewire.folders import replace_text
-from triplewire.pipeline.connect.addresses import JDBC, KAFKA, WEBHOOK, Address
+from triplewire.net.addresses import JDBC, KAFKA, WEBHOOK, Address
+from triplewire.notify.rows import AT_ONCE, LETTER, MATCH, RECORDS, Part, Sink
+from triplewire.notify.sqlite import SqliteSink
+from triplewire.notify.webhook import WebhookSink
 from triplewire.pipeline.connect.globs import escape
 from triplewire.pipeline.connect.jdbc import JdbcSink
 from triplewire.pipeline.connect.kafka import KafkaSink
-from triplewire.pipeline.connect.parts import AT_ONCE, LETTER, MATCH, SCHEMAS, Part, Sink, rows_of
-from triplewire.pipeline.connect.sqlite_file import SqliteSink
-from triplewire.pipeline.connect.webhook import WebhookSink
+from triplewire.pipeline.connect.parts import SCHEMAS, SparkSink, rows_of
 from triplewire.pipeline.results.written import text_bytes
 from triplewire.pipeline.rows import columns_of, storable
 
@@ -41,14 +42,32 @@ DELIVERING = "_delivering"
 _TABLES = {MATCH: "matches", LETTER: "dead_letters"}
 
 
-def sink(target: Address, kind: str) -> Sink:
+def sink(target: Address, kind: str) -> SparkSink:
     """The sink of an address, for rows of this kind (`MATCH`, `LETTER`)."""
     target = target.named(_TABLES[kind])
-    if target.kind == WEBHOOK:
-        return WebhookSink(target)
     if target.kind == KAFKA:
         return KafkaSink(target)
-    return JdbcSink(target, kind) if target.kind == JDBC else SqliteSink(target, kind)
+    if target.kind == JDBC:
+        return JdbcSink(target, kind)
+    return PlainRows(WebhookSink(target) if target.kind == WEBHOOK else SqliteSink(target, kind))
+
+
+@dataclass(frozen=True)
+class PlainRows:
+    """Gives a sink of plain rows those of data frames, in the driver."""
+
+    inner: Sink
+
+    def __str__(self) -> str:
+        return str(self.inner)
+
+    def check(self, spark: SparkSession, stream: str, stop: threading.Event | None = None) -> None:
+        """See `Sink`."""
+        self.inner.check(stream, stop)
+
+    def deliver(self, rows: DataFrame, part: Part) -> list[Refusal]:
+        """See `Sink`."""
+        return self.inner.deliver(map(RECORDS[part.kind]._make, rows.toLocalIterator()), part)
 
 
 @dataclass
@@ -56,8 +75,8 @@ class Delivery:
     """The sinks of a run: for matches, and for dead letters. `stream` names the run in them; `at` is
     `sinks.Output.at`, and `stop` ends the waiting of a sink."""
 
-    matches: Sequence[Sink] = ()
-    letters: Sequence[Sink] = ()
+    matches: Sequence[SparkSink] = ()
+    letters: Sequence[SparkSink] = ()
     stream: str = ""
     at: Callable[[str], None] = lambda point: None
     stop: threading.Event = field(default_factory=threading.Event)
@@ -91,11 +110,11 @@ class Delivery:
     def refused(self, refusals: Iterable[Refusal], batch: int) -> list[Refusal]:
         """Deliver dead letters of the driver, with those of a micro-batch or under a number that none has. Returns what
         no receiver will take."""
-        given = [storable(refusal) for refusal in refusals]
-        if not (given and self.letters):
+        letters = [storable(refusal) for refusal in refusals]
+        if not (letters and self.letters):
             return []
         assert self._spark is not None
-        rows = self._spark.createDataFrame(given, columns_of(SCHEMAS[LETTER]))
+        rows = self._spark.createDataFrame(letters, columns_of(SCHEMAS[LETTER]))
         return self._deliver(self.letters, rows, Part(self.stream, batch, LETTER, stop=self.stop))
 
     def _begun(self, batch: int) -> bool:
@@ -107,7 +126,7 @@ class Delivery:
         replace_text(file, f"{batch}\n")
         return False
 
-    def _from_files(self, targets: Sequence[Sink], folder: Path, part: Part) -> list[Refusal]:
+    def _from_files(self, targets: Sequence[SparkSink], folder: Path, part: Part) -> list[Refusal]:
         if not targets or not (part.replaces or _has_rows(folder)):
             return []
         assert self._spark is not None
@@ -120,7 +139,7 @@ class Delivery:
         rows = spark.read.schema(columns_of(SCHEMAS[part.kind])).parquet(*[escape(f"file://{file}") for file in files])
         return self._deliver(targets, rows, replace(part, row_bytes=size // max(count, 1)), parts)
 
-    def _deliver(self, targets: Sequence[Sink], rows: DataFrame, part: Part, parts: int = 1) -> list[Refusal]:
+    def _deliver(self, targets: Sequence[SparkSink], rows: DataFrame, part: Part, parts: int = 1) -> list[Refusal]:
         with self._lock:
             rows = rows_of(rows, part.kind, parts)
             if len(targets) > 1 and parts == 1:  # long rows are read again: Spark would not keep them in bounds

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -14,15 +15,26 @@ from triplewire.config import Settings
 from triplewire.encode.schema import to_batch
 from triplewire.errors import Refusal
 from triplewire.model.publication import Publication
+from triplewire.pipeline.connect.globs import escape, streamed_files
 from triplewire.pipeline.rows import PUBLICATION_ROWS, refused, widened
 from triplewire.read import read_document
 from triplewire.read.names import id_iri
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 DOCUMENTS = "id binary, place string, content binary, reason string"
 """The rows that `DocumentReader` takes: the id of the document, null for none; where it came from; what it holds; or
 why nothing could be had of it."""
 
 BATCH_PUBLICATIONS, BATCH_TRIPLES = 256, 20_000  # a batch is complete with so many
+
+
+def inbox_documents(spark: SparkSession, folder: str, streaming: bool) -> DataFrame:
+    """What is in an inbox (`triplewire.sources.inbox`), as rows of `DOCUMENTS`."""
+    if streaming:
+        return streamed_files(spark, "parquet", DOCUMENTS).load(escape(folder))
+    return spark.read.format("parquet").schema(DOCUMENTS).load(escape(folder))
 
 
 def groups(publications: Iterable[Publication]) -> Iterator[list[Publication]]:
@@ -70,17 +82,17 @@ class DocumentReader:
                 refusals.append(Refusal("publication", place, place, what))
                 continue
             name = id_iri(id) if id else place
-            own: list[Refusal] = []
+            of_document: list[Refusal] = []
             for publication in read_document(
                 content,
                 name,
                 split=self.split,
                 settings=self.settings,
-                on_refusal=own.append,
+                on_refusal=of_document.append,
                 as_written=self.as_written,
             ):
                 yield replace(publication, source=place)
-            refusals += (replace(refusal, where=_placed(refusal.where, name, place)) for refusal in own)
+            refusals += (replace(refusal, where=_placed(refusal.where, name, place)) for refusal in of_document)
 
 
 def _placed(where: str, name: str, place: str) -> str:

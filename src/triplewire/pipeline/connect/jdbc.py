@@ -5,30 +5,21 @@ of it, takes those over that are not there yet, and drops the staging table. Wha
 micro-batch and identity, the primary key. So each row is there once, wherever the process before was killed.
 
 The SQL is standard but for the types of a table that has to be made, which are those of PostgreSQL. For another
-database, make the tables first, with the columns of `TABLES`.
+database, make the tables first, with the columns of `triplewire.notify.rows.TABLES`.
 """
 
 from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from triplewire.errors import Refusal
-from triplewire.pipeline.connect.addresses import Address
-from triplewire.pipeline.connect.parts import (
-    COLUMNS,
-    LETTER,
-    MATCH,
-    SCHEMAS,
-    Part,
-    errors_of,
-    rows_of,
-    when_stopped,
-    without_nul,
-)
+from triplewire.net.addresses import Address
+from triplewire.notify.rows import KEY, TABLES, Part
+from triplewire.pipeline.connect.parts import SCHEMAS, errors_of, rows_of, when_stopped, without_nul
 from triplewire.pipeline.rows import columns_of
 
 if TYPE_CHECKING:
@@ -41,50 +32,38 @@ _OF_POSTGRESQL = {"socketTimeout": "3600", "tcpKeepAlive": "true"}  # a statemen
 _BATCH = 1_000  # rows that go to the database together
 _LOCK_SECONDS = 60  # that a statement waits for a lock of another program
 _NO_TABLE = "42P01"  # PostgreSQL's SQLSTATE "undefined_table"
-KEY = ("stream", "batch", "identity")
-TABLES: Mapping[str, Mapping[str, str]] = {
-    kind: {
-        **dict.fromkeys(KEY, "TEXT"),
-        "batch": "BIGINT",
-        **dict.fromkeys(COLUMNS[kind], "TEXT"),
-        **({"truncated": "BOOLEAN", "matched_at": "TIMESTAMP WITH TIME ZONE"} if kind == MATCH else {}),
-    }
-    for kind in (MATCH, LETTER)
-}
-"""The columns of a table, with the types that they get where the table is not there."""
-
 _AS_INSTANT = "TIMESTAMP WITH TIME ZONE"
 
 
-def options(given: Address, **more: str) -> dict[str, str]:
+def options(target: Address, **settings: str) -> dict[str, str]:
     """What Spark's JDBC source and sink need to reach a database."""
-    driver = next((driver for start, driver in DRIVERS.items() if given.url.startswith(start)), "")
-    usual = _OF_POSTGRESQL if is_postgresql(given) else {}
-    return {"url": given.url, **({"driver": driver} if driver else {}), **usual, **given.settings, **more}
+    driver = next((driver for start, driver in DRIVERS.items() if target.url.startswith(start)), "")
+    usual = _OF_POSTGRESQL if is_postgresql(target) else {}
+    return {"url": target.url, **({"driver": driver} if driver else {}), **usual, **target.settings, **settings}
 
 
-def options_of_reading(given: Address, **more: str) -> dict[str, str]:
+def options_of_reading(target: Address, **settings: str) -> dict[str, str]:
     """The same for reading a table, so that it does not wait long for a lock. It is for the rows alone: Spark asks for
     the columns on a connection where the statement is not run, so `refuse_locked` comes before."""
-    waiting = {"sessionInitStatement": _patience()} if is_postgresql(given) else {}
-    return {**waiting, **options(given, **more)}
+    waiting = {"sessionInitStatement": _patience()} if is_postgresql(target) else {}
+    return {**waiting, **options(target, **settings)}
 
 
-def refuse_locked(spark: SparkSession, given: Address) -> None:
+def refuse_locked(spark: SparkSession, target: Address) -> None:
     """Raises the driver's error where another program has a table of PostgreSQL locked, for longer than a statement
     should wait."""
-    if is_postgresql(given):
-        with _connection(spark, given) as (run, _):
-            run(f"SELECT 1 FROM {given.name} WHERE 1 = 0")
+    if is_postgresql(target):
+        with _connection(spark, target) as (run, _):
+            run(f"SELECT 1 FROM {target.name} WHERE 1 = 0")
 
 
 def _patience() -> str:
     return f"SET lock_timeout = '{_LOCK_SECONDS}s'"
 
 
-def is_postgresql(given: Address) -> bool:
+def is_postgresql(target: Address) -> bool:
     """Is it known how this database speaks?"""
-    return given.url.startswith(POSTGRESQL)
+    return target.url.startswith(POSTGRESQL)
 
 
 def database_errors(target: Address) -> AbstractContextManager[None]:
@@ -134,10 +113,10 @@ class JdbcSink:
     def deliver(self, rows: DataFrame, part: Part) -> list[Refusal]:
         """Write the rows that are not there yet, all or none; with `Part.replaces`, in place of those before."""
         staging = staging_table(self._table, part.stream)
-        own = rows.selectExpr(f"'{part.stream}' AS stream", f"{part.batch}L AS batch", *without_nul(part.kind))
+        named = rows.selectExpr(f"'{part.stream}' AS stream", f"{part.batch}L AS batch", *without_nul(part.kind))
         with database_errors(self._target), self._without_leftovers(rows.sparkSession, staging, part.stop):
-            given = {"batchsize": str(part.rows_at_once(_BATCH)), **options(self._target, dbtable=staging)}
-            own.write.format("jdbc").options(**given).mode("overwrite").save()
+            how = {"batchsize": str(part.rows_at_once(_BATCH)), **options(self._target, dbtable=staging)}
+            named.write.format("jdbc").options(**how).mode("overwrite").save()
             with _connection(rows.sparkSession, self._target, commit=False, stop=part.stop) as (run, quoted):
                 if part.replaces:
                     here = f"{quoted('stream')} = '{part.stream}' AND {quoted('batch')} = {part.batch}"
@@ -176,10 +155,10 @@ def _connection(
     """What runs a statement, and what quotes a name. Without `commit`, the block is one transaction. It is given up
     when another thread sets `stop`, and where PostgreSQL waits long for a lock."""
     jvm: Any = spark._jvm
-    given = jvm.java.util.HashMap()
+    settings = jvm.java.util.HashMap()
     for name, value in options(target, dbtable=target.name).items():
-        given.put(name, value)
-    of_spark = jvm.org.apache.spark.sql.execution.datasources.jdbc.JDBCOptions(jvm.PythonUtils.toScalaMap(given))
+        settings.put(name, value)
+    of_spark = jvm.org.apache.spark.sql.execution.datasources.jdbc.JDBCOptions(jvm.PythonUtils.toScalaMap(settings))
     dialect = jvm.org.apache.spark.sql.jdbc.JdbcDialects.get(target.url)
     connection = dialect.createConnectionFactory(of_spark).apply(-1)
     closing = jvm.java.util.concurrent.ForkJoinPool.commonPool()

@@ -17,8 +17,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from triplewire.errors import Refusal, TriplewireError
-from triplewire.pipeline.connect.addresses import Address, brokers, shown
-from triplewire.pipeline.connect.parts import Part, errors_of
+from triplewire.net.addresses import Address, brokers, shown
+from triplewire.notify.rows import Part
+from triplewire.pipeline.connect.parts import errors_of, json_value
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -48,9 +49,11 @@ _DOCUMENT = [
 ]
 
 
-def options(given: Mapping[str, str]) -> dict[str, str]:
+def options(settings: Mapping[str, str]) -> dict[str, str]:
     """Settings as Spark's connector takes them: its own as they are, those of Kafka's clients behind `kafka.`."""
-    return {name if name in _OF_SPARK or name.startswith("kafka.") else f"kafka.{name}": given[name] for name in given}
+    return {
+        name if name in _OF_SPARK or name.startswith("kafka.") else f"kafka.{name}": settings[name] for name in settings
+    }
 
 
 def documents_from(spark: SparkSession, source: Address, streaming: bool) -> DataFrame:
@@ -82,7 +85,7 @@ def lost_records(error: Exception, source: str) -> TriplewireError | None:
 
 
 @contextmanager
-def asked(spark: SparkSession, given: Address, wait: Mapping[str, str] | None = None) -> Iterator[Any]:
+def admin_client(spark: SparkSession, target: Address, wait: Mapping[str, str] | None = None) -> Iterator[Any]:
     """A client that asks the brokers of an address, made as Spark's connector makes its own. `wait`: other settings
     than usual for how long they may take. Raises `TriplewireError` where the session has no connector, for what goes
     wrong in the block, and where no broker answers in time."""
@@ -91,14 +94,14 @@ def asked(spark: SparkSession, given: Address, wait: Mapping[str, str] | None = 
 
     check_connector(spark)
     jvm: Any = spark._jvm
-    own = options(given.settings)
-    usual = {} if "kafka.request.timeout.ms" in own else _WAIT
+    stated = options(target.settings)
+    usual = {} if "kafka.request.timeout.ms" in stated else _WAIT
     settings = jvm.java.util.HashMap()
-    for name, value in {**usual, "kafka.bootstrap.servers": brokers(given), **own, **(wait or {})}.items():
+    for name, value in {**usual, "kafka.bootstrap.servers": brokers(target), **stated, **(wait or {})}.items():
         if name.startswith("kafka."):
             settings.put(name.removeprefix("kafka."), value)
     try:
-        names = jvm.PythonUtils.toSeq([given.name])
+        names = jvm.PythonUtils.toSeq([target.name])
         client = jvm.org.apache.spark.sql.kafka010.SubscribeStrategy(names).createAdmin(settings)
         try:
             yield client
@@ -114,7 +117,7 @@ def asked(spark: SparkSession, given: Address, wait: Mapping[str, str] | None = 
             what = "there is no such topic"
         elif "TimeoutException" in text:
             what, remedy = f"no broker answers: {text}", "is the address right, and security.protocol (--connect FILE)?"
-        raise TriplewireError(what, source=str(given), remedy=remedy) from None
+        raise TriplewireError(what, source=str(target), remedy=remedy) from None
 
 
 class KafkaSink:
@@ -136,13 +139,13 @@ class KafkaSink:
 
     def check(self, spark: SparkSession, stream: str, stop: threading.Event | None = None) -> None:
         """Raises `TriplewireError` where the session has no connector, or no broker answers."""
-        with asked(spark, self._target) as client:
+        with admin_client(spark, self._target) as client:
             client.describeCluster().nodes().get()
 
     def deliver(self, rows: DataFrame, part: Part) -> list[Refusal]:
         """Write the rows. One that is larger than a record may be goes without its longest texts, and says so."""
-        value = part.json_value()
-        short = part.json_value(most=_LONG)
+        value = json_value(part.kind)
+        short = json_value(part.kind, most=_LONG)
         records = rows.selectExpr(
             "CAST(identity AS binary) AS key",
             f"CAST(CASE WHEN octet_length({value}) > {self._most} THEN {short} ELSE {value} END AS binary) AS value",

@@ -1,6 +1,6 @@
-"""What a sink is given: the rows of a micro-batch, which are the same when it is repeated.
+"""The rows of a micro-batch as data frames: the columns that sinks get, and what is said of those that fail.
 
-Columns: `identity` (32 hexadecimal digits) and then those of `COLUMNS`, of a kind; instants are texts of ISO 8601.
+Columns: `identity` and then those of `COLUMNS`, of a kind; they are the fields of `triplewire.notify.rows`.
 """
 
 from __future__ import annotations
@@ -8,84 +8,37 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
 from triplewire.errors import Refusal, TriplewireError
-from triplewire.pipeline.connect.addresses import Address, shown
+from triplewire.net.addresses import Address, shown
+from triplewire.notify.rows import LETTER, MATCH, Part
+from triplewire.pipeline.results.written import IDENTIFYING, identities
 from triplewire.pipeline.rows import DEAD_LETTERS, MATCH_ROWS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-MATCH, LETTER = "match", "dead letter"
-AT_ONCE = 32 << 20  # bytes of rows that a sink holds at a time, about
 SCHEMAS = {MATCH: MATCH_ROWS, LETTER: DEAD_LETTERS}
 COLUMNS = {kind: tuple(schema.names) for kind, schema in SCHEMAS.items()}
 # not by way of the session's time zone, whose clocks are set forward and back
 _UTC = "CAST(timestampadd(MICROSECOND, unix_micros(`{0}`), TIMESTAMP_NTZ'1970-01-01 00:00:00') AS string)"
 _AS_TEXT = f"concat(replace(left({_UTC}, 19), ' ', 'T'), '.', rpad(substring({_UTC}, 21), 6, '0'), 'Z')"
-_IDENTITY = "substring(unhex(sha2(concat(content, revision, to_json(array(publication, subscription))), 256)), 1, 16)"
-_IDENTITIES = {
-    MATCH: f"lower(hex({_IDENTITY}))",
-    LETTER: "substring(sha2(to_json(array(kind, subject, where, reason, remedy)), 256), 1, 32)",
-}
+_IDENTITY_OF_LETTER = "substring(sha2(to_json(array(kind, subject, where, reason, remedy)), 256), 1, 32)"
 _LOOK_AT_STOP = 0.2  # seconds
-_IS_JSON, _IS_LONG = {"bindings"}, {"bindings", "construct", "reason", "remedy", "subject", "where"}
+_IS_LONG = {"construct", "reason", "remedy", "subject", "where"}
 
 
-@dataclass(frozen=True)
-class Part:
-    """A micro-batch: the stream that it is of, its number, and what its rows are (`MATCH` or `LETTER`).
-
-    `replaces`: it is a batch run, or a micro-batch that is repeated, whose rows take the place of those of the run or
-    try before. Who waits in a sink looks at `stop`. `row_bytes`: about how many bytes the texts of a row have.
-    """
-
-    stream: str
-    batch: int
-    kind: str
-    replaces: bool = False
-    stop: threading.Event = field(default_factory=threading.Event, compare=False)
-    row_bytes: int = 0
-
-    def rows_at_once(self, most: int) -> int:
-        """How many rows may be in memory at a time, `most` where they are as short as rows are."""
-        return min(max(AT_ONCE // max(self.row_bytes, 1), 1), most)
-
-    def key(self, identity: str) -> str:
-        """What is the same whenever this row is delivered, and for no other row."""
-        return f"{self.stream}-{self.batch}-{identity}"
-
-    def json_value(self, most: int = 0) -> str:
-        """An expression of Spark's for a row as a JSON object, `bindings` as the list that they are. With `most`, long
-        texts are cut after so many characters, and what is JSON or a graph is null; `is_cut` says so."""
-        names = [name for name in ("identity", *COLUMNS[self.kind]) if name not in _IS_JSON]
-        if most:
-            fields = [
-                f"CAST(NULL AS string) AS `{name}`" if name == "construct"
-                else f"substring(`{name}`, 1, {most}) AS `{name}`" if name in _IS_LONG else f"`{name}`"
-                for name in names
-            ]  # fmt: skip
-            return f"to_json(struct({', '.join(fields)}, true AS is_cut), map('ignoreNullFields', 'false'))"
-        plain = f"to_json(struct({', '.join(f'`{name}`' for name in names)}), map('ignoreNullFields', 'false'))"
-        if self.kind != MATCH:
-            return plain
-        return f"""concat('{{"bindings":', bindings, ',', substring({plain}, 2))"""
-
-
-class Sink(Protocol):
-    """Where matches or dead letters go."""
+class SparkSink(Protocol):
+    """A sink of data frames, with the columns that `rows_of` gives them; else as `triplewire.notify.rows.Sink`."""
 
     def check(self, spark: SparkSession, stream: str, stop: threading.Event | None = None) -> None:
-        """Find out before the work of a stream begins what is missing; who waits meanwhile looks at `stop`. Raises
-        `TriplewireError`."""
+        """Find out what is missing before the work of a stream begins. Raises `TriplewireError`."""
 
     def deliver(self, rows: DataFrame, part: Part) -> list[Refusal]:
-        """Deliver the rows; returns those that the receiver will never take. Raises `TriplewireError` where it cannot
-        be reached: the micro-batch is repeated then, and its rows come again."""
+        """Deliver the rows; returns those that the receiver will never take. Raises `TriplewireError`."""
 
 
 def rows_of(rows: DataFrame, kind: str, parts: int = 1) -> DataFrame:
@@ -94,8 +47,37 @@ def rows_of(rows: DataFrame, kind: str, parts: int = 1) -> DataFrame:
         f"{_AS_TEXT.format(field.name)} AS `{field.name}`" if pa.types.is_timestamp(field.type) else f"`{field.name}`"
         for field in SCHEMAS[kind]
     ]
-    rows = rows.selectExpr(f"{_IDENTITIES[kind]} AS identity", *columns)
+    # imported here because Spark is an optional dependency
+    from pyspark.sql.functions import expr
+    from pyspark.sql.pandas.functions import arrow_udf
+
+    of_match: Any = arrow_udf(_identities, "string")  # type: ignore[call-overload]  # its stub wants a type of function
+    identity = of_match(*IDENTIFYING) if kind == MATCH else expr(_IDENTITY_OF_LETTER)
+    rows = rows.select(identity.alias("identity"), *map(expr, columns))
     return (rows.repartition(parts, "identity") if parts > 1 else rows).dropDuplicates(["identity"])
+
+
+def _identities(*columns: pa.Array) -> pa.Array:
+    """The identities of matches in hexadecimal digits, by the columns `IDENTIFYING`."""
+    table = pa.table([column.dictionary_encode() for column in columns], names=IDENTIFYING)
+    return pa.array([identity.hex() for identity in identities(table)], pa.string())
+
+
+def json_value(kind: str, most: int = 0) -> str:
+    """An expression of Spark's for a row as a JSON object, as `triplewire.notify.rows.json_text` gives it. With `most`,
+    long texts are cut after so many characters, and what is JSON or a graph is null; `is_cut` says so."""
+    names = [name for name in ("identity", *COLUMNS[kind]) if name != "bindings"]
+    if most:
+        fields = [
+            f"CAST(NULL AS string) AS `{name}`" if name == "construct"
+            else f"substring(`{name}`, 1, {most}) AS `{name}`" if name in _IS_LONG else f"`{name}`"
+            for name in names
+        ]  # fmt: skip
+        return f"to_json(struct({', '.join(fields)}, true AS is_cut), map('ignoreNullFields', 'false'))"
+    plain = f"to_json(struct({', '.join(f'`{name}`' for name in names)}), map('ignoreNullFields', 'false'))"
+    if kind != MATCH:
+        return plain
+    return f"""concat('{{"bindings":', bindings, ',', substring({plain}, 2))"""
 
 
 @contextmanager

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from triplewire.errors import Refusal, TriplewireError
-from triplewire.pipeline.connect.addresses import JDBC, SQLITE, Address, sqlite_path
+from triplewire.net.addresses import JDBC, SQLITE, Address, sqlite_path
 from triplewire.pipeline.connect.jdbc import database_errors, is_postgresql, options_of_reading, refuse_locked
 
 if TYPE_CHECKING:
@@ -32,30 +32,30 @@ COLUMNS = (*NEEDED, "prefixes", "base")
 _ROWS, _CHARACTERS = 1_000, 64 << 20  # of rows that are held at a time, at most
 
 
-def fetched(given: Address, folder: Path, spark: Callable[[], SparkSession], longest: int) -> list[Path]:
+def fetched(target: Address, folder: Path, spark: Callable[[], SparkSession], longest: int) -> list[Path]:
     """The subscriptions of a table, as Parquet files in a folder that is made. Texts of more than `longest` characters,
     which make a row that is refused, are cut to one more, by a database of which it is known how. `spark` is asked for
     a session where only the JVM reaches the database. Raises `TriplewireError`, also where a column is missing that
     each subscription needs: no row of it can be one."""
     rows_at_once = min(max(_CHARACTERS // longest, 1), _ROWS)
-    if given.kind == SQLITE:
+    if target.kind == SQLITE:
         folder.mkdir()
-        return [_from_sqlite(given, folder / "rows.parquet", longest, rows_at_once)]
-    assert given.kind == JDBC
+        return [_from_sqlite(target, folder / "rows.parquet", longest, rows_at_once)]
+    assert target.kind == JDBC
 
-    def table(of: str) -> DataFrame:
-        more = options_of_reading(given, dbtable=of, fetchsize=str(rows_at_once))
-        return spark().read.format("jdbc").options(**more).load()
+    def table(name: str) -> DataFrame:
+        options = options_of_reading(target, dbtable=name, fetchsize=str(rows_at_once))
+        return spark().read.format("jdbc").options(**options).load()
 
-    with database_errors(given):
-        refuse_locked(spark(), given)
-        rows = table(given.name)
-        there = _of_subscriptions(given, rows.columns)
-        if is_postgresql(given):
-            cut = ", ".join(f'left(CAST("{name}" AS text), {longest + 1}) AS "{name}"' for name in there)
-            rows = table(f"(SELECT {cut} FROM {given.name}) AS subscriptions")
-        own = [f"CAST(`{name}` AS string) AS `{name}`" for name in there]
-        rows.selectExpr(*own).write.parquet(f"file://{folder}")
+    with database_errors(target):
+        refuse_locked(spark(), target)
+        rows = table(target.name)
+        columns = _of_subscriptions(target, rows.columns)
+        if is_postgresql(target):
+            cut = ", ".join(f'left(CAST("{name}" AS text), {longest + 1}) AS "{name}"' for name in columns)
+            rows = table(f"(SELECT {cut} FROM {target.name}) AS subscriptions")
+        texts = [f"CAST(`{name}` AS string) AS `{name}`" for name in columns]
+        rows.selectExpr(*texts).write.parquet(f"file://{folder}")
     return sorted(folder.glob("*.parquet"))
 
 
@@ -71,24 +71,24 @@ def renamed(refuse: Callable[[Refusal], None], names: dict[str, str]) -> Callabl
     return told
 
 
-def _from_sqlite(given: Address, file: Path, longest: int, rows_at_once: int) -> Path:
-    path = Path(sqlite_path(given.url))
+def _from_sqlite(target: Address, file: Path, longest: int, rows_at_once: int) -> Path:
+    path = Path(sqlite_path(target.url))
     if not path.is_file():  # SQLite would make it
-        raise TriplewireError("there is no such file", source=given.url)
+        raise TriplewireError("there is no such file", source=target.url)
     try:
         with contextlib.closing(sqlite3.connect(f"file:{quote(str(path.absolute()))}?mode=ro", uri=True)) as connection:
             connection.text_factory = lambda data: data.decode("utf-8", "backslashreplace")
-            description = connection.execute(f'SELECT * FROM "{given.name}" LIMIT 0').description
-            own = _of_subscriptions(given, [entry[0] for entry in description])
-            cut = ", ".join(f'substr("{name}", 1, {longest + 1})' for name in own)
-            cursor = connection.execute(f'SELECT {cut} FROM "{given.name}"')
-            schema = pa.schema([(name, pa.string()) for name in own])
+            description = connection.execute(f'SELECT * FROM "{target.name}" LIMIT 0').description
+            names = _of_subscriptions(target, [entry[0] for entry in description])
+            cut = ", ".join(f'substr("{name}", 1, {longest + 1})' for name in names)
+            cursor = connection.execute(f'SELECT {cut} FROM "{target.name}"')
+            schema = pa.schema([(name, pa.string()) for name in names])
             with pq.ParquetWriter(file, schema) as writer:
                 while rows := cursor.fetchmany(rows_at_once):
                     columns = [list(map(_text, column)) for column in zip(*rows, strict=True)]
                     writer.write_table(pa.table([pa.array(column, pa.string()) for column in columns], schema=schema))
     except sqlite3.Error as error:
-        raise TriplewireError(f"the database cannot be read: {error}", source=str(given)) from None
+        raise TriplewireError(f"the database cannot be read: {error}", source=str(target)) from None
     return file
 
 
@@ -98,9 +98,9 @@ def _text(value: object) -> str | None:
     return None if value is None else str(value)
 
 
-def _of_subscriptions(given: Address, there: Sequence[str]) -> list[str]:
+def _of_subscriptions(target: Address, columns: Sequence[str]) -> list[str]:
     """The columns of a table that make subscriptions. Raises `TriplewireError` where it lacks a needed one."""
-    if missing := [name for name in NEEDED if name not in there]:
-        what = f"the table has no column {' and no column '.join(missing)}, only {', '.join(there)}"
-        raise TriplewireError(what, source=str(given), remedy=f"columns: {', '.join(COLUMNS)}")
-    return [name for name in COLUMNS if name in there]
+    if missing := [name for name in NEEDED if name not in columns]:
+        what = f"the table has no column {' and no column '.join(missing)}, only {', '.join(columns)}"
+        raise TriplewireError(what, source=str(target), remedy=f"columns: {', '.join(COLUMNS)}")
+    return [name for name in COLUMNS if name in columns]

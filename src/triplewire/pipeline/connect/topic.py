@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from triplewire.errors import Refusal, TriplewireError
-from triplewire.pipeline.connect.addresses import KAFKA, Connections, address, kind_of
-from triplewire.pipeline.connect.kafka import asked
+from triplewire.net.addresses import KAFKA, Connections, address, kind_of
+from triplewire.pipeline.connect.kafka import admin_client
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -38,7 +38,7 @@ class Topic:
         if self._address is None:
             return "", {}
         jvm: Any = self._spark._jvm
-        with asked(self._spark, self._address, wait) as client:
+        with admin_client(self._spark, self._address, wait) as client:
             name = self._address.name
             topic = client.describeTopics(jvm.java.util.ArrayList([name])).allTopicNames().get().get(name)
             id = str(topic.topicId().toString())
@@ -64,8 +64,8 @@ class StreamedTopic(Topic):
         super().__init__(spark, source, connections)
         self._check_id = check_id
         self._checkpoint = checkpoint
-        given = self._address.settings if self._address is not None else {}
-        self._passes_over = given.get("failOnDataLoss", "").lower() == "false"  # without it, Spark refuses them
+        settings = self._address.settings if self._address is not None else {}
+        self._passes_over = settings.get("failOnDataLoss", "").lower() == "false"  # without it, Spark refuses them
 
     def check(self) -> None:
         """Raises `TriplewireError` as `id` does, and where the topic is another one."""
@@ -121,8 +121,8 @@ def _first_offsets(jvm: Any, client: Any, topic: Any) -> dict[int, int]:
     earliest, wanted = jvm.org.apache.kafka.clients.admin.OffsetSpec.earliest(), jvm.java.util.HashMap()
     for partition in topic.partitions():
         wanted.put(jvm.org.apache.kafka.common.TopicPartition(topic.name(), partition.partition()), earliest)
-    told = client.listOffsets(wanted).all().get()
-    return {place.partition(): told.get(place).offset() for place in wanted}
+    first = client.listOffsets(wanted).all().get()
+    return {place.partition(): first.get(place).offset() for place in wanted}
 
 
 def _offsets(file: Path) -> dict[int, int]:

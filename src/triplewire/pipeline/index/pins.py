@@ -16,7 +16,7 @@ from triplewire.operators.files import OperatorFile
 from triplewire.pipeline.index.filters import IndexFilter
 from triplewire.pipeline.index.open_version import OpenVersion, opened, refuse_missing, usable
 from triplewire.pipeline.index.versions import Version, current, pin, unpin
-from triplewire.pipeline.results.ledger_file import connected
+from triplewire.state_file import connected
 
 _TABLE = """
 CREATE TABLE IF NOT EXISTS pins (batch INTEGER PRIMARY KEY, version TEXT NOT NULL, sha256 TEXT NOT NULL);

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from triplewire.pipeline.results.ledger_file import connected
+from triplewire.state_file import connected
 
 HORIZON = dt.timedelta(days=30)
 """A match that was not delivered again for so long is told anew when it is."""

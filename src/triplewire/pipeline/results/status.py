@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 from triplewire.folders import replace_text
 from triplewire.pipeline.results.committed import check_output
 from triplewire.pipeline.results.counts import last_batch, last_counts
-from triplewire.pipeline.results.ledger_file import connected
 from triplewire.pipeline.sinks import DEAD_LETTER, MATCHES, Output
+from triplewire.state_file import connected
 
 METRICS = "_metrics.prom"
 

@@ -8,7 +8,6 @@ imports no Spark. Who calls it: `triplewire.pipeline.jobs`.
 from __future__ import annotations
 
 import datetime as dt
-import hashlib
 import secrets
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -26,6 +25,7 @@ from triplewire.engine import Engine
 from triplewire.engine.result import Part
 from triplewire.engine.stats import Stats
 from triplewire.errors import LimitError, Refusal
+from triplewire.model.identity import IDENTITY_BYTES, TextColumn, match_identities
 from triplewire.pipeline.filter import matched
 from triplewire.pipeline.rows import DEAD_LETTERS, INDEX_VERSION, storable
 
@@ -45,14 +45,12 @@ REPORTS = pa.schema(
 how many of the letters are more than warnings, how many publications it took, how many candidates the index gave for
 them, and some of its matches."""
 
-IDENTITY_BYTES = 16
+IDENTIFYING = ("content", "revision", "publication", "subscription")  # columns: see `match_identities`
 MATCHES_IN, LETTERS_IN, IDENTITIES_IN = "matches", "dead-letter", "identities"  # folders of `Target.folder`
 _GROUP_ROWS, _GROUP_BYTES = 1 << 17, 64 << 20  # matches of a row group, and bytes of their texts, about
 _TEXT_BYTES = "text bytes"  # in the metadata of a file: those of the bindings and graphs of its rows
 _LETTERS = 4_096  # that are written together
 _STATISTICS = ["publication", "subscription", "matched_at"]  # other columns have texts too long for that
-_SHORT = dict(zip('"\\\b\t\n\f\r', ('\\"', "\\\\", "\\b", "\\t", "\\n", "\\f", "\\r"), strict=True))
-_ESCAPES = {code: f"\\u{code:04X}" for code in range(32)} | {ord(text): escape for text, escape in _SHORT.items()}
 
 
 @dataclass(frozen=True)
@@ -210,23 +208,13 @@ def text_bytes(file: Path) -> int:
 
 
 def identities(matches: pa.Table) -> Iterator[bytes]:
-    """The identities of matches with dictionary-encoded columns, in their order: the first 16 bytes of the SHA-256 of
-    content, revision and the JSON text of [publication, subscription]. Ledgers on disk have them: never change it."""
-    columns = (matches.column(name).combine_chunks() for name in ("content", "revision", "publication", "subscription"))
-    content, revision, publication, subscription = map(_numbered, columns)
-    begun = [hashlib.sha256(text.encode()) for text in content[0]]
-    revisions = [text.encode() for text in revision[0]]
-    names = [f'["{text.translate(_ESCAPES)}",'.encode() for text in publication[0]]
-    ids = [f'"{text.translate(_ESCAPES)}"]'.encode() for text in subscription[0]]
-    for c, r, p, s in zip(content[1], revision[1], publication[1], subscription[1], strict=True):
-        digest = begun[c].copy()
-        digest.update(revisions[r] + names[p] + ids[s])
-        yield digest.digest()[:IDENTITY_BYTES]
+    """The identities of matches with dictionary-encoded columns, in their order."""
+    return match_identities(*(_text_column(matches.column(name)) for name in IDENTIFYING))
 
 
-def _numbered(column: pa.Array | pa.ChunkedArray) -> tuple[list[str], list[int]]:
-    """The distinct texts of a column, and the number of that of each row."""
-    whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+def _text_column(column: pa.ChunkedArray) -> TextColumn:
+    """A dictionary-encoded column of texts without null."""
+    whole = column.combine_chunks()
     return whole.dictionary.to_pylist(), whole.indices.to_pylist()
 
 

@@ -158,9 +158,9 @@ def _has_user(text: str, kind: str) -> bool:
     return kind != SQLITE and bool(_USER.search(text))
 
 
-def brokers(given: Address) -> str:
+def brokers(target: Address) -> str:
     """The servers of a Kafka address, as Kafka's clients take them."""
-    match = _BROKERS.fullmatch(given.url)
+    match = _BROKERS.fullmatch(target.url)
     assert match is not None
     return match[1]
 

@@ -4,35 +4,27 @@ The header `Idempotency-Key` is the same whenever the same row is sent. With a s
 Webhooks has it (`webhook-id`, `webhook-timestamp`, `webhook-signature`; section "Signature scheme").
 
 A receiver that cannot be reached, is overloaded (408, 425, 429, 5xx) or is not there as it was named (3xx, 401, 403,
-404, 410) stops the stream after some attempts: the micro-batch is repeated by the next start. What a receiver will not
-take (any other 4xx) is refused, and the stream goes on. Addresses are guarded as those of operators are.
+404, 410) ends the delivery after some attempts: the part is delivered again later. What a receiver will not take (any
+other 4xx) is refused, and the rest goes on. Addresses are guarded as those of operators are.
 """
 
 from __future__ import annotations
 
 import base64
-import datetime as dt
-import email.utils
 import hmac
 import itertools
-import math
 import re
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from queue import SimpleQueue
-from typing import TYPE_CHECKING
 
-from triplewire.errors import OperatorError, Refusal, TriplewireError
-from triplewire.operators.http.connection import Answer, Connection
-from triplewire.operators.http.declared import target_of
-from triplewire.pipeline.connect.addresses import Address, shown
-from triplewire.pipeline.connect.parts import Part
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+from triplewire.errors import Refusal, RequestError, TriplewireError
+from triplewire.net.addresses import Address, shown
+from triplewire.net.client import Answer, Client
+from triplewire.net.guard import target_of
+from triplewire.notify.rows import Part, Record, json_text
 
 KEYS = {"allow_private_addresses", "attempts", "authorization", "ca_file", "concurrency", "secret", "timeout"}
 _ATTEMPTS, _SECONDS, _AT_ONCE = 8, 15.0, 4
@@ -53,7 +45,7 @@ class WebhookSink:
             if unknown := sorted(set(settings) - KEYS):
                 raise ValueError(f"the setting {unknown[0]!r} is unknown; known: {', '.join(sorted(KEYS))}")
             private = settings.get("allow_private_addresses", "false") == "true"
-            self._target = target_of(target.url, private, settings.get("ca_file", ""))
+            to = target_of(target.url, private, settings.get("ca_file", ""))
             self._attempts = _integer(settings, "attempts", _ATTEMPTS, 100)
             self._seconds = _seconds(settings.get("timeout", str(_SECONDS)))
             self._at_once = _integer(settings, "concurrency", _AT_ONCE, 64)
@@ -63,68 +55,67 @@ class WebhookSink:
                 raise ValueError("authorization has a character, such as the end of a line, that no header may have")
         except ValueError as error:
             raise TriplewireError(shown(str(error)), source=str(target)) from None
-        self._idle: SimpleQueue[Connection] = SimpleQueue()
-        for _ in range(self._at_once):
-            self._idle.put(Connection(self._target))
+        self._client = Client(to, self._at_once)
 
     def __str__(self) -> str:
         return str(self._address)
 
-    def check(self, spark: SparkSession, stream: str, stop: threading.Event | None = None) -> None:
+    def check(self, stream: str, stop: threading.Event | None = None) -> None:
         """Nothing is sent before there is something to say."""
 
-    def deliver(self, rows: DataFrame, part: Part) -> list[Refusal]:
+    def deliver(self, rows: Iterable[Record], part: Part) -> list[Refusal]:
         """Post all rows, some at once; returns those that the receiver will not take. Raises `TriplewireError`."""
-        given = rows.selectExpr("identity", f"{part.json_value()} AS value").toLocalIterator()
-        refused: list[Refusal] = []
+        rows, refused = iter(rows), list[Refusal]()
         with ThreadPoolExecutor(self._at_once) as pool:
-            while ahead := list(itertools.islice(given, part.rows_at_once(_WAITING))):
-                sent = pool.map(lambda row: self._sent(part, row.identity, row.value), ahead)
+            while ahead := list(itertools.islice(rows, part.rows_at_once(_WAITING))):
+                sent = pool.map(lambda row: self._sent(part, row), ahead)
                 refused += (refusal for refusal in sent if refusal is not None)
         return refused
 
-    def _sent(self, part: Part, identity: str, value: str) -> Refusal | None:
+    def _sent(self, part: Part, row: Record) -> Refusal | None:
         """Post one row until it is taken; None, or why it never will be."""
         if part.stop.is_set():
             raise TriplewireError("the run was ended before all rows were posted", source=str(self._address))
-        connection = self._idle.get()
-        try:
-            for attempt in range(1, self._attempts + 1):
-                pause = min(_PAUSE * 2 ** (attempt - 1), _LONGEST)
-                try:
-                    answer = self._posted(connection, part.key(identity), value.encode())
-                except OperatorError as error:
-                    what = error.what
-                else:
-                    if 200 <= answer.status < 300:
-                        return None
-                    what = f"it answers {answer.status} {answer.reason}"[:100]
-                    if 300 <= answer.status < 400 or answer.status in _ELSEWHERE:
-                        raise self._gone(what)
-                    if answer.status < 500 and answer.status not in _LATER:
-                        reason = f"the receiver does not take it: {what}"
-                        return Refusal("delivery", part.key(identity), "", reason, "the row lies in the output folder")
-                    pause = max(pause, seconds_to_wait(answer, _LONGEST))
-                if attempt < self._attempts and part.stop.wait(pause):
+        key, body = part.key(row.identity), json_text(row).encode()
+        for attempt in range(1, self._attempts + 1):
+            pause = min(_PAUSE * 2 ** (attempt - 1), _LONGEST)
+            try:
+                answer = self._posted(key, body)
+            except RequestError as error:
+                what = error.what
+            else:
+                if 200 <= answer.status < 300:
+                    return None
+                what = f"it answers {answer.status} {answer.reason}"[:100]
+                if 300 <= answer.status < 400 or answer.status in _ELSEWHERE:
                     break
-            raise self._gone(what)
-        finally:
-            self._idle.put(connection)
+                if answer.status < 500 and answer.status not in _LATER:
+                    reason = f"the receiver does not take it: {what}"
+                    return Refusal("delivery", key, "", reason, "the row lies in the output folder")
+                pause = max(pause, answer.seconds_to_wait(_LONGEST))
+            if attempt < self._attempts and part.stop.wait(pause):
+                break
+        raise self._gone(what)
 
-    def _posted(self, connection: Connection, key: str, body: bytes) -> Answer:
+    def _posted(self, key: str, body: bytes) -> Answer:
         headers = {"Content-Type": "application/json", "Accept-Encoding": "identity", "Idempotency-Key": key}
         if self._authorization:
             headers["Authorization"] = self._authorization
         if self._secret:
-            now = str(int(time.time()))
-            signed = hmac.digest(self._secret, f"{key}.{now}.".encode() + body, "sha256")
-            signature = f"v1,{base64.b64encode(signed).decode()}"
-            headers |= {"webhook-id": key, "webhook-timestamp": now, "webhook-signature": signature}
-        return connection.exchange("POST", headers, body, self._seconds, _SMALL, whole=False)
+            headers |= signature_headers(self._secret, key, body)
+        return self._client.request("POST", headers, body, seconds=self._seconds, most=_SMALL, whole=False)
 
     def _gone(self, what: str) -> TriplewireError:
         remedy = "nothing is lost: the next start delivers the micro-batch again"
         return TriplewireError(f"the webhook cannot be reached: {what}", source=str(self._address), remedy=remedy)
+
+
+def signature_headers(secret: bytes, key: str, body: bytes) -> dict[str, str]:
+    """The headers that sign a request as Standard Webhooks has it: HMAC-SHA-256 over key, time and body."""
+    now = str(int(time.time()))
+    signed = hmac.digest(secret, f"{key}.{now}.".encode() + body, "sha256")
+    signature = f"v1,{base64.b64encode(signed).decode()}"
+    return {"webhook-id": key, "webhook-timestamp": now, "webhook-signature": signature}
 
 
 def _integer(settings: Mapping[str, str], name: str, usual: int, most: int) -> int:
@@ -151,14 +142,3 @@ def _secret(text: str) -> bytes:
         return base64.b64decode(text.removeprefix("whsec_"), validate=True)
     except ValueError:
         raise ValueError("secret is no whsec_ with base64 behind it") from None
-
-
-def seconds_to_wait(answer: Answer, most: float) -> float:
-    """What the header Retry-After asks for, at most so many seconds; 0 without it (RFC 9110, section 10.2.3)."""
-    text = answer.headers.get("retry-after", "").strip()
-    with suppress(ValueError, TypeError, OverflowError):
-        if text.isascii() and text.isdecimal():
-            return min(float(text), most)
-        left = (email.utils.parsedate_to_datetime(text) - dt.datetime.now(dt.UTC)).total_seconds()
-        return 0.0 if math.isnan(left) else max(0.0, min(left, most))
-    return 0.0

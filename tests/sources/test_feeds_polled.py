@@ -5,20 +5,22 @@ from __future__ import annotations
 import gzip
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
-from pipeline.connect.feed_server import LOOPBACK, RSS, Clock, Web, came, poller
+from sources.feed_server import LOOPBACK, RSS, Clock, Web, came, poller
 from triplewire.config import Settings
 from triplewire.errors import ReadError, Refusal, TriplewireError
-from triplewire.pipeline.connect.addresses import Connections
+from triplewire.net.addresses import Connections
 from triplewire.pipeline.connect.documents import DocumentReader
-from triplewire.pipeline.connect.feeds.fetch import Answered, fetch
-from triplewire.pipeline.connect.feeds.lists import addresses, is_list
-from triplewire.pipeline.connect.feeds.poller import INTERVAL, Poller
+from triplewire.sources.fetch import Answered, fetch
+from triplewire.sources.inbox import Delivered
+from triplewire.sources.lists import addresses, is_list
+from triplewire.sources.poller import INTERVAL, Poller
 
 
 def test_a_feed_is_asked_when_it_is_due_and_kept_when_it_is_new(web: Web, tmp_path: Path) -> None:
@@ -192,7 +194,7 @@ def test_a_defect_of_ours_costs_one_feed(web: Web, tmp_path: Path, monkeypatch: 
             raise RuntimeError("not thought of")
         return fetch(address, *more)
 
-    monkeypatch.setattr("triplewire.pipeline.connect.feeds.poller.fetch", failing)
+    monkeypatch.setattr("triplewire.sources.poller.fetch", failing)
     polled = poller(web, tmp_path, Clock(), "/a", "/b")
     assert polled.poll() == 1
     assert polled.poll() == 0
@@ -210,3 +212,22 @@ def test_what_is_no_list_of_feeds(tmp_path: Path) -> None:
     (tmp_path / "prefix.opml").write_text("<opml><outline x:y='1' xmlUrl='https://a.example/'/></opml>")
     with pytest.raises(ReadError, match="unbound prefix"):
         addresses(tmp_path / "prefix.opml", Settings(), lambda refusal: None)
+
+
+def test_a_program_gets_what_came_in_place_of_the_inbox(web: Web, tmp_path: Path) -> None:
+    clock, received = Clock(), list[object]()
+    web.pages |= {"/a": (200, {}, RSS.format(1).encode()), "/gone": (410, {}, b"")}
+
+    def receive(came: Sequence[Delivered]) -> None:
+        if not received:
+            received.append("refused")
+            raise OSError("no room")
+        received.extend((entry.place, entry.content) for entry in came)
+
+    polled = Poller([web.root + "/a", web.root + "/gone"], tmp_path, LOOPBACK, clock, receive=receive)
+    with pytest.raises(OSError, match="no room"):
+        polled.poll()
+    assert polled.poll() == 1, "what was not received is asked for again"
+    assert received[1:] == [(f"{web.root}/a", RSS.format(1).encode()), (f"{web.root}/gone", None)]
+    assert polled.poll() == 0
+    assert not (tmp_path / "documents").exists()

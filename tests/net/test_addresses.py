@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from triplewire.errors import TriplewireError
-from triplewire.pipeline.connect.addresses import Connections, address, shown
-from triplewire.pipeline.connect.webhook import WebhookSink
+from triplewire.net.addresses import Connections, address, shown
+from triplewire.notify.webhook import WebhookSink
 
-CASES = json.loads((Path(__file__).parents[2] / "cases" / "connect" / "addresses.json").read_text())
+CASES = json.loads((Path(__file__).parents[1] / "cases" / "connect" / "addresses.json").read_text())
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["given"])

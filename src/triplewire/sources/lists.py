@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 from triplewire.config import Settings
 from triplewire.errors import ReadError, Refusal
-from triplewire.operators.http.declared import target_of
+from triplewire.net.guard import target_of
 from triplewire.read.guard.text import check_utf8
 from triplewire.read.guard.xml import check_rdf_xml
 
@@ -35,14 +35,14 @@ def addresses(file: Path, settings: Settings, on_refusal: Callable[[Refusal], No
     if len(data) > settings.max_document_bytes:
         raise ReadError("it is too large", source=str(file), remedy="cut it, or raise max_document_bytes")
     try:
-        given = list(_outlines(data, settings) if file.suffix.lower() == ".opml" else _lines(data))
+        listed = list(_outlines(data, settings) if file.suffix.lower() == ".opml" else _lines(data))
     except ReadError as error:
         error.source = error.source or str(file)
         raise
     out: dict[str, None] = {}
-    for address in given:
+    for address in listed:
         try:
-            target_of(address, True, "")
+            target_of(address)
         except ValueError as error:
             on_refusal(Refusal("publication", address, str(file), f"the feed cannot be asked: {error}"))
         else:

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.connect.feed_server import RSS, Clock, Web, came, poller
+from sources.feed_server import RSS, Clock, Web, came, poller
 from triplewire.model.terms import text_of
-from triplewire.pipeline.connect.addresses import Connections
-from triplewire.pipeline.connect.feeds.poller import INTERVAL, Poller
+from triplewire.net.addresses import Connections
 from triplewire.read import read_document
+from triplewire.sources.poller import INTERVAL, Poller
 
 
 def test_redirects(web: Web, tmp_path: Path) -> None:

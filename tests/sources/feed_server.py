@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from triplewire.pipeline.connect.addresses import Connections
-from triplewire.pipeline.connect.feeds.poller import Poller
+from triplewire.net.addresses import Connections
+from triplewire.sources.poller import Poller
 
 RSS = "<rss version='2.0'><channel><title>t</title><item><guid isPermaLink='false'>{}</guid></item></channel></rss>"
 LOOPBACK = Connections({"http://": {"allow_private_addresses": "true"}})

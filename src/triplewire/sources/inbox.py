@@ -1,6 +1,6 @@
 """The inbox: what was fetched. Files are written aside, flushed to the disk and renamed, and never changed.
 
-So Spark's own file source reads it, and reads the same again after a crash: decision 068.
+So Spark's own file source reads it, and reads the same again after a crash: docs/decisions/068.
 """
 
 from __future__ import annotations
@@ -8,18 +8,13 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from triplewire.encode.schema import storable_text
 from triplewire.folders import on_disk, sync
-from triplewire.pipeline.connect.documents import DOCUMENTS
-from triplewire.pipeline.connect.globs import escape, streamed_files
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 FOLDER = "documents"
 """The folder of an inbox, beside what a poller knows of its feeds."""
@@ -76,10 +71,3 @@ class Inbox:
         self._last += 1
         os.replace(part, self.folder / f"{self._last:012}.parquet")
         sync(self.folder)
-
-
-def documents_from(spark: SparkSession, folder: str, streaming: bool) -> DataFrame:
-    """What is in an inbox, as rows of `DOCUMENTS`."""
-    if streaming:
-        return streamed_files(spark, "parquet", DOCUMENTS).load(escape(folder))
-    return spark.read.format("parquet").schema(DOCUMENTS).load(escape(folder))

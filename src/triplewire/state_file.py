@@ -1,4 +1,4 @@
-"""SQLite files of the output folder, in which a stream keeps what it must know at its next start."""
+"""SQLite files in which a program keeps what it must know at its next start."""
 
 from __future__ import annotations
 

@@ -18,11 +18,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from triplewire.errors import OperatorError, ReadError, TriplewireError
-from triplewire.pipeline.connect.addresses import Connections
-from triplewire.pipeline.connect.feeds.fetch import LONGEST, Answered, Known, fetch
-from triplewire.pipeline.connect.feeds.inbox import FOLDER, Delivered, Inbox
-from triplewire.pipeline.results.ledger_file import connected
+from triplewire.errors import ReadError, RequestError, TriplewireError
+from triplewire.net.addresses import Connections
+from triplewire.sources.fetch import LONGEST, Answered, Known, fetch
+from triplewire.sources.inbox import FOLDER, Delivered, Inbox
+from triplewire.state_file import connected
 
 INTERVAL = 900.0
 """Seconds between two requests for a feed, unless its table of connections has another `interval`."""
@@ -30,7 +30,9 @@ INTERVAL = 900.0
 LEAST = 10.0
 """The shortest interval, in seconds."""
 
-AT_ONCE = 8  # servers that are asked at once; of one server, one feed at a time
+AT_ONCE = 8
+"""How many servers are asked at once, usually; of one server, one feed at a time."""
+
 _SECONDS = 20.0  # for one answer
 _BETWEEN = 0.2  # seconds between two requests to a server
 _PAUSE = 10.0  # seconds after a failure of the inbox, doubled for each in a row
@@ -69,8 +71,11 @@ class Feed:
 
 @dataclass
 class Poller:
-    """The feeds of a list, and their inbox in a folder. `clock` is `time.time`; `on_note` is told what is wrong here.
-    `tidy` is called as polling begins, and each hour.
+    """The feeds of a list. What is known of them lies in a folder. `on_note` is told what is wrong here; `tidy` is
+    called as polling begins, and each hour; `at_once`: how many servers are asked at once.
+
+    What came goes to `receive`, from several threads but from one at a time. It returns once that is kept; what it
+    raises has the feeds asked again. Without it, there is an inbox in the folder.
 
     Raises `TriplewireError` for an interval that is no number, and where what is known of feeds is damaged or in use.
     """
@@ -82,13 +87,16 @@ class Poller:
     stop: threading.Event = field(default_factory=threading.Event)
     on_note: Callable[[str], None] = lambda note: None
     tidy: Callable[[], object] = lambda: None
+    receive: Callable[[Sequence[Delivered]], object] | None = None
+    at_once: int = AT_ONCE
 
     def __post_init__(self) -> None:
         for beginning, settings in self.connections.tables.items():  # a feed may move to any of them
             text = settings.get("interval", "0")
             if not re.fullmatch(r"\d{1,9}(\.\d+)?", text):
                 raise TriplewireError(f"the interval {text!r} is no number of seconds", source=beginning)
-        self.inbox = Inbox(self.folder / FOLDER)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._receive = self.receive or Inbox(self.folder / FOLDER).append
         self._file = self.folder / "feeds.sqlite"
         with connected(self._file, _TABLE) as connection:
             rows = connection.execute(f"SELECT {_FIELDS} FROM feeds").fetchall()
@@ -119,7 +127,7 @@ class Poller:
         `_TURN` seconds."""
         was_wrong, pause, under_way = "", _PAUSE, dict[str, Future[int]]()
         tidied = -math.inf
-        with ThreadPoolExecutor(AT_ONCE) as pool:
+        with ThreadPoolExecutor(self.at_once) as pool:
             while not self.stop.is_set():
                 try:
                     if time.monotonic() - tidied >= _TIDY:
@@ -144,7 +152,7 @@ class Poller:
         servers = self._due()
         if not servers:
             return 0
-        with ThreadPoolExecutor(min(AT_ONCE, len(servers))) as pool:
+        with ThreadPoolExecutor(min(self.at_once, len(servers))) as pool:
             return sum(pool.map(self._of_server, servers.values()))
 
     def _due(self) -> dict[str, list[Feed]]:
@@ -158,34 +166,35 @@ class Poller:
     def _of_server(self, feeds: Sequence[Feed], seconds: float = math.inf) -> int:
         """Ask one server for its feeds, one after the other, for so many seconds; the others stay due. What came is
         written in pieces, as it comes. Returns how many documents these were."""
-        asked: list[Feed] = []
+        after: list[Feed] = []  # the feeds as they are known afterwards
         came: list[Delivered] = []
         count, begun = 0, time.monotonic()
         for number, feed in enumerate(feeds):
             if time.monotonic() - begun > seconds or self.stop.wait(_BETWEEN if number else 0):
                 break
-            after = self._asked(feed, came)
-            asked.append(after)
-            if after.status in _OVERLOADED:  # it holds for the other feeds of the server as well
-                asked += (replace(other, due=max(other.due, after.due)) for other in feeds[number + 1 :])
+            after.append(self._fetched(feed, came))
+            if after[-1].status in _OVERLOADED:  # it holds for the other feeds of the server as well
+                due = after[-1].due
+                after += (replace(other, due=max(other.due, due)) for other in feeds[number + 1 :])
                 break
             if sum(len(entry.content or b"") for entry in came) >= _PIECE:
-                count += self._write(asked, came)
-                asked, came = [], []
-        return count + self._write(asked, came)
+                count += self._write(after, came)
+                after, came = [], []
+        return count + self._write(after, came)
 
-    def _write(self, asked: Sequence[Feed], came: Sequence[Delivered]) -> int:
+    def _write(self, feeds: Sequence[Feed], came: Sequence[Delivered]) -> int:
         """Write down what came, and then how the feeds are known; returns how many documents came."""
         with self._writing:
-            self.inbox.append(came)
-            self._store(asked)
+            if came:
+                self._receive(came)
+            self._store(feeds)
         return sum(entry.content is not None for entry in came)
 
-    def _asked(self, feed: Feed, came: list[Delivered]) -> Feed:
+    def _fetched(self, feed: Feed, came: list[Delivered]) -> Feed:
         """Ask for one feed: how it is known from now on, and what came."""
         try:
             answer = fetch(feed.url, feed.known, self.connections, _SECONDS)
-        except (OperatorError, ReadError) as error:
+        except (RequestError, ReadError) as error:
             return self._failed(feed, Answered(0), f"the feed cannot be fetched: {error.what}", came)
         except Exception as error:  # what no one thought of: one feed must not keep the others from being asked
             what = f"the feed cannot be fetched: {type(error).__name__}: {error}"
@@ -194,24 +203,24 @@ class Poller:
         if answer.status == 200:
             digest = hashlib.sha256(_timeless(answer.body)).digest()
             if digest != feed.digest:
-                came.append(Delivered(answer.at, answer.body, "", self.clock()))
-            due = self._next(feed, answer)
+                came.append(Delivered(answer.address, answer.body, "", self.clock()))
+            due = self._due_again(feed, answer)
             return replace(feed, known=answer.known, due=due, failures=0, status=200, digest=digest)
         if answer.status == 304:
-            return replace(feed, due=self._next(feed, answer), failures=0, status=304)
+            return replace(feed, due=self._due_again(feed, answer), failures=0, status=304)
         return self._failed(feed, answer, f"the feed's server answers {answer.status}", came)
 
     def _failed(self, feed: Feed, answer: Answered, reason: str, came: list[Delivered]) -> Feed:
         """A feed that gave nothing: it is told of at the first time in a row, and asked less and less often."""
         failures, is_gone = feed.failures + 1, answer.status == _GONE and answer.is_lasting
         if failures == 1 or is_gone:
-            more = ": it is not asked again" if is_gone else ""
-            came.append(Delivered(feed.url, None, reason + more, self.clock()))
-        due = self._next(feed, answer, 2 ** min(failures, 10))
+            ending = ": it is not asked again" if is_gone else ""
+            came.append(Delivered(feed.url, None, reason + ending, self.clock()))
+        due = self._due_again(feed, answer, 2 ** min(failures, 10))
         status = 0 if answer.status == _GONE and not is_gone else answer.status  # see `Feed.is_gone`
         return replace(feed, due=due, failures=failures, status=status)
 
-    def _next(self, feed: Feed, answer: Answered, factor: int = 1) -> float:
+    def _due_again(self, feed: Feed, answer: Answered, factor: int = 1) -> float:
         """When a feed is due again: after its interval, or later, as its server asks for or as it has failed; a day
         later at most, where the interval is no longer than that."""
         interval = self._interval(feed)
@@ -224,7 +233,7 @@ class Poller:
     def _store(self, feeds: Sequence[Feed]) -> None:
         self.feeds.update((feed.address, feed) for feed in feeds)
         rows = [
-            (f.address, f.url, f.known.etag, f.known.modified, f.known.of, f.due, f.failures, f.status, f.digest)
+            (f.address, f.url, f.known.etag, f.known.modified, f.known.address, f.due, f.failures, f.status, f.digest)
             for f in feeds
         ]
         with connected(self._file, _TABLE) as connection:

@@ -1,7 +1,7 @@
-"""SQLite files: tables of matches and dead letters, written once, by the driver.
+"""Tables of matches and dead letters in SQLite files, in which each row is written once.
 
-All rows of a micro-batch go into one transaction, in which those of an earlier try of it go. What is there is known by
-stream, micro-batch and identity, the primary key.
+All rows of a part go into one transaction, in which those of an earlier try of it go. What is there is known by stream,
+part and identity, the primary key.
 """
 
 from __future__ import annotations
@@ -9,16 +9,11 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 import threading
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator
 
 from triplewire.errors import Refusal, TriplewireError
-from triplewire.pipeline.connect.addresses import Address, sqlite_path
-from triplewire.pipeline.connect.jdbc import KEY, TABLES
-from triplewire.pipeline.connect.parts import Part
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+from triplewire.net.addresses import Address, sqlite_path
+from triplewire.notify.rows import KEY, TABLES, Part, Record
 
 _WAIT = 60  # seconds for another program that uses the file
 _TYPES = {"TEXT": "TEXT", "BIGINT": "INTEGER", "BOOLEAN": "INTEGER", "TIMESTAMP WITH TIME ZONE": "TEXT"}
@@ -36,7 +31,7 @@ class SqliteSink:
     def __str__(self) -> str:
         return str(self._target)
 
-    def check(self, spark: SparkSession, stream: str, stop: threading.Event | None = None) -> None:
+    def check(self, stream: str, stop: threading.Event | None = None) -> None:
         """Make the table where it is not there. Raises `TriplewireError`, also where a table has other columns, or no
         key that tells what is there."""
         types = ", ".join(f"[{name}] {_TYPES[kind]}" for name, kind in self._columns.items())
@@ -45,15 +40,14 @@ class SqliteSink:
             connection.execute(f"CREATE TABLE IF NOT EXISTS {self._table} ({types}, PRIMARY KEY ({key})) WITHOUT ROWID")
             connection.execute(f"EXPLAIN {self._insertion}", [None] * len(self._columns))
 
-    def deliver(self, rows: DataFrame, part: Part) -> list[Refusal]:
+    def deliver(self, rows: Iterable[Record], part: Part) -> list[Refusal]:
         """Write the rows that are not there yet, all or none; with `Part.replaces`, in place of those before."""
         with self._connected() as connection:
             connection.execute("BEGIN IMMEDIATE")
             if part.replaces:
                 here = (part.stream, part.batch)
                 connection.execute(f"DELETE FROM {self._table} WHERE stream = ? AND batch = ?", here)
-            given = ((part.stream, part.batch, *row) for row in rows.toLocalIterator())
-            connection.executemany(self._insertion, given)
+            connection.executemany(self._insertion, ((part.stream, part.batch, *row) for row in rows))
         return []
 
     @property

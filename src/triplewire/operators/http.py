@@ -1,0 +1,220 @@
+"""Operators behind HTTP: services of the user's own, which a TOML file declares: `[operators.NAME]`, `kind = "http"`.
+
+A service gets a POST for the calls about one publication, and gives one answer a call.
+
+    {"operator": name, "publication": {"id": id, "nquads": text}, "calls": [{"arguments": [term or null]}]}
+    {"answers": [true | false | [[term]] | {"error": text}]}
+
+A term is written as in SPARQL 1.1 Query Results JSON, section 3.2.2.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import threading
+import tomllib
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from triplewire.bounded_cache import BoundedCache
+from triplewire.errors import AddressError, OperatorError, OperatorFault, RequestError
+from triplewire.model.operator import MOST_AT_ONCE, MOST_SECONDS, Argument, Operator, Parameter, Verdict
+from triplewire.model.publication import Publication
+from triplewire.model.references import is_absolute
+from triplewire.model.terms import IRI, Triple, term_to_json
+from triplewire.net.client import Client
+from triplewire.net.guard import Target, target_of
+from triplewire.operators.calling.budget import Budget
+from triplewire.operators.calling.guard import Guard
+from triplewire.operators.calling.terms import verdict_from_json
+
+MOST_BATCH = 10_000
+KEYS = {
+    "kind", "url", "parameters", "batch", "concurrency", "timeout", "cost", "budget_per_hour",
+    "allow_private_addresses", "ca_file", "version",
+}  # fmt: skip
+_HEADERS = {"Accept": "application/json", "Accept-Encoding": "identity", "Content-Type": "application/json"}
+
+
+class HttpOperator:
+    """A service. Any number of threads may ask it; at most `concurrency` requests are under way."""
+
+    keeps_time = True
+    isolated = False
+
+    def __init__(
+        self,
+        name: str,
+        parameters: tuple[Parameter, ...],
+        target: Target,
+        guard: Guard,
+        *,
+        version: str = "",
+        cost: float = 1.0,
+        timeout: float = 10.0,
+        concurrency: int = 4,
+        batch: int = 1,
+    ) -> None:
+        self.name = name
+        self.parameters = parameters
+        self.version, self.cost, self.timeout = version, cost, timeout
+        self.concurrency, self.batch = concurrency, batch
+        self.guard = guard
+        self._client = Client(target, concurrency)
+        self._places = threading.BoundedSemaphore(concurrency)
+
+    def evaluate(self, publication: Publication, arguments: tuple[Argument, ...]) -> Verdict:
+        """See `Operator`. Raises `OperatorError`."""
+        (answer,) = self.evaluate_together(publication, [arguments])
+        if isinstance(answer, OperatorError):
+            raise answer
+        return answer
+
+    def evaluate_together(
+        self, publication: Publication, calls: Sequence[tuple[Argument, ...]]
+    ) -> list[Verdict | OperatorError]:
+        """The answers to calls about one publication, in one request. Raises `OperatorError` where none has one."""
+        question = {
+            "operator": self.name,
+            "publication": {"id": publication.id, "nquads": _nquads(publication)},
+            "calls": [
+                {"arguments": [None if term is None else term_to_json(term) for term in arguments]}
+                for arguments in calls
+            ],
+        }
+        with self._places:
+            self.guard.enter(len(calls))
+            try:
+                answers = _answers(self._posted(json.dumps(question).encode()), len(calls))
+            except OperatorError as error:
+                self.guard.failed(error)
+                raise
+            refused = [answer for answer in answers if isinstance(answer, OperatorError)]
+            if len(refused) == len(answers):
+                self.guard.failed(refused[0])
+            else:
+                self.guard.answered()
+            return answers
+
+    def _posted(self, body: bytes) -> bytes:
+        """The body of what the service answers. Raises `OperatorError`."""
+        try:
+            answer = self._client.request("POST", _HEADERS, body, seconds=self.timeout)
+        except AddressError as error:
+            raise OperatorError(error.what, remedy=error.remedy) from None
+        except RequestError as error:
+            raise OperatorFault(error.what, remedy=error.remedy) from None
+        if answer.status == 200:
+            return answer.body
+        remedy = "redirects are not followed: give the address itself" if 300 <= answer.status < 400 else ""
+        raise OperatorFault(f"it answers {answer.status} {answer.reason}"[:100], remedy=remedy)
+
+
+def _answers(body: bytes, calls: int) -> list[Verdict | OperatorError]:
+    try:
+        answer: Any = json.loads(body)
+    except (ValueError, RecursionError):
+        raise OperatorFault(f"its answer is no JSON: {body[:60]!r}") from None
+    answers = answer.get("answers") if isinstance(answer, dict) else None
+    if not isinstance(answers, list):
+        raise OperatorFault('its answer is no object with a list "answers"')
+    if len(answers) != calls:
+        raise OperatorFault(f"it gives {len(answers)} answers to {calls} calls")
+    return [_answer(answer) for answer in answers]
+
+
+def _answer(value: Any) -> Verdict | OperatorError:
+    if isinstance(value, dict) and isinstance(value.get("error"), str):
+        return OperatorError(f"it says: {value['error'][:300]}")
+    try:
+        return verdict_from_json(value)
+    except ValueError as error:
+        return OperatorFault(f"its answer is wrong: {error}")
+
+
+_texts: BoundedCache[tuple[str, tuple[Triple, ...]], str] = BoundedCache()
+_MOST_TEXT = 16 << 20  # characters of all publications that are kept, for the next operator that is asked about them
+
+
+def _nquads(publication: Publication) -> str:
+    """The publication as N-Quads; its graph is its id, where that is an IRI."""
+    key = publication.id, publication.triples
+    text = _texts.get(key)
+    if text is None:
+        graph = f" {IRI(publication.id)}" if is_absolute(publication.id) else ""
+        text = "".join(f"{s} {p} {o}{graph} .\n" for s, p, o in dict.fromkeys(publication.triples))
+        _texts.put(key, text, len(text), _MOST_TEXT)
+    return text
+
+
+# --- declarations ----------------------------------------------------------------------------------------------------
+
+
+def declared(text: str) -> Iterator[Operator]:
+    """The operators of a file. Raises `ValueError`, which says what is wrong and what is expected."""
+    content = tomllib.loads(text)
+    tables = content.get("operators")
+    if not isinstance(tables, dict) or not tables or set(content) != {"operators"}:
+        raise ValueError("it must have tables [operators.NAME] and nothing else")
+    for name, table in tables.items():
+        try:
+            yield _operator(name, table)
+        except ValueError as error:
+            raise ValueError(f"[operators.{name}]: {error}") from None
+
+
+def _operator(name: str, table: Any) -> Operator:
+    if not isinstance(table, dict):
+        raise ValueError("it is no table")
+    if unknown := sorted(set(table) - KEYS):
+        raise ValueError(f"{unknown[0]!r} is unknown; known: {', '.join(sorted(KEYS))}")
+    if table.get("kind") != "http":
+        raise ValueError('kind must be "http"')
+    private = table.get("allow_private_addresses", False)
+    version = table.get("version", "")
+    if not isinstance(private, bool) or not isinstance(version, str):
+        raise ValueError("allow_private_addresses is true or false, and version a text")
+    cost = _number(table, "cost", 1.0, math.inf, zero=True)
+    per_hour = _number(table, "budget_per_hour", math.inf, math.inf, zero=True)
+    budget = Budget(name, per_hour) if "budget_per_hour" in table else None
+    return HttpOperator(
+        name,
+        tuple(_parameters(table)),
+        target_of(table.get("url"), private, table.get("ca_file", "")),
+        Guard(budget, cost),
+        version=version,
+        cost=cost,
+        timeout=_number(table, "timeout", 10.0, MOST_SECONDS),
+        concurrency=_integer(table, "concurrency", 4, MOST_AT_ONCE),
+        batch=_integer(table, "batch", 1, MOST_BATCH),
+    )
+
+
+def _parameters(table: dict[str, Any]) -> Iterator[Parameter]:
+    """A parameter is a name, or a table of a name and a unit."""
+    entries = table.get("parameters")
+    if not isinstance(entries, list):
+        raise ValueError('parameters must be a list of names, such as ["topic"]')
+    for entry in entries:
+        fields = {"name": entry} if isinstance(entry, str) else entry
+        right = isinstance(fields, dict) and fields.get("name") and set(fields) <= {"name", "unit"}
+        if not right or not all(isinstance(value, str) for value in fields.values()):
+            raise ValueError(f'the parameter {entry!r} is no name, and no {{ name = "...", unit = "..." }}')
+        yield Parameter(**fields)
+
+
+def _number(table: dict[str, Any], name: str, default: float, most: float, *, zero: bool = False) -> float:
+    value = table.get(name, default)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not (value >= 0 if zero else value > 0):
+        raise ValueError(f"{name} must be a number {'from' if zero else 'above'} 0")
+    if value > most:
+        raise ValueError(f"{name} must be at most {most:g}")
+    return float(value)
+
+
+def _integer(table: dict[str, Any], name: str, default: int, most: int) -> int:
+    value = table.get(name, default)
+    if type(value) is not int or not 1 <= value <= most:
+        raise ValueError(f"{name} must be an integer from 1 to {most}")
+    return value

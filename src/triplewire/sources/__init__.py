@@ -1,0 +1,31 @@
+"""Where publications come from without Spark: feeds that are polled, and the inbox of what came.
+
+`lists` reads which feeds there are, `fetch` gets one, `poller` does so politely, `inbox` keeps what came as files.
+
+    from pathlib import Path
+    from triplewire.sources import Poller
+
+    poller = Poller(["https://a.example/feed"], Path("state"), receive=print)
+    poller.poll()                   # what is due, once; begin(True) polls in a thread and returns what ends it
+"""
+
+from __future__ import annotations
+
+from triplewire.net.addresses import Connections
+from triplewire.sources.fetch import Answered, Known, fetch
+from triplewire.sources.inbox import Delivered, Inbox
+from triplewire.sources.lists import addresses, is_list
+from triplewire.sources.poller import Feed, Poller
+
+__all__ = [
+    "Answered",
+    "Connections",
+    "Delivered",
+    "Feed",
+    "Inbox",
+    "Known",
+    "Poller",
+    "addresses",
+    "fetch",
+    "is_list",
+]
