@@ -29,7 +29,7 @@ from triplewire.cli.arguments import (
 )
 from triplewire.cli.inputs.files import check_files, file_argument, folder_argument, warn_of_no_subscription
 from triplewire.cli.inputs.groups import grouped
-from triplewire.cli.match import prepare_kernels, write
+from triplewire.cli.match import prepare_kernels
 from triplewire.cli.pipeline.run import Conf, settings_of_spark_from
 from triplewire.cli.pipeline.session import interruptible, spark_with_log
 from triplewire.cli.report import Report, counted, one_line, say
@@ -99,7 +99,7 @@ def backtest_command(
     log-2026-05-17.nq), else the one that the publication states.
     """
     # --help does without Arrow and the engine
-    from triplewire.cli.matches.collected import ordered_rows
+    from triplewire.cli.matches import rows_in_order, write_file
     from triplewire.pipeline.backtest import ArchiveFilter, Days
 
     output.check_writable(file, (".jsonl", ".parquet"))
@@ -120,7 +120,7 @@ def backtest_command(
     outcome = _run(work, file, master, config)
     for refusal in outcome.refusals:
         report.refuse(refusal)
-    write(ordered_rows(outcome.matches), file)
+    write_file(file, rows_in_order(outcome.matches))
     report.finish()
     _show(outcome, work, f"({time.perf_counter() - begun:.1f} s); written to {file}")
     raise typer.Exit(report.exit_code)

@@ -132,17 +132,14 @@ class Report:
 
         `streaming` says that results go to a terminal meanwhile: no count is shown then.
         """
-        if streaming:
-            yield iter(items)
-            return
-        with self.progress(what) as advance:
+        with self.progress(what, streaming=streaming) as advance:
             yield _counted(items, advance)
 
     @contextmanager
-    def progress(self, what: str) -> Iterator[Callable[[int], None]]:
+    def progress(self, what: str, *, streaming: bool = False) -> Iterator[Callable[[int], None]]:
         """A function to call with the number of new items, for a running count on standard error if that is a
-        terminal."""
-        if not sys.stderr.isatty():
+        terminal. `streaming`: see `counting`."""
+        if streaming or not sys.stderr.isatty():
             yield lambda more: None
             return
         # imported only where a bar is shown: loading it takes a tenth of a second

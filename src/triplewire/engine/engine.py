@@ -24,7 +24,7 @@ from triplewire.engine import arguments
 from triplewire.engine.compiler import Compiler, id_is_taken
 from triplewire.engine.current_snapshot import CurrentSnapshot, publications_of
 from triplewire.engine.explain.recent import RecentResults
-from triplewire.engine.incoming import ChunkSizer, Reading, chunks_of, chunks_of_batches, chunks_of_files, matched
+from triplewire.engine.incoming import Reading, chunks_of, chunks_of_batches, chunks_of_files, each_matched, matched
 from triplewire.engine.result import MatchResult
 from triplewire.engine.stats import Clock, Stats
 from triplewire.engine.store import contents
@@ -92,6 +92,17 @@ class Engine:
         self._current = CurrentSnapshot(empty_snapshot(self._matcher, self._compiler))
         self._last_number = 0
         self._recent = RecentResults()
+
+    @classmethod
+    def _of(cls, engine: Engine, snapshot: Snapshot) -> Engine:
+        """An engine with the subscriptions of a snapshot, which it shares with another one, and all else of that: its
+        taxonomy, operators, limits, matcher and entailment. Later changes of the one are not seen by the other."""
+        derived = object.__new__(cls)
+        derived._compiler = engine._compiler
+        derived._matcher_name, derived._matcher = engine._matcher_name, engine._matcher
+        derived._current, derived._recent = CurrentSnapshot(snapshot), RecentResults()
+        derived._last_number = engine._last_number
+        return derived
 
     @property
     def _snapshot(self) -> Snapshot:
@@ -265,20 +276,18 @@ class Engine:
     def _each_result(
         self, sources: Sequence[Source], reading: Reading, on_refusal: Refuse | None, clock: Clock | None
     ) -> Iterator[MatchResult]:
-        mine, sizer = clock or Clock(), ChunkSizer()
-        with mine("load"):
+        stage = clock or Clock()
+        with stage("load"):
             snapshot = self._current.snapshot_for_matching(lambda: publications_of(sources))
-        for whole in chunks_of_files(sources, reading, self._compiler, mine, on_refusal, snapshot.columnar):
-            for chunk in sizer.parts(whole):
-                rows = snapshot.match(chunk, mine)
-                sizer.record(len(chunk), len(rows), rows.verified)
-                result = MatchResult(snapshot, self.settings.max_binding_bytes)
-                result.add(chunk, rows)
-                if clock is None:
-                    result.stats.seconds = mine.lap()
-                yield self._recent.keep(result)
-                if clock is None:
-                    mine.lap()  # what the caller did meanwhile
+        chunks = chunks_of_files(sources, reading, self._compiler, stage, on_refusal, snapshot.columnar)
+        for chunk, rows in each_matched(snapshot, chunks, stage):
+            result = MatchResult(snapshot, self.settings.max_binding_bytes)
+            result.add(chunk, rows)
+            if clock is None:
+                result.stats.seconds = stage.lap()
+            yield self._recent.keep(result)
+            if clock is None:
+                stage.lap()  # what the caller did meanwhile
 
     def match_batch(
         self,
