@@ -23,11 +23,13 @@ from triplewire.cli.arguments import (
     OperatorFiles,
     Reading,
     TaxonomyFiles,
+    files_option,
+    folder_option,
     operators_from,
     settings_from_environment,
     wrong_usage,
 )
-from triplewire.cli.inputs.files import check_files, file_argument, folder_argument, warn_of_no_subscription
+from triplewire.cli.inputs.files import check_files, warn_of_no_subscription
 from triplewire.cli.inputs.groups import grouped
 from triplewire.cli.match import prepare_kernels
 from triplewire.cli.pipeline.run import Conf, settings_of_spark_from
@@ -67,17 +69,13 @@ class Range:
 def backtest_command(
     subscriptions: Annotated[
         list[Path],
-        typer.Option(
+        files_option(
             "--subscriptions",
             "--subscription",
-            metavar="FILE...",
-            parser=file_argument,
             help="Queries: .gql .rq .mdv .pred (one each), .jsonl .parquet (many), or folders of them.",
         ),
     ],
-    archive: Annotated[
-        Path, typer.Option(parser=folder_argument, metavar="DIR", help="RDF documents and feeds that were published.")
-    ],
+    archive: Annotated[Path, folder_option(help="RDF documents and feeds that were published.")],
     file: Annotated[Path, typer.Option("--output", metavar="FILE", help="A .jsonl or .parquet file to write.")],
     days: Range,
     taxonomy: TaxonomyFiles = None,

@@ -116,6 +116,8 @@ class JsonLines:
 
     def __init__(self, stream: IO[str], *, bindings: bool) -> None:
         self._stream, self._bindings = stream, bindings
+        stream.flush()  # what comes before stays before
+        self._bytes: IO[bytes] | None = getattr(stream, "buffer", None)  # nothing is encoded anew
 
     def write(self, part: Part) -> None:
         """See `Writer`."""
@@ -128,7 +130,11 @@ class JsonLines:
         sizes = _bytes_of(rows)
         while rows.num_rows:
             end = _end_of_portion(sizes, rows.num_rows)
-            self._stream.write(json_lines(rows.slice(0, end)).decode())
+            lines = json_lines(rows.slice(0, end))
+            if self._bytes is None:
+                self._stream.write(lines.decode())
+            else:
+                self._bytes.write(lines)
             rows, sizes = rows.slice(end), sizes[end:]
 
 
